@@ -1,4 +1,4 @@
-//! What a turn was begun for.
+//! The answer of a turn.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::error::{Error, Kind, Result};
 use crate::outcome::{Outcome, Verdict};
 use crate::usage::TurnUsage;
 
-/// The answer of a turn, from [`Turn::answer`](crate::Turn::answer) and [`Options::query_text`](crate::Options::query_text): what the
-/// model said, and what it cost.
+/// The answer of a turn, from [`Turn::answer`](crate::Turn::answer) and [`Options::query_text`](crate::Options::query_text): the
+/// model's text, and the cost.
 ///
-/// `T` is the text, or the type that was asked for ([`Turn::answer_as`](crate::Turn::answer_as),
-/// [`Options::query_as`](crate::Options::query_as)). Only a turn that has an answer gives one: see
+/// `T` is the text, or the requested type ([`Turn::answer_as`](crate::Turn::answer_as),
+/// [`Options::query_as`](crate::Options::query_as)). Not every turn has an answer: see
 /// [`Verdict::has_answer`](crate::Verdict::has_answer). `Display` writes the text.
 #[derive(Debug, Clone)]
 pub struct Answer<T = String> {
@@ -29,37 +29,36 @@ pub struct Answer<T = String> {
 }
 
 impl Outcome {
-    /// The answer, or the error that tells why there is none.
+    /// The answer, or the error that explains why there is none.
     ///
-    /// What is an answer: the text of a turn that [`Completed`](Verdict::Completed), and the output of a
+    /// The answer is the text of a turn that [`Completed`](Verdict::Completed), or the output of a
     /// [`LocalCommand`](Verdict::LocalCommand). See [`Verdict::has_answer`] for the others.
     ///
     /// # Errors
-    /// When the turn has no answer; [`Error::outcome`] gives this outcome back, and [`Error::cause`] tells why the turn failed.
+    /// When the turn has no answer; [`Error::outcome`] returns this outcome, and [`Error::cause`] is why the turn failed.
     pub fn answer(self) -> Result<Answer> {
         Answer::of(self)
     }
 
     /// The structured output as a `T`; see [`Options::output_as`](crate::Options::output_as).
     ///
-    /// Where the model wrote the object out instead of giving it as structured output, or wrapped it in another object, that is
-    /// read too.
+    /// If the model wrote the object as text instead of structured output, or wrapped it in another object, that is accepted, too.
     ///
     /// # Errors
-    /// When the turn failed, and when the output is not of the shape ([`Error::raw_output`] is what the model said). Both errors
-    /// carry the outcome.
+    /// When the turn failed, and when the output does not have the shape of `T` ([`Error::raw_output`] is the model's text). Both
+    /// errors carry the outcome.
     pub fn output<T: DeserializeOwned>(&self) -> Result<T> {
         read_output(self)?.map_err(|unfit| unfit.into_error(self.clone()))
     }
 }
 
 impl Answer {
-    /// Of one turn.
+    /// The answer of one turn.
     pub(crate) fn of(outcome: Outcome) -> Result<Self> {
         Self::of_run(outcome, Vec::new())
     }
 
-    /// Of a turn, and of those that its background work began: the last that said anything has the text.
+    /// The answer of a turn and of those that its background work began. The last turn with a text has the text.
     pub(crate) fn of_run(outcome: Outcome, follow_ups: Vec<Outcome>) -> Result<Self> {
         if !outcome.verdict().has_answer() {
             return Err(Error::turn_failed(outcome));
@@ -89,43 +88,43 @@ impl<T> Answer<T> {
         }
     }
 
-    /// What was asked for: the text, or the value of the type.
+    /// The text, or the value of the type.
     pub fn value(&self) -> &T {
         &self.value
     }
 
-    /// What was asked for, alone.
+    /// Returns the text, or the value of the type.
     pub fn into_value(self) -> T {
         self.value
     }
 
-    /// What the model said as text. Beside a value of a type that is often nothing, or the value as JSON.
+    /// The model's text. With a value of a type it is often empty, or the value as JSON.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What was used, all models together and one by one.
+    /// The usage, of all models together and of each.
     ///
-    /// Of one turn; for a query also of the turns that its background work began, and of the turn in which the answer was
-    /// repaired.
+    /// It is that of one turn; for a query also of the turns that its background work began, and of the turn in which the answer
+    /// was repaired.
     pub fn usage(&self) -> &TurnUsage {
         &self.usage
     }
 
-    /// What it cost in US dollars, by the CLI's price table: the cost of the turns that [`usage`](Self::usage) is about.
+    /// The cost in US dollars, by the CLI's price table, of the same turns as [`usage`](Self::usage).
     pub fn cost(&self) -> f64 {
         self.usage.cost_usd
     }
 
     /// How the turn ended.
     ///
-    /// For [`query_as`](crate::Options::query_as) that is the turn that gave the value, for the other queries the prompt's own.
+    /// For [`query_as`](crate::Options::query_as) this is the turn with the value, for other queries the prompt's own turn.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
-    /// How the other turns of a query ended: those that its background work began, or the one whose answer did not fit. Empty for
-    /// the answer of one turn.
+    /// The outcomes of the other turns of a query: those that its background work began, or the turn whose answer did not fit.
+    /// Empty for the answer of one turn.
     pub fn other_outcomes(&self) -> &[Outcome] {
         &self.others
     }
@@ -142,7 +141,7 @@ impl<T> Answer<T> {
 }
 
 impl<T: DeserializeOwned> Answer<T> {
-    /// Of a turn whose output is a `T`, and of those before it; the inner error is an output that is none.
+    /// The answer of a turn whose output is a `T`, and of the turns before it. The inner error is a misfit of the output.
     pub(crate) fn of_output(
         outcome: Outcome,
         others: Vec<Outcome>,
@@ -168,7 +167,7 @@ pub(crate) fn schema_of<T: JsonSchema>() -> OutputFormat {
     }
 }
 
-/// An answer that is not of the required shape.
+/// An answer that does not have the required shape.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) text: String,
@@ -185,7 +184,7 @@ impl Unfit {
     }
 }
 
-/// Reads the structured output; the outer error is a turn that has no answer for another reason.
+/// Decodes the structured output. The outer error is that of a turn without an answer.
 pub(crate) fn read_output<T: DeserializeOwned>(outcome: &Outcome) -> Result<std::result::Result<T, Unfit>> {
     let text = outcome.result_text();
     let unfit = |reason: String, said: &str| {

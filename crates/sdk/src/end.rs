@@ -17,31 +17,31 @@ const SHOWN_BYTES: usize = 600;
 
 /// How the session's process ended.
 ///
-/// `Display` is one sentence: the exit, the cause or the reason, what the last failed result said, and the last lines of stderr.
+/// `Display` is one sentence: the exit, the cause or the reason, the text of the last failed result, and the last lines of stderr.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct End {
-    /// How it ended, if that could be seen.
+    /// The exit, if the SDK could observe it.
     pub exit: Option<Exit>,
-    /// Why it ended, by all that is known. `None` only if the session was not there to see it.
+    /// Why it ended, by all the evidence. `None` only if no session observed it.
     pub cause: Option<Cause>,
-    /// The last lines of its stderr. Secrets of the launch and what looks like a key are redacted.
+    /// The last lines of its stderr. Secrets of the launch, and text that looks like a key, are redacted.
     pub stderr_tail: String,
-    /// What the last `result` said if it was an error: an exit with code 1 then only repeats it.
+    /// The text of the last `result` if it was an error: an exit with code 1 only repeats it.
     pub last_error: Option<Outcome>,
-    /// Why the session ended it, if it did.
+    /// Why the SDK ended the process, if it did.
     pub reason: Option<String>,
-    /// The phase in which nothing happened for too long, if the session ended it for that.
+    /// The phase that stalled, if the SDK ended the process for that.
     pub stalled: Option<Phase>,
-    /// How the session was lost to somebody else, if it was ([`Options::lease`](crate::Options::lease)).
+    /// How the session's lease was lost, if it was ([`Options::lease`](crate::Options::lease)).
     pub lease: Option<LeaseProblem>,
-    /// The last frames that the CLI wrote, the oldest first, at most 16 notes: what they were, not what they said.
+    /// The kinds of the last frames of the CLI, the oldest first, at most 16 notes; without their contents.
     pub last_frames: Vec<FrameNote>,
     /// Whether a turn was running, or a prompt was waiting for one.
     pub mid_turn: bool,
 }
 
-/// Frames of one kind, one after the other.
+/// Consecutive frames of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameNote {
@@ -49,9 +49,9 @@ pub struct FrameNote {
     pub kind: String,
     /// Their `subtype`; empty if they had none.
     pub subtype: String,
-    /// How many there were in a row.
+    /// The number of frames.
     pub count: u64,
-    /// How many bytes they had together.
+    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for End {
     }
 }
 
-/// The last few lines, not too long.
+/// The last few lines, shortened.
 fn last_lines(text: &str) -> &str {
     let text = text.trim();
     let from_lines = text

@@ -1,14 +1,14 @@
-//! What the CLI gets of this process's environment: a list of what passes, not of what does not.
+//! The environment of the CLI: a list of the variables that it inherits.
 //!
-//! A child that inherits everything inherits the wrong wallet (`ANTHROPIC_API_KEY`), the outer session it happens to run in
-//! (`CLAUDECODE`, `CLAUDE_CODE_*`) and debugger hooks that make it exit without a word (`NODE_OPTIONS`). So the default
-//! passes [`PASSED`] and nothing else, and even [`Environment::inherit_all`] keeps [`NEVER_INHERITED`] back.
+//! A child that inherits everything inherits the wrong account (`ANTHROPIC_API_KEY`), the marks of an outer session (`CLAUDECODE`,
+//! `CLAUDE_CODE_*`) and debugger hooks that make it exit silently (`NODE_OPTIONS`). So the default passes only [`PASSED`], and
+//! even [`Environment::inherit_all`] does not pass [`NEVER_INHERITED`].
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The variables that hold a key or a token, each an account by itself.
+/// The variables with a key or a token; each selects an account.
 pub(crate) const KEYS: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -20,8 +20,8 @@ pub type Variables = BTreeMap<OsString, OsString>;
 
 /// The variables that pass by default. A name that ends in `*` stands for all names with that beginning.
 ///
-/// Not on the list on purpose: credentials of any kind (those of the API come from [`Auth`](crate::options::Auth)),
-/// `SSH_AUTH_SOCK` (it lets the child sign as the user), `LD_PRELOAD` and its kin. [`Environment::pass`] adds what a
+/// Deliberately not on the list: credentials of any kind (those of the API come from [`Auth`](crate::options::Auth)),
+/// `SSH_AUTH_SOCK` (it lets the child sign as the user), `LD_PRELOAD` and the like. [`Environment::pass`] adds what a
 /// program needs.
 pub const PASSED: &[&str] = &[
     // Who and where.
@@ -103,9 +103,9 @@ pub const PASSED: &[&str] = &[
     "CLAUDE_CODE_GIT_BASH_PATH",
 ];
 
-/// The variables that are never inherited, whatever [`Environment`] says; only [`Environment::set`] can bring one in.
-/// A name that ends in `*` stands for all names with that beginning. What [`PASSED`] names in full
-/// (`CLAUDE_CONFIG_DIR`, for example) is exempt.
+/// The variables that are never inherited, whatever [`Environment`] says; only [`Environment::set`] can set one.
+/// A name that ends in `*` stands for all names with that beginning. Names that [`PASSED`] has in full (`CLAUDE_CONFIG_DIR`, for
+/// example) are exempt.
 pub const NEVER_INHERITED: &[&str] = &[
     // An outer session's marks. With CLAUDECODE the CLI takes itself for a nested session and may refuse to run.
     "CLAUDECODE",
@@ -135,7 +135,7 @@ pub const NEVER_INHERITED: &[&str] = &[
     "IS_SANDBOX",
 ];
 
-/// How the environment of the CLI is made from that of this process. The default passes [`PASSED`].
+/// How the CLI's environment is computed from that of this process. The default passes [`PASSED`].
 ///
 /// ```
 /// use outrigger::env::Environment;
@@ -155,12 +155,12 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Only what [`PASSED`] lists.
+    /// Passes only [`PASSED`].
     pub fn listed() -> Self {
         Self::default()
     }
 
-    /// Everything except [`NEVER_INHERITED`]: marks of an outer session, credentials of the API, options of JavaScript
+    /// Passes everything except [`NEVER_INHERITED`]: marks of an outer session, credentials of the API, options of JavaScript
     /// runtimes, trace context. For programs that cannot know what the tools of a project need.
     pub fn inherit_all() -> Self {
         Self {
@@ -169,20 +169,20 @@ impl Environment {
         }
     }
 
-    /// Lets one more variable of this process through, if it is set there. A variable of [`NEVER_INHERITED`] passes too
-    /// when it is named here, except for those that [`Auth`](crate::options::Auth) decides on.
+    /// Passes one more variable of this process, if it is set. This also works for a variable of [`NEVER_INHERITED`], except for
+    /// those that belong to [`Auth`](crate::options::Auth).
     pub fn pass(mut self, name: impl Into<OsString>) -> Self {
         self.passed.push(name.into());
         self
     }
 
-    /// Keeps one variable back that would otherwise pass.
+    /// Does not pass one variable.
     pub fn unset(mut self, name: impl Into<OsString>) -> Self {
         self.unset.push(name.into());
         self
     }
 
-    /// Gives the CLI a variable of our own. This outranks what is inherited and what the SDK sets by itself.
+    /// Sets a variable of the CLI. This outranks inherited variables and those that the SDK sets.
     pub fn set(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         put(&mut self.set, name.into(), value.into());
         self
@@ -198,7 +198,7 @@ impl Environment {
         &self.passed
     }
 
-    /// What of `parent` passes. Does not yet hold what [`Environment::set`] gave: that comes last, see
+    /// The variables of `parent` that pass, without those of [`Environment::set`]: they come last, see
     /// [`Options::launch`](crate::options::Options::launch).
     pub fn inherited(&self, parent: &Variables) -> Variables {
         parent
@@ -222,7 +222,7 @@ impl Environment {
     }
 }
 
-/// Shows names only: values are as good as secret.
+/// Shows names only: values may be secret.
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Environment")
@@ -242,7 +242,7 @@ pub(crate) fn is_listed(list: &[&str], name: &OsStr) -> bool {
     })
 }
 
-/// Whether two names mean one variable: Windows does not tell upper from lower case.
+/// Whether two names are one variable: Windows ignores case.
 pub(crate) fn same(a: &OsStr, b: &OsStr) -> bool {
     if cfg!(windows) {
         a.eq_ignore_ascii_case(b)
@@ -262,7 +262,7 @@ fn begins(name: &OsStr, beginning: &str) -> bool {
     })
 }
 
-/// Sets a variable, whatever case Windows may have it in.
+/// Sets a variable; on Windows in any case.
 pub(crate) fn put(variables: &mut Variables, name: OsString, value: OsString) {
     if cfg!(windows) {
         variables.retain(|other, _| !same(other, &name));
@@ -270,12 +270,12 @@ pub(crate) fn put(variables: &mut Variables, name: OsString, value: OsString) {
     variables.insert(name, value);
 }
 
-/// Takes a variable out, whatever case Windows may have it in.
+/// Removes a variable; on Windows in any case.
 pub(crate) fn remove(variables: &mut Variables, name: &str) {
     variables.retain(|other, _| !same(other, OsStr::new(name)));
 }
 
-/// Looks a variable up, whatever case Windows may have it in. An empty value counts as none.
+/// Looks a variable up; on Windows in any case. An empty value counts as none.
 pub(crate) fn get<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
     let found = match variables.get(OsStr::new(name)) {
         Some(value) => Some(value),
@@ -288,13 +288,13 @@ pub(crate) fn get<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr>
     found.map(OsString::as_os_str).filter(|value| !value.is_empty())
 }
 
-/// The process that starts the CLI, as far as it matters: its environment, its working directory, its user.
+/// The process that starts the CLI: its environment, its working directory, its user.
 ///
-/// Taken once and passed on, so that a launch is a function of its arguments and can be tested as one.
+/// Read once and passed on, so that a launch is a function of its arguments, which tests can set.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Surroundings {
-    /// The environment to choose from.
+    /// The environment.
     pub env: Variables,
     /// The working directory; `None` if it no longer exists or cannot be read.
     pub cwd: Option<PathBuf>,
@@ -303,7 +303,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process, now.
+    /// Reads those of this process.
     pub fn of_this_process() -> Self {
         Self {
             env: std::env::vars_os().collect(),
@@ -312,7 +312,7 @@ impl Surroundings {
         }
     }
 
-    /// Made-up ones: for a launch on behalf of another process, and for tests. The user is that of this process.
+    /// Any environment and directory: for a launch on behalf of another process, and for tests. The user is that of this process.
     pub fn new(env: impl IntoIterator<Item = (OsString, OsString)>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             env: env.into_iter().collect(),
@@ -328,7 +328,7 @@ impl Surroundings {
 
     /// The home directory: `HOME`, on Windows `USERPROFILE` before it. `None` if neither holds an absolute path.
     ///
-    /// The user database is not asked: a service without `HOME` should say where its sessions belong.
+    /// The user database is not used: a service without `HOME` has to set where its sessions belong.
     pub fn home(&self) -> Option<PathBuf> {
         let names: &[&str] = if cfg!(windows) {
             &["USERPROFILE", "HOME"]
@@ -343,7 +343,7 @@ impl Surroundings {
         })
     }
 
-    /// Whether this is the superuser, for whom the CLI refuses to skip permissions.
+    /// Whether this is the superuser. The CLI does not skip permissions for the superuser.
     pub fn is_root(&self) -> bool {
         self.uid == Some(0)
     }

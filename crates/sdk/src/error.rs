@@ -1,4 +1,4 @@
-//! What can go wrong, with the evidence.
+//! Errors, with their evidence.
 
 use std::any::Any;
 use std::error::Error as StdError;
@@ -21,17 +21,16 @@ use crate::phase::{Phase, Stall};
 /// The result of most calls of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. Cheap to clone: when a session dies, everybody who waits gets the same error.
+/// An error of this crate. It is cheap to clone: when a session dies, all that waits gets the same error.
 ///
-/// `Display` says what failed and shows the evidence that helps at a glance; ask the methods for the rest, and
-/// [`hint`](Self::hint) for what to do next. `Debug` is for who reads what `main` returned: the message, its causes and the hint;
-/// `{:#?}` shows the internals.
+/// `Display` is the message with the most useful evidence; the methods have the rest, and [`hint`](Self::hint) what to do next.
+/// `Debug`, as `main` prints it, has the message, its causes and the hint; `{:#?}` shows the internals.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// What a module above this one has to say.
+    /// The problem of a higher module.
     Problem(Box<dyn Problem>),
     Invalid {
         what: String,
@@ -85,14 +84,14 @@ pub(crate) enum Kind {
     },
 }
 
-/// What went wrong in a module that this one does not know. It is found again by its type: [`Error::problem`].
+/// The problem of a higher module, which this module does not know. [`Error::problem`] finds it by its type.
 pub(crate) trait Problem: StdError + Any + Send + Sync {
-    /// Whether it is about something that the program passed, and nothing was sent.
+    /// Whether an argument of the program is wrong, and nothing was sent.
     fn is_invalid(&self) -> bool {
         false
     }
 
-    /// Whether it names options as Rust has them, and nothing that others said: then [`Error::told`] may name them otherwise.
+    /// Whether the message has names of options and no text from outside: then [`Error::told`] may replace the names.
     fn names_options(&self) -> bool {
         false
     }
@@ -122,13 +121,13 @@ impl Problem for LeaseProblem {
     }
 }
 
-/// The CLI's answer "no" to a control request.
+/// The CLI's error reply to a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The subtype of the request.
     pub request: String,
-    /// The CLI's words.
+    /// The CLI's message.
     pub message: String,
     /// The CLI's machine-readable code, such as `unsupported_request` or `invalid_mode`.
     pub code: Option<String>,
@@ -143,7 +142,7 @@ impl Error {
         Self::new(Kind::Problem(Box::new(problem)))
     }
 
-    /// The problem of a module above this one, if it is of this type.
+    /// The problem of a higher module, if it is of this type.
     pub(crate) fn problem<P: Problem>(&self) -> Option<&P> {
         match &*self.0 {
             Kind::Problem(problem) => (&**problem as &dyn Any).downcast_ref(),
@@ -190,7 +189,7 @@ impl Error {
         })
     }
 
-    /// Nothing happened for too long while the session was started.
+    /// The start stalled: no frame for too long.
     pub(crate) fn stalled_at_start(phase: Phase, after: Duration) -> Self {
         Self::new(Kind::Stalled {
             phase,
@@ -199,7 +198,7 @@ impl Error {
         })
     }
 
-    /// Nothing happened for too long in a turn, which was ended for it.
+    /// A turn stalled and was interrupted: no frame for too long.
     pub(crate) fn stalled_in(stall: Stall, outcome: Outcome) -> Self {
         Self::new(Kind::Stalled {
             phase: stall.phase,
@@ -212,7 +211,7 @@ impl Error {
         Self::new(Kind::TurnFailed(outcome))
     }
 
-    /// Whether something that the program passed is wrong; nothing was sent.
+    /// Whether an argument or option of the program is wrong; nothing was sent.
     pub fn is_invalid(&self) -> bool {
         match &*self.0 {
             Kind::Invalid { .. } => true,
@@ -231,11 +230,11 @@ impl Error {
         matches!(*self.0, Kind::Timeout { .. }) || self.stalled().is_some()
     }
 
-    /// The phase in which nothing happened for too long, if that is what went wrong.
+    /// The phase that stalled, if the error is a stall.
     ///
-    /// When the session could not be started it has ended. When a turn stalled, the turn was interrupted and the session goes
-    /// on; if the CLI did not even do that, its process was ended too: then the error also
-    /// [`is_closed`](Self::is_closed), and the conversation can be resumed in a new process.
+    /// If the start stalled, the session has ended. If a turn stalled, the SDK interrupted the turn and the session goes on. If
+    /// the CLI did not end the turn, the SDK ended its process: then the error also [`is_closed`](Self::is_closed), and a new
+    /// process can resume the conversation.
     pub fn stalled(&self) -> Option<Phase> {
         match &*self.0 {
             Kind::Stalled { phase, .. } => Some(*phase),
@@ -249,12 +248,12 @@ impl Error {
         matches!(*self.0, Kind::Closed | Kind::Ended(_))
     }
 
-    /// Whether a bound was reached and nothing was sent; trying again later may succeed.
+    /// Whether a limit was reached and nothing was sent; a later try may succeed.
     pub fn is_busy(&self) -> bool {
         matches!(*self.0, Kind::Busy { .. })
     }
 
-    /// Whether a request was to be answered that is not open: it was answered before, the CLI withdrew it, or it never came.
+    /// Whether the CLI request to answer is not open: it was answered before, the CLI withdrew it, or it never came.
     pub fn is_not_open(&self) -> bool {
         matches!(*self.0, Kind::NotOpen { .. })
     }
@@ -268,7 +267,7 @@ impl Error {
         }
     }
 
-    /// The CLI's refusal, if it refused a request.
+    /// The CLI's error reply, if it rejected a request.
     pub fn as_refusal(&self) -> Option<&Refusal> {
         match &*self.0 {
             Kind::Refusal(refusal) => Some(refusal),
@@ -276,7 +275,7 @@ impl Error {
         }
     }
 
-    /// What the session store said, if it failed while a session was to go on from it.
+    /// The error of the session store, if it failed while a session was resumed from it.
     pub fn as_store_error(&self) -> Option<&StoreError> {
         match &*self.0 {
             Kind::Store { source, .. } => Some(source),
@@ -284,7 +283,7 @@ impl Error {
         }
     }
 
-    /// What was wrong with the session's files, if its lease could not be taken, or its history not be read, for that.
+    /// The error of the session's files, if the SDK could not take a lease or read a history because of it.
     pub fn as_files_error(&self) -> Option<&FilesError> {
         match &*self.0 {
             Kind::Files { source, .. } => Some(source),
@@ -292,7 +291,7 @@ impl Error {
         }
     }
 
-    /// Who has the session instead, if it could not be had or was lost for that; see [`Options::lease`](crate::Options::lease).
+    /// The lease problem, if another holder has the session; see [`Options::lease`](crate::Options::lease).
     pub fn as_lease_problem(&self) -> Option<&LeaseProblem> {
         match &*self.0 {
             Kind::Ended(end) => end.lease.as_ref(),
@@ -312,7 +311,7 @@ impl Error {
         text
     }
 
-    /// How the process ended, if that is what went wrong.
+    /// How the process ended, if the error is about that.
     pub fn end(&self) -> Option<&End> {
         match &*self.0 {
             Kind::Ended(end) => Some(end),
@@ -320,12 +319,12 @@ impl Error {
         }
     }
 
-    /// The exit of the process, if that is what went wrong.
+    /// The exit of the process, if the error is about that.
     pub fn exit(&self) -> Option<Exit> {
         self.end()?.exit
     }
 
-    /// The last lines of the process's stderr, if its end is what went wrong.
+    /// The last lines of the process's stderr, if the error is about its end.
     pub fn stderr_tail(&self) -> Option<&str> {
         self.end().map(|end| end.stderr_tail.as_str())
     }
@@ -340,7 +339,7 @@ impl Error {
         }
     }
 
-    /// The model's text, if it was not of the shape that was asked for.
+    /// The model's text, if it did not have the required shape.
     pub fn raw_output(&self) -> Option<&str> {
         match &*self.0 {
             Kind::Output { text, .. } => Some(text),
@@ -348,8 +347,7 @@ impl Error {
         }
     }
 
-    /// Why the process did not start or ended, or why the turn failed, as far as the evidence tells; `None` for errors that
-    /// are about neither.
+    /// Why the process did not start or ended, or why the turn failed, as far as the evidence shows; `None` for other errors.
     pub fn cause(&self) -> Option<Cause> {
         match &*self.0 {
             Kind::Problem(problem) => problem.known_cause(),
@@ -364,15 +362,15 @@ impl Error {
         }
     }
 
-    /// Whether it passes, so that the same may succeed when it is tried again later: its [`cause`](Self::cause)
-    /// [is transient](Cause::is_transient), a bound was reached ([`is_busy`](Self::is_busy)), or the model did not answer in time
+    /// Whether the error is temporary, so that a later try may succeed: its [`cause`](Self::cause) [is
+    /// transient](Cause::is_transient), a limit was reached ([`is_busy`](Self::is_busy)), or the model did not answer in time
     /// ([`stalled`](Self::stalled) in a turn).
     pub fn is_transient(&self) -> bool {
         let is_late = matches!(self.stalled(), Some(Phase::FirstToken | Phase::BetweenEvents));
         is_late || self.is_busy() || self.cause().is_some_and(|cause| cause.is_transient())
     }
 
-    /// How long to wait before the same is tried again, as far as the CLI told; see [`Outcome::retry_after`].
+    /// How long to wait before the next try, if the CLI reported it; see [`Outcome::retry_after`].
     pub fn retry_after(&self) -> Option<Duration> {
         match &*self.0 {
             Kind::TurnFailed(outcome) => outcome.retry_after(),
@@ -385,8 +383,8 @@ impl Error {
         }
     }
 
-    /// What to do about it, where that is known and the error does not say it itself: the advice of the [`cause`](Self::cause), and of a
-    /// few errors without one. It names options as Rust has them; [`told`](Self::told) names them otherwise.
+    /// What to do about the error, if that is known and not part of the message: the advice of the [`cause`](Self::cause), and of
+    /// a few errors without one. It has the Rust names of options; [`told`](Self::told) replaces them.
     pub fn hint(&self) -> Option<&'static str> {
         if let Some(problem) = self.as_lease_problem() {
             return problem.hint();
@@ -491,7 +489,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// An error and its causes for people, since `main` shows what it returns by `Debug`.
+/// An error and its causes for people, since `main` prints its error by `Debug`.
 pub(crate) fn describe(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt::Result {
     write!(f, "{error}")?;
     let mut said = error.to_string();
@@ -547,7 +545,7 @@ mod tests {
     use crate::outcome::{Around, Outcome};
     use crate::usage::TurnUsage;
 
-    /// What `main` shows of the error that it returns.
+    /// What `main` prints of its error.
     #[test]
     fn debug_is_for_people() {
         let missing = || {

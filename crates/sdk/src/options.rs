@@ -1,11 +1,11 @@
 //! What to start and how: every option of the CLI's official SDKs that is not a callback.
 //!
-//! [`Options`] is plain data with a setter for each field. [`Options::check`] finds what contradicts, before anything is
-//! started; [`Options::launch`] turns the options into a [`Launch`]: a program, its arguments, its complete environment and
+//! [`Options`] is plain data with a setter for each field. [`Options::check`] finds contradictions before anything is started;
+//! [`Options::launch`] turns the options into a [`Launch`]: a program, its arguments, its complete environment and
 //! the first request to send. Each field says how it reaches the CLI.
 //!
-//! Three rules hold for all of them. A value never becomes a flag: each is one argument of the form `--flag=value`. What is
-//! long or looks secret stays off the command line. An option that could not have an effect is an error, not a shrug.
+//! Three rules hold for all of them. A value never becomes a flag: each is one argument of the form `--flag=value`. Long values,
+//! and values that look secret, stay off the command line. An option that could not have an effect is an error.
 //!
 //! ```
 //! use outrigger::options::{Auth, Isolation, Options};
@@ -153,12 +153,12 @@ macro_rules! options {
             $(#[$auth_doc])*
             pub auth: Auth,
             $( $(#[$doc])* pub $name: options!(@field $kind $($ty)?), )+
-            /// What lives in this program rather than in the CLI; set by the methods of `start.rs`.
+            /// The part of the options that this program keeps and the CLI does not get.
             pub(crate) hosting: hosting::Hosting,
         }
 
         impl Options {
-            /// Options with nothing set but the account that pays.
+            /// Options with only the account set.
             pub fn new(auth: Auth) -> Self {
                 Self { auth, $( $name: Default::default(), )+ hosting: Default::default() }
             }
@@ -171,7 +171,7 @@ macro_rules! options {
             $( options!(@setter $kind $name $($ty)?); )+
         }
 
-        /// Shows what is set, without what may be secret.
+        /// Shows the options that are set, without possible secrets.
         impl fmt::Debug for Options {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut shown = f.debug_struct("Options");
@@ -188,22 +188,22 @@ options! {
     own<Auth> auth;
     /// How much of the user's configuration the session sees. `--setting-sources`, `--strict-mcp-config`, `HOME`.
     own<Isolation> isolation;
-    /// The home of a hermetic session, to be kept; made if it is missing. Without it a temporary one is used.
+    /// The home of a hermetic session, which is kept; created if it is missing. The default is a temporary one.
     path hermetic_home;
-    /// What of this process's environment passes, and what is added to it. See also [`env`](Self::env).
+    /// Which variables of this process's environment the CLI inherits, and which are added. See also [`env`](Self::env).
     own<Environment> environment;
     /// The working directory; this process's if unset. A relative path is taken from there.
     path cwd;
     /// The CLI; searched for if unset, see [`discover`](crate::discover).
     path cli_path;
-    /// What runs a CLI that is a script.
+    /// The runtime for a CLI that is a script.
     own<Runtime> executable;
     /// Arguments before those of the CLI: for the runtime of a script, or for a wrapper named as `cli_path`. These come
     /// first, as they are: do not build them from input.
     texts executable_args;
     /// The user to run the CLI as.
     value<RunAs> user;
-    /// Says that this is a sandbox (`IS_SANDBOX=1`), so that the superuser may skip permissions. For throw-away containers.
+    /// Declares that this is a sandbox (`IS_SANDBOX=1`), so that the superuser may skip permissions. For throw-away containers.
     flag assume_sandbox;
     /// Keeps the CLI from updating itself (`DISABLE_AUTOUPDATER=1`): for installations that are pinned.
     flag disable_autoupdater;
@@ -220,7 +220,7 @@ options! {
 
     /// The model, or an alias such as `opus`. `--model`.
     text model;
-    /// The model, or several separated by commas, for when the first is overloaded. `--fallback-model`.
+    /// The model, or several separated by commas, to use when the first is overloaded. `--fallback-model`.
     text fallback_model;
     /// How hard the model thinks. `--effort`.
     value<Effort> effort;
@@ -234,51 +234,52 @@ options! {
     value<u64> max_turns;
     /// The most that the session may cost, in US dollars by the CLI's own prices. `--max-budget-usd`.
     value<f64> max_budget_usd;
-    /// A budget of tokens that the API tells the model about. `--task-budget`.
+    /// A budget of tokens that the API shows to the model. `--task-budget`.
     value<u64> task_budget;
-    /// What the model is told before the conversation; Claude Code's own prompt if unset. The official SDKs differ: there
+    /// The system prompt; Claude Code's own if unset. The official SDKs differ: there
     /// unset means an *empty* prompt, which here is `SystemPrompt::Text(String::new())`. Fields of `initialize`.
     value<SystemPrompt> system_prompt;
-    /// A file that holds the system prompt. `--system-prompt-file`.
+    /// A file with the system prompt. `--system-prompt-file`.
     path system_prompt_file;
-    /// What every subagent is told after its own prompt. `initialize.appendSubagentSystemPrompt`.
+    /// A text that every subagent gets after its own system prompt. `initialize.appendSubagentSystemPrompt`.
     text append_subagent_system_prompt;
     /// The form of the final answer. `--json-schema` and `initialize.jsonSchema`; only the latter above 8 KiB.
     value<OutputFormat> output_format;
 
     /// The built-in tools; all if unset. `--tools`.
     value<Tools> tools;
-    /// [Rules](crate::permissions::rules) for calls that need no question: `Read`, `Bash(git log:*)`, `mcp__server__tool`. One that the
-    /// CLI would skip, or read in another way than it looks, is an error. `--allowedTools`; above 8 KiB `permissions.allow` of
+    /// [Rules](crate::permissions::rules) for calls that run without a permission request: `Read`, `Bash(git log:*)`,
+    /// `mcp__server__tool`. A rule that the CLI would skip or misread is an error. `--allowedTools`; above 8 KiB
+    /// `permissions.allow` of
     /// `settings`.
     texts allowed_tools;
-    /// [Rules](crate::permissions::rules) for calls that are refused; a bare name takes the tool away. One that the CLI would skip is an
-    /// error. `--disallowedTools`, or `initialize`.
+    /// [Rules](crate::permissions::rules) for calls that the CLI denies; a bare name removes the tool. A rule that the CLI would
+    /// skip is an error. `--disallowedTools`, or `initialize`.
     texts disallowed_tools;
     /// How `disallowed_tools` is delivered.
     own<Delivery> disallowed_tools_delivery;
-    /// Other names for tools: what the model calls, and what is meant. `initialize.toolAliases`.
+    /// Aliases of tools: from the name that the model calls to the name of the tool. `initialize.toolAliases`.
     map<String> tool_aliases;
     /// MCP tools that run code, by server, for the CLI's own safety checks. Not declared upstream.
     /// `initialize.codeRunningMcpTools`.
     map<Vec<String>> code_running_mcp_tools;
     /// The skills that the model may use. `Skill` rules in `--allowedTools`; a list also `initialize.skills`.
     value<Skills> skills;
-    /// How calls are decided that no rule decides; as the settings say if unset. `--permission-mode`.
+    /// How calls are decided that no rule decides; the mode of the settings if unset. `--permission-mode`.
     value<PermissionMode> permission_mode;
-    /// Leave to use `bypassPermissions`, at the start or later. `--allow-dangerously-skip-permissions`.
+    /// Allows the mode `bypassPermissions`, at the start or later. `--allow-dangerously-skip-permissions`.
     flag allow_dangerously_skip_permissions;
-    /// The MCP tool that answers permission questions instead of this program. `--permission-prompt-tool`.
+    /// The MCP tool that answers permission requests instead of this program. `--permission-prompt-tool`.
     text permission_prompt_tool_name;
-    /// Whether anybody is asked at all. `--permission-prompts`.
+    /// Whether the CLI sends permission requests. `--permission-prompts`.
     value<PermissionPrompts> permission_prompts;
-    /// The text that plan mode works by, instead of the CLI's. `initialize.planModeInstructions`.
+    /// The instructions of plan mode, instead of the CLI's. `initialize.planModeInstructions`.
     text plan_mode_instructions;
     /// The form of previews in `AskUserQuestion`. `CLAUDE_CODE_QUESTION_PREVIEW_FORMAT`.
     value<QuestionPreviewFormat> question_preview_format;
-    /// Lets `AskUserQuestion` ask in more ways. Not declared upstream. `CLAUDE_CODE_QUESTION_EXTENDED`.
+    /// Enables more kinds of questions in `AskUserQuestion`. Not declared upstream. `CLAUDE_CODE_QUESTION_EXTENDED`.
     flag question_extended;
-    /// Lets `AskUserQuestion` leave descriptions out. Not declared upstream. `CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS`.
+    /// Makes the descriptions of `AskUserQuestion` optional. Not declared upstream. `CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS`.
     flag question_optional_descriptions;
 
     /// The agent that the main conversation runs as. `--agent`.
@@ -292,14 +293,14 @@ options! {
     own<Delivery> mcp_servers_delivery;
     /// Files with MCP servers. `--mcp-config` for each.
     paths mcp_config_files;
-    /// Uses no MCP server but those given here; as `isolation` says if unset. `--strict-mcp-config`.
+    /// Uses only the MCP servers of these options; depends on `isolation` if unset. `--strict-mcp-config`.
     value<bool> strict_mcp_config;
     /// Plugins to load. `--plugin-dir`, `--plugin-dir-no-mcp`, or `initialize.plugins`.
     list<PluginConfig> plugins;
     /// How `plugins` is delivered.
     own<Delivery> plugin_delivery;
 
-    /// A settings layer of the session's own. `--settings`, or `initialize.settings`.
+    /// A settings layer for this session. `--settings`, or `initialize.settings`.
     value<SettingsInput> settings;
     /// How inline `settings` are delivered.
     own<Delivery> settings_delivery;
@@ -309,22 +310,22 @@ options! {
     value<Encoded<Settings>> managed_settings;
     /// How `managed_settings` is delivered.
     own<Delivery> managed_settings_delivery;
-    /// The settings files to load; as `isolation` says if unset, none if empty. `--setting-sources`.
+    /// The settings files to load; depends on `isolation` if unset, none if empty. `--setting-sources`.
     value<Vec<SettingSource>> setting_sources;
 
-    /// Goes on with the latest session of the working directory. `--continue`.
+    /// Resumes the latest session of the working directory. `--continue`.
     flag continue_conversation;
-    /// Goes on with this session: its id or title. `--resume`.
+    /// Resumes this session: its id or title. `--resume`.
     text resume;
     /// The id of the new session, a UUID. `--session-id`.
     text session_id;
-    /// Goes on in a new session instead of the old one. `--fork-session`.
+    /// Forks the resumed session into a new one. `--fork-session`.
     flag fork_session;
-    /// Goes on after this message of the session, a UUID; what came later is dropped. `--resume-session-at`.
+    /// Resumes the session after this message, a UUID; later messages are dropped. `--resume-session-at`.
     text resume_session_at;
     /// The prompt whose turn may be dropped by that; the CLI refuses to drop any other. `--resume-drops-turn`.
     text resume_drops_turn;
-    /// Whether the session is written to disk, so that it can be resumed; yes if unset. `--no-session-persistence` if not.
+    /// Whether the CLI writes the session to disk, so that it can be resumed; true if unset. `--no-session-persistence` if not.
     value<bool> persist_session;
     /// The title of a new session. `initialize.title`.
     text title;
@@ -333,43 +334,43 @@ options! {
     flag include_partial_messages;
     /// Reports the hooks that run. `--include-hook-events`.
     flag include_hook_events;
-    /// Reports what subagents say and think. `initialize.forwardSubagentText`.
+    /// Reports the texts and the thinking of subagents. `initialize.forwardSubagentText`.
     flag forward_subagent_text;
     /// Reports tool calls of subagents' subagents. Not declared upstream. `initialize.forwardNestedSubagentToolCalls`.
     flag forward_nested_subagent_tool_calls;
-    /// Leaves prompts as they are: no `@file`, no slash commands. For the session to put `client_composed` on each prompt.
+    /// Sends prompts verbatim: the CLI expands no `@file` and no slash command. Sets `client_composed` on each prompt.
     flag verbatim_prompts;
     /// Suggests a next prompt after each turn. `initialize.promptSuggestions`.
     flag prompt_suggestions;
     /// Sums up every half minute what a background task does. `initialize.agentProgressSummaries`.
     flag agent_progress_summaries;
-    /// Says that single tasks can be stopped here, so that an interrupt spares those in the background.
+    /// Declares that the program can stop single tasks, so that an interrupt spares background tasks.
     /// `initialize.perTaskStopAffordance`.
     flag per_task_stop_affordance;
-    /// Lets a prompt that follows at once take the place of the one before. Not declared upstream.
+    /// Lets a prompt that follows at once replace the one before. Not declared upstream.
     /// `initialize.rapidFollowupPreempt`.
     flag rapid_followup_preempt;
-    /// Keeps copies of changed files, so that they can be brought back. `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`.
+    /// Keeps copies of changed files, so that they can be restored. `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`.
     flag enable_file_checkpointing;
-    /// Waits for `initialize` before anything is set up, even where no option needs it. A resumed session with a tool call that a hook
-    /// deferred needs it, or its hooks may not be asked about the call: one with hooks of this program has it by itself, where the CLI
-    /// is known to be of version 2.1.261 or newer. Its version is not known behind a wrapper, `executable_args`, another `user` or a
-    /// transport of the program's own. `--await-initialize`.
+    /// Makes the CLI wait for `initialize` before it sets anything up, even if no option needs it. A resumed session with a tool
+    /// call that a hook deferred needs this, or the CLI may not call its hooks for that call. The SDK sets it for resumed sessions
+    /// with hooks of this program, if the CLI is known to be of version 2.1.261 or newer. The version is not known behind a
+    /// wrapper, `executable_args`, another `user` or a transport of the program's own. `--await-initialize`.
     flag await_initialize;
 
-    /// Says that the program offers to switch back from bypassed permissions. Not declared upstream.
+    /// Declares that the program offers to switch back from bypassed permissions. Not declared upstream.
     /// `initialize.offersBypassSwitchBack`.
     flag offers_bypass_switch_back;
-    /// Says that the program keeps bypassed permissions in hand. Not declared upstream. `initialize.keepsBypassHeld`.
+    /// Declares that the program enforces permissions itself while they are bypassed. Not declared upstream. `initialize.keepsBypassHeld`.
     flag keeps_bypass_held;
-    /// MCP servers that the isolation of web search leaves alone. Not declared upstream.
+    /// MCP servers that are exempt from the isolation of web search. Not declared upstream.
     /// `initialize.webSearchIsolationExemptMcpServers`.
     texts web_search_isolation_exempt_mcp_servers;
     /// Whether the user trusts a directory. Not declared upstream. `initialize.workspaceTrust`.
     value<WorkspaceTrust> workspace_trust;
     /// What kind of work this is, for the API's statistics. Not declared upstream. `--workload`.
     text workload;
-    /// Channels that messages may come in through. Not declared upstream. `--channels`.
+    /// Channels by which messages may arrive. Not declared upstream. `--channels`.
     texts channels;
 
     /// Writes the CLI's debug log. `--debug`; `debug_file` does it by itself.
@@ -407,22 +408,22 @@ fn show(shown: &mut fmt::DebugStruct<'_, '_>, name: &'static str, value: &dyn fm
 }
 
 impl Options {
-    /// Adds a variable to the CLI's environment. Outranks everything else; what picks an account is left to `auth`.
+    /// Adds a variable to the CLI's environment. Outranks everything else. Variables that select an account are rejected: set `auth`.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment = self.environment.set(name, value);
         self
     }
 
     /// Adds a flag that this build has no option for: `extra_arg("name", Some("value"))` is `--name=value`, with `None` it
-    /// is `--name`. The name goes without dashes. Flags that have an option, or that the session depends on, are refused by
-    /// [`check`](Self::check).
+    /// is `--name`. The name goes without dashes. [`check`](Self::check) rejects flags that have an option, or that the session
+    /// depends on.
     pub fn extra_arg(mut self, flag: impl Into<String>, value: Option<&str>) -> Self {
         self.extra_args.push((flag.into(), value.map(str::to_owned)));
         self
     }
 
-    /// Adds a field to `initialize` that this build has no option for. A field that an option has set is refused by
-    /// [`check`](Self::check).
+    /// Adds a field to `initialize` that this build has no option for. [`check`](Self::check) rejects a field that an option has
+    /// set.
     pub fn initialize_field(mut self, name: impl Into<String>, value: impl Into<RawJson>) -> Self {
         self.initialize_fields.insert(name.into(), value.into());
         self

@@ -32,12 +32,12 @@ use crate::spawn::{spawn, spawn_in};
 use crate::store::{self, Mirror, Places, Source};
 use crate::version::{AWAITS_INITIALIZE, CliVersion};
 
-/// How long the CLI may take to get ready unless another time is set, and how long its hooks may besides.
+/// How long the CLI may take to reply to `initialize` unless set, and how much longer with hooks.
 const INITIALIZE: Duration = Duration::from_secs(60);
 const HOOKS: Duration = Duration::from_secs(600);
 
 impl Options {
-    /// The part that the session takes in a launch with these options.
+    /// What the command line announces for a session with these options.
     pub(crate) fn host(&self) -> Host {
         let asks_host = self.permission_prompt_tool_name.is_none()
             && self.permission_prompts != Some(PermissionPrompts::None);
@@ -54,23 +54,23 @@ impl Options {
     }
 }
 
-/// The beginning of everything: `Agent::builder()`.
+/// Starts the builder of a session: `Agent::builder()`.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Agent;
 
 impl Agent {
-    /// Options with their defaults: Claude Code's own system prompt and tools, no settings files, no permissions beyond what
-    /// the CLI itself lets pass, and the account that `claude` itself would use here ([`Auth::Inherit`]): a key or token of the
+    /// Options with their defaults: Claude Code's own system prompt and tools, no settings files, no permissions beyond those that
+    /// the CLI grants by itself, and the account that `claude` itself would use here ([`Auth::Inherit`]): a key or token of the
     /// environment, else the stored login. [`Options::auth`] chooses another one.
     pub fn builder() -> Options {
         Options::new(Auth::Inherit)
     }
 }
 
-/// The part of the options that lives in this program.
+/// Callbacks, transport and limits.
 impl Options {
-    /// How the CLI is started and reached; [`Local`] unless set.
+    /// The transport, which starts the CLI; [`Local`] unless set.
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.hosting.transport = Some(Arc::new(transport));
         self
@@ -82,16 +82,16 @@ impl Options {
         self
     }
 
-    /// How long the CLI may take to answer `initialize`. With many plugins or MCP servers it can be slow.
+    /// How long the CLI may take to reply to `initialize`. With many plugins or MCP servers it can be slow.
     ///
-    /// Unless set it is 60 s, of which the time that `SessionStart` and `Setup` hooks run is not counted, up to ten minutes
-    /// more: they are not the CLI's own doing. One that is set counts throughout.
+    /// The default is 60 s, without the time in which `SessionStart` and `Setup` hooks run, up to ten minutes of that. A deadline
+    /// that is set includes the hooks.
     pub fn initialize_deadline(mut self, deadline: Duration) -> Self {
         self.hosting.initialize_deadline = Some(deadline);
         self
     }
 
-    /// How long the CLI may take to answer a control request; 60 s unless set.
+    /// How long the CLI may take to reply to a control request; 60 s unless set.
     pub fn control_deadline(mut self, deadline: Duration) -> Self {
         self.hosting.control_deadline = deadline;
         self
@@ -103,24 +103,24 @@ impl Options {
         self
     }
 
-    /// How long a turn may wait for the model to begin to answer, at its beginning and after each round of tools; 10 minutes
-    /// unless set, `None` for ever. Begins anew with each sign of life: a retry of the API request, a compaction.
+    /// How long the model may take to begin its answer, at the beginning of a turn and after each round of tools; 10 minutes
+    /// unless set, `None` for no limit. The time starts anew with each sign of life: a retry of the API request, a compaction.
     ///
-    /// When it passes, the turn is interrupted, and ends with an error whose [`stalled`](crate::Error::stalled) names the
-    /// phase; the session goes on. If the CLI does not end the turn (see [`interrupt_deadline`](Self::interrupt_deadline)), its
-    /// process is ended by SIGTERM, and by SIGKILL after [`term_grace`](Self::term_grace).
+    /// After that the SDK interrupts the turn, which ends with an error whose [`stalled`](crate::Error::stalled) names the phase;
+    /// the session goes on. If the CLI does not end the turn (see [`interrupt_deadline`](Self::interrupt_deadline)), the SDK ends
+    /// its process by SIGTERM, and by SIGKILL after [`term_grace`](Self::term_grace).
     ///
-    /// It does not run while a tool of the main conversation runs (a subagent in the foreground is one), or while the CLI waits
-    /// for an answer of this program or of a person. Without partial messages the whole answer of the model counts as its
+    /// The time does not run while a tool of the main conversation runs (a subagent in the foreground is one), or while the CLI
+    /// waits for a reply of this program or of a person. Without partial messages the whole answer of the model counts as its
     /// first token.
     pub fn first_token_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.hosting.patience.first_token = deadline.into();
         self
     }
 
-    /// How long the model may be silent in the middle of an answer; 5 minutes unless set, `None` for ever. Needs partial
-    /// messages ([`include_partial_messages`](Self::include_partial_messages)), since without them nobody sees the answer grow.
-    /// What happens when it passes is said at [`first_token_deadline`](Self::first_token_deadline).
+    /// How long the model may be silent in the middle of an answer; 5 minutes unless set, `None` for no limit. This needs partial
+    /// messages ([`include_partial_messages`](Self::include_partial_messages)). See
+    /// [`first_token_deadline`](Self::first_token_deadline) for what happens after that.
     pub fn between_events_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.hosting.patience.between_events = deadline.into();
         self
@@ -139,31 +139,31 @@ impl Options {
     }
 
     /// How many bytes may wait in memory for all readers of the session together (turns, [`Frames`](crate::Frames),
-    /// [`Ambient`](crate::Ambient)), and as many again as prompts that wait to be sent; 64 MiB unless set. What becomes of
-    /// more is said by [`slow_reader`](Self::slow_reader); a prompt beyond it is refused with an error that
-    /// [`is_busy`](crate::Error::is_busy), unless it is the only one.
+    /// [`Ambient`](crate::Ambient)), and the same number again for prompts that wait to be sent; 64 MiB unless set.
+    /// [`slow_reader`](Self::slow_reader) decides what happens to more frames. A prompt beyond the limit is rejected with an error
+    /// that [`is_busy`](crate::Error::is_busy), unless it is the only one.
     ///
-    /// Besides, the line that is being read takes up to twice [`max_line_bytes`](Self::max_line_bytes).
+    /// In addition, the line that is being read takes up to twice [`max_line_bytes`](Self::max_line_bytes).
     pub fn buffer_bytes(mut self, bytes: usize) -> Self {
         self.hosting.buffer_bytes = bytes;
         self
     }
 
-    /// What becomes of frames beyond [`buffer_bytes`](Self::buffer_bytes): they wait on disk unless set.
+    /// What happens to frames beyond [`buffer_bytes`](Self::buffer_bytes); they wait on disk unless set.
     pub fn slow_reader(mut self, policy: SlowReader) -> Self {
         self.hosting.slow_reader = policy;
         self
     }
 
-    /// Calls this with each line that the CLI writes on stderr, as it comes, without its line ending.
+    /// Sets a callback for each line that the CLI writes on stderr, without its line ending.
     ///
-    /// The lines are as the CLI wrote them: nothing is redacted, as it is in [`Error::stderr_tail`](crate::Error::stderr_tail), so
-    /// they may hold secrets. Bytes that are not UTF-8 are replaced, and a line of more than 16 KiB comes in parts.
+    /// The lines are not redacted, unlike those of [`Error::stderr_tail`](crate::Error::stderr_tail), so they may have secrets.
+    /// Bytes that are not UTF-8 are replaced, and a line of more than 16 KiB comes in parts.
     ///
-    /// The callback runs on a thread of its own and may block; it delays nothing but its own next line. Up to 1024 lines, and 1 MiB,
-    /// wait for it. Lines beyond that are left out, and one in their place says how many:
-    /// `[outrigger: 12 lines of 345 bytes were left out here]`. A panic costs the line in which it happens. Lines that came just
-    /// before the end may be told after it.
+    /// The callback runs on its own thread and may block; that only delays its next line. Up to 1024 lines, and 1 MiB, wait for
+    /// it. Lines beyond that are dropped, and one line in their place has their number:
+    /// `[outrigger: 12 lines of 345 bytes were left out here]`. A panic only affects its line. The last lines may arrive after the
+    /// end of the session.
     ///
     /// A session that [claims](crate::Spare::claim) a spare has the callback of the spare's options.
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
@@ -171,27 +171,26 @@ impl Options {
         self
     }
 
-    /// Starts the CLI and returns when it has answered `initialize`.
+    /// Starts the CLI and returns when it has replied to `initialize`.
     ///
     /// # Cancel safety
-    /// Dropping the future ends what was started, in the order of [`Session::close`] and in the background. No process,
-    /// task or temporary file is left.
+    /// Dropping the future ends the process in the background, as [`Session::close`] does. No process, task or temporary file is
+    /// left.
     ///
     /// # Errors
-    /// When the options contradict each other or the CLI is not found (nothing was started then); when it can't be started,
-    /// ends early (the error has its exit and stderr), or does not answer in time; when it does not confirm an option that the
-    /// session depends on, or pays from another account than was chosen; and when it reports that it has no account
+    /// When the options contradict each other or the CLI is not found (then nothing was started); when the CLI does not start,
+    /// ends early (the error has its exit and stderr), or does not reply in time; when it does not confirm an option that the
+    /// session depends on, or uses another account than the chosen one; and when it reports that it has no account
     /// ([`Cause::NotLoggedIn`](crate::Cause::NotLoggedIn), see [`Auth`]).
     ///
-    /// The session is warm: the process has started, and its first prompt waits for nothing but the model. Started ahead and
-    /// kept, it is what the official SDK calls a warm start; see [`prewarm`](Self::prewarm) for a process that is started
-    /// before the directory of its session is known.
+    /// The session is warm: the process runs, and the first prompt only waits for the model. A session that is started early and
+    /// kept is what the official SDK calls a warm start; see [`prewarm`](Self::prewarm) for a process that starts before the
+    /// directory of its session is known.
     pub async fn start(self) -> Result<Session> {
         self.start_boxed().await
     }
 
-    /// What awaits an async function is compiled with all that the function does, in each crate anew. Boxed in here it is compiled
-    /// once, with this crate.
+    /// A crate that awaits an async function compiles all of its body anew. Boxed here, it is compiled once, with this crate.
     #[inline(never)]
     fn start_boxed(self) -> BoxFuture<'static, Result<Session>> {
         Box::pin(async move {
@@ -206,9 +205,8 @@ impl Options {
         })
     }
 
-    /// The same as [`start`](Self::start), under the official SDK's name for it: there a query starts its process late, and
-    /// `startup` is how to have it started ahead. Here every session is, and can be kept, prompted or
-    /// [closed](Session::close) like any other.
+    /// The same as [`start`](Self::start), under the official SDK's name: there a query starts its process late, and `startup`
+    /// starts it early. Here every session starts early.
     ///
     /// # Cancel safety
     /// As [`start`](Self::start).
@@ -220,32 +218,32 @@ impl Options {
     }
 }
 
-/// What a process is started as.
+/// The purpose of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A session at once.
+    /// A session.
     Session,
     /// A spare, to be claimed.
     Spare,
 }
 
-/// A CLI that runs and is no session yet: every way to a session goes through [`open`](Self::open),
+/// A CLI that runs and is not a session yet. Every session is made by [`open`](Self::open),
 /// [`initialize`](Self::initialize) and [`into_session`](Self::into_session). Dropping it ends the process.
 pub(crate) struct Opened {
     pub(crate) conn: Arc<Conn>,
     /// The MCP servers in this program.
     pub(crate) bridge: Arc<Bridge>,
-    /// Without its guard, which lives as long as the process.
+    /// Without its files, which live as long as the process.
     pub(crate) launch: Launch,
-    /// What it was started with, to be started with again.
+    /// The options that it was started with.
     pub(crate) options: Options,
-    /// Where its conversation is found.
+    /// The location of its conversation.
     pub(crate) source: Source,
     role: Role,
-    /// The CLI's version, if it was asked beside the start.
+    /// The CLI's version, if `--version` ran beside the start.
     version: Arc<OnceLock<CliVersion>>,
     asking: Option<AbortHandle>,
-    /// Whether it has become a session, which then ends the process.
+    /// Whether it has become a session, which ends the process.
     is_session: bool,
 }
 
@@ -399,12 +397,12 @@ impl Opened {
         })
     }
 
-    /// Sends the first request, and holds its answer against the options.
+    /// Sends the first request, and checks its reply against the options.
     pub(crate) async fn initialize(&self) -> Result<InitializeReply> {
         Ok(self.initialize_raw().await?.0)
     }
 
-    /// The same, with the answer as it came. Boxed for the same reason as [`Options::start_boxed`].
+    /// The same, with the raw reply. Boxed for the same reason as [`Options::start_boxed`].
     #[inline(never)]
     pub(crate) fn initialize_raw(&self) -> BoxFuture<'_, Result<(InitializeReply, RawJson)>> {
         Box::pin(self.initialize_now())
@@ -449,7 +447,7 @@ impl Opened {
         Ok((initialized, payload))
     }
 
-    /// Waits for the answer to `initialize`, or says after what time it was given up.
+    /// Waits for the reply to `initialize`; the error is the time after which it gave up.
     async fn in_time<T>(&self, exchange: impl Future<Output = T>) -> Result<T, Duration> {
         let set = self.options.hosting.initialize_deadline;
         let mut left = set.unwrap_or(INITIALIZE);
@@ -475,14 +473,14 @@ impl Opened {
         }
     }
 
-    /// Reads an answer to `initialize`, counting what does not fit.
+    /// Decodes a reply to `initialize`, and counts misfits.
     pub(crate) fn read(&self, payload: &RawJson) -> InitializeReply {
         let (initialized, misfits) = read_reply(payload);
         self.conn.note(Input::Decoded { misfits, drift: &[] });
         initialized
     }
 
-    /// The session, which ends the process from now on.
+    /// Makes the session, which ends the process from now on.
     pub(crate) fn into_session(mut self, initialized: InitializeReply) -> Session {
         self.is_session = true;
         let conn = Arc::clone(&self.conn);

@@ -1,11 +1,11 @@
-//! What a session can tell about itself.
+//! Counters of a session.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::event::Lag;
 
-/// Counts of a session at one moment.
+/// The counters of a session at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
@@ -13,38 +13,38 @@ pub struct Stats {
     pub frames: u64,
     /// Bytes of those frames.
     pub bytes: u64,
-    /// Frames that readers have not taken yet, in memory and on disk; a frame that two readers will get counts twice.
+    /// Frames that readers have not read yet, in memory and on disk; a frame for two readers counts twice.
     pub lagging_frames: u64,
-    /// Bytes of them in memory; at most [`buffer_bytes`](crate::Options::buffer_bytes), and a piece of a quarter MiB or one
+    /// Their bytes in memory; at most [`buffer_bytes`](crate::Options::buffer_bytes), and a piece of a quarter MiB or one
     /// frame for each reader whose frames come back from disk.
     pub held_bytes: usize,
-    /// Bytes of them on disk; see [`SlowReader`](crate::SlowReader).
+    /// Their bytes on disk; see [`SlowReader`](crate::SlowReader).
     pub spilled_bytes: u64,
-    /// What readers did not get because neither memory nor disk had room. Each was told so in place.
+    /// Frames that were dropped because neither memory nor disk had room. Each reader got their number in their place.
     pub left_out: Lag,
     /// Prompts that wait or run.
     pub open_prompts: usize,
     /// Bytes of prompts that wait to be sent.
     pub held_prompt_bytes: usize,
-    /// Control requests of ours that the CLI has not answered.
+    /// SDK requests without a reply.
     pub unanswered_by_cli: usize,
-    /// Requests of the CLI that are not answered yet.
+    /// CLI requests without a reply.
     pub unanswered_by_us: usize,
-    /// Responses that matched no open request of ours.
+    /// Replies that matched no open SDK request.
     pub unmatched_responses: u64,
-    /// Requests that came again while they were open; they were answered once.
+    /// CLI requests that were repeated while they were open; each was answered once.
     pub duplicate_requests: u64,
-    /// Entries that the [session store](crate::Options::session_store) took.
+    /// Entries that the [session store](crate::Options::session_store) accepted.
     pub mirrored_entries: u64,
-    /// How often something could not be stored there for good; each was told by a `mirror_error` frame.
+    /// How often entries could not be stored for good; a `mirror_error` frame reported each.
     pub mirror_errors: u64,
-    /// Bytes that wait to be stored there, in memory and on disk.
+    /// Bytes that wait for the store, in memory and on disk.
     pub mirror_waiting_bytes: usize,
-    /// How far the store is behind, while it does not take what it is given; `None` while all is well.
+    /// How far the store is behind, while it does not accept entries; `None` otherwise.
     pub store_lag: Option<StoreLag>,
-    /// Lines that were no frames, and frames that did not fit their type.
+    /// Lines that were no frames, and misfits.
     pub misfits: u64,
-    /// What this build has no type for, and how often it came. At most 256 kinds are told apart. Together with
+    /// Frames, fields and values without a type, with their number. At most 256 kinds are counted separately. Together with
     /// [`Session::cli_version`](crate::Session::cli_version) this is what a bug report needs.
     pub unknown: BTreeMap<String, u64>,
 }
@@ -53,13 +53,13 @@ pub struct Stats {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreLag {
-    /// Since when something waits that it was to take at once.
+    /// Since when entries wait.
     pub since: SystemTime,
-    /// How many bytes wait in all.
+    /// How many bytes wait.
     pub bytes: usize,
     /// Whether that is longer than [`session_store_patience`](crate::Options::session_store_patience), so that no outcome waits for
     /// it.
     pub is_behind: bool,
-    /// What it said last, if it failed.
+    /// The last error of the store, if it failed.
     pub error: Option<String>,
 }

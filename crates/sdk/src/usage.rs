@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::fields::Fields;
 
-/// What one model used.
+/// The usage of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Tokens {
@@ -54,16 +54,16 @@ impl Tokens {
     }
 }
 
-/// What one turn used: its main loop, its subagents, and whatever else the CLI did since the result before.
+/// The usage of one turn: of its main loop, its subagents, and all else since the previous result.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct TurnUsage {
     /// Cost in US dollars, by the CLI's price table.
     ///
-    /// For the first result of a resumed session the CLI's sums include what was spent before; the difference is then
-    /// taken from the CLI's own `model_usage_since_last_result`, and on a CLI without it this is the whole session's.
+    /// For the first result of a resumed session, the CLI's sums include the earlier cost. Then the CLI's own
+    /// `model_usage_since_last_result` counts; with a CLI that does not send it, this is the cost of the whole session.
     pub cost_usd: f64,
-    /// By model, as the CLI names it. Models that the turn did not use are left out.
+    /// By model, as the CLI names it; only the models that the turn used.
     pub by_model: BTreeMap<String, Tokens>,
 }
 
@@ -73,7 +73,7 @@ impl TurnUsage {
         sum(&self.by_model)
     }
 
-    /// Adds what another turn used.
+    /// Adds the usage of another turn.
     pub(crate) fn add(&mut self, other: &TurnUsage) {
         self.cost_usd += other.cost_usd;
         for (model, tokens) in &other.by_model {
@@ -82,7 +82,7 @@ impl TurnUsage {
     }
 }
 
-/// What the session used since this program started or resumed it.
+/// The usage of a session since this program started or resumed it.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct SessionUsage {
@@ -90,7 +90,7 @@ pub struct SessionUsage {
     pub cost_usd: f64,
     /// By model, as the CLI names it.
     pub by_model: BTreeMap<String, Tokens>,
-    /// How many results there were, ambient ones included.
+    /// The number of results, ambient ones included.
     pub results: u64,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Takes a `result` and returns what was used since the one before.
+    /// Takes a `result` and returns the usage since the previous one.
     pub(crate) fn on_result(&mut self, result: &Frame) -> TurnUsage {
         let fields = Fields::of(result);
         let models = |key| -> Option<BTreeMap<String, Tokens>> {

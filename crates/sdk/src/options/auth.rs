@@ -1,4 +1,4 @@
-//! Who pays: an explicit choice, and the check that the CLI made the same one.
+//! The account that pays, and the check that the CLI uses it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::cause::Cause;
 use crate::env::{self, KEYS, Variables};
 use crate::error::{Error, Problem};
 
-/// The names that pick an account. Only [`Auth`] puts them into the CLI's environment.
+/// The variables that select an account. Only [`Auth`] puts them into the CLI's environment.
 const CREDENTIALS: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -25,22 +25,22 @@ const CREDENTIALS: &[&str] = &[
 /// Which account pays for the session.
 ///
 /// [`Agent::builder`](crate::Agent::builder) takes [`Inherit`](Self::Inherit): the account that `claude` itself would use here.
-/// Where several are at hand, the CLI takes a key of the environment before the login that it has stored. A program that must
-/// be paid by one account and no other names that account: the others are then kept out of the child's environment, and
+/// If several are available, the CLI prefers a key of the environment to its stored login. A program that must use one account and
+/// no other names it: then the SDK keeps the others out of the child's environment, and
 /// [`Auth::matches`] and [`Auth::matches_account`] compare the choice with what the CLI reports.
 ///
 /// With [`Inherit`](Self::Inherit) and [`Login`](Self::Login), [`Options::start`](super::Options::start) fails with
-/// [`Cause::NotLoggedIn`](crate::Cause::NotLoggedIn) when the CLI reports that it has no account. A report that is missing or
-/// unknown, as of an older CLI, is no failure.
+/// [`Cause::NotLoggedIn`](crate::Cause::NotLoggedIn) when the CLI reports that it has no account. A missing or unknown report, as
+/// from an older CLI, is no failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Auth {
-    /// Whatever the CLI finds: the login in its configuration directory, an `apiKeyHelper` of the settings that are loaded, and
+    /// The account that the CLI finds: the login in its configuration directory, an `apiKeyHelper` of the settings that are loaded, and
     /// this process's `ANTHROPIC_*`, `CLAUDE_CODE_OAUTH_TOKEN` and cloud provider variables.
     Inherit,
-    /// The same, and nothing is asked of the account: the session also starts when the CLI reports none. For a program that
-    /// signs in through the session, and for whatever the CLI reports wrongly. A proxy that adds the credentials is no such
-    /// case: the CLI sends nothing without an account, so give it any [`AuthToken`](Self::AuthToken) or [`Gateway`](Self::Gateway)
+    /// As `Inherit`, but the session also starts when the CLI reports no account. For a program that signs in through the session,
+    /// and for wrong reports of the CLI. Do not use it for a proxy that adds the credentials: the CLI sends nothing without an
+    /// account, so give it any [`AuthToken`](Self::AuthToken) or [`Gateway`](Self::Gateway)
     /// token, which the proxy replaces.
     Unchecked,
     /// Only the login that `claude` stored. No credential of this process's environment is passed.
@@ -55,9 +55,9 @@ pub enum Auth {
     OAuthToken(Secret),
     /// A gateway that speaks the Messages API: `ANTHROPIC_BASE_URL` and `ANTHROPIC_AUTH_TOKEN`.
     Gateway {
-        /// Where it is, for example `https://llm.example.com`.
+        /// Its URL, for example `https://llm.example.com`.
         base_url: String,
-        /// The bearer token that it wants.
+        /// Its bearer token.
         token: Secret,
     },
     /// Amazon Bedrock (`CLAUDE_CODE_USE_BEDROCK=1`) with this process's `AWS_*` and `ANTHROPIC_BEDROCK_*` variables.
@@ -68,14 +68,14 @@ pub enum Auth {
     Foundry,
 }
 
-/// A cloud provider: the switch, what passes with it, and its name in the CLI's account information.
+/// A cloud provider: its switch, its variables, and its name in the CLI's account information.
 struct Provider {
     switch: &'static str,
     passed: &'static [&'static str],
     name: &'static str,
 }
 
-/// Model names differ between providers, so their defaults travel with the provider.
+/// Model names differ between providers, so their defaults belong to the provider.
 const MODELS: &[&str] = &[
     "ANTHROPIC_MODEL",
     "ANTHROPIC_SMALL_FAST_MODEL*",
@@ -126,17 +126,17 @@ impl Auth {
         }
     }
 
-    /// Whether the credential lies in the user's configuration directory, which a hermetic session does not see.
+    /// Whether the credential is in the user's config directory, which a hermetic session does not see.
     pub(crate) fn lives_in_home(&self) -> bool {
         matches!(self, Self::Login | Self::ApiKeyHelper)
     }
 
-    /// Whether the login in the user's configuration directory may be what pays.
+    /// Whether the login in the user's config directory may pay.
     pub(crate) fn may_be_login(&self) -> bool {
         self.lives_in_home() || matches!(self, Self::Inherit | Self::Unchecked)
     }
 
-    /// Whether the choice itself decides on this variable, so that nothing else may set it.
+    /// Whether the choice decides this variable, so that nothing else may set it.
     pub(crate) fn decides(&self, name: &OsStr) -> bool {
         match self {
             Self::Inherit | Self::Unchecked => false,
@@ -163,7 +163,7 @@ impl Auth {
         }
     }
 
-    /// The variables that the choice adds to the CLI's environment, taken from `parent` where they are passed on.
+    /// The variables that the choice adds to the CLI's environment, some of them from `parent`.
     pub fn variables(&self, parent: &Variables) -> Variables {
         let mut out = Variables::new();
         let mut pass = |list: &[&str]| {
@@ -221,9 +221,9 @@ impl Auth {
 
     /// Compares the choice with `account` of the reply to `initialize`, which comes before the first prompt is sent.
     ///
-    /// The CLI leaves out a key that it does not have. It leaves out where the token of a login comes from; 2.0 does so for an
-    /// OAuth token too, and older ones, such as 2.1.50, never name the provider. So an absent key is none, and what else is
-    /// absent is unknown, which matches.
+    /// The report lacks a key that the CLI does not have, and it lacks the source of a login's token; CLI 2.0 also omits that of
+    /// an OAuth token, and versions such as 2.1.50 never name the provider. So an absent key means no key; any other absent field
+    /// is unknown, and matches.
     ///
     /// # Errors
     ///
@@ -301,9 +301,9 @@ pub struct AuthMismatch {
     pub chosen: &'static str,
     /// The field of the CLI's report that differs.
     pub field: &'static str,
-    /// What it should have been.
+    /// The expected value.
     pub expected: Vec<&'static str>,
-    /// What it was; `None` if the CLI left it out.
+    /// The reported value; `None` if the field was absent.
     pub found: Option<String>,
 }
 
@@ -364,7 +364,7 @@ pub struct NoAccount {
 }
 
 impl NoAccount {
-    /// What is known of a launch with this choice, from a process with these variables.
+    /// For a launch with this choice, from a process with these variables.
     pub(crate) fn of(auth: &Auth, hermetic: bool, parent: &Variables) -> Self {
         let passed = auth.variables(parent);
         let is_withheld = |name: &&'static str| {
@@ -412,14 +412,14 @@ impl Problem for NoAccount {
 }
 
 impl Error {
-    /// Why there is no account to pay for the session, if that is what went wrong.
+    /// The problem, if the CLI reported that it has no account.
     pub fn as_no_account(&self) -> Option<&NoAccount> {
         self.problem()
     }
 }
 
-/// Whether the CLI reports outright that it has no account. All versions since 2.0.0 then say `tokenSource: "none"` and nothing
-/// of a key, a plan or an address; an empty report, as older ones make it of a cloud provider, says nothing.
+/// Whether the CLI reports that it has no account. All versions since 2.0.0 then send `tokenSource: "none"` without a key, a plan
+/// or an address. An empty report, which older versions send for a cloud provider, does not mean that.
 pub(crate) fn reports_none(account: &AccountInfo) -> bool {
     let is_none = |source: &Option<String>| source.as_deref().is_none_or(|source| source == "none");
     let is_first_party = |provider: &ApiProvider| *provider == ApiProvider::FirstParty;
@@ -431,10 +431,10 @@ pub(crate) fn reports_none(account: &AccountInfo) -> bool {
         && account.subscription_type.is_none()
 }
 
-/// The variable by which a user has the CLI send headers of their own.
+/// The variable with additional headers for the API.
 pub(crate) const CUSTOM_HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
 
-/// Whether headers of the user's own, one a line, carry a credential. The CLI needs no account then, and does not report them.
+/// Whether the additional headers, one per line, have a credential. Then the CLI needs no account, and does not report them.
 pub(crate) fn carry_credentials(headers: &str) -> bool {
     headers.lines().any(|line| {
         line.split_once(':').is_some_and(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Who answers what the CLI asks, as options say it.
+//! The options for callbacks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::permissions::{
 use crate::token::TokenRequest;
 
 impl Handlers {
-    /// What the CLI has to be told of them when it is started.
+    /// The callbacks that the launch has to announce.
     pub(crate) fn announced(&self, mut options: Options, asks_host: bool) -> Options {
         if asks_host
             && !self.answers_questions()
@@ -39,19 +39,18 @@ impl Handlers {
     }
 }
 
-/// What answers the CLI's questions. Whatever is not set is refused.
+/// Callbacks for the CLI's requests. A request without a callback is rejected.
 impl Options {
-    /// Who decides about tool calls that the CLI asks about; [`Policy::deny_all`](crate::Policy::deny_all) unless set. A
-    /// [`Policy`](crate::Policy), a [`chain`](crate::permissions::chain), an async function. For a closure there is
-    /// [`can_use_tool`](Self::can_use_tool), too, which sets the same.
+    /// Decides about permission requests; [`Policy::deny_all`](crate::Policy::deny_all) unless set. It is a
+    /// [`Policy`](crate::Policy), a [`chain`](crate::permissions::chain) or an async function.
+    /// [`can_use_tool`](Self::can_use_tool) sets the same, and takes a closure.
     pub fn permissions(mut self, handler: impl PermissionHandler) -> Self {
         self.hosting.handlers.set_permissions(Arc::new(handler));
         self.hosting.handlers.permissions_set = true;
         self
     }
 
-    /// [`permissions`](Self::permissions) for an async closure, which decides about tool calls that the CLI asks about. The
-    /// last of the two that is called counts.
+    /// As [`permissions`](Self::permissions), for an async closure. The last call of the two counts.
     ///
     /// ```
     /// use outrigger::permissions::PermissionResult;
@@ -70,17 +69,17 @@ impl Options {
         self.permissions(decide)
     }
 
-    /// How long the permission handler may take to decide, and whoever answers questions and plans; for ever unless set. Then
-    /// the call is refused. A request that was left open ([`PermissionDecision::Parked`]) has no deadline.
+    /// The deadline of the permission handler, and of the callbacks for questions and plans; none unless set. After it the call is
+    /// denied. A parked request ([`PermissionDecision::Parked`]) has no deadline.
     pub fn permission_deadline(mut self, deadline: Duration) -> Self {
         self.hosting.handlers.permission_deadline = Some(deadline);
         self
     }
 
-    /// Who answers what the model asks the user (`AskUserQuestion`).
+    /// Answers the model's questions to the user (`AskUserQuestion`).
     ///
-    /// Unless this is set, or the permission handler says that it does
-    /// ([`PermissionHandler::answers_questions`]), the model does not get that tool: an answer of nothing reads like consent.
+    /// Unless this is set, or the permission handler answers questions ([`PermissionHandler::answers_questions`]), the model does
+    /// not get that tool: the model would take an empty answer for consent.
     ///
     /// ```
     /// # use outrigger::Agent;
@@ -98,7 +97,7 @@ impl Options {
         self
     }
 
-    /// Who approves plans (`ExitPlanMode`). Unless it is set, the permission handler decides about them as about other calls.
+    /// Decides about plans (`ExitPlanMode`). Unless set, the permission handler decides about them as about other calls.
     pub fn plans<F, R>(mut self, decide: F) -> Self
     where
         F: Fn(PlanRequest) -> R + Send + Sync + 'static,
@@ -111,7 +110,7 @@ impl Options {
         self
     }
 
-    /// Who answers MCP servers that ask the user. Declined unless set.
+    /// Answers elicitations of MCP servers. They are declined unless set.
     pub fn elicitation<F, R>(mut self, answer: F) -> Self
     where
         F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
@@ -121,8 +120,8 @@ impl Options {
         self
     }
 
-    /// Who shows dialogs of a kind (such as `refusal_fallback_prompt`). The CLI asks for kinds that were declared in this way,
-    /// and does without the dialog otherwise.
+    /// Shows dialogs of a kind (such as `refusal_fallback_prompt`). The CLI only requests dialogs of kinds that were declared in
+    /// this way.
     pub fn dialog<F, R>(mut self, kind: impl Into<String>, show: F) -> Self
     where
         F: Fn(DialogRequest) -> R + Send + Sync + 'static,
@@ -132,8 +131,8 @@ impl Options {
         self
     }
 
-    /// Who gives a fresh token of the sign-in when the CLI's own was refused or runs out, for
-    /// [`Auth::OAuthToken`](crate::options::Auth::OAuthToken). It has 60 s; then, and if it fails, there is none.
+    /// Returns a fresh token of the sign-in when the CLI's own was rejected or expires, for
+    /// [`Auth::OAuthToken`](crate::options::Auth::OAuthToken). After 60 s, and if the callback fails, the reply has no token.
     pub fn oauth_token_refresh<F, R>(mut self, refresh: F) -> Self
     where
         F: Fn(TokenRequest<OauthTokenRefresh>) -> R + Send + Sync + 'static,
@@ -143,8 +142,8 @@ impl Options {
         self
     }
 
-    /// Who gives a fresh credential of the host when the CLI's own was refused. It has 60 s; then, and if it fails, there is
-    /// none.
+    /// Returns a fresh credential of the host when the CLI's own was rejected. After 60 s, and if the callback fails, the reply
+    /// has no credential.
     pub fn host_auth_token_refresh<F, R>(mut self, refresh: F) -> Self
     where
         F: Fn(TokenRequest<HostAuthTokenRefresh>) -> R + Send + Sync + 'static,
@@ -154,8 +153,8 @@ impl Options {
         self
     }
 
-    /// Has one object handle permissions, questions, plans, elicitation, dialogs and token refresh. Replaces what was set for
-    /// these before.
+    /// Sets one object as the callbacks for permissions, questions, plans, elicitation, dialogs and token refresh. Replaces
+    /// earlier callbacks for these.
     pub fn callbacks(mut self, callbacks: impl Callbacks) -> Self {
         let all = Arc::new(callbacks);
         let handlers = &mut self.hosting.handlers;

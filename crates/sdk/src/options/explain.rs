@@ -1,4 +1,4 @@
-//! Who would decide about a call, by what options say.
+//! Computes from options what would decide about a call.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ impl Steps {
         self.0.iter().any(|step| step.is_sure)
     }
 
-    /// Adds the rules of a list that could be about the call. Only the CLI can tell whether a rule for some calls means this
-    /// one, and whether it asks in spite of a rule that allows.
+    /// Adds the rules of a list that could match the call. Only the CLI knows whether a rule with parentheses matches, and whether
+    /// it requests permission in spite of an allow rule.
     fn rules<'a>(
         &mut self,
         who: Decider,
@@ -83,7 +83,7 @@ impl Steps {
     }
 }
 
-/// Rules that this library does not take and the CLI does: `Tool()`, and the like.
+/// Rules that this crate rejects and the CLI accepts: `Tool()`, for example.
 fn whole(text: &str, tool: &str) -> About {
     match text.split_once('(') {
         Some((name, ")")) if name == tool => About::All,
@@ -97,7 +97,7 @@ fn only_reads(tool: &str) -> bool {
     matches!(tool, "Read" | "Glob" | "Grep" | "LS" | "LSP" | "NotebookRead")
 }
 
-/// Whether a hook with this matcher may be called for the tool. An expression may match anything.
+/// Whether the CLI may call a hook with this matcher for the tool. A regular expression may match anything.
 fn may_match(matcher: Option<&str>, tool: &str) -> bool {
     let Some(matcher) = matcher.filter(|matcher| !matches!(*matcher, "" | "*")) else {
         return true;
@@ -113,11 +113,11 @@ fn may_match(matcher: Option<&str>, tool: &str) -> bool {
 }
 
 impl Options {
-    /// Who would decide about a call of this tool with this input, as far as the options say: a hook, rules, the mode, the
-    /// permission handler, and in a [`Policy`](crate::Policy) which rule. Nothing is started, and nobody is asked.
+    /// What would decide about a call of this tool with this input, as far as the options tell: a hook, rules, the mode, the
+    /// permission handler, and in a [`Policy`](crate::Policy) which rule. This starts nothing and calls no callback.
     ///
-    /// What is not known here is named in the [`Explanation`]. The CLI alone reads what stands between the parentheses of a rule:
-    /// such a rule is there as one that perhaps decides.
+    /// The [`Explanation`] names what is not known. Only the CLI evaluates the part in the parentheses of a rule: the explanation
+    /// lists such a rule as one that may decide.
     pub fn explain(&self, tool: &str, input: &RawJson) -> Explanation {
         let tool = outrigger_protocol::tools::canonical_name(tool).to_owned();
         let mut steps = Steps(Vec::new());
@@ -138,7 +138,7 @@ impl Options {
         }
     }
 
-    /// The settings that are given inline.
+    /// The inline settings.
     fn inline_settings(&self) -> impl Iterator<Item = Fields> {
         let own = match &self.settings {
             Some(SettingsInput::Inline(settings)) => Some(settings),
@@ -362,7 +362,7 @@ impl Options {
         });
     }
 
-    /// What decides as well and is not known here.
+    /// The deciders that are not known from the options.
     fn unknown(&self) -> Vec<&'static str> {
         let mut unknown = vec!["the organization's policy, if there is one"];
         let sources = self.setting_sources.as_ref().map(|sources| !sources.is_empty());
@@ -382,11 +382,10 @@ impl Options {
         unknown
     }
 
-    /// What is likely not meant in these options. Each is written to the log once, at the level of warnings, when a session is
-    /// started.
+    /// Options that are probably mistakes. The start of a session logs each as a warning, once.
     ///
-    /// A permission handler that was set and is not asked, for one: the mode, a rule for a whole tool or another option decides
-    /// first. [`explain`](Self::explain) says more about a single call.
+    /// For example a permission handler that is never called, because the mode, a rule for a whole tool or another option decides
+    /// first. [`explain`](Self::explain) has the details for a single call.
     pub fn warnings(&self) -> Vec<Warning> {
         if !self.hosting.handlers.permissions_set {
             return Vec::new();

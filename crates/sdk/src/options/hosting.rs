@@ -1,4 +1,4 @@
-//! The part of the options that lives in this program rather than in the CLI.
+//! The part of the options that this program keeps and the CLI does not get.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::mcp::McpHosting;
 use crate::ownership::LeaseOptions;
 use crate::store_config::StoreOptions;
 
-/// What of a session lives in this program rather than in the CLI.
+/// The parts of a session that live in this program: callbacks, servers, transport, store, lease.
 #[derive(Clone)]
 pub(crate) struct Hosting {
     pub(crate) handlers: Handlers,

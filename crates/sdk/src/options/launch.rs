@@ -1,4 +1,4 @@
-//! Options made concrete: a program, its arguments, its environment, and the first request.
+//! A launch: the program, its arguments, its environment and the first request.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,34 +19,33 @@ use crate::env::{self, Surroundings, Variables};
 use crate::error::Problem;
 use crate::private_dir::private_directory_in;
 
-/// The part that the session itself takes, as far as the command line has to announce it.
+/// The abilities of the program that the command line has to announce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Host {
-    /// Whether it answers permission questions: `--permission-prompt-tool=stdio`.
+    /// Whether the program answers permission requests: `--permission-prompt-tool=stdio`.
     pub answers_permissions: bool,
-    /// Whether the CLI runs on another machine, or in another place with other files: nothing is then looked for or
-    /// checked on this one.
+    /// Whether the CLI runs on another machine, or with another file system: then nothing is searched for or checked on this one.
     pub remote: bool,
-    /// Whether the process is a spare that waits to be claimed: `--await-claim`. It is parked in a directory of its own,
-    /// and `cwd` is only what relative paths in the options are taken from.
+    /// Whether the process is a spare that waits to be claimed: `--await-claim`. It runs in a directory of its own, and `cwd` is
+    /// only the base of relative paths in the options.
     pub awaits_claim: bool,
 }
 
 impl Host {
-    /// The same for a CLI that is not on this machine.
+    /// Sets `remote`.
     pub fn remote(mut self) -> Self {
         self.remote = true;
         self
     }
 
-    /// The same for a spare that waits to be claimed.
+    /// Sets `awaits_claim`.
     pub fn awaiting_claim(mut self) -> Self {
         self.awaits_claim = true;
         self
     }
 
-    /// A session that answers permission questions.
+    /// A program that answers permission requests.
     pub fn answering_permissions() -> Self {
         Self {
             answers_permissions: true,
@@ -55,7 +54,7 @@ impl Host {
     }
 }
 
-/// What to start, complete. Made by [`Options::launch`].
+/// All that is needed to start the CLI. Made by [`Options::launch`].
 ///
 /// `Debug` shows no value of the environment, no long or secret argument and nothing of `initialize`.
 #[non_exhaustive]
@@ -64,36 +63,36 @@ pub struct Launch {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Its complete environment: nothing else is to be inherited.
+    /// Its complete environment: the process must inherit nothing else.
     pub env: Variables,
-    /// Its working directory; exists.
+    /// Its working directory, which exists.
     pub cwd: PathBuf,
-    /// The user to run it as, if another.
+    /// The user to run it as; `None` for this program's.
     pub run_as: Option<RunAs>,
     /// The first request to send. The session adds its in-process servers.
     pub initialize: Initialize,
-    /// Whether the CLI waits for that request: it has to be the first line, and no prompt may be sent before its reply.
+    /// Whether the CLI waits for that request: then it must be the first line, and no prompt may be sent before its reply.
     pub await_initialize: bool,
     /// What the reply has to confirm; see [`Launch::confirm`].
     pub confirmations: Vec<Confirmation>,
-    /// The account that was chosen, to be compared with what the CLI reports.
+    /// The account that was chosen, to compare with the CLI's report.
     pub auth: Auth,
     /// Whether every prompt is to be marked `client_composed`.
     pub verbatim_prompts: bool,
     /// The longest line to read, in bytes, if one was set.
     pub max_line_bytes: Option<usize>,
-    /// What in this launch is secret, for redacting what the CLI says.
+    /// The secrets of this launch, to redact them in the CLI's output.
     pub secrets: Vec<Secret>,
-    /// Keeps the session's private directory and files. To be dropped when the process has ended, not before.
+    /// The session's private directory and files. Drop it when the process has ended, not before.
     pub guard: LaunchFiles,
 }
 
-/// The private directory in which a session from a store goes on; made above, and kept here.
+/// The private directory of a session that was resumed from a store.
 pub(crate) trait Resumed: fmt::Debug + Send + Sync + 'static {
-    /// To be set to whether the store has everything.
+    /// Set to true when the store has everything.
     fn settled(&self) -> &Arc<AtomicBool>;
 
-    /// What of it the CLI's user has.
+    /// The part that the CLI's user owns.
     fn given(&self) -> &[PathBuf];
 }
 
@@ -103,7 +102,7 @@ pub struct LaunchFiles {
     home: Option<Handed>,
     parking: Option<Lent>,
     files: Vec<tempfile::TempPath>,
-    /// Where a session from a store goes on.
+    /// The private directory of a session that was resumed from a store.
     resumed: Option<Box<dyn Resumed>>,
 }
 
@@ -113,11 +112,11 @@ impl LaunchFiles {
         self.home.as_ref().map(Handed::path)
     }
 
-    /// Removes everything now, and says if that failed. Dropping does the same in silence.
+    /// Removes everything now, and reports a failure. Dropping does the same and ignores failures.
     ///
     /// # Errors
     ///
-    /// The first failure; the rest is tried all the same.
+    /// The first failure; the rest is removed all the same.
     pub fn close(self) -> io::Result<()> {
         drop(self.resumed);
         let files = self.files.into_iter().map(tempfile::TempPath::close);
@@ -126,7 +125,7 @@ impl LaunchFiles {
         files.chain(parking).chain(home).fold(Ok(()), io::Result::and)
     }
 
-    /// What is to be removed when this program dies and can't do it itself: with the rights of the CLI's user.
+    /// The paths that the guardian removes if this program dies, with the rights of the CLI's user.
     pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
         let resumed = self.resumed.as_ref().map(|place| place.given());
         let given = [self.home.as_ref().map(Handed::given), resumed];
@@ -139,13 +138,13 @@ impl LaunchFiles {
         self.resumed = Some(Box::new(place));
     }
 
-    /// To be set to whether a store has all that is in the session's private place.
+    /// Set to true when the store has all that is in the session's private directory.
     pub(crate) fn settled(&self) -> Arc<AtomicBool> {
         let place = self.resumed.as_ref().map(|place| place.settled());
         place.cloned().unwrap_or_default()
     }
 
-    /// Where a spare is parked.
+    /// The directory of a spare.
     pub fn parking(&self) -> Option<&Path> {
         self.parking.as_ref().and_then(Lent::path)
     }
@@ -156,14 +155,14 @@ impl LaunchFiles {
     }
 }
 
-/// A launch whose temporary home is still being filled, and nobody else's yet.
+/// A launch whose temporary home is being filled, and still belongs to this program.
 pub(crate) struct Draft {
     pub(crate) launch: Launch,
     home: Option<Filling>,
 }
 
 impl Draft {
-    /// Hands over what was filled. Nothing is written there any more.
+    /// Changes the owner of the filled home. Nothing may be written there afterwards.
     pub(crate) fn hand_over(mut self) -> Result<Launch, OptionsError> {
         if let Some(home) = self.home {
             let path = home.path().to_owned();
@@ -174,11 +173,11 @@ impl Draft {
     }
 }
 
-/// What a home is made for.
+/// The purpose of a home, for errors.
 const HERMETIC: &str = "a hermetic session";
 
-/// Something that went out in `initialize` and that the reply has to confirm. A CLI that does not know the field ignores it,
-/// and the session would run without what was asked for.
+/// A part of `initialize` that the reply has to confirm. A CLI that does not know the field ignores it, and the session would run
+/// without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Confirmation {
@@ -194,14 +193,14 @@ pub enum Confirmation {
     DisallowedTools,
     /// [`Options::code_running_mcp_tools`](super::Options::code_running_mcp_tools).
     CodeRunningMcpTools,
-    /// [`Options::hook`](super::Options::hook). A CLI that says nothing about it has taken them; one that says no has not.
+    /// [`Options::hook`](super::Options::hook). An old CLI does not report it and has accepted the hooks; one that reports `false` has not.
     Hooks,
     /// A hook with [`OnFailure::Block`](crate::hooks::OnFailure::Block).
     HookOnFailure,
 }
 
 impl Confirmation {
-    /// Whether the CLI takes it only while it starts, and so has to wait for `initialize`.
+    /// Whether the CLI reads the field only while it starts, and so has to wait for `initialize`.
     pub(super) fn is_taken_at_launch(self) -> bool {
         !matches!(
             self,
@@ -209,7 +208,7 @@ impl Confirmation {
         )
     }
 
-    /// The field of the reply that says so.
+    /// The field of the reply that confirms it.
     pub fn field(self) -> &'static str {
         match self {
             Self::McpServers => "mcp_servers_applied",
@@ -223,7 +222,7 @@ impl Confirmation {
         }
     }
 
-    /// The option that it is about.
+    /// The option.
     pub fn option(self) -> &'static str {
         match self {
             Self::McpServers => "mcp_servers",
@@ -237,13 +236,13 @@ impl Confirmation {
     }
 }
 
-/// The CLI did not confirm something that the session depends on.
+/// The CLI did not confirm an option that the session depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unconfirmed {
     /// What was not confirmed.
     pub what: Confirmation,
-    /// Whether the CLI said nothing about it at all: it is too old to know the field.
+    /// Whether the reply lacks the field, because the CLI is too old.
     pub ignored: bool,
 }
 
@@ -273,18 +272,18 @@ impl Problem for Unconfirmed {
 }
 
 impl Options {
-    /// Makes the options concrete, after [`check_in`](Self::check_in): finds the CLI, makes the session's private directory
-    /// and files, puts the environment together. Starts nothing. What was made goes when the [`LaunchFiles`] is dropped.
+    /// Makes a launch of the options, after [`check_in`](Self::check_in): finds the CLI, creates the session's private directory
+    /// and files, computes the environment. It starts nothing. Dropping the [`LaunchFiles`] removes the files.
     ///
     /// # Errors
     ///
-    /// What [`check_in`](Self::check_in) finds; besides, a missing CLI, working directory, home or file, and private places
-    /// that cannot be made. For a [remote](Host::remote) CLI its program, directory and files are taken as they are.
+    /// As [`check_in`](Self::check_in); also for a missing CLI, working directory, home or file, and for private directories that
+    /// cannot be created. For a [remote](Host::remote) CLI, the program, directory and files are not checked.
     pub fn launch(&self, surroundings: &Surroundings, host: Host) -> Result<Launch, OptionsError> {
         self.draft(surroundings, host)?.hand_over()
     }
 
-    /// The same, with a temporary home that can still be filled.
+    /// As [`launch`](Self::launch), with a temporary home that can still be filled.
     pub(crate) fn draft(&self, surroundings: &Surroundings, host: Host) -> Result<Draft, OptionsError> {
         self.rules(surroundings, host)?;
         let cwd = match &self.cwd {
@@ -372,7 +371,7 @@ impl Options {
         }
     }
 
-    /// The files and directories that the CLI would refuse to start without.
+    /// The files and directories without which the CLI would not start.
     fn check_files(&self, cwd: &Path) -> Result<(), OptionsError> {
         let settings = match &self.settings {
             Some(super::SettingsInput::File(path)) => Some(path),
@@ -412,7 +411,7 @@ impl Options {
         Ok(())
     }
 
-    /// The program and what comes before the CLI's own arguments.
+    /// The program, and the arguments before the CLI's own.
     fn program(
         &self,
         cli: PathBuf,
@@ -517,7 +516,7 @@ impl Options {
         Ok(home)
     }
 
-    /// Says whose rights were not enough.
+    /// Adds the user whose rights were not sufficient.
     fn with_rights(&self, error: io::Error) -> io::Error {
         match self.user {
             Some(user) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -531,8 +530,8 @@ impl Options {
         }
     }
 
-    /// Makes the directory that a spare waits in, below the CLI's own configuration: elsewhere others could put project
-    /// settings or agents into a directory above it.
+    /// Creates the directory of a spare, below the CLI's config directory: elsewhere other users could put project settings or
+    /// agents into a parent directory.
     fn park(
         &self,
         env: &Variables,
@@ -613,7 +612,7 @@ impl Options {
     }
 }
 
-/// Opens a file without waiting, as whoever opens a FIFO that nobody writes to would.
+/// Opens a file without blocking, as a FIFO without a writer would.
 fn open_to_look(path: &Path) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
@@ -664,7 +663,7 @@ fn private(purpose: &'static str, path: &Path, error: &io::Error) -> OptionsErro
 }
 
 impl Launch {
-    /// The command to start, with nothing inherited. Pipes and process groups are up to the caller.
+    /// The command to start, with no inherited environment. The caller sets pipes and process groups.
     pub fn command(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command
@@ -684,7 +683,7 @@ impl Launch {
     ///
     /// # Errors
     ///
-    /// With the first thing that the CLI did not take: the session must not go on then.
+    /// The first part that the CLI did not confirm. Do not use the session then.
     pub fn confirm(&self, reply: &InitializeReply) -> Result<(), Unconfirmed> {
         for &what in &self.confirmations {
             let said = match what {
@@ -710,8 +709,8 @@ impl Launch {
         Ok(())
     }
 
-    /// The command line for logs and errors: what may be secret or long is only counted, and so are the values of flags
-    /// that this build has no option for.
+    /// The command line for logs and errors. Long values, possible secrets, and values of flags without an option are only
+    /// counted.
     pub fn shown(&self) -> Vec<String> {
         const JSON: &[&str] = &["settings", "managed-settings", "mcp-config", "json-schema"];
         std::iter::once(self.program.as_os_str())
@@ -735,7 +734,7 @@ impl Launch {
     }
 }
 
-/// Whether everything that was declared is in what was taken, which has each name once.
+/// Whether all declared names are among the accepted ones.
 fn takes_all(
     taken: &BTreeMap<String, Vec<String>>,
     declared: Option<&BTreeMap<String, Vec<String>>>,

@@ -1,40 +1,40 @@
-//! What options say of whose a session is.
+//! The options for leases.
 
 use std::time::Duration;
 
 use super::{Isolation, Options, OptionsError};
 use crate::ownership::LeaseOptions;
 
-/// The shortest that makes sense: a renewal is a call of a database.
+/// The shortest time to live: each renewal is a call of a database.
 const LEAST_TTL: Duration = Duration::from_millis(100);
 
-/// Whose sessions are.
+/// Leases.
 impl Options {
-    /// Drives the session alone: claims its id before the CLI is started, keeps the claim up while it lives, and gives it back when
-    /// it ends. [`OnBusy`](crate::OnBusy) alone will do: `.lease(OnBusy::Fork)`.
+    /// Takes a lease, the exclusive right to drive the session: acquired before the CLI starts, renewed while the session lives,
+    /// and released when it ends. A plain [`OnBusy`](crate::OnBusy) works, too: `.lease(OnBusy::Fork)`.
     ///
     /// * **Where**: in the session store, if there is one [with leases](crate::sessions::store::SessionStore::leases), for all
     ///   machines that use it; else on disk, in `outrigger/leases` of the CLI's config directory, for all processes that use that.
-    ///   On disk a CLI counts too that somebody started by hand and that lists itself as running.
-    /// * **Who comes second** gets what [`LeaseOptions::on_busy`] says: an error that names the holder
+    ///   On disk, a running CLI that was started by hand counts, too, if it lists itself as running.
+    /// * **A second program** gets, depending on [`LeaseOptions::on_busy`]: an error that names the holder
     ///   ([`Error::as_lease_problem`](crate::Error::as_lease_problem)); a fork, made by the CLI, with an id of its own
-    ///   ([`Session::forked_from`](crate::Session::forked_from)); or the session, which its holder then loses.
-    /// * **Who loses it** stops: the process is ended, and everybody who waits gets an error that says who took it, since when.
-    ///   Entries that come too late are refused by the store, and told by `mirror_error`.
-    /// * **When it ends**, also by being dropped, the session is free at once. When this program is killed, a session on disk is
-    ///   free as soon as its CLI has ended; one in a store when [`LeaseOptions::ttl`] is over.
+    ///   ([`Session::forked_from`](crate::Session::forked_from)); or the session, which its holder loses.
+    /// * **A holder that loses the lease** stops: the SDK ends the process, and all that waits gets an error that names the new
+    ///   holder. The store rejects later entries of the former holder; `mirror_error` reports them.
+    /// * **When the session ends**, also by being dropped, it is free at once. When this program is killed, a session on disk is
+    ///   free as soon as its CLI has ended; a session in a store after [`LeaseOptions::ttl`].
     ///
-    /// A new session gets an id from here for that (`--session-id`); what `/clear` begins is claimed as it is seen.
+    /// For the lease, the SDK chooses the id of a new session (`--session-id`). For a conversation that `/clear` begins, it acquires a lease when it sees the id.
     ///
-    /// Off unless set, because it costs something and can refuse what worked before: a small file for each session that ever had a
-    /// lease, which stays since its number must not be used again, and a look at it every second; in a store, a call before the
-    /// start and one for each third of `ttl`. It is advisory: it binds those who claim.
+    /// Off unless set, because it has a cost and can reject a start: on disk, a small file for each session that ever had a lease,
+    /// which stays since its number must not be used again, and a check of it every second; in a store, a call before the start
+    /// and one per third of `ttl`. Leases are advisory: they only bind programs that take them.
     pub fn lease(mut self, lease: impl Into<LeaseOptions>) -> Self {
         self.hosting.lease = Some(lease.into());
         self
     }
 
-    /// What can't go together with a lease.
+    /// Rejects options that contradict a lease.
     pub(crate) fn check_lease(&self, is_spare: bool, is_far: bool) -> Result<(), OptionsError> {
         let Some(lease) = &self.hosting.lease else {
             return Ok(());
@@ -84,7 +84,7 @@ impl Options {
         Ok(())
     }
 
-    /// Whether nobody else can find the session's files.
+    /// Whether no other program can find the session's files.
     pub(crate) fn is_private(&self) -> bool {
         self.isolation == Isolation::Hermetic && self.hermetic_home.is_none()
     }

@@ -1,4 +1,4 @@
-//! What options say of MCP servers, beside what the CLI gets to read.
+//! The options for MCP servers in this program.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{Options, OptionsError};
 use crate::mcp::{McpHosting, SdkMcpServer, check_server_name};
 
 impl McpHosting {
-    /// Finds what is wrong with the servers in this program.
+    /// Checks the servers in this program.
     pub(crate) fn check(&self, options: &Options) -> Result<(), OptionsError> {
         for (index, (name, server)) in self.servers.iter().enumerate() {
             check_server_name(name)
@@ -40,32 +40,32 @@ impl McpHosting {
 
 /// MCP servers in this program.
 impl Options {
-    /// Adds an MCP server that lives in this program. The model sees its tools as `mcp__NAME__TOOL`; each session has a server
-    /// of its own. `initialize.sdkMcpServers`.
+    /// Adds an MCP server in this program. The model sees its tools as `mcp__NAME__TOOL`; each session has its own connection.
+    /// `initialize.sdkMcpServers`.
     ///
-    /// Its tools are asked about like any other: allow them by rule (`mcp__NAME`), or decide in the permission handler.
+    /// Its tools need permission like any other: allow them by a rule (`mcp__NAME`), or decide in the permission handler.
     ///
-    /// The name is 1 to 64 of `A-Z a-z 0-9 _ -`, without two underscores in a row. A name that is given twice, and a server
-    /// that is [invalid](SdkMcpServer::check), are refused by [`check`](Self::check).
+    /// The name is 1 to 64 of `A-Z a-z 0-9 _ -`, without two underscores in a row. [`check`](Self::check) rejects a repeated name,
+    /// and a server that is [invalid](SdkMcpServer::check).
     pub fn sdk_mcp_server(mut self, name: impl Into<String>, server: SdkMcpServer) -> Self {
         self.hosting.mcp.servers.push((name.into(), server));
         self
     }
 
-    /// Whether the CLI is told ahead what the servers in this program would say of themselves and their tools; yes unless
-    /// set. It spares three round trips for each server before the first turn. Servers that take longer than 250 ms
-    /// together are asked by the CLI. `initialize.sdkMcpServerManifests`.
+    /// Whether `initialize` already has the tools of the servers in this program; true unless set. It saves three round trips for
+    /// each server before the first turn. If the servers take longer than 250 ms together, the CLI requests the tools itself.
+    /// `initialize.sdkMcpServerManifests`.
     pub fn sdk_mcp_manifests(mut self, tell: bool) -> Self {
         self.hosting.mcp.manifests = tell;
         self
     }
 
     /// How long prompts are held back until the MCP servers of [`mcp_servers`](Self#structfield.mcp_servers) have connected,
-    /// or have failed to; 30 s unless set, `None` for not at all.
+    /// or failed; 30 s unless set, `None` to send them at once.
     ///
-    /// The CLI connects its servers in the background, and would begin the first turn without the tools of those that are
-    /// slow. When the time is over the prompts are sent all the same: [`Session::mcp_startup`](crate::Session::mcp_startup)
-    /// tells what was missing, and a warning is logged. For servers in this program the CLI waits by itself.
+    /// The CLI connects its servers in the background, and would begin the first turn without the tools of slow servers. When the
+    /// time is over, the prompts are sent all the same: [`Session::mcp_startup`](crate::Session::mcp_startup) reports the missing
+    /// servers, and a warning is logged. For servers in this program the CLI waits by itself.
     pub fn wait_for_mcp(mut self, wait: impl Into<Option<Duration>>) -> Self {
         self.hosting.mcp.wait = wait.into();
         self

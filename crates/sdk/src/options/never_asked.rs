@@ -1,22 +1,22 @@
-//! Which tool calls the options decide on, so that nobody is asked.
+//! The tool calls that the options decide, without a permission request.
 
 use outrigger_protocol::shared::PermissionMode;
 
 use super::{Options, PermissionPrompts, Skills};
 
-/// Tool calls that nobody is asked about; see [`Options::never_asked`].
+/// Tool calls without a permission request; see [`Options::never_asked`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NeverAsked {
     /// The tool; `*` for all.
     pub calls: String,
-    /// The option that decides on them.
+    /// The option that decides.
     pub option: &'static str,
 }
 
 impl Options {
-    /// The tool calls that will never be asked about, although a session may be there to answer. This is what to look at when
-    /// a permission callback is never called. Settings files may allow more.
+    /// The tool calls for which the CLI will never request permission, although there is a callback. Look here when a permission
+    /// callback is never called. Settings files may allow more.
     pub fn never_asked(&self) -> Vec<NeverAsked> {
         let mut unasked = Vec::new();
         let mut add = |calls: &str, option| {

@@ -1,4 +1,4 @@
-//! What is wrong with a set of options, told before anything is started.
+//! Errors in options, found before anything is started.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use crate::error::{Error, Problem, debug_for_people};
 use crate::permissions::PolicyError;
 use crate::rule::RuleError;
 
-/// Options that contradict each other, miss something or cannot be passed on. Nothing has been started.
+/// Options that contradict each other, lack something or cannot reach the CLI. Nothing was started.
 ///
-/// Options are named as the fields of [`Options`](super::Options). `Display` says what to do.
+/// The message has the names of the fields of [`Options`](super::Options), and what to do.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionsError {
@@ -25,7 +25,7 @@ pub enum OptionsError {
         /// What to do.
         advice: &'static str,
     },
-    /// An option that means nothing without another.
+    /// An option that needs another.
     Requires {
         /// The one that is set.
         option: &'static str,
@@ -34,16 +34,16 @@ pub enum OptionsError {
         /// What to do.
         advice: &'static str,
     },
-    /// A value that the CLI would refuse, misread or drop without a word.
+    /// A value that the CLI would reject, misread or silently drop.
     Invalid {
         /// The option.
         option: &'static str,
         /// The value, shortened; empty where it might be secret.
         value: String,
-        /// What is wrong with it and what it should be.
+        /// The problem, and what to do.
         problem: &'static str,
     },
-    /// A subagent that the CLI would refuse. It would drop all others with it, silently.
+    /// A subagent that the CLI would reject. The CLI would silently drop all others, too.
     Agent {
         /// Its name.
         name: String,
@@ -57,41 +57,41 @@ pub enum OptionsError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A [`Policy`](crate::Policy) of the permission handler has a rule that is wrong, or the handler has one among those that allow that
-    /// [may not](crate::permissions::rules::Rule::check_allow).
+    /// A [`Policy`](crate::Policy) of the permission handler has a wrong rule, or the handler has an allow rule that [may not
+    /// allow](crate::permissions::rules::Rule::check_allow).
     Policy(PolicyError),
-    /// A rule that the CLI would skip, take apart, or read in another way than it looks.
+    /// A rule that the CLI would skip, split or misread.
     Rule {
         /// The option.
         option: &'static str,
         /// What is wrong with the rule.
         error: RuleError,
     },
-    /// A policy that allows by rules stands behind a layer that decides for itself. The CLI would run what the rules allow without
-    /// asking that layer.
+    /// A policy with allow rules stands behind a layer that decides for itself. The CLI would run the calls that the rules allow
+    /// without a request to that layer.
     RuleBehindLayer {
         /// The first of those rules.
         rule: String,
         /// The layer before the policy.
         layer: String,
     },
-    /// Permissions are to be skipped by the superuser, which the CLI refuses.
+    /// The options skip permissions, and the user is the superuser: the CLI rejects that.
     BypassAsRoot,
-    /// A variable was set by hand that the chosen account decides on.
+    /// The options set a variable that belongs to `auth`.
     AuthVariable {
         /// The variable.
         name: String,
         /// The variant of [`Auth`].
         auth: &'static str,
     },
-    /// The chosen account lies in the user's home, which a hermetic session does not see.
+    /// The credential of the account is in the user's home, which a hermetic session does not see.
     AuthNotReachable {
         /// The variant of [`Auth`].
         auth: &'static str,
     },
-    /// There is no home directory to give to the CLI. Without one it would write into that of the system's user database.
+    /// There is no home directory for the CLI. Without one, it would write into the one of the system's user database.
     NoHome,
-    /// The working directory is missing. This is not the program that is missing, though the system reports both alike.
+    /// The working directory is missing. (The system reports this and a missing program alike.)
     Cwd {
         /// The directory; empty if there is none at all.
         path: PathBuf,
@@ -104,46 +104,46 @@ pub enum OptionsError {
         option: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the system.
         error: String,
     },
-    /// A way of delivery that the option does not have.
+    /// A delivery that the option does not support.
     Delivery {
         /// The option.
         option: &'static str,
-        /// What was asked for.
+        /// The delivery that was set.
         delivery: Delivery,
-        /// Why not, and what to ask for.
+        /// The reason, and what to set.
         problem: &'static str,
     },
-    /// Too long for the command line, and there is no other way for it.
+    /// A value that is too long for the command line, and has no other delivery.
     TooLong {
         /// The option.
         option: &'static str,
-        /// How long it would be, in bytes.
+        /// Its length in bytes.
         bytes: usize,
     },
-    /// A flag of [`Options::extra_arg`](super::Options::extra_arg) that cannot be passed on.
+    /// A flag of [`Options::extra_arg`](super::Options::extra_arg) that cannot be used.
     ExtraArg {
         /// The flag.
         flag: String,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A field of [`Options::initialize_field`](super::Options::initialize_field) that is taken or cannot be passed on.
+    /// A field of [`Options::initialize_field`](super::Options::initialize_field) that an option has set, or that cannot be sent.
     InitializeField {
         /// The field.
         name: String,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A private directory or file for the session could not be made.
+    /// A private directory or file of the session could not be created.
     Private {
         /// What it is for.
         purpose: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the system.
         error: String,
     },
     /// The CLI was not found.
@@ -257,7 +257,7 @@ impl Problem for OptionsError {
         true
     }
 
-    /// Where it is the same as what the CLI or the system would have said.
+    /// The cause, if the CLI or the system would have reported the same.
     fn known_cause(&self) -> Option<Cause> {
         Some(match self {
             Self::Cwd { .. } => Cause::CwdMissing,
@@ -279,7 +279,7 @@ impl Problem for OptionsError {
 }
 
 impl Error {
-    /// What is wrong with the options, if that is what is wrong.
+    /// The problem of the options, if they were wrong.
     pub fn as_options_error(&self) -> Option<&OptionsError> {
         self.problem()
     }

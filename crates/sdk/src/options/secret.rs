@@ -14,12 +14,12 @@ impl Secret {
         Self(value.into().into_boxed_str())
     }
 
-    /// The value itself. Mind where it goes.
+    /// The value itself, not redacted.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What options say of session stores.
+//! The options for session stores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,83 +8,84 @@ use outrigger_sessions::store::SessionStore;
 use super::{Options, OptionsError};
 use crate::store_config::StoreFlush;
 
-/// Where conversations are kept.
+/// Session stores.
 impl Options {
-    /// Keeps the conversation in this store too, and goes on from it. `--session-mirror`.
+    /// Keeps the conversation in this session store, too, and resumes it from there. `--session-mirror`.
     ///
-    /// * **As it runs**, all that the CLI adds to its transcript and those of its subagents is appended to the store, as
-    ///   [`session_store_flush`](Self::session_store_flush) says; the CLI waits for none of it. A turn's outcome is told when the
-    ///   store has the turn, and [`close`](crate::Session::close) returns when it has everything.
-    /// * **A store that is away** loses nothing. What it did not take is tried again for as long as the session lives, at first
-    ///   after 0.2 s, in the end every 15 to 30 s, and nothing is appended behind it meanwhile; an append that takes a minute counts
-    ///   as failed, too. Up to [`buffer_bytes`](Self::buffer_bytes) wait in memory, the rest in a temporary file
+    /// * **While the session runs**, the SDK appends to the store all that the CLI adds to its transcript and those of its
+    ///   subagents, see [`session_store_flush`](Self::session_store_flush). The CLI never waits for the store. A turn's outcome is
+    ///   emitted when the store has the turn, and [`close`](crate::Session::close) returns when the store has everything.
+    /// * **While the store is unavailable**, nothing is lost. The SDK retries a failed append for as long as the session lives, at
+    ///   first after 0.2 s, later every 15 to 30 s, and appends nothing else before it. An append that takes a minute counts as
+    ///   failed, too. Up to [`buffer_bytes`](Self::buffer_bytes) wait in memory, the rest in a temporary file
     ///   ([`slow_reader`](Self::slow_reader)). Outcomes wait no longer than
-    ///   [`session_store_patience`](Self::session_store_patience): then a `system` message `mirror_lag` tells that the store is
-    ///   behind, outcomes come at once, and another `mirror_lag` tells when it has caught up;
-    ///   [`Stats::store_lag`](crate::Stats::store_lag) has how far it is behind, and why. The end of the session waits for
-    ///   [`session_store_grace`](Self::session_store_grace). What is missing then stays on this machine's disk, and comes into the
-    ///   store when the session goes on from here, or by `outrigger sessions push`.
-    /// * **What will not come by itself** is told by a `system` message `mirror_error` among the session's
-    ///   [frames](crate::Session::frames) and counted by [`Stats::mirror_errors`](crate::Stats::mirror_errors): what somebody else's
-    ///   lease refuses, what the store says it can never take, and what the end of the session left. Where a report of the CLI is longer
-    ///   than [`max_line_bytes`](Self::max_line_bytes), nothing is stored behind it until the session goes on from here.
-    /// * **To go on**, with [`resume`](Self::resume) and a session id that the store has for the working directory, or with
-    ///   [`continue_conversation`](Self::continue_conversation) and the newest session there, the transcripts are written to a
-    ///   private temporary directory that is the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins)
-    ///   and login (without its refresh token, which must not be used up in a place that goes away). It goes when the process has
-    ///   ended, also if this program is killed ([`Local`](crate::Local)); what stays all the same is removed by the next session
-    ///   that goes on from a store. A [hermetic](crate::options::Isolation::Hermetic) session has such a directory whether it goes on
-    ///   or begins, and nothing of the user's in it. What the store doesn't have is left to the CLI, which may have it on disk, and
-    ///   the store gets it from its beginning; with `continue_conversation` a new session begins.
-    /// * **Before it goes on**, what this machine has of the session and the store lacks is appended to the store: from the user's
-    ///   config directory, and from private directories whose sessions ended, or whose programs were killed, before the store had
-    ///   everything. Where the CLI was killed or failed, nobody knows whether it reported all that it wrote, so its transcripts count
-    ///   as such. Of those the transcripts stay until then, for 30 days at most, and nothing else, least of all a login. Where
-    ///   somebody else went on with the session meanwhile, nothing is mixed: the session goes on from the store, and what is here
-    ///   stays and is told by `mirror_error`.
+    ///   [`session_store_patience`](Self::session_store_patience): then a `system` message `mirror_lag` reports that the store is
+    /// behind, and outcomes are emitted at once; another `mirror_lag` reports that it has caught up.
+    /// [`Stats::store_lag`](crate::Stats::store_lag) has the amount and the reason. The end of the session waits for
+    /// [`session_store_grace`](Self::session_store_grace). Entries that are missing then stay on this machine's disk; the SDK
+    /// appends them when the session is resumed here, or `outrigger sessions push` does.
+    /// * **Entries that will never arrive** are reported by a `system` message `mirror_error` among the session's
+    ///   [frames](crate::Session::frames) and counted by [`Stats::mirror_errors`](crate::Stats::mirror_errors): entries that
+    ///   another holder's lease rejects, that the store rejects for good, or that are left at the end of the session. After a
+    ///   report of the CLI that is longer than [`max_line_bytes`](Self::max_line_bytes), nothing is appended until the session is
+    ///   resumed here.
+    /// * **To resume**, with [`resume`](Self::resume) and a session id that the store has for the working directory, or with
+    ///   [`continue_conversation`](Self::continue_conversation) and the newest session there, the SDK writes the transcripts to a
+    /// private temporary directory, the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins) and login
+    /// (without its refresh token, which works only once and would be lost with the directory). The directory is removed when the
+    /// process has ended, also if this program is killed ([`Local`](crate::Local)); if that fails, the next session that is
+    /// resumed from a store removes it. A [hermetic](crate::options::Isolation::Hermetic) session always has such a directory,
+    /// with nothing of the user's in it. If the store lacks the session, the CLI may have it on disk: then the store gets it from
+    /// its beginning; with `continue_conversation` a new session begins.
+    /// * **Before the session is resumed**, the SDK appends to the store what the store lacks and this machine has: from the
+    ///   user's config directory, and from private directories whose sessions ended, or whose programs were killed, before the
+    ///   store had everything. A CLI that was killed or failed may not have reported all that it wrote, so its directory counts,
+    ///   too. Only the transcripts of such directories are kept, for at most 30 days, and never a login. If another machine has
+    ///   resumed the session meanwhile, nothing is mixed: the session is resumed from the store, and `mirror_error` reports the
+    ///   entries that stay here.
     ///
     /// Transcripts are filed under the CLI's name for the working directory
     /// ([`project_dir_name`](crate::sessions::place::project_dir_name)).
     ///
-    /// Behind a transport of another machine, nothing is written for the CLI: there a store is only appended to. A
-    /// [spare](Self::prewarm) can't go on with a session. On macOS a login that is in the keychain does not reach a session that
-    /// goes on from a store: use a token.
+    /// With a transport to another machine, the SDK only appends to the store, and writes nothing for the CLI. A
+    /// [spare](Self::prewarm) cannot resume a session. On macOS a login in the keychain does not reach a session that is resumed
+    /// from a store: use a token.
     pub fn session_store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.hosting.store.store = Some(store);
         self
     }
 
-    /// Whether the conversation is kept in a store.
+    /// Whether a store keeps the conversation.
     pub fn has_session_store(&self) -> bool {
         self.hosting.store.is_set()
     }
 
-    /// When entries are handed to the store; [`StoreFlush::Batched`] unless set.
+    /// When entries are appended to the store; [`StoreFlush::Batched`] unless set.
     pub fn session_store_flush(mut self, flush: StoreFlush) -> Self {
         self.hosting.store.flush = Some(flush);
         self
     }
 
-    /// How long the store may take over each load and list before the session starts; 60 s unless set.
+    /// The deadline of each load and list of the store before the session starts; 60 s unless set.
     pub fn load_timeout(mut self, timeout: Duration) -> Self {
         self.hosting.store.load_timeout = Some(timeout);
         self
     }
 
-    /// How long a turn's outcome waits for the store to have the turn; 10 s unless set. Then the store counts as behind, and until
-    /// it has caught up no outcome waits for it.
+    /// How long a turn's outcome waits for the store to have the turn; 10 s unless set. After that the store counts as behind, and
+    /// no outcome waits for it until it has caught up.
     pub fn session_store_patience(mut self, patience: Duration) -> Self {
         self.hosting.store.patience = Some(patience);
         self
     }
 
-    /// How long the end of the session waits for the store to take what is left; 30 s unless set.
+    /// How long the end of the session waits for the store to have everything; 30 s unless set.
     pub fn session_store_grace(mut self, grace: Duration) -> Self {
         self.hosting.store.grace = Some(grace);
         self
     }
 
-    /// What can't go together with a store.
+    /// Rejects options that contradict a store.
     pub(crate) fn check_store(&self, is_spare: bool) -> Result<(), OptionsError> {
         let set = &self.hosting.store;
         let Some(keeping) = set.keeping() else {

@@ -1,8 +1,8 @@
-//! The seam between a session and the process that it talks to.
+//! Transports: how a session reaches its CLI.
 //!
 //! A [`Transport`] turns a [`Launch`] into byte streams and an exit. [`Local`](crate::Local)
-//! starts a process on this machine; your own may reach into a container, over ssh, or to a scripted peer in memory. The
-//! session code is the same for all of them.
+//! starts a process on this machine; your own may start one in a container or over ssh, or connect to a scripted peer in memory.
+//! The session code is the same for all of them.
 
 use std::fmt;
 use std::io;
@@ -16,29 +16,27 @@ pub use crate::peer::{BoxFuture, Connection, Exit, Process, Signal, Signaller};
 
 /// Starts the peer of a session.
 pub trait Transport: Send + Sync + 'static {
-    /// Starts what `launch` describes and returns its streams.
+    /// Starts the launch and returns its streams.
     ///
-    /// The session drops this future when starting takes longer than its deadline; an implementation must not leave a
-    /// process behind then.
+    /// The session drops this future at its deadline; then an implementation must not leave a process behind.
     ///
     /// # Errors
-    /// When it cannot be started. The session reports the error with the command and the working directory.
+    /// When the process does not start. The session reports the error with the command and the working directory.
     fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>>;
 
-    /// Whether the CLI runs on this machine, so that it can be looked for and the working directory checked before it is
-    /// started. False unless said otherwise: the program is then `cli_path`, or `claude`, taken as it is.
+    /// Whether the CLI runs on this machine, so that the SDK can search for it and check the working directory. The default is
+    /// false: then the program is `cli_path`, or `claude`, and not checked.
     fn is_local(&self) -> bool {
         false
     }
 
-    /// Whether it can start another peer, to go on with a session whose peer ended. True unless said otherwise.
+    /// Whether the transport can start another process, to revive a session. The default is true.
     fn can_reopen(&self) -> bool {
         true
     }
 }
 
-/// A transport over streams that are there already: a peer in memory, a socket, the pipes of a process that somebody else
-/// started. Good for one session.
+/// A transport over existing streams: a peer in memory, a socket, the pipes of a running process. It serves one session.
 ///
 /// ```
 /// use outrigger::transport::Pipes;
@@ -51,8 +49,8 @@ pub trait Transport: Send + Sync + 'static {
 pub struct Pipes(Mutex<Option<Connection>>);
 
 impl Pipes {
-    /// Speaks over these streams. The peer counts as ended once it is signalled; to have its real end seen, use
-    /// [`with_process`](Self::with_process).
+    /// Uses these streams. The peer counts as ended once it is signalled; [`with_process`](Self::with_process) observes its real
+    /// end.
     pub fn new(
         stdin: impl AsyncWrite + Send + Unpin + 'static,
         stdout: impl AsyncRead + Send + Unpin + 'static,
@@ -60,7 +58,7 @@ impl Pipes {
         Self::with_process(stdin, stdout, None, Unseen::default())
     }
 
-    /// Speaks over these streams, with a process to be watched and signalled, and its stderr if there is one.
+    /// Uses these streams, a process to observe and signal, and its stderr if there is one.
     pub fn with_process(
         stdin: impl AsyncWrite + Send + Unpin + 'static,
         stdout: impl AsyncRead + Send + Unpin + 'static,
@@ -95,7 +93,7 @@ impl Transport for Pipes {
     }
 }
 
-/// A peer whose end can't be seen: it ends when it is told to.
+/// A peer whose end cannot be observed: it counts as ended when it is signalled.
 #[derive(Debug, Default)]
 struct Unseen {
     ended: bool,

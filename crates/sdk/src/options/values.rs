@@ -1,4 +1,4 @@
-//! The values of options that are more than a string or a number.
+//! The types of options that are not a string or a number.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,25 +11,26 @@ use serde::de::{DeserializeOwned, Error as _};
 
 /// How much of the user's and the project's configuration a session sees.
 ///
-/// A preset, not a wall: the CLI runs with this process's rights whatever is chosen. An explicit
+/// This is a preset and no sandbox: the CLI always runs with this process's rights. An explicit
 /// [`setting_sources`](super::Options::setting_sources) or [`strict_mcp_config`](super::Options::strict_mcp_config)
-/// outranks what the preset says about it.
+/// outranks the preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// The user's home, so that logins and session files are where `claude` keeps them, but no settings file is read and no
-    /// configured MCP server started (`--setting-sources=`, `--strict-mcp-config`). The default: a checkout that is not
-    /// trusted cannot run anything by being opened.
+    /// The user's home, so that logins and session files are where `claude` keeps them, but no settings file and no configured MCP
+    /// server (`--setting-sources=`, `--strict-mcp-config`). This is the default: opening an untrusted checkout runs nothing of
+    /// it.
     #[default]
     Plain,
-    /// Nothing of the user's: own `HOME`, `CLAUDE_CONFIG_DIR` and `CLAUDE_CODE_TMPDIR` in a private directory that is
-    /// removed with the session, or in [`hermetic_home`](super::Options::hermetic_home), which is kept. No settings file,
-    /// no configured MCP server. Logins are out of sight, and without a `hermetic_home` sessions cannot be resumed.
+    /// Nothing of the user's home: the session has its own `HOME`, `CLAUDE_CONFIG_DIR` and `CLAUDE_CODE_TMPDIR` in a private
+    /// directory that is removed with the session, or in [`hermetic_home`](super::Options::hermetic_home), which is kept. No
+    /// settings file,
+    /// no configured MCP server. The user's logins are not visible, and without a `hermetic_home` sessions cannot be resumed.
     Hermetic,
     /// The project's own settings and those for it on this machine (`--setting-sources=project,local`), in the user's home.
     /// Runs the hooks and MCP servers that the checkout brings: choose it for checkouts that are trusted.
     Project,
-    /// As in the user's terminal: everything that `claude` would load by itself.
+    /// All that `claude` loads by itself in the user's terminal.
     Interactive,
 }
 
@@ -56,18 +57,18 @@ impl Runtime {
     }
 }
 
-/// The built-in tools that the session has at all. What they may do is another matter.
+/// The built-in tools of the session. Permissions still apply to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tools {
-    /// All that Claude Code has by default.
+    /// The default set of Claude Code.
     Preset,
-    /// These and no others; none at all if empty.
+    /// Only these; none if empty.
     Only(Vec<String>),
 }
 
 impl Tools {
-    /// No built-in tool.
+    /// No built-in tools.
     pub const NONE: Self = Self::Only(Vec::new());
 
     /// Only the named ones.
@@ -76,13 +77,13 @@ impl Tools {
     }
 }
 
-/// The skills that the model may use. They still have to come from a settings source or a plugin.
+/// The skills that the model may use. A settings source or a plugin has to provide them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skills {
-    /// All that are found.
+    /// All skills that the CLI finds.
     All,
-    /// These.
+    /// Only these.
     Named(Vec<String>),
 }
 
@@ -96,13 +97,13 @@ impl Skills {
 /// A git worktree for a session of its own, at `.claude/worktrees/NAME` in the repository, on the branch `worktree-NAME`.
 ///
 /// The conversation is filed under the worktree's own project. `cwd` of [`SystemInit`](outrigger_protocol::inbound::system::Init)
-/// says where it is. A [`worktree_create`](crate::hooks::worktree_create) hook of the settings makes it in another way.
+/// is its path. A [`worktree_create`](crate::hooks::worktree_create) hook of the settings can create it elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Worktree {
-    /// One that the CLI makes up a name for.
+    /// A worktree whose name the CLI chooses.
     Unnamed,
-    /// The one of this name: letters, digits, dots, underscores and dashes, in parts with slashes between.
+    /// The worktree of this name: letters, digits, dots, underscores and dashes, in parts with slashes between.
     Named(String),
 }
 
@@ -118,12 +119,12 @@ impl From<String> for Worktree {
     }
 }
 
-/// Who is asked when a tool call needs a decision.
+/// What receives permission requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionPrompts {
     /// This program.
     Host,
-    /// Nobody: what would be asked is refused.
+    /// Nothing: the CLI denies calls that need a decision.
     None,
 }
 
@@ -155,23 +156,22 @@ impl QuestionPreviewFormat {
     }
 }
 
-/// How an option reaches the CLI that may be long or secret.
+/// How an option that may be long or secret reaches the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum Delivery {
     /// On the command line while it is short (8 KiB) and holds nothing that looks secret, else in `initialize`.
     #[default]
     Auto,
-    /// On the command line, where every process of the machine can read it. Refused for what looks secret or is too long.
+    /// On the command line, where every process of the machine can read it. Rejected if the value looks secret or is too long.
     CommandLine,
-    /// In `initialize`, over stdin: `--await-initialize`, and the CLI has to confirm that it took it. Needs a CLI of at
-    /// least 2.1.330.
+    /// In `initialize`, over stdin: `--await-initialize`, and the CLI has to confirm it. Needs CLI 2.1.330 or newer.
     Initialize,
-    /// In a file that only this user can read and that is removed with the session. For CLIs that are older.
+    /// In a file that only this user can read, and that is removed with the session. For older CLIs.
     File,
 }
 
-/// A settings layer of the session's own. It outranks the user's and the project's settings files.
+/// A settings layer for one session. It outranks the user's and the project's settings files.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SettingsInput {
@@ -187,11 +187,11 @@ impl From<Settings> for SettingsInput {
     }
 }
 
-/// A value of type `T` as JSON; `into()` makes it of a `T`.
+/// A value of type `T` as JSON; `into()` converts a `T`.
 ///
-/// Settings have hundreds of types. Options keep them as JSON, so that only a program that sets some carries code for these types.
+/// Settings have hundreds of types. Options store them as JSON, so that only a program that sets some compiles code for these types.
 pub struct Encoded<T> {
-    /// `None` if the value can't be written as JSON, which fails the start.
+    /// `None` if the value does not serialize; then the start fails.
     json: Option<JsonObject>,
     of: PhantomData<fn() -> T>,
 }
@@ -204,7 +204,7 @@ impl<T> Encoded<T> {
         }
     }
 
-    /// The JSON. `None` if the value could not be written as JSON; then the session does not start.
+    /// The JSON. `None` if the value did not serialize; then the session does not start.
     pub fn json(&self) -> Option<&JsonObject> {
         self.json.as_ref()
     }
@@ -212,7 +212,7 @@ impl<T> Encoded<T> {
     /// The value.
     ///
     /// # Errors
-    /// When there is no JSON, or the JSON does not fit `T`.
+    /// When there is no JSON, or it does not decode as `T`.
     pub fn decode(&self) -> Result<T, serde_json::Error>
     where
         T: DeserializeOwned,
@@ -277,14 +277,13 @@ impl From<PathBuf> for SettingsInput {
 
 /// The user to run the CLI as; Unix only, and only the superuser may choose. `HOME` is not changed by it.
 ///
-/// The user may be anybody: what a session needs of the temporary directory is filled before anybody else can enter it, and handed
-/// over whole. The temporary directory has to be one in which others can't rename what is this program's (`/tmp` is, with its
-/// sticky bit), else the session does not start. What lies in a home or config directory, that of
-/// [`hermetic_home`](super::Options::hermetic_home) among them, is read and made with the rights of that user, never with more:
-/// settings and logins that only this program may read do not go along, and a home that the user may not make has to be there
-/// before. That is possible on Linux only; elsewhere such sessions are not started. The system makes no core dumps of a program
-/// that did it. What a program does itself with the user's conversations ([`Options::sessions`](super::Options::sessions)), it does with
-/// its own rights.
+/// The SDK does not trust that user: it fills a temporary directory for the session before another user can enter it, and then
+/// changes its owner. In the system's temporary directory, other users must not be able to rename this program's files (`/tmp` has
+/// the sticky bit for this); else the session does not start. Files in a home or config directory, that of
+/// [`hermetic_home`](super::Options::hermetic_home) among them, are read and created with the rights of that user, never with
+/// more: settings and logins that only this program may read are not copied, and a home that the user cannot create has to exist.
+/// This works on Linux only; elsewhere such sessions do not start. Afterwards the system makes no core dumps of this program.
+/// [`Options::sessions`](super::Options::sessions) accesses the user's conversations with the rights of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunAs {
     /// The user's id.
