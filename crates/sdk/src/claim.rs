@@ -1,4 +1,4 @@
-//! What a spare is to become.
+//! Claims: what makes a spare a session.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,37 +39,35 @@ const OAUTH_TOKEN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 const SESSION_ACCESS_TOKEN: &str = "CLAUDE_CODE_SESSION_ACCESS_TOKEN";
 const HOST_SESSION_ID: &str = "CLAUDE_CODE_HOST_SESSION_ID";
 
-/// What is decided only when a spare becomes a session: the directory, and what goes with it.
+/// The options that are set when a spare becomes a session: the directory, and what depends on it.
 ///
 /// All else is fixed when the spare is started, see [`Options::prewarm`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Claim {
-    /// The session's working directory. A relative one is taken from this process's.
+    /// The session's working directory. A relative path is relative to this process's.
     pub cwd: PathBuf,
-    /// How tool calls are decided that no rule decides; as the spare was started if unset.
+    /// The permission mode; that of the spare if unset.
     pub permission_mode: Option<PermissionMode>,
-    /// The model; as the spare was started if unset.
+    /// The model; that of the spare if unset.
     pub model: Option<String>,
-    /// The most tokens to think with, 0 for none; as the spare was started if unset.
+    /// The most tokens to think with, 0 for none; that of the spare if unset.
     pub max_thinking_tokens: Option<u64>,
-    /// Settings on top of those that the spare was started with, each key as a whole. Keys about hooks are refused.
+    /// Settings on top of those of the spare, each key as a whole. Keys about hooks are rejected.
     pub settings: Option<Encoded<Settings>>,
-    /// More directories that tools may work in, besides those that the spare was started with. Relative ones are taken from
-    /// `cwd`.
+    /// More directories that tools may work in, in addition to those of the spare. Relative paths are relative to `cwd`.
     pub additional_directories: Vec<PathBuf>,
-    /// What the model is told after the system prompt. Refused when the spare was started with such a text: the CLI would
-    /// leave that one out.
+    /// A text after the system prompt. Rejected if the spare has such a text: the CLI would drop that one.
     pub append_system_prompt: Option<String>,
     /// The session's title.
     pub title: Option<String>,
-    /// Subagents, besides those that the spare was started with.
+    /// Subagents, in addition to those of the spare.
     pub agents: BTreeMap<String, AgentDefinition>,
-    /// MCP servers in this program, besides those that the spare was started with.
+    /// MCP servers in this program, in addition to those of the spare.
     pub sdk_mcp_servers: Vec<(String, SdkMcpServer)>,
     /// Whether the user trusts the directory.
     pub workspace_trust: Option<WorkspaceTrust>,
-    /// A fresher token of the same account, for a spare that was started with [`Auth::OAuthToken`].
+    /// A newer token of the same account, for a spare with [`Auth::OAuthToken`].
     pub oauth_token: Option<Secret>,
     /// A token for the session itself, for programs that serve sessions to others.
     pub session_access_token: Option<Secret>,
@@ -77,7 +75,7 @@ pub struct Claim {
     pub host_session_id: Option<String>,
 }
 
-/// Declares the setters, so that each says the same.
+/// Declares the setters.
 macro_rules! setters {
     ($($name:ident: $ty:ty => $value:expr;)+) => {
         impl Claim {
@@ -106,7 +104,7 @@ setters! {
 }
 
 impl Claim {
-    /// A session in this directory, otherwise as the spare was started.
+    /// A session in this directory, otherwise with the spare's options.
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         Self {
             cwd: cwd.into(),
@@ -148,8 +146,7 @@ impl Claim {
         self
     }
 
-    /// Finds what is wrong with this claim for a spare that was started with `base`, and makes it ready to be sent. Looks at
-    /// the disk.
+    /// Checks the claim for a spare with the options `base`, and prepares it for sending. It reads the disk.
     pub(crate) fn prepare(self, base: &Options) -> Result<Prepared> {
         let cold = self.cold(base)?;
         let host = base.host();
@@ -234,7 +231,7 @@ impl Claim {
         .filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// How the same session is started without a spare. `base` has what the spare was started with.
+    /// The options that start the same session without a spare. `base` has the spare's options.
     fn cold(&self, base: &Options) -> Result<Cold> {
         let mut options = base.clone().cwd(&self.cwd);
         options.permission_mode = self.permission_mode.or(options.permission_mode);
@@ -304,7 +301,7 @@ impl Claim {
 /// A claim that was checked.
 #[derive(Clone)]
 pub(crate) struct Prepared {
-    /// What must not be shown of it.
+    /// Its secrets.
     pub(crate) secrets: Vec<String>,
     /// Settings that go before the claim, so that they decide what it starts.
     pub(crate) early: Option<JsonObject>,
@@ -408,44 +405,43 @@ fn conflict(options: [&'static str; 2], advice: &'static str) -> Error {
     wrong(OptionsError::Conflict { options, advice })
 }
 
-/// Why a spare did not become the session that was asked for. No prompt was sent, and the process is ended: start the session
-/// with [`Options::start`].
+/// Why a claim failed. No prompt was sent, and the process ends: start the session with [`Options::start`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimProblem {
-    /// The CLI refused the claim.
+    /// The CLI rejected the claim.
     Refused {
-        /// Its word for why: `project_settings_not_claimable` (the directory's own settings set what a spare has decided
-        /// already), `permission_mode_not_claimable`, `cwd_not_found`, `cwd_not_a_directory`, `unsafe_path`, …
+        /// The code of the reason: `project_settings_not_claimable` (the directory's own settings set something that is fixed in a
+        /// spare), `permission_mode_not_claimable`, `cwd_not_found`, `cwd_not_a_directory`, `unsafe_path`, …
         code: String,
         /// Its explanation.
         message: String,
     },
-    /// The CLI refused the claim's settings.
+    /// The CLI rejected the claim's settings.
     SettingsNotApplied {
         /// Its explanation.
         message: String,
     },
-    /// The CLI refused another part of the claim.
+    /// The CLI rejected another part of the claim.
     OptionNotApplied {
-        /// Which: `model` or `max_thinking_tokens`.
+        /// The part: `model` or `max_thinking_tokens`.
         option: &'static str,
         /// Its explanation.
         message: String,
     },
-    /// The CLI says that the session is another than was asked for.
+    /// The CLI reports another session than the claimed one.
     Differs {
-        /// In what.
+        /// The field that differs.
         option: &'static str,
-        /// What was asked for.
+        /// The claimed value.
         asked: String,
-        /// What it says.
+        /// The reported value.
         got: String,
     },
 }
 
 impl ClaimProblem {
-    /// Reads the CLI's refusal, which begins with its word for it.
+    /// Parses the CLI's error, which begins with the code.
     pub(crate) fn refused(message: &str, code: Option<&str>) -> Self {
         let (word, rest) = message.split_once(": ").unwrap_or(("", message));
         let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
@@ -462,7 +458,7 @@ impl std::error::Error for ClaimProblem {}
 impl Problem for ClaimProblem {}
 
 impl Error {
-    /// Why a spare did not become the session that was asked for, if that is what went wrong.
+    /// Why the claim of a spare failed, if the error is about that.
     pub fn as_claim_problem(&self) -> Option<&ClaimProblem> {
         self.problem()
     }

@@ -1,4 +1,4 @@
-//! What was said in a session before, in the words of one that runs.
+//! Replays the conversation of a session as events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -65,7 +65,7 @@ pub struct History {
 enum State {
     Idle(Reading),
     Busy(JoinHandle<Page>),
-    /// To be told after what was read before.
+    /// Emitted after the events that were read before.
     Failed(Error),
     Over,
 }
@@ -88,25 +88,25 @@ impl fmt::Debug for History {
 }
 
 impl Session {
-    /// The messages of the conversation so far, as it would be gone on with: those of the user and of the model, in the types in which
-    /// turns bring them. Read from the CLI's transcript, also after the session has ended; where that is gone, as after one that
-    /// [went on from a store](crate::Options::session_store), from the store.
+    /// The messages of the conversation so far, as the CLI would resume it: those of the user and of the model, as the events of
+    /// turns. They are read from the CLI's transcript, also after the session has ended; if that is gone, as for a session that
+    /// was [resumed from a store](crate::Options::session_store), from the store.
     ///
-    /// The CLI writes things down a moment after it has told them. This waits for the last message that was told, at most a second;
-    /// [`History::is_behind`] says if that was not enough. What the model is just writing is in no history. After `/clear` it is
-    /// the new conversation.
+    /// The CLI writes a message to the transcript shortly after it has sent the frame. This waits for the last message that it
+    /// sent, at most a second; [`History::is_behind`] reports if that was not enough. A message that the model is writing is not
+    /// in the history. After `/clear` the history is that of the new conversation.
     ///
     /// # Cancel safety
-    /// It only reads.
+    /// The future only reads.
     ///
     /// # Errors
     /// When the transcript or the store can't be read; when the CLI is on another machine, and there is no store; and before the first
-    /// turn of a session that was resumed by its title or continued from disk, since the CLI has not said which one it is.
+    /// turn of a session that was resumed by its title or continued from disk, since the CLI has not reported its id.
     pub async fn history(&self) -> Result<History> {
         self.history_with(&MessageOptions::new()).await
     }
 
-    /// The same for some of the messages, or with the CLI's own notes, such as the boundaries of compactions. `dir` has no meaning.
+    /// As [`history`](Self::history), for some of the messages, or with the CLI's own notes, such as the boundaries of compactions. `dir` is ignored.
     ///
     /// # Cancel safety
     /// As [`history`](Self::history).
@@ -159,10 +159,10 @@ impl Session {
 }
 
 impl History {
-    /// That of a session on disk, without a process.
+    /// The history of a session on disk, without a process.
     ///
     /// # Cancel safety
-    /// It only reads.
+    /// The future only reads.
     ///
     /// # Errors
     /// When there is no such session, or its transcript can't be read ([`Error::as_files_error`]).
@@ -180,11 +180,11 @@ impl History {
         Ok(Self::of(Some(messages), options, None))
     }
 
-    /// That of a session in a store, without a process: of the sessions that are filed for this working directory. All entries of the
-    /// session are loaded, and read from a private copy.
+    /// The history of a session in a store, without a process: of the sessions of this working directory. It loads all entries of
+    /// the session into a private copy.
     ///
     /// # Cancel safety
-    /// It only reads.
+    /// The future only reads.
     ///
     /// # Errors
     /// When the store fails or takes longer than a minute, or does not have the session ([`Error::as_store_error`]).
@@ -212,7 +212,7 @@ impl History {
         }
     }
 
-    /// `last` is the id of the last message that was told.
+    /// `last` is the id of the last message that the CLI sent.
     fn of(messages: Option<Messages>, options: &MessageOptions, last: Option<&str>) -> Self {
         let limit = match options.limit {
             0 => usize::MAX,
@@ -240,28 +240,28 @@ impl History {
         self
     }
 
-    /// How many messages there are, read already or not. A message may bring several events, or none.
+    /// The number of messages. A message may make several events, or none.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many lines of the transcript are damaged, and therefore in no conversation.
+    /// The number of damaged lines of the transcript, which are in no conversation.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// Whether the last message that the session told is not in it: the CLI has not written it down, or it is no part of the
-    /// conversation that it would go on with. Always false without a session that runs.
+    /// Whether the history lacks the last message of the running session: the CLI has not written it yet, or it is not part of the
+    /// conversation that the CLI would resume. Always false without a running session.
     pub fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// The next event; `None` at the end. An error is the last.
+    /// The next event; `None` at the end. An error is the last item.
     ///
     /// # Cancel safety
     /// Nothing is lost: what was not returned is returned by the next call.
@@ -272,7 +272,7 @@ impl History {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// The next message as the frame in which a session that runs would have brought it. Takes from the same as
+    /// The next message as the frame that a running session would have emitted. It reads from the same queue as
     /// [`next`](Self::next); use one or the other.
     ///
     /// # Cancel safety
@@ -379,7 +379,7 @@ fn has(messages: &Messages, uuid: &str) -> bool {
     })
 }
 
-/// What the CLI has written, with the last message that was told if it comes soon. `None` if there is no file.
+/// The transcript, with the last message that the CLI sent if it comes soon. `None` if there is no file.
 async fn written(
     sessions: Sessions,
     user: Option<RunAs>,
@@ -434,7 +434,7 @@ async fn written(
     }
 }
 
-/// What a store has, read from a private copy. `None` if it does not have the session.
+/// The conversation in a store, from a private copy. `None` if the store lacks the session.
 async fn stored(
     store: Arc<dyn SessionStore>,
     timeout: Duration,

@@ -1,4 +1,4 @@
-//! Hooks: code of this program that the CLI calls when something happens, and that may have a say in it.
+//! Hooks: callbacks for events of the CLI, which can block or change what happens.
 //!
 //! ```
 //! use std::time::Duration;
@@ -73,30 +73,30 @@ use self::handler::HookCall;
 pub use self::handler::{Handler, HandlerError, IntoHookOutput};
 pub use crate::conn::Context;
 
-/// How long a hook may take unless told otherwise.
+/// The default time of a hook.
 const TIMEOUT: Duration = Duration::from_secs(585);
 
-/// How much longer the CLI waits: time for the refusal to get there. With the default that makes the CLI's own ten minutes.
+/// How much longer the CLI waits, so that a refusal arrives in time. With the default this is the CLI's own default, ten minutes.
 const MARGIN: Duration = Duration::from_secs(15);
 
-/// A hook for event `E`, one of [`event`]'s types. Given to [`Options::hook`](crate::Options::hook).
+/// A hook for event `E`, one of [`event`]'s types, for [`Options::hook`](crate::Options::hook).
 #[must_use = "a hook is called only if it is given to `Options::hook`"]
 pub struct Hook<E> {
     pub(crate) registration: Registration,
     kind: PhantomData<fn() -> E>,
 }
 
-/// Stands for an event by its name: [`Hook::raw`].
+/// The event of [`Hook::raw`], which has only a name.
 #[derive(Debug, Clone, Copy)]
 pub enum Raw {}
 
 impl<E: HookKind> Hook<E> {
-    /// A hook that answers by an async closure: it gets what the CLI tells about the event, and returns a [`HookOutput`], or a
-    /// `Result` of one with an error that can be shown. The functions of the [module](self) are the same for one event each.
+    /// A hook from an async closure. It gets the input of the event, and returns a [`HookOutput`], or a `Result` of one with an
+    /// error that implements `Display`. The functions of the [module](self) do the same for one event each.
     ///
     /// # Cancel safety
-    /// The closure's future is dropped wherever it is when the CLI withdraws its call, when the [time](Self::timeout) is up, and
-    /// when the session ends. No answer is sent then, but for the one that the time is up.
+    /// The SDK drops the closure's future when the CLI withdraws its call, when the [time](Self::timeout) is up, and when the
+    /// session ends. It only replies when the time is up.
     pub fn new<F, R>(answer: F) -> Self
     where
         F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
@@ -105,16 +105,16 @@ impl<E: HookKind> Hook<E> {
         Self::calling(HookCall::closure::<E, F, R>(answer))
     }
 
-    /// A hook that is answered by an object.
+    /// A hook from an object.
     pub fn of(handler: impl Handler<E>) -> Self {
         Self::calling(HookCall::handler(handler))
     }
 
-    /// A hook that the CLI does not wait for: it is answered at once that it runs in the background (`async`), and so has no say.
+    /// A hook for which the CLI does not wait: the SDK replies at once that it runs in the background (`async`), so it decides nothing.
     ///
-    /// The closure's future runs until it is done, until its [time](Self::timeout) is up if it was given one, or until the session
-    /// ends: then it is dropped, and [`Context::cancelled`] fires. At most 256 of them run at once; a call beyond that is left
-    /// out, with a warning in the log. A failure is logged.
+    /// The closure's future runs until it is done, until its [time](Self::timeout) is up if one is set, or until the session ends:
+    /// then it is dropped, and [`Context::cancelled`] fires. At most 256 run at once; a call beyond that is dropped, with a
+    /// warning in the log. A failure is logged.
     pub fn in_background<F, R>(run: F) -> Self
     where
         F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
@@ -132,11 +132,11 @@ impl<E: HookKind> Hook<E> {
 }
 
 impl Hook<Raw> {
-    /// A hook for an event by its name, with what the CLI tells and what it is answered as JSON: for events that this build does
-    /// not know. The CLI takes any name, and never calls those that it does not know.
+    /// A hook for an event by its name, with input and output as raw JSON: for events that this build does not know. The CLI
+    /// accepts any name, and never calls a hook for an event that it does not know.
     ///
-    /// What is answered has to be an object, `{}` for no opinion. A failure is refused by `decision: block` if the event is not
-    /// known to this build, and otherwise as the [module](self) says.
+    /// The output has to be an object; `{}` decides nothing. If this build does not know the event, a failure blocks by `decision:
+    /// block`; else see [`OnFailure`].
     pub fn raw<F, R, D>(event: &str, answer: F) -> Self
     where
         F: Fn(RawJson, Context) -> R + Send + Sync + 'static,
@@ -151,28 +151,27 @@ impl Hook<Raw> {
 }
 
 impl<E> Hook<E> {
-    /// Limits the hook to some occurrences. What that is compared with is the tool's name, or what the event's function says; some
-    /// events have no matchers, and giving one is an error then.
+    /// Limits the hook to some occurrences. A matcher matches the tool's name, or the text that the event's function names; for an
+    /// event without matchers it is an error.
     ///
-    /// Names are compared as a whole, `Edit|Write` is either, `*` is all. Anything else is a JavaScript regular expression that is
-    /// sought anywhere in the name: `^mcp__` is what begins so. Options with a matcher that could not match are refused.
+    /// Names match as a whole, `Edit|Write` matches either, `*` matches all. Anything else is a JavaScript regular expression that
+    /// may match anywhere in the name: `^mcp__` matches a prefix. Options with a matcher that could never match are rejected.
     pub fn matcher(mut self, matcher: impl Into<String>) -> Self {
         self.registration.matcher = Some(matcher.into());
         self
     }
 
-    /// How long the hook may take; 585 s unless set, at most a year. Then it has failed. The CLI is told 15 s more, so that the
-    /// answer gets there before it gives up by itself; if a call says that it has less time, that counts.
+    /// How long the hook may take; 585 s unless set, at most a year. After that it has failed. The CLI waits 15 s longer, so that
+    /// the reply arrives before it gives up; if a call has less time, that counts.
     ///
-    /// A closure that blocks its thread may be answered late, since its runtime has other things to do on that thread, but not
-    /// otherwise: an answer that it gives after its time does not count. Work that blocks belongs into
-    /// `tokio::task::spawn_blocking`.
+    /// If a closure blocks its thread, the reply may be late, but an output after the time never counts. Blocking work belongs
+    /// into `tokio::task::spawn_blocking`.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.registration.timeout = Some(timeout);
         self
     }
 
-    /// What it means when the hook fails. Unless set that depends on the event: see the [module](self).
+    /// What a failure of the hook means. The default depends on the event: see [`OnFailure`].
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.registration.on_failure = Some(on_failure);
         self
@@ -194,7 +193,7 @@ impl<E> fmt::Debug for Hook<E> {
     }
 }
 
-/// A hook of whatever event.
+/// A hook of any event.
 #[derive(Clone)]
 pub(crate) struct Registration {
     pub(crate) event: HookEvent,
@@ -216,12 +215,12 @@ impl fmt::Debug for Registration {
 }
 
 impl Registration {
-    /// The event that it is for.
+    /// The event.
     pub(crate) fn event(&self) -> &HookEvent {
         &self.event
     }
 
-    /// What it is for of that.
+    /// The matcher.
     pub(crate) fn matcher(&self) -> Option<&str> {
         self.matcher.as_deref()
     }
@@ -249,12 +248,12 @@ impl Registration {
             .unwrap_or_else(|| row(&self.event).failure.by_default())
     }
 
-    /// Whether no hook can stop what it is for.
+    /// Whether no hook can block this event.
     pub(crate) fn observes(&self) -> bool {
         matches!(row(&self.event).failure, Failure::Observes)
     }
 
-    /// Whether the CLI has to confirm that it blocks, too.
+    /// Whether the CLI has to confirm its own `onFailure`.
     pub(crate) fn is_promise(&self) -> bool {
         self.on_failure == Some(OnFailure::Block) && row(&self.event).failure.has_switch()
     }

@@ -26,58 +26,58 @@
 //!
 //! * [`Options`], from [`Agent::builder`]: what to start and how. Checked before anything is started.
 //! * [`Session`]: a running CLI. A cheap handle whose methods work at any time and from any task.
-//! * [`Turn`]: what becomes of one prompt. A stream of [`Event`]s, an [`Answer`], and an [`Outcome`].
-//! * [`Outcome`]: how a turn ended, as one [`Verdict`] with the [`Cause`] of a failure, and what it cost. A failed turn has an outcome,
+//! * [`Turn`]: what the CLI does for one prompt. A stream of [`Event`]s, an [`Answer`], and an [`Outcome`].
+//! * [`Outcome`]: how a turn ended, as one [`Verdict`] with the [`Cause`] of a failure, and the cost. A failed turn has an outcome,
 //!   too; only a turn that succeeded has an [`Answer`].
-//! * [`Frame`](protocol::Frame): one line of the CLI as it came. Everything above is made of these, and
-//!   [`Session::frames`] gives them to you.
+//! * [`Frame`](protocol::Frame): one line of the CLI as it came. All of the above is made of frames; [`Session::frames`] is their
+//!   stream.
 //!
 //! # What to rely on
 //!
 //! * **Your turn is yours.** A prompt is stamped with an id, and its turn resolves by that id. Results of background work, of
-//!   schedules, or left over from an interrupted turn go to [`Session::ambient`] and resolve nobody's await. Each
+//!   schedules, or of an interrupted turn go to [`Session::ambient`] and resolve no other future. Each
 //!   [`Session::prompt`] gets a turn of its own; [`queue`](Session::queue), [`steer`](Session::steer) and
-//!   [`prompt_now`](Session::prompt_now) hand the prompt to the CLI's own queue, which may merge or fold it.
-//! * **The end of a turn is not the end of the run.** Agents in the background go on and report in ambient turns.
+//!   [`prompt_now`](Session::prompt_now) send the prompt to the CLI's own queue, which may merge or fold it.
+//! * **The end of a turn is not the end of the run.** Background agents go on and report in ambient turns.
 //!   [`Session::wait_run_end`] waits for them, and the one-shot queries do so by themselves.
-//! * **Nothing is lost.** Unknown types, subtypes, values, blocks and fields arrive with their bytes; what can't be decoded is
-//!   an [`Event::Undecodable`] and does not touch its neighbours; [`Session::stats`] counts both.
-//! * **Nothing fails open.** A callback that panics, fails or is late, and a request that nobody handles, are answered by the
-//!   refusal of their kind, exactly once, and never after the CLI withdrew the request.
-//! * **Nothing hangs unnoticed.** When the process dies, everybody who waits gets the same error at once, with exit status,
-//!   stderr, last frames and a [`Cause`] that has advice. Start, control requests and interrupts have deadlines; a turn has none,
+//! * **Nothing is lost.** Unknown types, subtypes, values, blocks and fields arrive with their bytes; a frame that does not decode
+//!   is an [`Event::Undecodable`] and does not affect others; [`Session::stats`] counts both.
+//! * **Nothing fails open.** If a callback panics, fails or is late, or there is none, the SDK rejects the request in the way of
+//!   its kind, exactly once, and never after the CLI withdrew it.
+//! * **Nothing hangs unnoticed.** When the process dies, all that waits gets the same error at once, with exit status, stderr,
+//!   last frames and a [`Cause`] with advice. Start, control requests and interrupts have deadlines; a turn has none,
 //!   since it may take hours, but a model that does not answer ends it ([`Options::first_token_deadline`]).
 //! * **Nothing is orphaned.** The CLI ends with its session, and does not outlive this program, even if that is killed
-//!   ([`Local`]). A session whose process died can be brought back ([`Session::revive`]).
-//! * **A slow reader hurts nobody else.** The CLI's pipe is always read; what a slow reader has not taken waits in memory up to
+//!   ([`Local`]). [`Session::revive`] starts a new process for a session whose process died.
+//! * **A slow reader affects no other.** The CLI's pipe is always read; frames for a slow reader wait in memory up to
 //!   [`Options::buffer_bytes`], and then on disk ([`SlowReader`]).
-//! * **Dropping is safe.** Every future may be dropped at any point, and says under *Cancel safety* what becomes of what it began;
-//!   dropping a request's future tells the CLI to forget it; dropping the
-//!   last handle ends the process and its whole process group.
+//! * **Dropping is safe.** Every future may be dropped at any point; *Cancel safety* in its docs says what happens then. Dropping
+//!   the future of a request cancels it at the CLI. Dropping the last handle ends the process and its whole process group.
 //!
-//! # What it costs to be careful
+//! # Careful defaults
 //!
-//! A session sees no more of the machine than it is told to: the environment is passed by an allow-list ([`env`](mod@env)), no
-//! settings files are read unless [`Isolation`](options::Isolation) says so, and the account that pays is the one that
+//! A session only sees what the options allow: the environment passes an allow-list ([`env`](mod@env)), settings files are read
+//! only with another [`Isolation`](options::Isolation), and the account that pays is the one that
 //! `claude` itself would use, or one that you choose ([`Auth`](options::Auth)). A start without an account fails with
 //! [`Cause::NotLoggedIn`], and so does one that would be paid by another account than the chosen one.
 //!
-//! # What the CLI asks
+//! # Requests of the CLI
 //!
-//! Tool calls to be decided ([`permissions`]), questions of the model and plans, hooks ([`hooks`]), calls of tools that live in this
-//! program ([`mcp`]), forms of MCP servers, dialogs, fresh tokens: each has a typed callback on [`Options`], or a method of
-//! [`Callbacks`] for those who want one object. What nobody handles, and what a callback fails at, is refused. A callback may call
-//! its session, and a person may answer hours later ([`Session::pending`]).
+//! Permission requests ([`permissions`]), questions of the model and plans, hooks ([`hooks`]), calls of tools in this program
+//! ([`mcp`]), elicitations of MCP servers, dialogs, fresh tokens: each has a typed callback on [`Options`], and a method of
+//! [`Callbacks`] for programs that prefer one object. The SDK rejects requests without a callback, or whose callback fails. A
+//! callback may call its session, and a person may answer hours later ([`Session::pending`]).
 //!
-//! # Sessions kept elsewhere
+//! # Stored sessions
 //!
-//! [`Options::session_store`] keeps conversations in a store, from which any machine can go on with them; [`Options::lease`] has each
-//! driven by one at a time; [`Session::history`] tells what was said before. [`sessions`] has what can be done with them without a
-//! process. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
+//! [`Options::session_store`] keeps conversations in a session store, from which any machine can resume them; with
+//! [`Options::lease`] only one process drives a session; [`Session::history`] replays the conversation so far. [`sessions`] reads
+//! and edits stored sessions without a process. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no
+//! method.
 //!
 //! # Cargo features
 //!
-//! None is on unless asked for.
+//! None is on by default.
 //!
 //! * `tools`: tools that are functions of this program, and MCP servers written with the crate `rmcp`, in [`mcp`].
 //! * `testing`: a simulated CLI, cassettes and faults for the tests of programs.
@@ -223,12 +223,12 @@ struct ToolsPage;
 #[doc = include_str!("../../../docs/hosting.md")]
 struct HostingPage;
 
-/// The examples of the page for those who come from the Python SDK, compiled.
+/// The examples of the page for users of the Python SDK, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/coming-from-python.md")]
 struct ComingFromPython;
 
-/// The examples of the page for those who come from the TypeScript SDK, compiled.
+/// The examples of the page for users of the TypeScript SDK, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/coming-from-typescript.md")]
 struct ComingFromTypescript;

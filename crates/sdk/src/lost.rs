@@ -15,7 +15,7 @@ pub struct Lost {
     pub prompts: Vec<LostPrompt>,
     /// The background work, subagents and tasks that ran.
     pub tasks: Vec<Task>,
-    /// What the CLI had asked and nobody had decided: permissions, hooks, …, each as it came.
+    /// The CLI requests that were open: permissions, hooks, …, each as it came.
     pub questions: Vec<Frame>,
     /// The MCP servers set at run time that failed in the new process, with the CLI's words.
     pub mcp_servers: BTreeMap<String, String>,
@@ -24,7 +24,7 @@ pub struct Lost {
     pub not_repeated: Vec<String>,
 }
 
-/// A prompt whose end will never be told.
+/// A prompt without an outcome.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LostPrompt {

@@ -18,7 +18,7 @@ use crate::spare::Spare;
 mod keeper;
 mod process_memory;
 
-/// What is assumed of a spare that was not measured yet.
+/// The assumed memory of a spare that was not measured yet.
 const GUESS: u64 = 260 * 1024 * 1024;
 
 /// How a [`Pool`] is to be kept.
@@ -90,12 +90,12 @@ impl PoolLimits {
 
 /// Keeps [spares](Spare) ready, hands them out as sessions, and replaces them.
 ///
-/// A spare serves any directory and whatever else a [`Claim`] sets, but all else is decided when it is started. So the pool
-/// has [keys](PoolKey): options, each with a number of spares to be kept. When there is no spare of a key, the session is started
-/// as usual, and says so.
+/// A spare serves any directory and any [`Claim`], but all other options are fixed when it starts. So the pool has
+/// [keys](PoolKey): options, each with a number of spares to keep. If there is no spare for a key, the session starts as usual;
+/// [`Pooled::origin`] reports it.
 ///
-/// A cheap handle; clones share the pool. When the last is dropped all spares are ended; sessions that were handed out are not
-/// touched.
+/// A cheap handle; clones share the pool. When the last is dropped, all spares end; sessions that were handed out are not
+/// affected.
 ///
 /// ```no_run
 /// use outrigger::{Agent, Claim, Pool, PoolLimits, Policy};
@@ -120,7 +120,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// What a pool keeps spares of, from [`Pool::keep`].
+/// A key of a pool, from [`Pool::keep`].
 #[derive(Debug, Clone)]
 pub struct PoolKey {
     pool: Weak<Shared>,
@@ -133,26 +133,26 @@ pub struct PoolKey {
 pub struct Pooled {
     /// The session.
     pub session: Session,
-    /// Where it comes from.
+    /// Whether it was a spare.
     pub origin: PoolOrigin,
 }
 
-/// Where a session from a pool comes from.
+/// Whether a session of a pool was a spare, and if not, why.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PoolOrigin {
-    /// It was a spare.
+    /// The session was a spare.
     Spare {
-        /// How long it had been waiting.
+        /// How long the spare had been waiting.
         age: Duration,
     },
-    /// It was started, since there was no spare.
+    /// There was no spare, so the session was started.
     Cold,
-    /// It was started, since the directory's own settings decide what a spare has decided already.
+    /// The CLI rejected the claim, since the directory's own settings set something that is fixed in a spare; so the session was started.
     Refused(ClaimProblem),
 }
 
-/// What a [`Pool`] has and has done.
+/// The counters of a [`Pool`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PoolStats {
@@ -160,13 +160,13 @@ pub struct PoolStats {
     pub spares: usize,
     /// Spares that are being started.
     pub starting: usize,
-    /// Memory of those that are ready, in bytes, as last measured.
+    /// The memory of ready spares, in bytes, as last measured.
     pub memory: u64,
     /// Sessions that were spares.
     pub warm: u64,
-    /// Sessions that were started for want of a spare.
+    /// Sessions that were started because there was no spare.
     pub cold: u64,
-    /// Sessions that were started because the CLI refused the claim.
+    /// Sessions that were started because the CLI rejected the claim.
     pub refused: u64,
     /// Spares that died while they waited.
     pub died: u64,
@@ -205,12 +205,12 @@ struct State {
     closed: bool,
     /// Ends with the keeper.
     keeper: Option<watch::Receiver<()>>,
-    /// The most that a spare was seen to take.
+    /// The highest measured memory of a spare.
     largest: Option<u64>,
     stats: PoolStats,
 }
 
-/// What there is of one key.
+/// The spares of one key.
 struct Shelf {
     base: Arc<Options>,
     wanted: usize,
@@ -241,7 +241,7 @@ impl Shared {
 }
 
 impl Pool {
-    /// A pool that keeps nothing yet.
+    /// A pool without keys.
     pub fn new(limits: PoolLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
@@ -250,16 +250,16 @@ impl Pool {
         }))
     }
 
-    /// Keeps `spares` spares with these options from now on, as far as the limits allow. Must be called inside a tokio runtime,
-    /// which is the one that keeps them.
+    /// Keeps `spares` spares with these options from now on, within the limits. Call it inside a tokio runtime; the spares run in
+    /// that one.
     ///
-    /// Make one key for all sessions that differ in nothing but what a [`Claim`] sets. Of one pool all keys share the limits;
-    /// those with the fewest spares for what they want are served first.
+    /// Use one key for all sessions that only differ in what a [`Claim`] sets. The keys of a pool share its limits; the key that
+    /// lacks the largest part of its spares is served first.
     ///
     /// # Errors
-    /// When the options contradict each other or can't be had by spares, as in [`Options::prewarm`]; for a `session_id`, which
-    /// only one session can have; for a transport that is good for one session; when the pool is closed. Whether the CLI can be
-    /// started is seen later, in [`stats`](Self::stats) and by [`get`](Self::get).
+    /// When the options contradict each other or do not work for spares, as in [`Options::prewarm`]; for a `session_id`, which
+    /// only one session can have; for a transport that serves one session; when the pool is closed. [`stats`](Self::stats) and
+    /// [`get`](Self::get) report later whether the CLI starts.
     pub fn keep(&self, options: Options, spares: usize) -> Result<PoolKey> {
         let host = options.host().awaiting_claim();
         options
@@ -308,14 +308,14 @@ impl Pool {
         })
     }
 
-    /// A session: a spare of this key that becomes what the claim says, or one that is started with the key's options and the
-    /// claim together, which takes as long as it does without a pool. [`Pooled::origin`] tells which.
+    /// A session: a claimed spare of this key, or one that is started with the key's options and the claim together, which takes
+    /// as long as without a pool. [`Pooled::origin`] reports which.
     ///
-    /// A spare that has died is never handed out; the next is taken, and in the end the session is started. The place of the
-    /// spare is filled again in the background.
+    /// A dead spare is never handed out: the pool tries the next, and finally starts a session. It replaces the spare in the
+    /// background.
     ///
     /// # Cancel safety
-    /// Dropping the future ends what it had taken or started, and nothing else.
+    /// Dropping the future ends the spare that it had taken, or the process that it had started.
     ///
     /// # Errors
     /// When the claim is wrong for these options; when the CLI takes a part of it for neither a spare nor a start; as
@@ -366,7 +366,7 @@ impl Pool {
         Ok(Pooled { session, origin })
     }
 
-    /// The spare that has waited longest, if any lives.
+    /// The oldest live spare.
     fn take(&self, key: &PoolKey) -> Option<Spare> {
         let mut state = self.0.state();
         let shelf = state.shelves.get_mut(key.index)?;
@@ -387,7 +387,7 @@ impl Pool {
         }
     }
 
-    /// What there is, and what was done.
+    /// The counters.
     pub fn stats(&self) -> PoolStats {
         let state = self.0.state();
         PoolStats {
@@ -402,8 +402,8 @@ impl Pool {
         }
     }
 
-    /// Ends all spares and waits for that; what is being started is ended in the background. Nothing more is handed out. Sessions
-    /// that were handed out go on.
+    /// Ends all spares and waits for their end; processes that are starting end in the background. The pool hands out no more
+    /// sessions. Sessions that were handed out go on.
     ///
     /// # Cancel safety
     /// Dropping the future does not stop the closing.
@@ -430,13 +430,13 @@ impl Pool {
     }
 }
 
-/// Whether what the CLI refused a spare is what a session can have that is started.
+/// Whether a started session can have what the CLI rejected for a spare.
 fn is_for_a_start(code: &str) -> bool {
     matches!(code, "project_settings_not_claimable" | "claim_failed")
 }
 
 impl Cold {
-    /// Starts the session that a spare would have become.
+    /// Starts a session in place of a spare.
     async fn start(self) -> Result<Session> {
         let session = self.options.start().await?;
         if let Some(settings) = self.overlay {

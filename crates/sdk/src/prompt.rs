@@ -1,4 +1,4 @@
-//! What is said to the agent.
+//! Prompts.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 /// The largest file that [`Prompt::file`] takes, in bytes: 32 MiB.
 const MAX_FILE: u64 = 32 * 1024 * 1024;
 
-/// Something about a prompt that may not be what was meant. It was sent all the same.
+/// A probable mistake in a prompt. The prompt was sent all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromptWarning {
-    /// The text begins like a slash command that the CLI has, and was sent as text: [`Prompt::command`] makes prompts that are
-    /// run. A prompt that is [`verbatim`](Prompt::verbatim) means what it says, and is not warned of.
+    /// The text begins like a slash command of the CLI, and was sent as text: [`Prompt::command`] makes a prompt that runs a
+    /// command. A [`verbatim`](Prompt::verbatim) prompt has no such warning.
     CommandAsText {
         /// The command's name, without its `/`.
         command: String,
@@ -36,7 +36,7 @@ impl std::fmt::Display for PromptWarning {
     }
 }
 
-/// A prompt: text, images and documents, and how it is to be handed over.
+/// A prompt: text, images and documents, and how to send it.
 ///
 /// Text is text: one that begins with `/` is not run as a slash command (such a prompt is sent [`verbatim`](Self::verbatim)), and
 /// commands are made by [`command`](Self::command). If it looks like a command of the CLI, the turn
@@ -78,7 +78,7 @@ impl Prompt {
         }
     }
 
-    /// A prompt of one content block, for one that does not begin with text.
+    /// A prompt of one content block, for prompts that do not begin with text.
     pub fn of_block(block: ContentBlock) -> Self {
         Self::empty().block(block)
     }
@@ -104,7 +104,7 @@ impl Prompt {
         self.block(ContentBlock::image_base64(media_type, STANDARD.encode(bytes)))
     }
 
-    /// Adds an image by its address, which the API fetches.
+    /// Adds an image by its URL, which the API fetches.
     pub fn image_url(self, url: impl Into<String>) -> Self {
         self.block(ContentBlock::image_url(url))
     }
@@ -114,7 +114,7 @@ impl Prompt {
         self.block(ContentBlock::pdf_base64(STANDARD.encode(bytes)))
     }
 
-    /// Adds a PDF by its address, which the API fetches.
+    /// Adds a PDF by its URL, which the API fetches.
     pub fn pdf_url(self, url: impl Into<String>) -> Self {
         self.block(ContentBlock::pdf_url(url))
     }
@@ -124,14 +124,14 @@ impl Prompt {
         self.block(ContentBlock::text_document(text))
     }
 
-    /// Adds a file: an image (PNG, JPEG, GIF or WebP) or a PDF by how it begins, anything else as a document of text. A name such as
-    /// `a.png` on something else is an error.
+    /// Adds a file. The first bytes decide whether it is an image (PNG, JPEG, GIF or WebP) or a PDF; anything else is a document
+    /// of text. A name such as `a.png` for another kind is an error.
     ///
     /// # Cancel safety
     /// Dropping the future drops the prompt, too. The file is only read.
     ///
     /// # Errors
-    /// When the file can't be read, is larger than 32 MiB, is neither image nor PDF nor UTF-8 text, or is named as what it is not.
+    /// When the file can't be read, is larger than 32 MiB, is neither image nor PDF nor UTF-8 text, or has the extension of another kind.
     pub async fn file(self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = read_file(path).await?;
@@ -159,7 +159,7 @@ impl Prompt {
         }
     }
 
-    /// Adds the image in a file: PNG, JPEG, GIF or WebP by how it begins, whatever its name.
+    /// Adds the image in a file: PNG, JPEG, GIF or WebP by its first bytes, whatever its name.
     ///
     /// # Cancel safety
     /// Dropping the future drops the prompt, too. The file is only read.
@@ -179,26 +179,26 @@ impl Prompt {
         }
     }
 
-    /// Adds a content block as it is, for kinds that have no method here.
+    /// Adds any content block, for kinds without a method here.
     pub fn block(mut self, block: ContentBlock) -> Self {
         self.blocks.push(block);
         self
     }
 
-    /// Has the CLI take the text word for word: no `@file` expansion, no command.
+    /// Sends the text verbatim: no `@file` expansion, no command.
     pub fn verbatim(mut self) -> Self {
         self.verbatim = true;
         self
     }
 
-    /// Says that a person wrote it (`origin`). The CLI gives the words of a person more weight than those of a program: some of
-    /// what they may turn on, it turns on for them alone. Do not say it of text that a program made.
+    /// Declares that a person wrote the prompt (`origin`). The CLI trusts a person's text more than a program's: some features can
+    /// only be turned on by a person. Do not set it for text that a program made.
     pub fn from_person(mut self) -> Self {
         self.human = true;
         self
     }
 
-    /// Adds it to the conversation without asking the model for an answer; the turn ends at once as
+    /// Adds the prompt to the conversation without calling the model; the turn ends at once as
     /// [`Appended`](crate::Verdict::Appended).
     pub fn without_query(mut self) -> Self {
         self.query = false;
@@ -207,8 +207,8 @@ impl Prompt {
 
     /// Uses this id instead of a fresh one.
     ///
-    /// The CLI drops a prompt whose id it has seen before. One that this session has sent already is refused; one from before
-    /// the session was resumed ends as [`NoResult`](crate::Verdict::NoResult).
+    /// The CLI drops a prompt whose id it has seen before. The SDK rejects an id that this session has sent already; an id from
+    /// before the session was resumed ends as [`NoResult`](crate::Verdict::NoResult).
     pub fn uuid(mut self, uuid: Uuid) -> Self {
         self.uuid = Some(uuid);
         self
@@ -275,7 +275,7 @@ impl Prompt {
 const NO_IMAGE: &str = "its content is no image that the API takes: PNG, JPEG, GIF or WebP";
 const NO_MEDIA: &str = "its content is none that the API takes: no PNG, JPEG, GIF or WebP, no PDF";
 
-/// What the API takes besides text.
+/// The kinds of content that the API accepts, except text.
 enum MediaType {
     /// With its name.
     Image(&'static str),
@@ -283,7 +283,7 @@ enum MediaType {
 }
 
 impl MediaType {
-    /// Tells by how it begins. Names lie, and the API refuses an image that is not what it is said to be.
+    /// The kind by the first bytes. File names may be wrong, and the API rejects an image of another kind.
     fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Image("image/png")),

@@ -33,7 +33,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The answer: the text of the last turn that said anything, and what the whole run cost.
+    /// The answer: the text of the last turn with a text, and the cost of the whole run.
     ///
     /// # Errors
     /// When the prompt's own turn has no answer, or a turn that its background work began failed: [`Error::outcome`] is that turn's.
@@ -61,7 +61,7 @@ pub struct Query {
     ceiling: Duration,
     outcome: Option<Outcome>,
     follow_ups: Vec<Outcome>,
-    /// The CLI is done; what it said is still to be told.
+    /// The CLI is done; some events are not emitted yet.
     run_over: bool,
     over: bool,
 }
@@ -123,9 +123,9 @@ impl Query {
         }
     }
 
-    /// Waits for the end of the run, ends the process, and tells how the turns ended. Events that were not taken are let go.
+    /// Waits for the end of the run, ends the process, and returns the outcomes of the turns. Events that were not read are dropped.
     ///
-    /// A run whose turn failed is no error here; [`Run::answer`] makes it one.
+    /// A failed turn is not an error here; [`Run::answer`] makes it one.
     ///
     /// # Cancel safety
     /// Dropping the future ends the process, as dropping the query does.
@@ -164,14 +164,14 @@ impl Query {
         })
     }
 
-    /// The session that carries it out, for control requests.
+    /// The session of the query, for control requests.
     pub fn session(&self) -> &Session {
         &self.session
     }
 }
 
 impl Options {
-    /// Starts an agent, asks it one thing, and streams what happens until the run is over.
+    /// Starts an agent, sends one prompt, and streams the events until the end of the run.
     ///
     /// # Cancel safety
     /// Dropping the future ends what was started.
@@ -203,10 +203,10 @@ impl Options {
         })
     }
 
-    /// Starts an agent, asks it one thing, and returns its answer.
+    /// Starts an agent, sends one prompt, and returns the answer.
     ///
-    /// The answer is there after the agents that the turn left in the background have reported: its text is that of the last turn
-    /// that said anything, and its cost is that of all of them.
+    /// It waits for the background agents of the turn: the text is that of the last turn with a text, and the cost is that of all
+    /// turns.
     ///
     /// ```no_run
     /// # async fn example() -> outrigger::Result<()> {
@@ -231,10 +231,10 @@ impl Options {
         Box::pin(async move { self.query(prompt).await?.finish().await?.answer() })
     }
 
-    /// Has the turns of the session answer with a `T`: [`Turn::answer_as`] reads it.
+    /// Makes the turns of the session answer with a `T`: [`Turn::answer_as`] decodes it.
     ///
-    /// Sets [`output_format`](Self::output_format) to the JSON schema of `T`. The schema has to be one of an object, so `T` is a
-    /// struct, or a map.
+    /// Sets [`output_format`](Self::output_format) to the JSON schema of `T`. The schema has to be that of an object, so `T` is a
+    /// struct or a map.
     ///
     /// ```no_run
     /// # async fn example() -> outrigger::Result<()> {
@@ -256,10 +256,10 @@ impl Options {
         self.output_format(answer::schema_of::<T>())
     }
 
-    /// Starts an agent, asks it one thing, and returns the answer as a `T`.
+    /// Starts an agent, sends one prompt, and returns the answer as a `T`.
     ///
-    /// The JSON schema comes from `T`, and the answer is validated by reading it as `T`. An answer that does not fit gets
-    /// one turn to be repaired; its cost is in that of the answer.
+    /// The JSON schema is that of `T`, and the answer is validated by decoding it as `T`. If the answer does not fit, the SDK
+    /// sends one prompt to repair it; the cost of that turn is part of the answer's.
     ///
     /// ```no_run
     /// # async fn example() -> outrigger::Result<()> {
@@ -280,7 +280,7 @@ impl Options {
     ///
     /// # Errors
     /// As [`query`](Self::query); when the turn fails ([`Error::outcome`]); and when the repaired answer does not fit
-    /// either ([`Error::raw_output`] is what the model said).
+    /// either ([`Error::raw_output`] is the model's text).
     pub async fn query_as<T: JsonSchema + DeserializeOwned>(
         self,
         prompt: impl Into<Prompt>,

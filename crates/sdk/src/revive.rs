@@ -20,7 +20,7 @@ use crate::options::{Isolation, Options};
 use crate::session::Session;
 use crate::start::{Opened, Role};
 
-/// A session that goes on in a new process, from [`Session::revive`].
+/// A session with a new process, from [`Session::revive`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Revived {
@@ -49,7 +49,7 @@ pub enum ReviveProblem {
     ModeDiffers {
         /// The mode to go on with.
         asked: String,
-        /// The mode of the new process, if it said so.
+        /// The mode of the new process, if it reported it.
         got: Option<String>,
     },
 }
@@ -91,28 +91,27 @@ impl Session {
     /// same options that resumes the conversation by its current id, without forking it.
     ///
     /// The permission mode is the one that the session had last, and is held against what the new process says. What was changed
-    /// by control requests is changed again before this returns: settings, model, thinking, MCP servers and whether they are
-    /// on. Nothing else is: no prompt is sent again, and nothing of the background is started again. [`Lost`] has what there is to
-    /// decide about. A tool that was running when the process was killed has no result; the CLI makes up for that when the next
-    /// prompt is sent.
+    /// by control requests is changed again before this returns: settings, model, thinking, MCP servers and whether they are on.
+    /// Nothing else is repeated: no prompt, and no background work. [`Lost`] lists what was open. A tool that was running when the
+    /// process was killed has no result; the CLI adds one with the next prompt.
     ///
-    /// The old handle keeps telling what it told. The new session's counts and usage begin at zero. What hermetic sessions had in
-    /// a temporary home is gone.
+    /// The old handle stays as it was. The counters and the usage of the new session begin at zero. The temporary home of a
+    /// hermetic session is gone.
     ///
     /// # Cancel safety
-    /// Dropping the future ends what was started; the session can then be revived again.
+    /// Dropping the future ends the new process; the session can then be revived again.
     ///
     /// # Errors
-    /// With a [`ReviveProblem`] ([`Error::as_revive_problem`]) when it can't be done; as [`Options::start`]; and when the CLI
-    /// refuses a change that was made before.
+    /// With a [`ReviveProblem`] ([`Error::as_revive_problem`]) when reviving is not possible; as [`Options::start`]; and when the
+    /// CLI rejects a change that was made before.
     pub async fn revive(&self) -> Result<Revived> {
         self.revive_behind(None).await
     }
 
-    /// The same, but the conversation goes on behind an earlier answer: what was said after that is left behind in the transcript, and
-    /// the next prompt begins another branch there. `message_id` is that of a message of the model.
+    /// As [`revive`](Self::revive), but the conversation goes on after an earlier answer: the later messages stay in the
+    /// transcript, and the next prompt begins another branch. `message_id` is the id of a message of the model.
     ///
-    /// The CLI notes nothing of it until that prompt: a session that ends before is resumed where it stood.
+    /// The CLI writes the branch with the next prompt: if the session ends before, it is resumed where it was.
     ///
     /// # Cancel safety
     /// As [`revive`](Self::revive).
@@ -182,7 +181,7 @@ impl Session {
     }
 }
 
-/// The options that go on with the conversation.
+/// The options that resume the conversation.
 fn resuming(origin: &Options, id: &str, mode: Option<&str>) -> Result<Options> {
     let mut options = origin.clone();
     options.resume = Some(id.to_owned());
@@ -204,7 +203,7 @@ fn resuming(origin: &Options, id: &str, mode: Option<&str>) -> Result<Options> {
     Ok(options)
 }
 
-/// Makes the changes again that were made at run time.
+/// Repeats the changes that were made at run time.
 async fn repeat(opened: &Opened, changes: &Changes, lost: &mut Lost) -> Result<()> {
     let conn = &opened.conn;
     let deadline = Some(conn.limits.control_deadline);
@@ -250,8 +249,7 @@ async fn repeat(opened: &Opened, changes: &Changes, lost: &mut Lost) -> Result<(
     Ok(())
 }
 
-/// The right to revive a session, which is given back unless it was made use of: two processes must not write to one
-/// conversation.
+/// The right to revive a session, released if it was not used: two processes must not write to one conversation.
 struct Once<'a>(Option<&'a Arc<Conn>>);
 
 impl<'a> Once<'a> {

@@ -58,7 +58,7 @@ pub(crate) enum About {
     All,
 }
 
-/// ToolPattern whose rules are written with the name of another tool.
+/// Tools whose rules are written with the name of another tool.
 const GOES_BY: &[(&str, &str)] = &[
     ("Write", "Edit"),
     ("NotebookEdit", "Edit"),

@@ -1,4 +1,4 @@
-//! Processes that are started before anybody knows what for.
+//! Spares: processes that start before their session is known.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,26 +26,26 @@ use crate::session::{Session, exit_of};
 use crate::start::{Opened, Role};
 
 impl Options {
-    /// Starts a process that is no session yet, to be [claimed](Spare::claim) by one later: once its directory is known, the
-    /// session begins without the time that a process takes to start. `--await-claim`.
+    /// Starts a spare, which becomes a session by a [claim](Spare::claim): once the directory is known, the session begins without
+    /// waiting for the start of a process. `--await-claim`.
     ///
-    /// Decided now, for good, is all that a [`Claim`] does not have: the executable, environment and account, tools and their
-    /// rules, MCP servers, plugins, settings files, permission handler. [`cwd`](Self::cwd) is only what relative paths in these
-    /// options are taken from: the process is parked in an empty private directory, below the CLI's own configuration, that is
-    /// removed when it has ended. MCP servers are started there. (A transport to elsewhere gets `cwd` as it is, and it is to be
-    /// a directory there that no session works in.) What belongs to a directory is read when it is claimed: its settings files,
-    /// `CLAUDE.md`, its agents and MCP servers; and `SessionStart` hooks run then.
+    /// All that a [`Claim`] does not have is fixed now: the executable, environment and account, tools and their
+    /// rules, MCP servers, plugins, settings files, permission handler. [`cwd`](Self::cwd) is only the base of relative paths in
+    /// these options: the process runs in an empty private directory below the CLI's config directory, which is removed when the
+    /// process has ended. MCP servers start there. (A transport to another machine gets `cwd` as it is; it should be a directory
+    /// there that no session uses.) The claim reads what belongs to the session's directory: its settings files, `CLAUDE.md`, its
+    /// agents and MCP servers; and `SessionStart` hooks run then.
     ///
-    /// A parked process uses no CPU worth mentioning, and 160 to 260 MB of memory. It ends with its handle. [`Pool`](crate::Pool)
-    /// keeps some, and replaces those that were used.
+    /// A spare uses almost no CPU, and 160 to 260 MB of memory. It ends with its handle. A [`Pool`](crate::Pool) keeps several,
+    /// and replaces used ones.
     ///
     /// # Cancel safety
-    /// Dropping the future ends what was started.
+    /// Dropping the future ends the process.
     ///
     /// # Errors
-    /// As [`start`](Self::start); besides, for `resume`, `continue_conversation` and `fork_session`, and when the CLI does not
-    /// know `--await-claim`. A CLI without an account is no error here: the settings that come with a claim may bring one, so
-    /// the claim fails if they do not.
+    /// As [`start`](Self::start); also for `resume`, `continue_conversation` and `fork_session`, and when the CLI does not know
+    /// `--await-claim`. A CLI without an account is not an error here, since the settings of a claim may have one; if not, the
+    /// claim fails.
     pub async fn prewarm(self) -> Result<Spare> {
         let opened = Opened::open(self.anchored()?, Role::Spare).await?;
         let (initialized, payload) = opened.initialize_raw().await?;
@@ -90,9 +90,9 @@ impl Options {
     }
 }
 
-/// A process that is started and waits to become a session; from [`Options::prewarm`].
+/// A process that waits to become a session; from [`Options::prewarm`].
 ///
-/// It becomes one session, once. Dropping it ends the process in the background, as [`close`](Self::close) does.
+/// It becomes a session once. Dropping it ends the process in the background, as [`close`](Self::close) does.
 pub struct Spare {
     opened: Opened,
     initialized: InitializeReply,
@@ -113,10 +113,10 @@ impl fmt::Debug for Spare {
 /// A claim that failed.
 #[non_exhaustive]
 pub struct ClaimFailed {
-    /// What went wrong: the claim itself ([`Error::is_invalid`]), the CLI's answer ([`Error::as_claim_problem`]), the account,
+    /// The error: of the claim itself ([`Error::is_invalid`]), the CLI's answer ([`Error::as_claim_problem`]), the account,
     /// a deadline, or the end of the spare ([`Error::is_closed`]).
     pub error: Error,
-    /// The spare, if nothing was sent to it, so that it can still be claimed. Otherwise its process is being ended.
+    /// The spare, if nothing was sent to it, so that it can still be claimed. Otherwise its process is ending.
     pub spare: Option<Spare>,
 }
 
@@ -145,14 +145,14 @@ impl From<ClaimFailed> for Error {
 }
 
 impl Spare {
-    /// Makes it a session: settings, claim, model and thinking are sent, and each has to be accepted. A claim that the CLI does
-    /// not take as a whole is no session: no prompt was sent, and the process is ended.
+    /// Makes it a session: sends settings, claim, model and thinking, and the CLI has to accept each. If the CLI rejects a part,
+    /// there is no session: no prompt was sent, and the process ends.
     ///
-    /// A directory whose own settings decide what a spare has decided already (`env`, `model`, `agent`, …) is refused by the
-    /// CLI; start such a session with [`Options::start`]. The session's id is known at once. Revived, it is started with the
-    /// spare's options and the claim together.
+    /// The CLI rejects a directory whose own settings set something that is fixed in a spare (`env`, `model`, `agent`, …); start
+    /// such a session with [`Options::start`]. The session's id is known at once. Reviving it uses the spare's options and the
+    /// claim together.
     ///
-    /// Each answer has the control deadline.
+    /// Each request has the control deadline.
     ///
     /// # Cancel safety
     /// Dropping the future ends the process.
@@ -227,7 +227,7 @@ impl Spare {
         Ok(session)
     }
 
-    /// Holds the answer to the claim against what was asked for.
+    /// Compares the reply to the claim with the claim.
     async fn check(&self, mode: Option<PermissionMode>, payload: &RawJson) -> Result<InitializeReply> {
         /// What of it is needed. The rest is read as leniently as the answer to `initialize` always is.
         #[derive(Deserialize)]
@@ -278,7 +278,7 @@ impl Spare {
         &self.initialized
     }
 
-    /// The process id, where there is one on this machine.
+    /// The process id, if the process is on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.opened.conn.pid
     }
@@ -298,7 +298,7 @@ impl Spare {
         self.opened.conn.end_error()
     }
 
-    /// Waits for the process to end, and tells how it did. Cancel safe; has no deadline, a spare may wait for days.
+    /// Waits for the process to end, and returns how it ended. There is no deadline: a spare may wait for days.
     ///
     /// # Cancel safety
     /// Dropping the future stops nothing.
@@ -310,10 +310,10 @@ impl Spare {
     /// Ends the process: closes its stdin, then SIGTERM and SIGKILL after their times.
     ///
     /// # Cancel safety
-    /// The process is ended all the same when the future is dropped.
+    /// The process ends all the same when the future is dropped.
     ///
     /// # Errors
-    /// When the process could not be seen ending.
+    /// When the SDK could not observe the end of the process.
     pub async fn close(self) -> Result<Exit> {
         self.opened.conn.close().await;
         exit_of(self.opened.conn.wait_ended().await)

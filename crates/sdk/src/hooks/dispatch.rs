@@ -1,4 +1,4 @@
-//! The hooks of a session: how the CLI is told of them, and how its calls are answered.
+//! The hooks of a session: registers them in `initialize`, and answers the CLI's calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use crate::spawn::spawn_in;
 /// How many hooks may run in the background at once.
 const IN_BACKGROUND: usize = 256;
 
-/// The hooks of one session. Their ids are their places in the options, so the same options give the same ids.
+/// The hooks of one session. An id is the index in the options, so equal options have equal ids.
 #[derive(Clone)]
 pub(crate) struct Hooks {
     table: Arc<[Registration]>,
     background: Arc<Semaphore>,
 }
 
-/// What `initialize` says of the hooks.
+/// The hooks for `initialize`.
 pub(crate) fn matchers(hooks: &[Registration]) -> BTreeMap<String, Vec<HookCallbackMatcher>> {
     let mut matchers: BTreeMap<String, Vec<HookCallbackMatcher>> = BTreeMap::new();
     for (index, hook) in hooks.iter().enumerate() {
@@ -60,7 +60,7 @@ impl Registration {
         self.timeout.unwrap_or(TIMEOUT)
     }
 
-    /// How long the CLI is to wait.
+    /// How long the CLI waits.
     fn patience(&self) -> Duration {
         if self.is_background() {
             MARGIN
@@ -70,12 +70,12 @@ impl Registration {
     }
 }
 
-/// A call of the CLI, as far as it could be read.
+/// A call of the CLI.
 struct Request {
     callback_id: String,
     input: RawJson,
     event: Option<HookEvent>,
-    /// How much time the CLI says that there is left.
+    /// The time that is left, if the CLI reported it.
     left: Option<Duration>,
 }
 

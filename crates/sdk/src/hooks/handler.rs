@@ -1,4 +1,4 @@
-//! What runs when a hook is called, and how it can fail.
+//! The callbacks of hooks, and their errors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use outrigger_protocol::shared::hook::{AnyHookOutput, HookKind, HookOutput};
 use crate::conn::Context;
 use crate::peer::BoxFuture;
 
-/// The error of a [`Handler`]: `?` makes one of any error.
+/// The error of a [`Handler`]: `?` converts any error.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Something that answers one kind of event; closures do the same by [`Hook::new`](super::Hook::new). For objects that answer
-/// several events, implement it once for each.
+/// An object that handles one event; closures do the same by [`Hook::new`](super::Hook::new). An object for several events
+/// implements this once for each.
 ///
-/// The future runs in a task of its own. It is dropped when the CLI withdraws its call (an interrupt, the end of the turn), when
+/// The future runs in its own task. It is dropped when the CLI withdraws its call (an interrupt, the end of the turn), when
 /// the hook's time is up and when the session ends.
 ///
 /// ```
@@ -39,7 +39,7 @@ pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 /// # let _ = hook;
 /// ```
 pub trait Handler<E: HookKind>: Send + Sync + 'static {
-    /// Answers one call. May be written as an `async fn`.
+    /// Handles one call. It may be written as an `async fn`.
     fn call(
         &self,
         input: E::Input,
@@ -57,12 +57,12 @@ impl<E: HookKind, T: Handler<E>> Handler<E> for Arc<T> {
     }
 }
 
-/// What the closure of a hook may return: a [`HookOutput`], or a `Result` of one with any error that can be shown.
+/// The output of a hook's closure: a [`HookOutput`], or a `Result` of one with any error that implements `Display`.
 pub trait IntoHookOutput<E: HookKind> {
-    /// The answer, or why there is none.
+    /// The output, or the text of the error.
     ///
     /// # Errors
-    /// When the hook failed; the text says how.
+    /// When the hook failed.
     fn into_hook_output(self) -> Result<HookOutput<E>, String>;
 }
 
@@ -78,7 +78,7 @@ impl<E: HookKind, D: fmt::Display> IntoHookOutput<E> for Result<HookOutput<E>, D
     }
 }
 
-/// How a hook fails. Shown to the model where it is the reason of a refusal.
+/// Why a hook failed. The model reads it as the reason of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HookError {
     Unreadable(String),
@@ -96,16 +96,16 @@ impl fmt::Display for HookError {
     }
 }
 
-/// Runs a hook. Nothing of the user's runs before the future is polled.
+/// Runs a hook. No user code runs before the first poll.
 pub(super) type HookFn<T> =
     Arc<dyn Fn(RawJson, Context) -> BoxFuture<'static, Result<T, HookError>> + Send + Sync>;
 
-/// What becomes of a call.
+/// How a call is answered.
 #[derive(Clone)]
 pub(super) enum HookCall {
-    /// The CLI waits for the answer.
+    /// With the output, for which the CLI waits.
     Answer(HookFn<RawJson>),
-    /// It goes on at once.
+    /// At once; the hook runs in the background.
     Background(HookFn<()>),
 }
 

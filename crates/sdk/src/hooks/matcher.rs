@@ -1,14 +1,14 @@
-//! What a matcher may be, as far as the CLI's way of reading one is known.
+//! Checks matchers by the CLI's rules for them, as far as they are known.
 //!
-//! Names are compared as a whole, several separated by `|` or `,`. `*`, an empty matcher and none are for everything. Anything
-//! else is a regular expression of JavaScript, sought anywhere in the name. One that JavaScript can't read never matches, without
-//! a word: a guard with such a matcher guards nothing.
+//! Names match as a whole; `|` or `,` separates several. `*`, an empty matcher and none match everything. Anything else is a
+//! JavaScript regular expression that may match anywhere in the name. An invalid expression silently never matches: a guard with
+//! such a matcher guards nothing.
 
 use outrigger_protocol::shared::HookEvent;
 
 use super::events::{Subject, row};
 
-/// Whether a matcher means something.
+/// Rejects a matcher that can never match.
 pub(crate) fn check(event: &HookEvent, matcher: &str) -> Result<(), &'static str> {
     match row(event).matcher {
         Subject::Nothing => {
@@ -33,7 +33,7 @@ pub(crate) fn check(event: &HookEvent, matcher: &str) -> Result<(), &'static str
     check_expression(matcher)
 }
 
-/// A permission rule is no matcher: `Bash(git *)` would be taken for an expression that matches nothing.
+/// A permission rule is not a matcher: `Bash(git *)` would be an expression that matches nothing.
 fn check_for_rule(matcher: &str) -> Result<(), &'static str> {
     let Some((name, rest)) = matcher.split_once('(') else {
         return Ok(());
@@ -59,7 +59,7 @@ fn is_list(matcher: &str) -> bool {
         .all(|name| name.trim().chars().all(is_plain))
 }
 
-/// Finds what makes JavaScript refuse an expression: brackets that do not pair, and repetition of nothing. Not all of that.
+/// Finds common syntax errors of JavaScript expressions: unpaired brackets, and repetition of nothing.
 fn check_expression(expression: &str) -> Result<(), &'static str> {
     let mut open = 0_usize;
     let mut in_class = false;

@@ -15,10 +15,10 @@ use super::server_messages::ServerMessages;
 use crate::conn::Context;
 use crate::peer::BoxFuture;
 
-/// How many messages of a server may be on their way to the CLI.
+/// How many messages of a server may wait for the CLI.
 const MAX_SENDING: usize = 1024;
 
-/// What serves one connection, and stops when the token fires.
+/// The function that serves one connection, and stops when the token fires.
 pub(super) type Serve = Arc<dyn Fn(RawConnection, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A connection of the CLI to a server that [reads and writes JSON-RPC itself](super::SdkMcpServer::from_raw).
@@ -35,8 +35,8 @@ pub struct RawMessage {
     /// The message: a request, a notification, or an answer to a request of the server's. Its `method` is a text and its `id` a
     /// string or a whole number, where it has them.
     pub message: RawJson,
-    /// The request of the CLI in which it came; it tells when the CLI gives up waiting for an answer. `None` for what the SDK asks
-    /// itself before the session starts, to [tell the CLI ahead](crate::Options::sdk_mcp_manifests).
+    /// The context of the CLI request with this message; it reports when the CLI withdraws the request. `None` for requests of the
+    /// SDK itself before the start, for [manifests](crate::Options::sdk_mcp_manifests).
     pub context: Option<Context>,
 }
 
@@ -50,8 +50,8 @@ impl RawConnection {
         Arc::clone(&self.link.sender.name)
     }
 
-    /// The next message of the CLI; `None` once the connection has ended. 4,096 may wait to be taken; requests beyond that get a
-    /// JSON-RPC error.
+    /// The next message of the CLI; `None` once the connection has ended. Up to 4,096 messages wait here; requests beyond that get
+    /// a JSON-RPC error.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -59,7 +59,7 @@ impl RawConnection {
         self.link.next().await
     }
 
-    /// The way back to the CLI.
+    /// The sender to the CLI.
     pub fn sender(&self) -> RawSender {
         self.link.sender.clone()
     }
@@ -73,13 +73,13 @@ impl fmt::Debug for RawConnection {
     }
 }
 
-/// The way from a server to the CLI. Cheap to clone.
+/// Sends messages of a server to the CLI. It is cheap to clone.
 #[derive(Clone)]
 pub struct RawSender {
     pub(super) name: Arc<str>,
     pub(super) shared: Arc<Shared>,
     outlet: Arc<ServerMessages>,
-    /// Counts what is on its way to the CLI.
+    /// Counts the messages that wait for the CLI.
     sending: Arc<Semaphore>,
 }
 
@@ -93,15 +93,15 @@ impl RawSender {
         }
     }
 
-    /// Hands a JSON-RPC message to the CLI. An answer goes at once to the request of its id; one that nobody waits for any more is
-    /// let go. A notification or a request waits until the session has started, and until the CLI has taken it; the answer to a
-    /// request comes as a [message](RawConnection::next).
+    /// Sends a JSON-RPC message to the CLI. A response goes at once to the request of its id; without an open request it is
+    /// dropped. A notification or a request waits until the session has started and the CLI has accepted the message; the response
+    /// to a request comes as a [message](RawConnection::next).
     ///
     /// # Cancel safety
     /// The message may have been sent or not.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no JSON-RPC message; another kind when the session has ended, or 1,024 messages wait already.
+    /// `InvalidInput` if it is not a JSON-RPC message; another kind when the session has ended, or 1,024 messages wait already.
     pub async fn send(&self, message: RawJson) -> io::Result<()> {
         let is_object = message.get().trim_start().starts_with('{');
         let head = message.decode::<Head>().ok().filter(|_| is_object);
@@ -124,7 +124,7 @@ impl RawSender {
         }
     }
 
-    /// Hands over what is no answer.
+    /// Sends a notification or a request.
     pub(super) async fn tell(&self, message: RawJson, is_change_of_tools: bool) -> io::Result<()> {
         let Ok(_place) = self.sending.try_acquire() else {
             let why = "too many messages of this server wait for the CLI";
@@ -145,7 +145,7 @@ impl fmt::Debug for RawSender {
     }
 }
 
-/// Has a server serve its connection until one of the two ends.
+/// Runs a server on its connection until one of the two ends.
 pub(super) async fn run(serve: Serve, link: Link, end: CancellationToken) {
     let name = Arc::clone(&link.sender.name);
     match caught(|| serve(RawConnection::new(link), end)).await {

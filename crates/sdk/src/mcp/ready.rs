@@ -16,7 +16,7 @@ use crate::conn::encode_request;
 use crate::error::{Error, Problem, Result};
 use crate::spawn::spawn;
 
-/// How soon the CLI is asked again, at first and at last.
+/// The first and the last delay between two `mcp_status` requests.
 const SOON: Duration = Duration::from_millis(20);
 const LATE: Duration = Duration::from_millis(500);
 
@@ -24,11 +24,11 @@ const LATE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpNotReady {
-    /// Those that failed, that somebody must sign in to, or that are switched off, with the CLI's reason or its word for it.
+    /// The servers that failed, need a sign-in, or are switched off, with the CLI's reason or status.
     pub failed: BTreeMap<String, String>,
-    /// Those that were still being connected when the time was over, or that the CLI does not know.
+    /// The servers that were still connecting at the deadline, or that the CLI does not know.
     pub pending: Vec<String>,
-    /// How long they were waited for.
+    /// How long the SDK waited.
     pub after: Duration,
 }
 
@@ -53,30 +53,30 @@ impl std::error::Error for McpNotReady {}
 impl Problem for McpNotReady {}
 
 impl Error {
-    /// Which MCP servers are not ready, if that is what went wrong.
+    /// The MCP servers that are not ready, if the error is about that.
     pub fn as_mcp_not_ready(&self) -> Option<&McpNotReady> {
         self.problem()
     }
 }
 
-/// What became of the MCP servers that the first prompt waits for; from
+/// The result of waiting for MCP servers before the first prompt; from
 /// [`Session::mcp_startup`](crate::Session::mcp_startup).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum McpStartup {
-    /// No prompt waits for any: there are none, or it was told not to.
+    /// Prompts do not wait: there are no servers, or the options disable it.
     NotAwaited,
-    /// They are being connected; prompts wait.
+    /// The servers are connecting; prompts wait.
     Waiting,
-    /// All have connected.
+    /// All servers have connected.
     Ready,
-    /// These have not, and prompts were sent all the same.
+    /// These servers have not connected, and prompts were sent all the same.
     NotReady(McpNotReady),
-    /// The CLI could not be asked, so nobody knows.
+    /// Not known, because `mcp_status` failed.
     Unknown,
 }
 
-/// What the CLI says of the servers that somebody waits for.
+/// The CLI's status of the servers to wait for.
 pub(crate) struct Standing {
     ready: Vec<McpServerStatus>,
     failed: BTreeMap<String, String>,
@@ -84,7 +84,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Of those of these names, or of all there are.
+    /// Of the servers of these names, or of all.
     fn of(names: &[String], statuses: Vec<McpServerStatus>) -> Self {
         let mut standing = Self {
             ready: Vec::new(),
@@ -123,7 +123,7 @@ impl Standing {
     }
 }
 
-/// Waits until none of the servers is being connected any more, or the time is over.
+/// Waits until no server is connecting any more, or the deadline passes.
 pub(crate) async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duration) -> Result<Standing> {
     let begun = Instant::now();
     let until = begun.checked_add(deadline);
@@ -160,7 +160,7 @@ pub(crate) async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duratio
     }
 }
 
-/// Holds prompts back until the servers have connected or the time is over. Returns what tells about it.
+/// Holds prompts back until the servers have connected or the deadline passes. Returns a watch of the result.
 pub(crate) fn hold_prompts(
     conn: &Arc<Conn>,
     names: Vec<String>,

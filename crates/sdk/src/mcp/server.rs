@@ -13,10 +13,10 @@ use outrigger_protocol::shared::McpServerToolPolicy;
 /// An MCP server that lives in this program, for [`Options::sdk_mcp_server`](crate::Options::sdk_mcp_server) and
 /// [`McpServers`](super::McpServers). The CLI reaches it through the session's own pipe: no process, no port.
 ///
-/// This is the recipe: each session makes a server of its own of it, when it starts and whenever the CLI connects anew, so
-/// sessions never fight over one. Cheap to clone.
+/// It is a template: each session makes its own server from it, when the session starts and whenever the CLI reconnects. It is
+/// cheap to clone.
 ///
-/// [`from_raw`](Self::from_raw) is always there; all else takes the feature `tools`.
+/// [`from_raw`](Self::from_raw) is always available; the rest needs the feature `tools`.
 ///
 #[cfg_attr(feature = "tools", doc = "```")]
 #[cfg_attr(not(feature = "tools"), doc = "```ignore")]
@@ -45,7 +45,7 @@ use outrigger_protocol::shared::McpServerToolPolicy;
 pub struct SdkMcpServer {
     kind: ServerKind,
     settings: SdkMcpServerSettings,
-    /// What is wrong with how it was built.
+    /// The problem of the arguments, if any.
     problem: Option<String>,
 }
 
@@ -59,11 +59,11 @@ enum ServerKind {
     Whole(Serve),
 }
 
-/// Servers made of tools, or written with rmcp. Takes the feature `tools`.
+/// Servers made of tools, or written with rmcp. They need the feature `tools`.
 #[cfg(feature = "tools")]
 impl SdkMcpServer {
-    /// A server of tools, to be added by [`tool`](Self::tool). The name is what it says of itself; the model sees the name
-    /// under which it is registered.
+    /// A server of tools; [`tool`](Self::tool) adds them. The name is that of the server's own `serverInfo`; the model sees the
+    /// name under which the server is registered.
     pub fn new(name: impl Into<String>) -> Self {
         let card = Card {
             name: name.into(),
@@ -75,11 +75,11 @@ impl SdkMcpServer {
         Self::of(ServerKind::Tools { card, toolbox })
     }
 
-    /// Any server that is written with rmcp: tools, resources, prompts, completion, logging, and what it asks the CLI.
+    /// Any server that is written with rmcp: tools, resources, prompts, completion, logging, and requests to the CLI.
     ///
-    /// The function makes the server; it is called for each session and for each connection, so what is to outlive those is
-    /// shared by it. A handler that panics has failed that request. A request that the CLI cancels has 5 s to notice its
-    /// token; then its future is dropped.
+    /// The function makes the server. It is called for each session and each connection, so it has to share state that outlives
+    /// these. A handler that panics fails its request. After a cancellation by the CLI, a request has 5 s to react to its token;
+    /// then its future is dropped.
     ///
     /// The request's [`Context`](crate::Context) is among rmcp's extensions:
     /// `context.extensions.get::<outrigger::Context>()`.
@@ -87,7 +87,7 @@ impl SdkMcpServer {
         Self::of(ServerKind::Whole(serve_handler(make)))
     }
 
-    /// Adds a tool. Two of the same name are an error, which is found when a session is built.
+    /// Adds a tool. Two tools of one name are an error when a session starts.
     pub fn tool(mut self, tool: Tool) -> Self {
         match &mut self.kind {
             ServerKind::Tools { toolbox, .. } => {
@@ -108,28 +108,28 @@ impl SdkMcpServer {
         tools.into_iter().fold(self, Self::tool)
     }
 
-    /// The version that it says it has; `1.0.0` unless set.
+    /// The version of the server; `1.0.0` unless set.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         let version = version.into();
         self.edit("version", |card| card.version = version);
         self
     }
 
-    /// What the model is told about the server as a whole.
+    /// The instructions of the server for the model.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         let instructions = instructions.into();
         self.edit("instructions", |card| card.instructions = Some(instructions));
         self
     }
 
-    /// Offers all its tools to the model from the start instead of on demand; but not those that say otherwise.
+    /// Offers all its tools to the model from the start instead of on demand, except tools with another setting.
     pub fn always_load(mut self) -> Self {
         self.edit("always_load", |card| card.always_load = true);
         self
     }
 
-    /// The tools, to be changed while sessions run; taken once the server is built, since it is another server after
-    /// [`tool`](Self::tool). `None` for a server that serves its tools itself.
+    /// A handle that changes the tools while sessions run. Get it when the server is complete: [`tool`](Self::tool) makes another
+    /// server. `None` for a server that serves its tools itself.
     pub fn tools(&self) -> Option<ToolSet> {
         match &self.kind {
             ServerKind::Tools { toolbox, .. } => Some(ToolSet(Arc::clone(toolbox))),
@@ -148,14 +148,14 @@ impl SdkMcpServer {
 }
 
 impl SdkMcpServer {
-    /// Any server that reads and writes the JSON-RPC of MCP itself: a bridge to one that is elsewhere, say.
+    /// Any server that reads and writes the JSON-RPC of MCP itself, for example a bridge to a remote one.
     ///
-    /// The function serves one connection; it is called for each session and each time that the CLI connects anew. The connection
-    /// ends with the future, and the future is dropped with the connection. Requests that are open then are answered with
-    /// an error, and so are all others until the CLI connects anew.
+    /// The function serves one connection. It is called for each session, and each time that the CLI reconnects. The connection
+    /// ends with the future, and the future is dropped with the connection. Requests that are open then get an error, and so do
+    /// all others until the CLI reconnects.
     ///
-    /// A request is given up by the CLI's `notifications/cancelled`, which is a message like others; it is answered without the
-    /// server then. When the CLI gives up waiting in another way, the message's [`Context`](crate::Context) tells.
+    /// The CLI cancels a request by `notifications/cancelled`, which is a message like others; then the SDK answers it without the
+    /// server. For other cancellations, see the message's [`Context`](crate::Context).
     ///
     /// ```
     /// use outrigger::mcp::SdkMcpServer;
@@ -214,20 +214,19 @@ impl SdkMcpServer {
         self
     }
 
-    /// What is to be done about single tools: always ask for leave, or always deny. Stricter than the session's rules, never
-    /// looser.
+    /// The policy of single tools: always request permission, or always deny. It can only be stricter than the session's rules.
     pub fn tool_policies(mut self, policies: impl IntoIterator<Item = McpServerToolPolicy>) -> Self {
         self.settings.tools = Some(policies.into_iter().collect());
         self
     }
 
-    /// Everything that the CLI can be told about the server at registration; replaces what was set before.
+    /// The complete registration of the server; replaces what was set before.
     pub fn settings(mut self, settings: SdkMcpServerSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Finds what is wrong with it. Options with it are checked the same way before anything is started.
+    /// Checks the server. Options with it are checked the same way before anything is started.
     ///
     /// # Errors
     /// When a tool's name is invalid, two tools have the same, the JSON schema of an input or an output is not of type
@@ -243,7 +242,7 @@ impl SdkMcpServer {
         }
     }
 
-    /// What serves one connection.
+    /// The function that serves one connection.
     pub(super) fn serve(&self) -> Serve {
         match &self.kind {
             #[cfg(feature = "tools")]
@@ -252,7 +251,7 @@ impl SdkMcpServer {
         }
     }
 
-    /// Whether it is the very same server, and not one that is built alike.
+    /// Whether both are clones of one server.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             #[cfg(feature = "tools")]
@@ -307,7 +306,7 @@ impl fmt::Display for InvalidServer {
 
 impl std::error::Error for InvalidServer {}
 
-/// What the CLI and its permission rules demand of the name under which a server in this program is registered.
+/// Checks the name of a server by the demands of the CLI and its permission rules.
 pub(crate) fn check_server_name(name: &str) -> Result<(), &'static str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !(1..=64).contains(&name.len()) || !name.chars().all(allowed) {

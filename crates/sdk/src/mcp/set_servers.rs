@@ -1,4 +1,4 @@
-//! Changing a session's MCP servers while it runs.
+//! Replaces a session's MCP servers while it runs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use outrigger_protocol::shared::{McpSdkServerConfig, McpServerConfig};
 use super::server::{SdkMcpServer, check_server_name};
 use crate::error::{Error, Result};
 
-/// The MCP servers that a session is to have besides those of settings files: for
+/// The MCP servers of a session, without those of settings files, for
 /// [`Session::mcp_set_servers`](crate::Session::mcp_set_servers).
 ///
 /// ```
@@ -32,7 +32,7 @@ enum Server {
 }
 
 impl McpServers {
-    /// None.
+    /// No servers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -49,7 +49,7 @@ impl McpServers {
         self
     }
 
-    /// The servers as the CLI is to be told, and those that are here.
+    /// The servers for the request, and those in this program.
     pub(crate) fn split(self) -> Result<(BTreeMap<String, McpServerConfig>, BTreeMap<String, SdkMcpServer>)> {
         let wrong = |name: &str, problem: &str| Error::invalid(format!("MCP server {name:?}: {problem}"));
         let (mut told, mut here) = (BTreeMap::new(), BTreeMap::new());
@@ -82,7 +82,7 @@ impl McpServers {
     }
 }
 
-/// What the CLI is told of a server here; `None` if that can't be all of its settings.
+/// The registration of a server in this program; `None` if the request cannot carry all of its settings.
 fn config(name: &str, server: &SdkMcpServer) -> Option<McpServerConfig> {
     let settings = server.registration();
     let mut told = SdkMcpServerSettings::default();

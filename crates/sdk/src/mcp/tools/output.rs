@@ -1,4 +1,4 @@
-//! What tools give back.
+//! The results of tools.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::schema;
 
-/// What a tool may return.
+/// The output types of tools.
 ///
 /// | type | the result |
 /// |---|---|
@@ -20,9 +20,9 @@ use super::schema;
 /// | [`CallToolResult`] | all of MCP's tool result, as it is |
 /// | `Result<T, E>` | `T`, or a result with `isError` that has the error's message |
 ///
-/// The model sees the message of an error and can act on it; it is the way to say that a call failed.
+/// The model sees the message of an error and can act on it: return an error when a call fails.
 pub trait IntoToolResult {
-    /// Makes a tool result of it.
+    /// Converts the value into a tool result.
     fn into_tool_result(self) -> CallToolResult;
 
     /// The JSON schema of structured content, if there is any.
@@ -31,7 +31,7 @@ pub trait IntoToolResult {
     }
 }
 
-/// Structured content: a value of your own type, whose JSON schema is told ahead. It must be written as a JSON object.
+/// Structured content: a value of any type, whose JSON schema is part of the tool's definition. It must serialize to an object.
 ///
 /// The CLI shows the model the structured content instead of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,7 +107,7 @@ impl<T: IntoToolResult, E: fmt::Display> IntoToolResult for Result<T, E> {
     }
 }
 
-/// A result that tells the model what went wrong.
+/// A result with an error for the model.
 pub(super) fn failed(message: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(message)])
 }

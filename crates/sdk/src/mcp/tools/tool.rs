@@ -1,4 +1,4 @@
-//! ToolSet made of async functions.
+//! Tools made of async functions.
 
 use std::fmt;
 use std::future::Future;
@@ -44,26 +44,26 @@ type ToolFn = dyn Fn(JsonObject, ToolContext) -> BoxFuture<'static, CallToolResu
 /// ```
 ///
 /// The model sees the tool as `mcp__SERVER__NAME`, its description, and the JSON schema of its input; comments on fields
-/// are descriptions there. What the model calls it with is read as the input type; what does not fit is answered with an
-/// error that says what is wrong, without calling the function.
+/// are descriptions there. The arguments are decoded as the input type; if that fails, the model gets an error with the reason,
+/// and the function is not called.
 ///
 /// The function may be called many times at once. The CLI runs calls in one answer of the model one after another unless the
-/// tool is [`read_only`](Self::read_only). A panic is a failed call, and nothing else fails with it.
+/// tool is [`read_only`](Self::read_only). A panic only fails its call.
 #[derive(Clone)]
 pub struct Tool {
     pub(super) definition: rmcp::model::Tool,
     pub(super) timeout: Option<Duration>,
     pub(super) ends_turn: bool,
     call: Arc<ToolFn>,
-    /// What is wrong with it.
+    /// The problem of the tool, if any.
     pub(super) problem: Option<String>,
 }
 
 impl Tool {
-    /// A tool of this name (1 to 128 of `A-Z a-z 0-9 _ - .`), described to the model by these words.
+    /// A tool of this name (1 to 128 of `A-Z a-z 0-9 _ - .`), with a description for the model.
     ///
-    /// The input type must be a struct, or another type whose JSON schema is of type `object`; for a tool that takes nothing
-    /// it is a struct without fields.
+    /// The input type must be a struct, or another type whose JSON schema is of type `object`; for a tool without input it is a
+    /// struct without fields.
     pub fn new<I, O, F, Fut>(name: impl Into<String>, description: impl Into<String>, function: F) -> Self
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
@@ -98,7 +98,7 @@ impl Tool {
 
     /// As [`new`](Self::new), with state that the calls share.
     ///
-    /// One state serves all sessions that use this tool. For a state of each session's own, make the tool anew for each.
+    /// One state serves all sessions that use this tool. For a separate state in each session, make the tool anew for each.
     pub fn with_state<S, I, O, F, Fut>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -118,7 +118,7 @@ impl Tool {
         })
     }
 
-    /// A tool whose input has no type: `schema` is the JSON schema of its input, and it gets the arguments as they came.
+    /// A tool with an untyped input: `schema` is the JSON schema of the input, and the function gets the arguments as JSON.
     pub fn untyped<O, F, Fut>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -175,7 +175,7 @@ impl Tool {
         &self.definition.name
     }
 
-    /// Calls it, without a session in between.
+    /// Calls the tool directly, without a session.
     pub(super) fn call(
         &self,
         arguments: JsonObject,
@@ -192,37 +192,36 @@ impl Tool {
         self
     }
 
-    /// Says that it changes nothing (`readOnlyHint`). Such calls run in parallel.
+    /// Declares that the tool changes nothing (`readOnlyHint`). Such calls run in parallel.
     pub fn read_only(mut self) -> Self {
         self.annotations().read_only_hint = Some(true);
         self
     }
 
-    /// Says whether it may destroy something (`destructiveHint`); it may unless told otherwise.
+    /// Declares whether the tool may destroy something (`destructiveHint`); true unless set.
     pub fn destructive(mut self, destructive: bool) -> Self {
         self.annotations().destructive_hint = Some(destructive);
         self
     }
 
-    /// Says that to call it again with the same arguments changes nothing more (`idempotentHint`).
+    /// Declares that a repeated call with the same arguments changes nothing more (`idempotentHint`).
     pub fn idempotent(mut self) -> Self {
         self.annotations().idempotent_hint = Some(true);
         self
     }
 
-    /// Says whether it deals with a world that is not known ahead, such as the web (`openWorldHint`); it does unless told
-    /// otherwise.
+    /// Declares whether the tool accesses an open world, such as the web (`openWorldHint`); true unless set.
     pub fn open_world(mut self, open_world: bool) -> Self {
         self.annotations().open_world_hint = Some(open_world);
         self
     }
 
-    /// Words by which the CLI's tool search finds it (`anthropic/searchHint`).
+    /// Keywords for the CLI's tool search (`anthropic/searchHint`).
     pub fn search_hint(self, hint: impl Into<String>) -> Self {
         self.meta("anthropic/searchHint", hint.into())
     }
 
-    /// Offers it to the model from the start instead of on demand (`anthropic/alwaysLoad`). With
+    /// Offers the tool to the model from the start instead of on demand (`anthropic/alwaysLoad`). With
     /// `.meta("anthropic/alwaysLoad", false)` it comes on demand even if its whole server does not.
     pub fn always_load(self) -> Self {
         self.meta(ALWAYS_LOAD, true)
@@ -234,25 +233,25 @@ impl Tool {
         self.meta("anthropic/maxResultSizeChars", characters)
     }
 
-    /// Ends the turn with its result, unless that is an error: the model is not asked again (`claude/endTurn` of the result).
+    /// Ends the turn with the result, unless that is an error: the model is not called again (`claude/endTurn` of the result).
     pub fn end_turn(mut self) -> Self {
         self.ends_turn = true;
         self
     }
 
-    /// How long a call may take; for ever unless set. Then its future is dropped, and the call has failed.
+    /// The deadline of a call; none unless set. After it the future is dropped, and the call has failed.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Icons for those who show it.
+    /// Icons for user interfaces.
     pub fn icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
         self.definition.icons = Some(icons.into_iter().collect());
         self
     }
 
-    /// Attaches something else to its definition (`_meta`). A value that can't be written as JSON makes the tool invalid.
+    /// Adds other metadata to the definition (`_meta`). A value that does not serialize makes the tool invalid.
     pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
         let key = key.into();
         match serde_json::to_value(value) {
@@ -287,7 +286,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// What MCP and the CLI demand of a tool's name.
+/// Checks a tool's name by the demands of MCP and the CLI.
 fn check_name(name: &str) -> Option<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_valid = (1..=128).contains(&name.len()) && name.chars().all(allowed);

@@ -1,4 +1,4 @@
-//! What a tool knows of the call that it answers.
+//! The context of a tool call.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::conn::Context;
 /// The key under which the CLI names the model's call.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
-/// What a tool knows of the call that it answers.
+/// The context of a tool call.
 #[derive(Clone)]
 pub struct ToolContext {
     request: RequestContext<RoleServer>,
@@ -25,31 +25,31 @@ impl ToolContext {
         Self { request, context }
     }
 
-    /// The id of the model's call, as in [`ToolUse`](crate::ToolUse) and in permission requests. `None` when it was not the
-    /// model that called, and for CLIs that do not tell.
+    /// The id of the model's call, as in [`ToolUse`](crate::ToolUse) and in permission requests. `None` if not the model made the
+    /// call, and for CLIs that do not send it.
     pub fn tool_use_id(&self) -> Option<&str> {
         self.request.meta.get(TOOL_USE_ID)?.as_str()
     }
 
     /// Fires when the call is cancelled: the turn was interrupted, a deadline passed, or the session ended.
     ///
-    /// The tool's own future is dropped then. This is for what it has spawned, and for blocking work that it waits for.
+    /// The tool's own future is dropped then. Use this for spawned tasks, and for blocking work.
     pub fn cancelled(&self) -> &CancellationToken {
         &self.request.ct
     }
 
-    /// What is known of the CLI's request.
+    /// The context of the CLI's request.
     pub(crate) fn request(&self) -> Option<&Context> {
         self.context.as_ref()
     }
 
-    /// Tells how far the work is: `progress` of `total`, in units of your own. It should grow with every call.
+    /// Reports progress: `progress` of `total`, in any unit. `progress` should grow with every call.
     ///
-    /// Does nothing where the CLI does not want to know, and when the session is over. The CLI shows it to nobody on its own
-    /// standard output; it does not extend the CLI's time limit either.
+    /// It does nothing if the CLI did not request progress, and after the end of the session. The CLI does not report progress on
+    /// its stdout, and progress does not extend its time limit.
     ///
     /// # Cancel safety
-    /// Dropped before it is done, it may have been told or not.
+    /// Dropped before it is done, the report may have been sent or not.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = self.request.meta.get_progress_token() else {
             return;
@@ -61,7 +61,7 @@ impl ToolContext {
         let _ = self.request.peer.notify_progress(told).await;
     }
 
-    /// What the CLI attached to the call (`_meta`), by key.
+    /// The CLI's metadata of the call (`_meta`), by key.
     pub fn meta(&self, key: &str) -> Option<&Value> {
         self.request.meta.get(key)
     }

@@ -1,4 +1,4 @@
-//! The server that is made of tools.
+//! The server of a set of tools.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,22 +16,22 @@ use super::tool_context::ToolContext;
 use crate::deadline::{Missed, in_time};
 use crate::mcp::InvalidServer;
 
-/// What is wrong with the tools of a server, if anything.
+/// The problem of a server's tools, if any.
 type Checked = Result<(), String>;
 
-/// The tools of a server, to be added and removed while sessions run; from
+/// A handle that adds and removes the tools of a server while sessions run; from
 /// [`SdkMcpServer::tools`](crate::mcp::SdkMcpServer::tools). A cheap handle.
 ///
-/// All sessions that use the server see the same tools. A session's CLI is told of each change
-/// (`notifications/tools/list_changed`) and asks for the list again; the model sees the change from its next turn on.
+/// All sessions with the server see the same tools. After each change the SDK sends `notifications/tools/list_changed`, and the
+/// CLI requests the list again; the model sees the change from its next turn on.
 #[derive(Clone, Debug)]
 pub struct ToolSet(pub(in crate::mcp) Arc<Toolbox>);
 
 impl ToolSet {
-    /// Adds a tool, or replaces the one of the same name. Calls of the old one that run go on.
+    /// Adds a tool, or replaces the one of the same name. Running calls of the old one go on.
     ///
     /// # Errors
-    /// When the tool is invalid: its name, or a schema that is none of an object. Nothing is changed then.
+    /// When the tool is invalid: its name, or a schema that is not of an object. Then nothing is changed.
     pub fn add(&self, tool: Tool) -> Result<(), InvalidServer> {
         check_tool(&tool).map_err(InvalidServer::new)?;
         {
@@ -49,7 +49,7 @@ impl ToolSet {
         Ok(())
     }
 
-    /// Removes a tool; `false` when there is none of this name. Calls of it that run go on.
+    /// Removes a tool; `false` if there is none of this name. Its running calls go on.
     pub fn remove(&self, name: &str) -> bool {
         let removed = {
             let mut tools = self.0.tools();
@@ -63,7 +63,7 @@ impl ToolSet {
         removed
     }
 
-    /// The names of the tools there are.
+    /// The names of the tools.
     pub fn names(&self) -> Vec<String> {
         self.0.tools().iter().map(|tool| tool.name().to_owned()).collect()
     }
@@ -94,7 +94,7 @@ impl Toolbox {
         self.version.send_modify(|version| *version += 1);
     }
 
-    /// Finds what is wrong with the tools.
+    /// Checks the tools.
     pub(in crate::mcp) fn check(&self) -> Checked {
         let tools = self.tools();
         for (index, tool) in tools.iter().enumerate() {
@@ -130,13 +130,13 @@ fn same(name: &str, other: &str) -> String {
     }
 }
 
-/// What the server says of itself.
+/// The name, version and instructions of the server.
 #[derive(Clone, Debug)]
 pub(in crate::mcp) struct Card {
     pub(in crate::mcp) name: String,
     pub(in crate::mcp) version: String,
     pub(in crate::mcp) instructions: Option<String>,
-    /// Whether tools that say nothing about it are there from the start.
+    /// Whether tools without a setting are offered from the start.
     pub(in crate::mcp) always_load: bool,
 }
 
