@@ -1,12 +1,11 @@
 //! The connection: four tasks that never wait for each other's work.
 //!
 //! * The **reader** cuts bytes into frames and routes them. It waits for nothing but the pipe.
-//! * The **writer** writes whole lines to stdin, answers to the CLI before prompts. An answer that finds nothing before it does
-//!   not wait for the writer.
+//! * The **writer** writes whole lines to stdin, replies before prompts. A reply bypasses the writer if no line waits before it.
 //! * The **stderr drain** keeps the tail for errors.
-//! * The **supervisor** owns the process: it waits for its end, carries out the closing, and tells everybody.
+//! * The **supervisor** owns the process: it waits for its end, carries out the closing, and reports the end.
 //!
-//! Besides, the **watchdog** ends turns in which the model says nothing for too long.
+//! The **watchdog** ends turns in which the model is silent for too long.
 
 pub(crate) mod attachments;
 pub(crate) mod budget;
@@ -57,11 +56,11 @@ const WRITER_QUEUE: usize = 64;
 /// How long to wait for the cause once the pipe broke.
 const END_IS_NEAR: Duration = Duration::from_secs(10);
 
-/// What the connection is to do at its bounds.
+/// The limits of the connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     pub(crate) max_line: usize,
-    /// How much may wait in memory for readers, and what becomes of more.
+    /// How much may wait in memory for readers, and what happens to more.
     pub(crate) buffer: usize,
     pub(crate) slow_reader: SlowReader,
     pub(crate) stderr_tail: usize,
@@ -79,20 +78,20 @@ pub(crate) struct Closing {
     pub(crate) term_grace: Duration,
 }
 
-/// What goes along with the process.
+/// What belongs to the process.
 pub(crate) struct Attached {
-    /// Lives as long as the process.
+    /// Dropped when the process has ended.
     pub(crate) guard: Box<dyn std::any::Any + Send>,
     pub(crate) mirror: Option<Arc<dyn Mirroring>>,
     pub(crate) ownership: Option<Arc<dyn Claimed>>,
-    /// What gets the lines of its stderr.
+    /// The callback for the lines of its stderr.
     pub(crate) stderr: Option<crate::stderr::Callback>,
 }
 
 /// A whole line for the writer, with its line ending.
 pub(crate) type Line = Vec<u8>;
 
-/// What the handles of a session share.
+/// The state that the handles of a session share.
 pub(crate) struct Conn {
     driver: Mutex<Driver>,
     /// Answers, requests and cancellations; written before prompts.
@@ -104,24 +103,24 @@ pub(crate) struct Conn {
     /// Woken whenever a turn ended or the state of the run may have changed.
     pub(crate) changed: Arc<Notify>,
     dispatch: Arc<Notify>,
-    /// Woken when the watchdog has something else to wait for.
+    /// Woken when the watchdog has another deadline.
     watched: Notify,
     /// Held from when a prompt is chosen to be sent until it is in the writer's queue, so that the order is kept.
     dispatching: tokio::sync::Mutex<()>,
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
-    /// What brings the conversation to a store, if there is one.
+    /// The mirror, if there is a store.
     pub(crate) mirror: Option<Arc<dyn Mirroring>>,
-    /// The claim on the session, if it is claimed.
+    /// The lease, if there is one.
     pub(crate) ownership: Option<Arc<dyn Claimed>>,
     pub(crate) pid: Option<u32>,
-    /// What ends the process where nobody runs the tasks any more.
+    /// Ends the process if the runtime no longer runs the tasks.
     undriven: Mutex<Option<Undriven>>,
-    /// The session's handle, once there is one, for callbacks: whoever has set it knows its type.
+    /// The session's handle, once there is one, for callbacks. Only the layer that set it knows its type.
     handle: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// Whether another session goes on with this one's conversation.
+    /// Whether the session was revived.
     pub(crate) revived: AtomicBool,
-    /// What everything of this session belongs to in the log.
+    /// The span of the session in the log.
     pub(crate) span: tracing::Span,
 }
 
@@ -200,7 +199,7 @@ impl Conn {
         conn
     }
 
-    /// Says which session this is the connection of.
+    /// Sets the session of this connection.
     pub(crate) fn set_handle(&self, session: impl Any + Send + Sync) {
         // There is one for each connection.
         let _ = self.handle.set(Box::new(session));
@@ -211,7 +210,7 @@ impl Conn {
         self.handle.get()?.downcast_ref()
     }
 
-    /// The error for whoever comes after the end.
+    /// The error for calls after the end.
     pub(crate) fn end_error(&self) -> Error {
         self.ended
             .borrow()
@@ -227,16 +226,16 @@ impl Conn {
     async fn write(&self, queue: &mpsc::Sender<Vec<u8>>, bytes: Vec<u8>) -> Result<(), Error> {
         match queue.send(bytes).await {
             Ok(()) => Ok(()),
-            // The writer is gone, so the end is near: wait for it, since it tells why.
+            // The writer is gone, so the end is near: wait for it, since it has the cause.
             Err(_) => Err(tokio::time::timeout(END_IS_NEAR, self.wait_ended())
                 .await
                 .unwrap_or_else(|_| self.end_error())),
         }
     }
 
-    /// Sends a request and waits for the payload of its answer, `null` if it has none.
+    /// Sends a request and waits for the payload of its reply, `null` if it has none.
     ///
-    /// Dropping the future gives the request up: if it was written and not answered, the CLI is told so.
+    /// Dropping the future cancels the request: if it was written and has no reply, the SDK sends `control_cancel_request`.
     pub(crate) async fn request(
         self: &Arc<Self>,
         subtype: &str,
@@ -305,8 +304,8 @@ impl Conn {
         }
     }
 
-    /// Hands the prompts that may be sent to the writer, then does `then` before any other may be sent. `None` when the
-    /// writer is gone; the supervisor tells the prompts' turns why.
+    /// Passes the prompts that may be sent to the writer, then runs `then` before any other may be sent. `None` when the writer is
+    /// gone; then the supervisor settles the prompts.
     async fn send_ready<T>(&self, then: impl FnOnce() -> T) -> Option<T> {
         let _in_order = self.dispatching.lock().await;
         loop {
@@ -320,8 +319,8 @@ impl Conn {
         Some(then())
     }
 
-    /// The same without waiting: what can't be done at once is left to the dispatcher. A prompt that was given before the
-    /// closing is thus sent before the closing.
+    /// The same without waiting: the dispatcher does what cannot be done at once. So a prompt that was accepted before the closing
+    /// is sent before the closing.
     fn send_ready_now(&self) {
         if let Ok(_in_order) = self.dispatching.try_lock() {
             while let Ok(room) = self.prompts.try_reserve() {
@@ -334,7 +333,7 @@ impl Conn {
         self.dispatch();
     }
 
-    /// Says that a prompt may be ready to be sent.
+    /// Wakes the dispatcher: a prompt may be ready.
     fn dispatch(&self) {
         self.dispatch.notify_one();
     }
@@ -345,7 +344,7 @@ impl Conn {
         let _ = self.supervisor.send(tasks::SupervisorCommand::Close).await;
     }
 
-    /// Ends the process in which nothing happens any more, and returns the error that names the phase.
+    /// Ends a stalled process, and returns the error that names the phase.
     pub(crate) async fn end_stalled(&self, stall: Stall) -> Error {
         // A supervisor that is gone has ended it already.
         let _ = self
@@ -414,12 +413,12 @@ pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -
         .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))
 }
 
-/// Where a request goes in the order of what is written.
+/// The position of a request among the lines to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WritePriority {
-    /// Before prompts that wait to be written: it only asks, or unblocks the CLI.
+    /// Before prompts that wait: the request only reads, or unblocks the CLI.
     Ahead,
-    /// Behind them: it is about them.
+    /// Behind them, since it concerns them.
     BehindPrompts,
 }
 
@@ -431,7 +430,7 @@ struct ControlRequestLine<'a> {
     request: &'a RawJson,
 }
 
-/// Gives a request up when its future is dropped, or its deadline passes, before the answer came.
+/// Cancels a request when its future is dropped, or its deadline passes, before the reply.
 struct OpenRequest<'a> {
     conn: &'a Arc<Conn>,
     id: &'a str,
@@ -453,7 +452,7 @@ impl Drop for OpenRequest<'_> {
             kind: "control_cancel_request",
             request_id: self.id,
         }) {
-            // With a full queue the cancellation is not sent; the answer, when it comes, goes nowhere.
+            // With a full queue the cancellation is not sent; a later reply is dropped.
             let _ = self.conn.control.try_send(bytes);
         }
     }

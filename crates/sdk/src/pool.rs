@@ -148,7 +148,8 @@ pub enum PoolOrigin {
     },
     /// There was no spare, so the session was started.
     Cold,
-    /// The CLI rejected the claim, since the directory's own settings set something that is fixed in a spare; so the session was started.
+    /// The CLI rejected the claim, since the directory's own settings set something that is fixed in a spare; so the session was
+    /// started.
     Refused(ClaimProblem),
 }
 

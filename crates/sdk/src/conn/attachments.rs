@@ -1,4 +1,4 @@
-//! What goes along with a connection and is made above it: what brings the conversation to a store, and the claim on the session.
+//! The seams to what higher layers attach to a connection: the mirror into a store, and the lease.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use crate::ownership::LeaseProblem;
 use crate::peer::BoxFuture;
 use crate::stats::StoreLag;
 
-/// What brings the conversation to a store.
+/// Copies the conversation into a store.
 pub(crate) trait Mirroring: fmt::Debug + Send + Sync + 'static {
-    /// Takes a frame for the store, and waits for nothing.
+    /// Takes a frame for the store, without waiting.
     fn offer(&self, frame: &Frame);
 
-    /// Wants all that came so far in the store.
+    /// Requests that the store gets all frames so far.
     fn want(&self);
 
-    /// Whether all that was wanted is stored, or the session is over.
+    /// Whether the store has all requested frames, or the session is over.
     fn is_flushed(&self) -> bool;
 
-    /// Whether an outcome may be told: all that was wanted is stored, or is known to be late.
+    /// Whether an outcome may be emitted: the store has all requested frames, or is known to be behind.
     fn is_told(&self) -> bool;
 
-    /// Waits for that.
+    /// Waits until then.
     fn told(&self) -> BoxFuture<'_, ()>;
 
-    /// Its task. Ends when nothing more comes, or when it is dropped with its runtime.
+    /// The task of the mirror. It ends when no more frames come, or is dropped with its runtime.
     fn run(self: Arc<Self>, conn: Arc<Conn>) -> BoxFuture<'static, ()>;
 
-    /// Nothing more comes: waits until the rest is stored, or for as long as the end may take.
+    /// No more frames come: waits until the store has the rest, or for the grace of the end.
     ///
-    /// `cut_off` says that the CLI did not end well. The CLI reports a line some time after it wrote the line, so the transcripts may
-    /// have lines that the store will not get from here: the transcripts stay for the next start.
+    /// `cut_off` is true if the CLI did not end normally. The CLI reports a line some time after it has written it, so the
+    /// transcripts may have lines that were never reported: they stay for the next start.
     fn finish<'a>(&'a self, conn: &'a Arc<Conn>, cut_off: bool) -> BoxFuture<'a, ()>;
 
     fn counts(&self) -> Counts;
@@ -49,20 +49,20 @@ pub(crate) struct Counts {
     pub(crate) lag: Option<StoreLag>,
 }
 
-/// The claim on the session.
+/// The lease of the session.
 pub(crate) trait Claimed: Send + Sync + 'static {
-    /// How the session was lost, if it was; asked when the process has ended.
+    /// How the lease was lost, if it was. Called when the process has ended.
     fn problem_at_end(&self) -> Option<LeaseProblem>;
 
-    /// The number of the claim, if it has one.
+    /// The number of the lease, if it has one.
     fn fence(&self) -> Option<u64>;
 
-    /// The session of which this one is a fork, if somebody else had that.
+    /// The session of which this one is a fork, if another holder had it.
     fn fork_of(&self) -> Option<SessionId>;
 
-    /// Gives the claim back.
+    /// Releases the lease.
     fn release(&self) -> BoxFuture<'_, ()>;
 
-    /// The same without waiting, when nobody is there to wait.
+    /// The same without waiting, for `Drop`.
     fn abandon(&self);
 }

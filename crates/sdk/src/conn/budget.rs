@@ -1,34 +1,34 @@
-//! How much of what nobody has read yet is kept in memory, and what becomes of the rest.
+//! The memory for frames that readers have not read yet, and what happens to more.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::event::Lag;
 
-/// What becomes of frames that no longer fit into the memory of a session, because their reader is slow.
+/// What happens to frames that no longer fit into the memory of a session, because their reader is slow.
 ///
-/// The CLI is never made to wait for a reader: it would stop answering control requests too. So what it says has to go
-/// somewhere. Nothing is left out without a word: where frames are missing, the reader gets a [`Lag`].
+/// The CLI never waits for a reader: it would stop replying to control requests, too. So its frames need another place. No frame
+/// is dropped silently: the reader gets a [`Lag`] in place of dropped frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlowReader {
-    /// They wait in temporary files without a name, readable by this user only, in `dir` or the system's directory for
-    /// such files, and come from there in their order. They are gone once they are read, or the reader is dropped.
-    /// Writing to them is the one thing for which the reading of the pipe waits. Beyond `limit` bytes in all, and when
-    /// the disk fails, the newest frames are left out.
+    /// They wait in unnamed temporary files, readable by this user only, in `dir` or the system's temporary directory, and keep
+    /// their order. The space is free once they are read, or the reader is dropped.
+    /// Reading from the pipe waits for these writes, and for nothing else. Beyond `limit` bytes in all, and when the disk fails,
+    /// the newest frames are dropped.
     Spill {
         /// Where the files are made; the system's directory for temporary files if `None`.
         dir: Option<PathBuf>,
         /// How many bytes the files of one session may hold.
         limit: u64,
     },
-    /// The newest frames are left out: from half of the memory on partial messages, which the finished messages repeat;
-    /// when it is full, everything. A reader that never reads takes the room of the others.
+    /// The newest frames are dropped: from half of the memory on only partial messages, which the finished messages repeat; when
+    /// it is full, all frames. A reader that never reads takes the memory of the others.
     LeaveOut,
 }
 
 impl SlowReader {
-    /// To the system's directory for temporary files, up to 4 GiB: what a session does unless told otherwise.
+    /// The default: up to 4 GiB in the system's temporary directory.
     pub const fn spill() -> Self {
         Self::Spill {
             dir: None,
@@ -43,7 +43,7 @@ impl Default for SlowReader {
     }
 }
 
-/// What all readers of a session share.
+/// The budget that all readers of a session share.
 #[derive(Debug)]
 pub(crate) struct Budget {
     cap: usize,
@@ -139,7 +139,7 @@ impl Budget {
         self.spilled.load(ORDER)
     }
 
-    /// What readers were told that they missed, or will be.
+    /// The dropped frames, as readers were told or will be.
     pub(crate) fn left_out(&self) -> Lag {
         Lag {
             frames: self.left_out_frames.load(ORDER),

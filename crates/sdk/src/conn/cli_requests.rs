@@ -1,4 +1,4 @@
-//! Answering what the CLI asks: each request once, and never after it was withdrawn.
+//! Answers CLI requests: each once, and never after it was withdrawn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,37 +19,37 @@ use crate::fields::Fields;
 use crate::peer::BoxFuture;
 use crate::spawn::spawn_in;
 
-/// What answers one kind of the CLI's requests.
+/// Answers one kind of CLI requests.
 pub(crate) trait Answerer: Send + Sync + 'static {
-    /// Takes a request in.
+    /// Accepts a request.
     ///
-    /// This is called on the reader's task, in the order in which requests came: it runs no user code and waits for nothing. The
-    /// future runs in a task of its own, which is dropped when the request is withdrawn.
+    /// The reader's task calls this, in the order of the requests: it must not run user code or wait. The future runs in its own
+    /// task, which is dropped when the request is withdrawn.
     fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply>;
 
-    /// The answer when that future panicked, or when there is no room for the request: the refusal that the CLI understands as
-    /// one. Runs no user code.
+    /// The reply if that future panics, or if there is no room for the request: the rejection in the form of its kind. It must not
+    /// run user code.
     fn refuse(&self, frame: &Frame, why: &str) -> CliReply;
 }
 
-/// A request that is to be answered.
+/// A CLI request to answer.
 pub(crate) struct CliRequest {
     pub(crate) frame: Frame,
     pub(crate) context: Context,
 }
 
-/// What becomes of a request.
+/// The reply to a CLI request.
 #[derive(Debug)]
 pub(crate) enum CliReply {
-    /// It was done, with this to say.
+    /// Success, with this payload.
     Success(RawJson),
-    /// It could not be done.
+    /// An error.
     Error(String),
-    /// Nobody here knows what it is.
+    /// This build does not know the kind of request.
     Unsupported,
-    /// It stays open until somebody answers by its id.
+    /// None yet: the request stays open, for a later reply by its id.
     Parked,
-    /// It is not ours to answer: another program that is connected to the CLI does.
+    /// None: another program that is connected to the CLI replies.
     NotOurs,
 }
 
@@ -62,7 +62,7 @@ impl CliReply {
     }
 }
 
-/// The program's side of the conversation: what answers the CLI's requests.
+/// The answerers of a session, by kind of request.
 pub(crate) struct Answerers {
     pub(crate) permissions: Arc<dyn Answerer>,
     pub(crate) hooks: Arc<dyn Answerer>,
@@ -87,13 +87,13 @@ impl Answerers {
     }
 }
 
-/// Answers what no callback is for.
+/// Answers requests of other kinds.
 pub(crate) struct Others;
 
 impl Others {
     fn answer(frame: &Frame) -> CliReply {
         match frame.subtype() {
-            // They are for a host of remote tools that is connected besides, and an answer of ours would end its waiting.
+            // They are for another connected program that hosts remote tools, and a reply from here would take them away.
             Some(
                 "remote_tool_call"
                 | "remote_plumbing_call"
@@ -115,14 +115,14 @@ impl Answerer for Others {
     }
 }
 
-/// Refuses a request for which there is no room.
+/// Rejects a request for which there is no room.
 pub(super) fn refuse(conn: &Arc<Conn>, host: &Answerers, serial: Serial, id: &RequestId, frame: &Frame) {
     let answerer = host.answerer(frame.subtype().unwrap_or_default());
     let answer = answerer.refuse(frame, "too many requests are open at once");
     conn.give(serial, id, frame.subtype(), answer);
 }
 
-/// Has a request answered in a task of its own.
+/// Answers a request in its own task.
 pub(super) fn spawn(conn: &Arc<Conn>, host: &Answerers, serial: Serial, id: RequestId, frame: Frame) {
     let Some(withdrawn) = conn.driver().withdrawn(serial) else {
         // The session has ended meanwhile.
@@ -166,7 +166,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Answerers, serial: Serial, id: Requ
 /// Runs a future; `None` if it panics.
 async fn unwinding<T>(mut future: BoxFuture<'static, T>) -> Option<T> {
     std::future::poll_fn(move |cx| {
-        // The future is never polled again after it panicked, and nobody else sees what it left behind but by its own locks.
+        // The future is never polled again after a panic, and its state is only visible through its own locks.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Some),
             Err(_) => Poll::Ready(None),
@@ -176,7 +176,7 @@ async fn unwinding<T>(mut future: BoxFuture<'static, T>) -> Option<T> {
 }
 
 impl Conn {
-    /// Carries out what was decided, unless the request was answered or withdrawn before.
+    /// Sends the reply, unless the request was answered or withdrawn before.
     fn give(self: &Arc<Self>, serial: Serial, id: &RequestId, subtype: Option<&str>, answer: CliReply) {
         let response = match &answer {
             CliReply::Success(payload) => Response::Success(payload),
@@ -199,7 +199,7 @@ impl Conn {
         }
     }
 
-    /// Answers a request in the place of the callback for it, which is stopped if it still works on that.
+    /// Answers a request in place of its callback, and stops the callback if it still works.
     pub(crate) fn settle(self: &Arc<Self>, id: &str, subtype: &str, payload: &RawJson) -> Result<(), Error> {
         let (serial, id) = self.with(|driver| {
             let core = driver.core();
@@ -249,7 +249,7 @@ impl Conn {
         }
     }
 
-    /// Writes an answer at once if that goes, else leaves it to the writer.
+    /// Writes a reply at once if possible, else passes it to the writer.
     fn send_answer(&self, bytes: Vec<u8>) -> Result<(), TrySendError<Vec<u8>>> {
         match self.stdin.write_now(bytes, &self.control) {
             Ok(()) => Ok(()),
@@ -258,7 +258,7 @@ impl Conn {
     }
 }
 
-/// What is said to the CLI.
+/// The line of the reply.
 enum Response<'a> {
     Success(&'a RawJson),
     Other(ControlResponse),

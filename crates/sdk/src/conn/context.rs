@@ -1,4 +1,4 @@
-//! What whoever answers a request knows of it.
+//! The context of a CLI request.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Conn, Withdrawn};
 
-/// What a callback knows of the request that it answers. A cheap handle.
+/// The context of the CLI request that a callback answers. It is cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     request_id: RequestId,
@@ -25,7 +25,7 @@ impl Context {
         }
     }
 
-    /// The context of a request that came from no session: it is never withdrawn.
+    /// The context of a request without a session: it is never withdrawn.
     pub(crate) fn detached(request_id: RequestId) -> Self {
         Self::new(request_id, Withdrawn::default(), Weak::new())
     }
@@ -35,15 +35,15 @@ impl Context {
         &self.request_id
     }
 
-    /// Fires when nobody waits for the answer any more: the CLI withdrew the request (an interrupt, another decision), a
-    /// deadline of ours passed, or the session ended.
+    /// Fires when no reply is needed any more: the CLI withdrew the request (an interrupt, another decision), a deadline of the
+    /// SDK passed, or the session ended.
     ///
-    /// The callback's own future is dropped then. This is for what it has spawned or handed out.
+    /// The callback's own future is dropped then. Use this for spawned tasks and the like.
     pub fn cancelled(&self) -> &CancellationToken {
         self.withdrawn.token()
     }
 
-    /// The connection on which it came, as long as there is one.
+    /// The connection of the request, while it exists.
     pub(crate) fn conn(&self) -> Option<Arc<Conn>> {
         self.conn.upgrade()
     }

@@ -1,9 +1,8 @@
 //! The protocol of a session, as a state machine: no I/O, no tasks, no waiting, no clock of its own.
 //!
-//! What happens comes in by [`Core::handle`], and what has to be done about it comes out by [`Core::outputs`]. Two things are fetched
-//! when there is room or time for them: the next prompt to be written ([`Core::poll_send`]) and what is overdue
-//! ([`Core::poll_stall`]). Everything else is a question that changes nothing. The driver around it (`conn/driver.rs`) has the readers,
-//! those who wait for replies, and the callbacks, by the numbers and ids that are here.
+//! [`Core::handle`] takes an input, and [`Core::outputs`] returns what the driver has to do. The driver polls for two more: the
+//! next prompt to write ([`Core::poll_send`]) and a stall ([`Core::poll_stall`]). All other methods only read. The driver
+//! (`conn/driver.rs`) maps the numbers and ids of the core to readers, waiting callers and callbacks.
 
 mod control_frames;
 mod counting;
@@ -41,7 +40,7 @@ pub use self::state::SessionState;
 pub(crate) use self::turns::{Accept, Dispatch, SentPrompt};
 pub(crate) use self::watchdog::Patience;
 
-/// How many control requests of ours may be unanswered at once.
+/// How many SDK requests may be open at once.
 pub(crate) const MAX_REQUESTS: usize = 1024;
 
 /// How many session ids are remembered.
@@ -55,26 +54,26 @@ pub(crate) struct Core {
     ledger: Ledger,
     meter: Meter,
     stats: Stats,
-    /// The requests of ours that are open, by id, with their subtypes.
+    /// The open SDK requests, by id, with their subtypes.
     pending: HashMap<String, String>,
     open_requests: OpenRequests,
-    /// How many bytes may wait: of prompts, and of the CLI's requests.
+    /// How many bytes of prompts may wait, and how many of CLI requests.
     room: usize,
     state: Option<SessionState>,
-    /// What the CLI said last about its commands.
+    /// The last `commands_changed`.
     commands: Option<Frame>,
     session: Span,
     session_ids: VecDeque<String>,
     /// The id of the last message of the main conversation; empty before the first.
     last_told: String,
     quiet_since: Option<Instant>,
-    /// When the last background agent ended, until the turn begins that this begins.
+    /// When the last background agent ended, until its turn begins.
     agents_ended: Option<Instant>,
     last_result: Option<Outcome>,
     recent: Recent,
     /// What was open at the end.
     lost: Lost,
-    /// Set at the end: whoever comes later gets it.
+    /// Set at the end: the error of all later inputs.
     ended: Option<Error>,
     out: Vec<Output>,
 }
@@ -106,10 +105,10 @@ impl Core {
         }
     }
 
-    /// Takes what happened.
+    /// Takes an input.
     ///
     /// # Errors
-    /// Why that can't be: after the end, beyond a bound, of a request that is not open. Then nothing has changed.
+    /// After the end, beyond a limit, or for a request that is not open. Then nothing has changed.
     pub(crate) fn handle(&mut self, input: Input<'_>, now: Instant) -> Result<(), Error> {
         match &self.ended {
             // Readers decode what came before the end.
@@ -186,7 +185,7 @@ impl Core {
         Ok(())
     }
 
-    /// What came of it, in its order for each reader. To be taken after each [`handle`](Self::handle).
+    /// The outputs since the last call, in order for each reader. Call it after each [`handle`](Self::handle).
     pub(crate) fn outputs(&mut self) -> impl Iterator<Item = Output> {
         self.turns.outputs().chain(self.out.drain(..))
     }
@@ -198,7 +197,7 @@ impl Core {
         Some(line)
     }
 
-    /// What did not happen in time, if it is time for that: then the turn counts as ended for this reason, should it be aborted.
+    /// The stall, if a deadline has passed. If the turn is aborted after this, the stall is its cause.
     pub(crate) fn poll_stall(&mut self, now: Instant) -> Option<Stall> {
         // Frames move the deadline without waking anybody.
         let (_, stall) = self.due().filter(|(at, _)| *at <= now)?;
@@ -221,7 +220,7 @@ impl Core {
         }
     }
 
-    /// The end: whoever waits for anything gets `error`.
+    /// Ends the session: all that waits gets `error`.
     fn end(&mut self, error: &Error) {
         self.lost = Lost {
             prompts: self.turns.open_prompts(),
@@ -287,7 +286,7 @@ impl Core {
         }
     }
 
-    /// If nothing is asked any more, the time in which it was does not count.
+    /// If no CLI request is open any more, restarts the clocks: the time of open requests does not count.
     fn unblocked(&mut self, now: Instant) {
         if !self.open_requests.is_deciding() {
             self.watchdog.on_unblocked(now);

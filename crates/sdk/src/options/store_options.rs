@@ -20,10 +20,10 @@ impl Options {
     ///   failed, too. Up to [`buffer_bytes`](Self::buffer_bytes) wait in memory, the rest in a temporary file
     ///   ([`slow_reader`](Self::slow_reader)). Outcomes wait no longer than
     ///   [`session_store_patience`](Self::session_store_patience): then a `system` message `mirror_lag` reports that the store is
-    /// behind, and outcomes are emitted at once; another `mirror_lag` reports that it has caught up.
-    /// [`Stats::store_lag`](crate::Stats::store_lag) has the amount and the reason. The end of the session waits for
-    /// [`session_store_grace`](Self::session_store_grace). Entries that are missing then stay on this machine's disk; the SDK
-    /// appends them when the session is resumed here, or `outrigger sessions push` does.
+    ///   behind, and outcomes are emitted at once; another `mirror_lag` reports that it has caught up.
+    ///   [`Stats::store_lag`](crate::Stats::store_lag) has the amount and the reason. The end of the session waits for
+    ///   [`session_store_grace`](Self::session_store_grace). Entries that are missing then stay on this machine's disk; the SDK
+    ///   appends them when the session is resumed here, or `outrigger sessions push` does.
     /// * **Entries that will never arrive** are reported by a `system` message `mirror_error` among the session's
     ///   [frames](crate::Session::frames) and counted by [`Stats::mirror_errors`](crate::Stats::mirror_errors): entries that
     ///   another holder's lease rejects, that the store rejects for good, or that are left at the end of the session. After a
@@ -31,12 +31,12 @@ impl Options {
     ///   resumed here.
     /// * **To resume**, with [`resume`](Self::resume) and a session id that the store has for the working directory, or with
     ///   [`continue_conversation`](Self::continue_conversation) and the newest session there, the SDK writes the transcripts to a
-    /// private temporary directory, the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins) and login
-    /// (without its refresh token, which works only once and would be lost with the directory). The directory is removed when the
-    /// process has ended, also if this program is killed ([`Local`](crate::Local)); if that fails, the next session that is
-    /// resumed from a store removes it. A [hermetic](crate::options::Isolation::Hermetic) session always has such a directory,
-    /// with nothing of the user's in it. If the store lacks the session, the CLI may have it on disk: then the store gets it from
-    /// its beginning; with `continue_conversation` a new session begins.
+    ///   private temporary directory, the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins) and login
+    ///   (without its refresh token, which works only once and would be lost with the directory). The directory is removed when the
+    ///   process has ended, also if this program is killed ([`Local`](crate::Local)); if that fails, the next session that is
+    ///   resumed from a store removes it. A [hermetic](crate::options::Isolation::Hermetic) session always has such a directory,
+    ///   with nothing of the user's in it. If the store lacks the session, the CLI may have it on disk: then the store gets it from
+    ///   its beginning; with `continue_conversation` a new session begins.
     /// * **Before the session is resumed**, the SDK appends to the store what the store lacks and this machine has: from the
     ///   user's config directory, and from private directories whose sessions ended, or whose programs were killed, before the
     ///   store had everything. A CLI that was killed or failed may not have reported all that it wrote, so its directory counts,

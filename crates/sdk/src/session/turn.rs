@@ -193,7 +193,8 @@ impl Turn {
     /// Ends the turn: takes the prompt back while it waits, interrupts the turn once it runs.
     ///
     /// Returns when the turn has ended. [`outcome`](Self::outcome) then says
-    /// [`Cancelled`](crate::Verdict::Cancelled) or [`Interrupted`](crate::Verdict::Interrupted), or has the result if the turn ended first.
+    /// [`Cancelled`](crate::Verdict::Cancelled) or [`Interrupted`](crate::Verdict::Interrupted), or has the result if the turn ended
+    /// first.
     ///
     /// # Cancel safety
     /// Dropped before anything was written, the turn runs on. Dropped later, the turn may end or run on, as with

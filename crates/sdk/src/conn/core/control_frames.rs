@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Refusal};
 use crate::fields::Fields;
 
 impl Core {
-    /// Registers a request of ours.
+    /// Registers an SDK request.
     pub(super) fn expect(&mut self, id: &str, subtype: &str) -> Result<(), Error> {
         if self.pending.len() >= MAX_REQUESTS {
             return Err(Error::new(Kind::Busy {
@@ -27,7 +27,7 @@ impl Core {
     pub(super) fn on_response(&mut self, frame: &Frame) {
         let request = frame.request_id().and_then(|id| self.pending.remove_entry(id));
         let Some((id, request)) = request else {
-            // Ours to nobody: an answer to what was given up, or an echo of our own answer.
+            // A reply to a cancelled request, or an echo of the SDK's own reply.
             self.stats.unmatched_responses += 1;
             return;
         };
@@ -51,7 +51,7 @@ impl Core {
             })))
         };
         self.out.push(Output::Reply { id, reply });
-        // What the CLI lists as open has come before, unless it was asked of a program that was here earlier.
+        // The requests that the CLI lists as open have come before, unless they went to an earlier program.
         for frame in listed {
             if frame.request_id().is_some_and(|id| !self.open_requests.knows(id)) {
                 self.on_request(&frame);
@@ -60,7 +60,7 @@ impl Core {
     }
 
     pub(super) fn on_request(&mut self, frame: &Frame) {
-        // An oversized line is no JSON, but its beginning may have shown the id.
+        // An oversized line is not JSON, but its beginning may have the id.
         let shown = || frame.request_id().map(RequestId::from);
         let Some(id) = frame.written_request_id().or_else(shown) else {
             self.stats.misfits += 1;
@@ -88,7 +88,7 @@ impl Core {
     }
 }
 
-/// The requests that stand beside the answer to `initialize`.
+/// The open requests in the reply to `initialize`.
 fn listed(body: &HashMap<String, RawJson>) -> Vec<Frame> {
     const LISTS: [&str; 3] = [
         "pending_permission_requests",

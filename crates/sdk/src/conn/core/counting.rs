@@ -9,7 +9,7 @@ use outrigger_protocol::inbound::system::SystemMessage;
 
 use super::Core;
 
-/// How many kinds of drift are counted apart; the rest is counted together.
+/// How many kinds of drift are counted separately; the rest is counted together.
 const MAX_DRIFT_KINDS: usize = 256;
 
 impl Core {
@@ -31,10 +31,10 @@ impl Core {
         note(&mut self.stats.unknown, unknown);
     }
 
-    /// Counts what decoding had no type for.
+    /// Counts misfits and drift of decoded frames.
     pub(super) fn note_decoded(&mut self, misfits: u64, drift: &[Drift]) {
         self.stats.misfits += misfits;
-        // Whole frames of unknown kinds were counted as they came, whoever reads them or not.
+        // Frames of unknown kinds were counted on arrival, also if no reader decodes them.
         let counted = |drift: &Drift| {
             drift.kind == DriftKind::UnknownTag && matches!(drift.place, "Message" | "SystemMessage")
         };

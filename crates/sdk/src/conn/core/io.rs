@@ -1,4 +1,4 @@
-//! What goes into the core, and what comes out of it.
+//! The inputs and outputs of the core.
 
 use outrigger_protocol::drift::Drift;
 use outrigger_protocol::shared::RequestId;
@@ -9,98 +9,98 @@ use super::turns::Accept;
 use crate::error::Error;
 use crate::outcome::Outcome;
 
-/// All that can happen.
+/// An event that changes the core.
 #[derive(Debug)]
 pub(crate) enum Input<'a> {
     /// The CLI wrote a line.
     Frame(&'a Frame),
-    /// Something of our own is told as if the CLI had written it. It is no sign of the CLI's life.
+    /// A frame that the SDK made, to be emitted like those of the CLI. It is no sign of life of the CLI.
     Own(&'a Frame),
-    /// What was decoded of frames has this many misfits, and parts without a type.
+    /// Readers have decoded frames, with this many misfits and this drift.
     Decoded { misfits: u64, drift: &'a [Drift] },
-    /// The CLI announced that it reports the life of prompts.
+    /// The CLI announced `command_lifecycle` frames.
     Lifecycle,
     /// The session has this id.
     SessionId(&'a str),
-    /// The session is going to have this id, unless the CLI has told one.
+    /// The session will have this id, unless the CLI has reported another.
     ExpectedSessionId(&'a str),
-    /// A prompt is to be sent. `number` is greater than that of any before, and what outputs call it.
+    /// Accept a prompt. Outputs refer to it by `number`, which is greater than any before.
     Prompt { number: u64, prompt: Accept },
-    /// A prompt is not wanted any more: takes it back if it was not sent.
+    /// Take back a prompt if it was not sent.
     TakeBack { prompt: &'a str },
     /// The CLI has taken a prompt back.
     TakenBack { prompt: &'a str },
-    /// Prompts wait for something else (`true`), or do no longer.
+    /// Hold prompts back (`true`), or no longer.
     HoldBack(bool),
-    /// An interrupt begins to be carried out (`true`), or was: no prompt is sent meanwhile.
+    /// An interrupt begins (`true`) or is done: no prompt is sent in between.
     Gate(bool),
-    /// The CLI is asked to end the turn that runs, or the next one.
+    /// An interrupt of the current or the next turn is about to be sent.
     Interrupt,
-    /// It refused to end the turn of this number.
+    /// The CLI rejected the interrupt of this turn.
     InterruptRefused { turn: Option<u64> },
-    /// Enough was waited for the CLI to say whose turn this is.
+    /// The CLI had enough time to report whose turn this is.
     Confirm { turn: u64 },
-    /// A request of ours is about to be sent.
+    /// An SDK request is about to be sent.
     Request { id: &'a str, subtype: &'a str },
-    /// Nobody waits for the reply to it any more.
+    /// The reply to an SDK request is no longer needed.
     Forget { id: &'a str },
-    /// A request of the CLI was decided. Refused if it was decided or withdrawn before: then nothing may be written.
+    /// Claim the right to answer a CLI request. An error if it was answered or withdrawn before: then nothing may be written.
     Claim(Serial),
-    /// The answer was handed over to be written.
+    /// The reply was passed to the writer.
     Written(Serial),
-    /// Another program answers the request.
+    /// Another program replies to the request.
     Leave(Serial),
-    /// It is over, for this reason.
+    /// The session ends, with this error.
     End(&'a Error),
 }
 
-/// What has to be done.
+/// An action for the driver.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// This is for the reader of a prompt's turn.
+    /// Emit the frame to the reader of a prompt's turn.
     Deliver { prompt: u64, frame: Frame },
-    /// The prompt has ended: the last of it.
+    /// The prompt has ended. Its last output.
     Settle {
         prompt: u64,
         settled: Result<Outcome, Error>,
     },
-    /// This belongs to no prompt.
+    /// Emit the frame as ambient: it belongs to no prompt.
     Ambient(Frame),
-    /// A turn of no prompt has ended.
+    /// An ambient turn has ended.
     AmbientEnded(Outcome),
-    /// A turn has begun, and the CLI told about the session.
+    /// The CLI sent `system/init`, at the beginning of a turn.
     Init(Frame),
-    /// The reply to a request of ours: the last of it.
+    /// The reply to an SDK request. Its last output.
     Reply {
         id: String,
         reply: Result<RawJson, Error>,
     },
-    /// A request of the CLI: have it answered, under the id as the CLI wrote it.
+    /// Answer a CLI request, under the id as the CLI wrote it.
     CliRequest {
         serial: Serial,
         id: RequestId,
         frame: Frame,
     },
-    /// A request of the CLI for which there is no room.
+    /// Reject a CLI request: there is no room.
     RefuseRequest {
         serial: Serial,
         id: RequestId,
         frame: Frame,
     },
-    /// There are too many of those.
+    /// The CLI does not read its replies: end the process.
     Flood,
-    /// Nobody waits for the answer to this request any more.
+    /// The CLI request was withdrawn: stop its callback.
     Withdrawn(Serial),
     /// A prompt may be ready to be sent.
     Dispatch,
-    /// Something else is waited for now.
+    /// The deadline of the watchdog has changed.
     Watch,
-    /// Nobody here keeps the CLI waiting any more.
+    /// No CLI request is open any more.
     Unblocked,
     /// The state of the run may have changed.
     Changed,
-    /// This turn was taken for a prompt's: confirm it, unless the CLI says otherwise soon.
+    /// It is only a guess that this turn answers a prompt: send `Confirm` after a moment.
     Unsure(u64),
-    /// Nothing more comes.
+    /// The last output.
     Ended,
 }

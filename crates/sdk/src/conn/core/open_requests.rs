@@ -1,4 +1,4 @@
-//! The requests of the CLI that are open: each is answered once, and never after it was withdrawn.
+//! The open CLI requests: each is answered once, and never after it was withdrawn.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use outrigger_protocol::Frame;
 use outrigger_protocol::shared::RequestId;
 
-/// How many requests of the CLI may be open at once; more are refused.
+/// How many CLI requests may be open at once; more are rejected.
 pub(crate) const MAX_CLI_REQUESTS: usize = 4096;
 
-/// How many may wait, refused or answered, for the CLI to read what is written to it; with more it is ended.
+/// How many replies and open requests there may be, if the CLI does not read replies; with more, the process is killed.
 const MAX_UNREAD: usize = 2 * MAX_CLI_REQUESTS;
 
-/// How many answered requests are remembered, in case the CLI lists one among those that it still waits for.
+/// How many answered requests are remembered, in case the CLI lists one as open.
 const MAX_ANSWERED: usize = 1024;
 
-/// The number of a request of the CLI, in the order of their arrival. Its id may come again: the CLI can read an answer, and use the
-/// id of the request anew, before whoever wrote the answer has said so.
+/// The number of a CLI request, in order of arrival. Ids are not unique: the CLI can reuse an id as soon as it reads the reply,
+/// before the writer reports the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Serial(u64);
 
@@ -34,34 +34,34 @@ pub(crate) struct OpenRequests {
     next: u64,
     /// The ids that were answered last.
     answered: VecDeque<String>,
-    /// What the frames of all open requests hold.
+    /// The bytes of all open requests.
     bytes: usize,
-    /// What they may hold.
+    /// The limit of `bytes`.
     room: usize,
-    /// How many of them nobody has decided yet.
+    /// How many of them have no decision.
     undecided: usize,
 }
 
 #[derive(Debug)]
 struct OpenRequest {
     id: RequestId,
-    /// Its answer waits to be written.
+    /// Whether its reply waits to be written.
     is_answered: bool,
     bytes: usize,
-    /// The request, unless it is refused for want of room.
+    /// The request; `None` if it is rejected because there is no room.
     frame: Option<Frame>,
 }
 
-/// What becomes of a request that arrives.
+/// What to do with a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It is to be answered.
+    /// Answer it.
     New(Serial),
-    /// There is no room for more, so it is to be refused at once.
+    /// Reject it: there is no room.
     TooMany(Serial),
-    /// It is open already, and nobody has answered it yet.
+    /// Ignore it: it is open already, without a reply.
     Duplicate,
-    /// The CLI asks on and on and does not read the answers.
+    /// End the process: the CLI does not read its replies.
     Flood,
 }
 
@@ -112,12 +112,12 @@ impl OpenRequests {
         Some((serial, open))
     }
 
-    /// Whether the CLI waits for the answer, or got it not long ago.
+    /// Whether the request is open, or was answered recently.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.latest.contains_key(id) || self.answered.iter().any(|answered| answered == id)
     }
 
-    /// The requests that nobody has decided yet.
+    /// The requests without a decision.
     pub(super) fn undecided(&self) -> impl Iterator<Item = (Serial, &RequestId, &Frame)> {
         let undecided = self.open.iter().filter(|(_, open)| !open.is_answered);
         undecided.filter_map(|(serial, open)| Some((*serial, &open.id, open.frame.as_ref()?)))
@@ -143,14 +143,14 @@ impl OpenRequests {
         true
     }
 
-    /// The answer was handed to the writer.
+    /// The reply was passed to the writer.
     pub(super) fn written(&mut self, serial: Serial) {
         if self.open.get(&serial).is_some_and(|open| open.is_answered) {
             self.close(serial);
         }
     }
 
-    /// The request is somebody else's to answer; whether that was open.
+    /// Another program replies to the request. Returns whether it was open.
     pub(super) fn leave(&mut self, serial: Serial) -> bool {
         let is_undecided = self.open.get(&serial).is_some_and(|open| !open.is_answered);
         if is_undecided {
@@ -160,7 +160,7 @@ impl OpenRequests {
         is_undecided
     }
 
-    /// The CLI withdraws a request. One whose answer is on its way stays until that is written.
+    /// The CLI withdraws a request. If its reply is on its way, it stays until that is written.
     pub(super) fn withdraw(&mut self, id: &str) -> Option<Serial> {
         let (serial, _) = self.undecided_of(id)?;
         self.leave(serial).then_some(serial)
@@ -190,7 +190,7 @@ impl OpenRequests {
         self.open.is_empty()
     }
 
-    /// Whether the CLI waits for somebody here to decide.
+    /// Whether a request waits for a decision.
     pub(super) fn is_deciding(&self) -> bool {
         self.undecided > 0
     }
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// The CLI reads an answer before the one who wrote it has said so.
+    /// The CLI reads a reply before the writer reports the write.
     #[test]
     fn an_id_that_comes_again_behind_its_answer_is_a_question_of_its_own() {
         let mut requests = OpenRequests::new(1000);

@@ -1,4 +1,4 @@
-//! The kinds of the last frames, kept so that an end can be explained.
+//! The kinds of the last frames, as evidence for the end.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use outrigger_protocol::Frame;
 
 use crate::end::FrameNote;
 
-/// How many different frames in a row are remembered.
+/// How many notes are kept.
 const FRAMES: usize = 16;
 
-/// How much of a kind or a subtype is remembered; those of the CLI are much shorter.
+/// The longest kind or subtype that is kept; those of the CLI are much shorter.
 const NAME: usize = 64;
 
-/// The last frames that the CLI wrote: what they were, not what they said. Frames of one kind in a row are one note, and the
-/// notes are used again, so that remembering allocates nothing.
+/// The kinds of the last frames, without their contents. Consecutive frames of one kind are one note. Notes are reused, so that
+/// this allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     notes: VecDeque<FrameNote>,
-    /// Whether the last note is of partial messages, which are most of what comes.
+    /// Whether the last note is of partial messages, which are the most frequent.
     in_partials: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which tools run: calls that the model made and that have no result yet.
+//! The running tools: calls of the model without a result.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use memchr::memmem;
 use outrigger_protocol::{Frame, walk};
 use tracing::Span;
 
-/// How many calls are told apart. With more open at once, tools count as running until the turn ends.
+/// How many calls are tracked. With more open at once, tools count as running until the turn ends.
 const MAX_OPEN: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -30,15 +30,15 @@ impl OpenTools {
         self.uncounted || self.open.values().any(|tool| tool.is_main)
     }
 
-    /// Everything that was open is over.
+    /// Ends all calls.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes a frame; `turn` is what the calls belong to in the log.
+    /// Takes a frame; `turn` is the span for the calls.
     pub(crate) fn on_frame(&mut self, frame: &Frame, turn: Option<&Span>) {
         match frame.kind() {
-            // The words may stand anywhere, so what they mean is read.
+            // The words may be anywhere, so the frame has to be decoded.
             "assistant" if memmem::find(frame.bytes(), b"tool_use").is_some() => self.begin(frame, turn),
             "user" if !self.open.is_empty() => self.end(frame),
             _ => {}
@@ -62,7 +62,7 @@ impl OpenTools {
         }
     }
 
-    /// Looks for the results in the bytes: a result can be large, and all that matters are the ids.
+    /// Searches the bytes for results: a result can be large, and only the ids matter.
     fn end(&mut self, frame: &Frame) {
         const KEY: &[u8] = br#""tool_use_id""#;
         let bytes = frame.bytes();

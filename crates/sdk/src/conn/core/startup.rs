@@ -1,4 +1,4 @@
-//! How far the CLI has come with getting ready.
+//! How far the start of the CLI has come.
 
 use std::collections::HashSet;
 
@@ -6,15 +6,15 @@ use outrigger_protocol::Frame;
 
 use crate::fields::Fields;
 
-/// How many hooks are told apart; there are a handful.
+/// How many hooks are tracked; usually there are few.
 const MAX_HOOKS: usize = 1024;
 
-/// What is known of a process before it has answered `initialize`.
+/// The state of a process before its reply to `initialize`.
 #[derive(Debug, Default)]
 pub(crate) struct Startup {
-    /// The last thing that it said it had done.
+    /// The last step that the CLI reported.
     mark: Option<String>,
-    /// The hooks that run and were to run before the session.
+    /// The startup hooks that run.
     hooks: HashSet<String>,
 }
 
@@ -43,12 +43,12 @@ impl Startup {
         }
     }
 
-    /// Whether it waits for hooks of the user's.
+    /// Whether the CLI waits for hooks of the user.
     pub(crate) fn runs_hooks(&self) -> bool {
         !self.hooks.is_empty()
     }
 
-    /// The last thing that it said it had done.
+    /// The last step that the CLI reported.
     pub(crate) fn mark(&self) -> Option<&str> {
         self.mark.as_deref()
     }

@@ -1,4 +1,4 @@
-//! What the core knows: questions that change nothing.
+//! The state of the core, for reading.
 
 use std::time::{Duration, Instant};
 
@@ -15,36 +15,36 @@ use crate::phase::Stall;
 use crate::stats::Stats;
 use crate::usage::SessionUsage;
 
-/// How long after the end of its last background agent a CLI that never reports its state may take to begin a turn.
+/// How long a CLI that never reports its state may take to begin a turn after its last background agent ended.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// What the CLI says it is doing.
+/// The state that the CLI reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionState {
-    /// Nothing runs, except perhaps shells in the background.
+    /// Nothing runs, except perhaps background shells.
     Idle,
     /// A turn runs, or background agents do.
     Running,
-    /// A question to the host is open.
+    /// A request to the program is open.
     RequiresAction,
 }
 
-/// How far the run is from its end.
+/// Whether the run has ended, and what it waits for.
 #[derive(Debug)]
 pub(crate) struct RunState {
-    /// Nothing of ours waits, no turn runs, no agent that would begin another is left.
+    /// No prompt waits, no turn runs, and no agent is left that would begin one.
     pub(crate) is_over: bool,
-    /// Only background work keeps the run from ending: no turn runs, none waits, and nobody is asked.
+    /// Only background work is left: no turn runs, no prompt waits, no CLI request is open.
     pub(crate) is_quiet: bool,
-    /// Since when the main conversation has said nothing and nobody decided anything; from the first result on.
+    /// When the main conversation last had a frame or a decision; `None` before the first result.
     pub(crate) quiet_since: Option<Instant>,
-    /// Until when a CLI that never reports its state may take to begin the turn in which an agent that has ended reports.
+    /// Until when a CLI that never reports its state may begin the turn in which an ended agent reports.
     pub(crate) settles_at: Option<Instant>,
 }
 
 impl Core {
-    /// Why it is over, if it is.
+    /// The error of the end, after it.
     pub(crate) fn ended(&self) -> Option<&Error> {
         self.ended.as_ref()
     }
@@ -54,12 +54,12 @@ impl Core {
         &self.lost
     }
 
-    /// What the CLI says it is doing; `None` before it said anything.
+    /// The last reported state; `None` before the first.
     pub(crate) fn state(&self) -> Option<SessionState> {
         self.state
     }
 
-    /// What the CLI said last about its commands, if they changed.
+    /// The last `commands_changed`.
     pub(crate) fn commands(&self) -> Option<&Frame> {
         self.commands.as_ref()
     }
@@ -73,7 +73,7 @@ impl Core {
         self.meter.session()
     }
 
-    /// The last result, whoever's it was.
+    /// The last result of any turn.
     pub(crate) fn last_result(&self) -> Option<&Outcome> {
         self.last_result.as_ref()
     }
@@ -83,17 +83,17 @@ impl Core {
         self.recent.notes()
     }
 
-    /// Whether the CLI, before it has answered `initialize`, waits for hooks of the user's.
+    /// Whether the CLI runs the user's hooks before its reply to `initialize`.
     pub(crate) fn runs_hooks(&self) -> bool {
         self.startup.runs_hooks()
     }
 
-    /// The last thing that the CLI said it had done for its start.
+    /// The last step of its start that the CLI reported.
     pub(crate) fn startup_mark(&self) -> Option<&str> {
         self.startup.mark()
     }
 
-    /// The number of the turn that is running.
+    /// The number of the current turn.
     pub(crate) fn current_turn(&self) -> Option<u64> {
         self.turns.current()
     }
@@ -103,22 +103,22 @@ impl Core {
         self.turns.any_open() || self.turns.is_running()
     }
 
-    /// The prompts that an interrupt now is about, by number and id.
+    /// The prompts that an interrupt would end now, by number and id.
     pub(crate) fn interruptible(&self) -> Vec<(u64, String)> {
         self.turns.interruptible()
     }
 
-    /// Where a prompt is that was sent; `None` once it has ended.
+    /// Where a sent prompt is; `None` once it has ended.
     pub(crate) fn place(&self, prompt: &str) -> Option<SentPrompt> {
         self.turns.place(prompt)
     }
 
-    /// The requests of the CLI that nobody has decided yet.
+    /// The CLI requests without a decision.
     pub(crate) fn undecided(&self) -> impl Iterator<Item = (Serial, &RequestId, &Frame)> {
         self.open_requests.undecided()
     }
 
-    /// One of them.
+    /// One of these, by its id.
     pub(crate) fn request(&self, id: &str) -> Option<(Serial, &RequestId, &Frame)> {
         self.open_requests.request(id)
     }
@@ -133,12 +133,12 @@ impl Core {
         self.session_ids.back().map(String::as_str)
     }
 
-    /// The id of the last message of the main conversation that the CLI told.
+    /// The id of the last message of the main conversation that the CLI sent.
     pub(crate) fn last_told(&self) -> Option<&str> {
         Some(self.last_told.as_str()).filter(|uuid| !uuid.is_empty())
     }
 
-    /// What is counted here.
+    /// The counters.
     pub(crate) fn stats(&self) -> Stats {
         Stats {
             open_prompts: self.turns.open(),
@@ -149,7 +149,7 @@ impl Core {
         }
     }
 
-    /// How far the run is from its end.
+    /// Whether the run has ended, and what it waits for.
     pub(crate) fn run(&self, now: Instant) -> RunState {
         let is_idle = !self.is_mid_turn() && self.open_requests.is_empty();
         let settles_at = self
@@ -158,9 +158,9 @@ impl Core {
             .map(|ended| ended + SETTLE)
             .filter(|at| *at > now);
         let is_still = match self.state {
-            // The CLI says so itself.
+            // The CLI reports it.
             Some(state) => state == SessionState::Idle,
-            // One that never reports its state: by the tasks that it reported.
+            // The CLI never reports its state: by its background tasks.
             None => settles_at.is_none(),
         };
         RunState {
@@ -171,7 +171,7 @@ impl Core {
         }
     }
 
-    /// Until when something has to happen, and what it means if it does not.
+    /// The next deadline, and the stall if it passes.
     pub(crate) fn due(&self) -> Option<(Instant, Stall)> {
         let in_turn = self.turns.is_running() || self.turns.any_sent();
         let host_decides =

@@ -1,7 +1,7 @@
 //! Which frame belongs to which prompt. A state machine without I/O.
 //!
 //! The CLI's turns and the caller's prompts are not one to one: prompts that wait together are merged into one turn,
-//! a prompt that comes during a turn may be folded into it, background work begins turns that nobody asked for, and a
+//! a prompt that comes during a turn may be folded into it, background work begins turns without a prompt, and a
 //! prompt may be taken back. So results are never counted. A prompt is matched by its uuid, in `command_lifecycle` frames,
 //! in `user_message_uuids`, and a result of foreign origin matches none.
 
@@ -25,10 +25,10 @@ use crate::usage::TurnUsage;
 /// How many prompts may wait or run at once.
 pub(crate) const MAX_PROMPTS: usize = 1024;
 
-/// How a prompt is handed to the CLI.
+/// When a prompt is sent to the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dispatch {
-    /// Once no other prompt of ours waits or runs at the CLI, so that its turn is its own.
+    /// Once the CLI has no other prompt of this session, so that the prompt gets its own turn.
     Alone,
     /// At once.
     AtOnce,
@@ -38,27 +38,27 @@ pub(crate) enum Dispatch {
 #[derive(Debug)]
 struct Slot {
     id: String,
-    /// What the driver calls it.
+    /// Its number, for the driver.
     number: u64,
     stage: PromptStage,
     wanted_output: bool,
-    /// The CLI said that it is through with it; its result is still to come.
+    /// The CLI reported `completed`; its result is still to come.
     completed: bool,
-    /// This program asked the CLI to end its turn.
+    /// This program interrupted its turn.
     interrupted: bool,
-    /// Set once it is being ended because nothing happened.
+    /// Set once its turn is interrupted because of a stall.
     stalled: Option<Stall>,
-    /// What was said, to be told if its end never is.
+    /// The prompt, to report it as lost if it never ends.
     prompt: Prompt,
 }
 
 #[derive(Debug)]
 enum PromptStage {
-    /// Waits here to be sent.
+    /// Waits to be sent.
     Held { line: Vec<u8>, dispatch: Dispatch },
     /// Was written, or is about to be.
     Sent,
-    /// The CLI said that its turn began.
+    /// The CLI reported that its turn began.
     Started,
 }
 
@@ -66,16 +66,15 @@ enum PromptStage {
 #[derive(Debug)]
 struct Running {
     number: u64,
-    /// Our prompts that it answers; none for an ambient turn.
+    /// The prompts that it answers; none for an ambient turn.
     prompts: Vec<String>,
-    /// A result that came meanwhile, of foreign origin and naming no prompt. It is not ours, unless no other comes.
+    /// A result of foreign origin that names no prompt and came meanwhile. It only counts if no other comes.
     doubtful: Option<Outcome>,
-    /// Set if its prompt was taken for its own because nothing else was heard of it: the frames that are held back until that is
-    /// sure.
+    /// Frames that are held back while it is only a guess that this turn answers our prompt (the CLI did not report it).
     guessed: Option<Vec<Frame>>,
-    /// Whether its prompt was taken for its own for that reason, whether that was sure at some time or not.
+    /// Whether its prompt was ever a guess, confirmed or not.
     assumed: bool,
-    /// This program asked the CLI to end it.
+    /// This program interrupted it.
     interrupted: bool,
     /// Lasts as long as the turn.
     span: Span,
@@ -84,9 +83,9 @@ struct Running {
 /// Where a frame went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// To the turn of at least one of our prompts.
+    /// To the turn of at least one prompt.
     Turn,
-    /// To nobody's turn.
+    /// To no prompt: it is ambient.
     Ambient,
 }
 
@@ -96,23 +95,22 @@ pub(crate) struct Turns {
     session: Span,
     slots: VecDeque<Slot>,
     running: Option<Running>,
-    /// Frames of the running turn that tell why it fails, should it.
+    /// Frames of the running turn that would explain a failure.
     before: Before,
     numbers: u64,
-    /// The ids of all prompts that were sent: the CLI drops a second one of the same id without a word, and its turn would be
-    /// waited for in vain.
+    /// The ids of all sent prompts: the CLI silently drops a second one of the same id, and its turn would never end.
     used: Used,
-    /// How many interrupts are being carried out; while there are any, no prompt is sent.
+    /// The number of interrupts in progress; meanwhile no prompt is sent.
     pub(super) interrupting: usize,
-    /// Whether prompts wait for something else before the first is sent.
+    /// Whether prompts are held back before the first.
     pub(super) held_back: bool,
     /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
     pub(super) has_lifecycle: bool,
-    /// Whether it has done so.
+    /// Whether the CLI has sent such a frame.
     saw_lifecycle: bool,
-    /// Whether it has answered a prompt without doing so.
+    /// Whether the CLI has answered a prompt without such a frame.
     lacks_lifecycle: bool,
-    /// A result that was taken for a prompt's because nothing else was heard of that, until it is sure.
+    /// A result that is only a guess to be a prompt's, until it is confirmed.
     unsure: Option<Unsure>,
     out: Vec<Output>,
 }
@@ -140,20 +138,20 @@ impl Used {
     }
 }
 
-/// Where a prompt is that was sent and has not ended.
+/// Where a sent prompt is that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentPrompt {
-    /// The CLI has it, and can be asked to take it out of its queue.
+    /// In the CLI's queue: a request can cancel it.
     Queued,
     /// In the running turn: only an interrupt ends it.
     Running,
 }
 
-/// A prompt to be accepted.
+/// A prompt to accept.
 #[derive(Debug)]
 pub(crate) struct Accept {
     pub(crate) id: String,
-    /// What is to be written.
+    /// The line to write.
     pub(crate) line: Vec<u8>,
     pub(crate) dispatch: Dispatch,
     pub(crate) wanted_output: bool,
@@ -179,12 +177,12 @@ impl Turns {
         }
     }
 
-    /// What came of what was done since this was last asked.
+    /// The outputs since the last call.
     pub(super) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         self.out.drain(..)
     }
 
-    /// Accepts a prompt; all that wait may have `room` bytes together, and one may always wait.
+    /// Accepts a prompt. All waiting prompts may have `room` bytes together; a single one may have more.
     pub(super) fn accept(&mut self, number: u64, prompt: Accept, room: usize) -> Result<(), Error> {
         if self.slots.len() >= MAX_PROMPTS {
             return Err(Error::new(crate::error::Kind::Busy {
@@ -241,10 +239,10 @@ impl Turns {
         None
     }
 
-    /// Takes a frame that is no control traffic and hands it to the turns that it belongs to.
+    /// Takes a frame that is not control traffic, and delivers it to its turns.
     ///
     /// `child_of` is the number of the turn during which the subagent of this frame was started, if it is a subagent's.
-    /// `settle` is called for a result, and computes what was used.
+    /// `settle` is called for a result, and computes the usage.
     pub(crate) fn on_frame(
         &mut self,
         frame: &Frame,
@@ -274,11 +272,11 @@ impl Turns {
                 (route, Some(outcome))
             }
             ("system", Some("init")) => {
-                // The answer to `initialize` does not have it, and this may be the first turn, and nobody's.
+                // The reply to `initialize` does not have it, and the first turn may be ambient.
                 self.has_lifecycle =
                     self.has_lifecycle || !self.lacks_lifecycle && announces_lifecycle(frame);
                 self.named(frame, false);
-                // Another turn, and still not a word about the prompt.
+                // Another turn, and still no report of the prompt.
                 self.confirm(None);
                 self.begin();
                 self.join_all(frame);
@@ -293,7 +291,7 @@ impl Turns {
                 }
                 (self.deliver(frame), None)
             }
-            // A subagent that an earlier turn left in the background does not speak in this one.
+            // A background subagent of an earlier turn does not belong to this one.
             _ if child_of.is_some_and(|turn| Some(turn) != self.current()) => (Route::Ambient, None),
             _ => (self.deliver(frame), None),
         }
@@ -304,41 +302,40 @@ impl Turns {
         self.running.as_ref().map(|running| running.number)
     }
 
-    /// What belongs to the running turn in the log.
+    /// The span of the running turn.
     pub(crate) fn span(&self) -> Option<&Span> {
         self.running.as_ref().map(|running| &running.span)
     }
 
-    /// Whether the CLI has a prompt of ours whose turn has not ended.
+    /// Whether the CLI has a prompt whose turn has not ended.
     pub(crate) fn any_sent(&self) -> bool {
         self.slots
             .iter()
             .any(|slot| !matches!(slot.stage, PromptStage::Held { .. }))
     }
 
-    /// Whether any prompt of ours waits or runs.
+    /// Whether any prompt waits or runs.
     pub(crate) fn any_open(&self) -> bool {
         !self.slots.is_empty()
     }
 
-    /// Whether the CLI is in a turn, ours or an ambient one.
+    /// Whether a turn runs, ambient turns included.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Notes that the turn which an interrupt now is about is ended because nothing happened. If it ends by itself after all,
-    /// without having been aborted, that counts.
+    /// Notes that the current turn is interrupted because of a stall. If the turn ends by itself, without an abort, that end
+    /// counts.
     pub(crate) fn stall(&mut self, stall: Stall) {
         self.each_interruptible(|slot| slot.stalled = Some(stall));
     }
 
-    /// Notes that this program asks the CLI to end the turn which an interrupt now is about: CLIs that do not say why a turn ended
-    /// leave that to be known here.
+    /// Notes that this program interrupts the current turn: some CLIs do not report why a turn ended.
     pub(crate) fn interrupt(&mut self) {
         self.note_interrupt(true);
     }
 
-    /// The CLI refused to.
+    /// The CLI rejected the interrupt.
     pub(crate) fn interrupt_refused(&mut self) {
         self.note_interrupt(false);
     }
@@ -350,7 +347,7 @@ impl Turns {
         }
     }
 
-    /// The prompts that an interrupt now is about, by number and id: those of the running turn, else the first that was sent.
+    /// The prompts that an interrupt would end now, by number and id: those of the running turn, else the first that was sent.
     pub(crate) fn interruptible(&self) -> Vec<(u64, String)> {
         let of = |slot: &Slot| (slot.number, slot.id.clone());
         if self.running.is_some() {
@@ -377,7 +374,7 @@ impl Turns {
         }
     }
 
-    /// Where a prompt is that was sent; `None` once it has ended.
+    /// Where a sent prompt is; `None` once it has ended.
     pub(crate) fn place(&self, id: &str) -> Option<SentPrompt> {
         let slot = self.slots.iter().find(|slot| slot.id == id)?;
         match slot.stage {
@@ -408,7 +405,7 @@ impl Turns {
         self.slots.iter().map(lost).collect()
     }
 
-    /// Everything is over: whoever waits gets `error`.
+    /// The session ends: all prompts get `error`.
     pub(crate) fn fail_all(&mut self, error: &Error) {
         self.confirm(None);
         self.running = None;
@@ -484,7 +481,7 @@ impl Turns {
 
     fn on_lifecycle(&mut self, frame: &Frame) -> Route {
         (self.has_lifecycle, self.saw_lifecycle) = (true, true);
-        // What has begun may well be what runs.
+        // The prompt that has begun may be in the running turn.
         if frame.state() != Some("started") || !frame.command_uuid().is_some_and(|id| self.is_in_running(id))
         {
             self.correct_guess();
@@ -501,7 +498,7 @@ impl Turns {
             // Its result is still to come if its turn runs: folded prompts are completed before the result.
             "completed" if self.is_in_running(&id) => self.completed_in_running(&id),
             "completed" => self.end(&id, Outcome::without_result(Verdict::NoResult, &id)),
-            // Likewise: the result of an aborted turn says more.
+            // Likewise: the result of an aborted turn has more evidence.
             "cancelled" if self.is_in_running(&id) => {}
             "cancelled" => self.end(&id, Outcome::without_result(Verdict::Cancelled, &id)),
             other => {
@@ -527,13 +524,13 @@ impl Turns {
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
         self.named(frame, foreign);
         if prompts.is_empty() && foreign {
-            // So it was nobody's turn.
+            // So the turn was ambient.
             self.correct_guess();
         }
         if prompts.is_empty() && self.is_of_another_turn(frame, foreign) {
             let usage = settle(frame);
             if let Some(running) = self.running.as_mut().filter(|_| foreign) {
-                // Should it be theirs after all, it is about them.
+                // If the turn is theirs after all, the result is theirs, too.
                 let theirs = running.prompts.clone();
                 let around = around(&self.slots, &theirs, running.interrupted, &self.before);
                 running.doubtful = Some(Outcome::of_result(frame, usage.clone(), theirs, &around));
@@ -598,8 +595,8 @@ impl Turns {
         )
     }
 
-    /// Whether a result that names no open prompt of ours is another turn's than the one that runs with prompts of ours: one
-    /// that came late or twice, or that of work in the background.
+    /// Whether a result that names no open prompt belongs to another turn than the running one: a late or repeated result, or that
+    /// of background work.
     fn is_of_another_turn(&self, frame: &Frame, foreign: bool) -> bool {
         let Some(running) = self
             .running
@@ -609,7 +606,7 @@ impl Turns {
             return false;
         };
         let names_others = frame.user_message_uuids().next().is_some();
-        // A prompt that was folded into a turn of foreign origin is through before the result.
+        // A prompt that was folded into a turn of foreign origin is completed before the result.
         let none_through = !running.prompts.iter().any(|id| self.is_completed(id));
         names_others || (foreign && self.has_lifecycle && none_through)
     }
@@ -618,8 +615,8 @@ impl Turns {
         self.slots.iter().any(|slot| slot.id == id && slot.completed)
     }
 
-    /// The CLI is through with a prompt of the running turn. Its result is still to come, as it is for prompts that were folded
-    /// into the turn; unless the one that came was its own after all.
+    /// The CLI reported `completed` for a prompt of the running turn. Its result is still to come, also for folded prompts, unless
+    /// the result that came was its own after all.
     fn completed_in_running(&mut self, id: &str) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) {
             slot.completed = true;
@@ -655,7 +652,7 @@ impl Turns {
         }
     }
 
-    /// Hands a frame to these prompts.
+    /// Delivers a frame to these prompts.
     fn tell(&mut self, prompts: &[String], frame: &Frame) {
         tell(&self.slots, prompts, frame, &mut self.out);
     }
@@ -676,7 +673,7 @@ impl Turns {
     }
 }
 
-/// Hands a frame to those of these prompts that are open; whether there is one.
+/// Delivers a frame to the open ones of these prompts. Returns whether there is one.
 fn tell(slots: &VecDeque<Slot>, prompts: &[String], frame: &Frame, out: &mut Vec<Output>) -> bool {
     let before = out.len();
     let open = slots.iter().filter(|slot| prompts.contains(&slot.id));
@@ -687,7 +684,7 @@ fn tell(slots: &VecDeque<Slot>, prompts: &[String], frame: &Frame, out: &mut Vec
     out.len() > before
 }
 
-/// What is known of the turn of these prompts besides its result.
+/// The evidence about the turn of these prompts, without its result.
 fn around(slots: &VecDeque<Slot>, prompts: &[String], interrupted: bool, before: &Before) -> Around {
     let mut theirs = slots.iter().filter(|slot| prompts.contains(&slot.id));
     Around {

@@ -1,7 +1,7 @@
-//! Notices that nothing happens where something should. A state machine without I/O.
+//! Detects stalls. A state machine without I/O.
 //!
-//! The CLI waits for the API without a limit of its own: a connection that is half open keeps a turn for ever. So each wait for
-//! the model has a deadline. A tool may run for hours and a person may think for days, so there is none for those.
+//! The CLI waits for the API without a limit: a half-open connection would keep a turn for ever. So each wait for the model has a
+//! deadline. A tool may run for hours and a person may think for days, so these have none.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tracing::Span;
 use super::running_tools::OpenTools;
 use crate::phase::{Phase, Stall};
 
-/// How long each wait for the model may take; `None` for ever.
+/// The deadline of each wait for the model; `None` for no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Patience {
     pub(crate) first_token: Option<Duration>,
@@ -33,7 +33,7 @@ enum Step {
 pub(crate) struct Watchdog {
     patience: Patience,
     step: Step,
-    /// When something last happened.
+    /// The last sign of life.
     since: Instant,
     tools: OpenTools,
 }
@@ -56,7 +56,7 @@ impl Watchdog {
         }
     }
 
-    /// What was open (a question, a tool) is no longer.
+    /// A request or a tool is no longer open.
     pub(crate) fn on_unblocked(&mut self, now: Instant) {
         self.since = now;
     }
@@ -72,16 +72,16 @@ impl Watchdog {
         };
     }
 
-    /// Everything is over.
+    /// The session has ended.
     pub(crate) fn end(&mut self) {
         self.tools.clear();
     }
 
-    /// Takes a frame; whether what is waited for has changed. `turn` is what tools belong to in the log.
+    /// Takes a frame. Returns whether the deadline has changed. `turn` is the span for tools.
     pub(crate) fn on_frame(&mut self, frame: &Frame, turn: Option<&Span>, now: Instant) -> bool {
         let was_blocked = self.tools.is_running();
         self.tools.on_frame(frame, turn);
-        // A subagent's life is not the conversation's: it is a tool that runs.
+        // Frames of a subagent do not count: for the conversation it is a running tool.
         let has_moved = frame.parent_tool_use_id().is_none() && self.step(frame, now);
         has_moved || was_blocked && !self.tools.is_running()
     }
@@ -117,7 +117,7 @@ impl Watchdog {
             Step::Answer => (Phase::FirstToken, self.patience.first_token?),
             Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),
         };
-        // A deadline beyond what the clock can say is none.
+        // A deadline beyond the range of the clock is none.
         Some((self.since.checked_add(after)?, Stall { phase, after }))
     }
 }

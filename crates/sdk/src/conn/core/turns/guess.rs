@@ -1,5 +1,5 @@
-//! Whose a turn is when the CLI does not say: it is taken for the oldest prompt's, and if the CLI announced to say so, what it told
-//! is held back until it had the time to.
+//! Attributes a turn when the CLI does not report whose it is: to the oldest prompt. If the CLI announced such reports, the frames
+//! are held back until it had the time to send one.
 
 use outrigger_protocol::Frame;
 
@@ -7,26 +7,26 @@ use super::super::Output;
 use super::{PromptStage, Running, Turns, tell};
 use crate::outcome::Outcome;
 
-/// A result that was taken for a prompt's.
+/// A result that is only a guess to be a prompt's.
 #[derive(Debug)]
 pub(super) struct Unsure {
     /// The number of the turn.
     pub(super) number: u64,
     /// The frames of the turn, the result among them.
     pub(super) frames: Vec<Frame>,
-    /// As the prompt's.
+    /// To the prompt.
     pub(super) theirs: Outcome,
-    /// As nobody's.
+    /// As ambient.
     pub(super) nobodys: Outcome,
 }
 
-/// How many frames are held back of a turn that is not sure to be a prompt's; with more it is taken to be.
+/// How many frames of a guessed turn are held back; with more, the guess is confirmed.
 pub(super) const MAX_HELD_BACK: usize = 1024;
 
 impl Turns {
-    /// A CLI that does not report the life of prompts runs them in the order in which they came.
+    /// A CLI that does not report the life of prompts runs them in order.
     ///
-    /// One that announces to report it and has not done so yet may be in a turn that is nobody's; what it says next tells.
+    /// A CLI that announced such reports and has not sent one yet may be in an ambient turn; its next report decides.
     pub(super) fn adopt_without_lifecycle(&mut self) {
         if self.saw_lifecycle
             || self
@@ -51,8 +51,7 @@ impl Turns {
         }
     }
 
-    /// The CLI does report the life of prompts, so it would have reported that of the one which was taken for the running
-    /// turn's.
+    /// The CLI does report the life of prompts, so it would have reported the guessed prompt of the running turn.
     pub(super) fn correct_guess(&mut self) {
         if let Some(unsure) = self.unsure.take() {
             self.out.extend(unsure.frames.into_iter().map(Output::Ambient));
@@ -70,9 +69,9 @@ impl Turns {
         }
     }
 
-    /// A frame of the running turn that tells whose that is, if it names prompts: those get what was held back, and the one that
-    /// was taken for its own without being named goes on waiting; also when that was sure already and the result is of foreign
-    /// origin, which is no prompt's that it does not name.
+    /// A frame of the running turn that names prompts decides: these get the held-back frames, and a guessed prompt that is not
+    /// named goes on waiting. That also holds if the guess was confirmed and the result is of foreign origin, since such a result
+    /// belongs only to prompts that it names.
     pub(super) fn named(&mut self, frame: &Frame, foreign: bool) {
         let is_open = |running: &&mut Running| running.guessed.is_some() || (foreign && running.assumed);
         let Some(running) = self.running.as_mut().filter(is_open) else {
@@ -100,9 +99,9 @@ impl Turns {
         self.release();
     }
 
-    /// Enough was waited: that turn, or whichever is unsure, is the prompt's. Tells whether a result was unsure.
+    /// Confirms the guess for that turn, or for any. Returns whether a result was a guess.
     ///
-    /// A CLI that announces to report the life of prompts, answers one, and has said nothing of it, does not report it.
+    /// A CLI that announced reports of prompts and answers one without a report does not send them.
     pub(crate) fn confirm(&mut self, number: Option<u64>) -> bool {
         let is_meant = |turn: u64| number.is_none_or(|number| number == turn);
         if self
@@ -124,7 +123,7 @@ impl Turns {
         true
     }
 
-    /// The running turn is the prompt's that it was taken for: what was held back of it is told.
+    /// Confirms the guess for the running turn: delivers its held-back frames.
     pub(super) fn release(&mut self) {
         let Some(running) = &mut self.running else { return };
         let Some(held) = running.guessed.take() else {
