@@ -46,7 +46,7 @@ use crate::token::{TokenRequest, TokenRequests};
 pub trait Callbacks: Send + Sync + 'static {
     /// Decides about a tool call; see [`PermissionHandler`].
     fn permission(&self, request: PermissionRequest) -> impl Future<Output = PermissionDecision> + Send {
-        let why = format!("nobody here decides about {}", request.tool_name);
+        let why = format!("no callback decides about {}", request.tool_name);
         async { PermissionDecision::deny(why) }
     }
 
@@ -63,7 +63,7 @@ pub trait Callbacks: Send + Sync + 'static {
 
     /// Answers questions of the model to the user; see [`Options::questions`](crate::Options::questions).
     fn question(&self, _request: QuestionRequest) -> impl Future<Output = QuestionReply> + Send {
-        async { QuestionReply::Declined("nobody is there to be asked".to_owned()) }
+        async { QuestionReply::Declined("there is nobody to ask".to_owned()) }
     }
 
     /// Decides about a plan; see [`Options::plans`](crate::Options::plans). A [`PlanReply`](crate::permissions::PlanReply) is

@@ -1,4 +1,4 @@
-//! Why something ended: the known causes, and how they are told from the evidence.
+//! The known causes of ends and failures, and how they follow from the evidence.
 
 mod name;
 
@@ -6,10 +6,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Why a process did not start or ended, or why a turn failed, as far as the evidence tells.
+/// Why a process did not start or ended, or why a turn failed, as far as the evidence shows.
 ///
-/// Told from the CLI's own reason codes where it gives one; else from its known words, the exit, the signal and the system's
-/// error. `Display` says what it is in a few words, [`advice`](Self::advice) what to do about it.
+/// It comes from the CLI's reason code if there is one; else from known texts, the exit, the signal and the system's error.
+/// `Display` is a short description, [`advice`](Self::advice) is what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
@@ -52,7 +52,7 @@ pub enum Cause {
     McpConfig,
     /// A settings or configuration file is missing, damaged or not valid.
     Settings,
-    /// The CLI is too old for what was asked of it.
+    /// The CLI is too old for a requested feature.
     UnsupportedVersion,
     /// The CLI could not start the session; its reason code, if it gave one.
     StartupFailed(Option<String>),
@@ -66,9 +66,9 @@ pub enum Cause {
     Budget,
     /// The conversation is too long for the model.
     TooLong,
-    /// The model could not give output of the shape that was asked for within the CLI's retries.
+    /// The model did not write output of the required shape within the CLI's retries.
     StructuredOutput,
-    /// The turn finished, but the structured output that was asked for is missing.
+    /// The turn finished, but the structured output is missing.
     NoStructuredOutput,
     /// The answer is longer than the model's output limit, and the CLI's retries did not help.
     MaxOutputTokens,
@@ -82,7 +82,7 @@ pub enum Cause {
     ConnectionFailed,
     /// The API refused or failed in another way.
     Api {
-        /// The HTTP status, if the CLI tells it.
+        /// The HTTP status, if the CLI reports it.
         status: Option<u16>,
     },
     /// The turn failed in another way: the CLI's `terminal_reason` or `subtype`, or `unreadable_result` if its result could not be
@@ -93,25 +93,25 @@ pub enum Cause {
     // ---- It was ended ---------------------------------------------------------------------------------------------
     /// This program ended it: closed, killed or dropped the session, or a deadline did.
     EndedByUs,
-    /// It used up the memory of its JavaScript heap.
+    /// The JavaScript heap of the CLI was full.
     OutOfHeap,
     /// The system killed it for lack of memory: its control group counted such a kill.
     OutOfMemory,
-    /// SIGKILL that this program did not send: most likely the system's out-of-memory killer, else somebody with the right to.
+    /// SIGKILL that this program did not send: most likely the system's out-of-memory killer, else another process.
     Killed,
-    /// Somebody else asked it to end, by this signal (SIGTERM, SIGINT, SIGHUP, …).
+    /// Another process ended the CLI by this signal (SIGTERM, SIGINT, SIGHUP, …).
     Terminated {
         /// The signal.
         signal: i32,
     },
-    /// It crashed.
+    /// The CLI crashed.
     Crashed {
         /// The signal, if one ended it.
         signal: Option<i32>,
     },
-    /// It ended with exit code 0 in the middle of a turn, without a result: what it said may be cut off.
+    /// The CLI ended with exit code 0 in the middle of a turn, without a result: the answer may be cut off.
     Truncated,
-    /// It ended by itself, and nothing tells why.
+    /// The CLI ended by itself, and the cause is not known.
     Unexplained,
 }
 
@@ -190,7 +190,7 @@ impl Cause {
     ///
     /// True for [`RateLimit`](Self::RateLimit), [`ConnectionFailed`](Self::ConnectionFailed), [`Api`](Self::Api) with the status 408,
     /// 409 or 5xx, [`BeingUpdated`](Self::BeingUpdated) and [`SystemLimit`](Self::SystemLimit). The CLI has tried requests to
-    /// the API again by itself before it tells of a failure.
+    /// the API again by itself before it reports a failure.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::RateLimit | Self::ConnectionFailed | Self::BeingUpdated | Self::SystemLimit => true,
@@ -267,7 +267,7 @@ impl Cause {
             }
             Self::Settings => "correct the settings or configuration file that the CLI names",
             Self::UnsupportedVersion => "update the CLI",
-            Self::StartupFailed(_) => "see what the CLI's result says",
+            Self::StartupFailed(_) => "see the text of the CLI's result",
             Self::InputRefused => "report it, with the frames, unless the program sends lines of its own",
             Self::MaxTurns => "prompt again to go on, or raise `max_turns`",
             Self::Budget => "raise `max_budget_usd`, or begin a new session",
@@ -301,7 +301,7 @@ impl Cause {
             Self::Killed => {
                 "probably the system's out-of-memory killer (look in the kernel's log): give it more memory or run fewer sessions"
             }
-            Self::Terminated { .. } => "somebody else ended it; look at what manages processes here",
+            Self::Terminated { .. } => "another process ended it; look at what manages processes here",
             Self::Crashed { .. } => {
                 "resume in a new process; if it happens again, update or reinstall the CLI"
             }
@@ -319,7 +319,7 @@ impl fmt::Display for Cause {
             }
             Self::Api { status: Some(status) } => return write!(f, "the API answered {status}"),
             Self::TurnFailed(reason) => return write!(f, "the last turn failed: {reason}"),
-            Self::Terminated { signal } => return write!(f, "somebody else ended it by signal {signal}"),
+            Self::Terminated { signal } => return write!(f, "another process ended it by signal {signal}"),
             Self::Crashed { signal: Some(signal) } => return write!(f, "it crashed by signal {signal}"),
             _ => {}
         }
@@ -360,16 +360,16 @@ impl fmt::Display for Cause {
             Self::EndedByUs => "this program ended it",
             Self::OutOfHeap => "it ran out of heap memory",
             Self::OutOfMemory => "the system killed it for lack of memory",
-            Self::Killed => "somebody else killed it, probably the system for lack of memory",
-            Self::Terminated { .. } => "somebody else ended it",
+            Self::Killed => "another process killed it, probably the system for lack of memory",
+            Self::Terminated { .. } => "another process ended it",
             Self::Crashed { .. } => "it crashed",
             Self::Truncated => "it ended in the middle of a turn, without a result",
-            Self::Unexplained => "nothing tells why",
+            Self::Unexplained => "the cause is not known",
         })
     }
 }
 
-/// The cause that the last known words mean: what was said last is what it ended with.
+/// The cause of the last known text: the last text explains the end.
 pub(crate) fn from_words(known: &[(&str, Cause)], said: &str) -> Option<Cause> {
     said.lines().rev().find_map(|line| {
         let line = line.trim();

@@ -236,7 +236,7 @@ impl Answerer for Permissions {
                     let decided = in_time(deadline, deciding).await;
                     decided.map_err(Missed::unwind).unwrap_or_else(|_| {
                         cancelled.cancel();
-                        PermissionDecision::deny(format!("nobody decided within {deadline:?}"))
+                        PermissionDecision::deny(format!("no decision within {deadline:?}"))
                     })
                 }
             };

@@ -40,10 +40,7 @@ struct Missed {
 impl fmt::Display for Missed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lines, bytes } = self;
-        write!(
-            f,
-            "[outrigger: {lines} lines of {bytes} bytes were left out here]"
-        )
+        write!(f, "[outrigger: {lines} lines of {bytes} bytes were dropped here]")
     }
 }
 

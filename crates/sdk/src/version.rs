@@ -42,10 +42,10 @@ const LACKS: &[(&str, &str)] = &[
 /// How many versions are remembered as warned of.
 const WARNED: usize = 64;
 
-/// The CLI's version, as it said itself, held against [`TESTED_CLI_VERSIONS`] and [`OLDEST_CLI_VERSION`].
+/// The version that the CLI reports, compared with [`TESTED_CLI_VERSIONS`] and [`OLDEST_CLI_VERSION`].
 ///
-/// Another version is never refused: what it says beyond this build's types arrives as it came, and
-/// [`Session::stats`](crate::Session::stats) counts it. This tells where to look first when something is odd. One that is too old is
+/// Another version is never rejected: data without a type is kept as raw JSON, and [`Session::stats`](crate::Session::stats)
+/// counts it. One that is too old is
 /// named in the log when its session starts, with what does not work ([`lacks`](Self::lacks)); not by an error, since the oldest need not
 /// tell their version. One that is not asked for it, behind a wrapper for example ([`Session::cli_version`](crate::Session::cli_version)),
 /// is named in its first turn, or not at all if it is of those.
@@ -59,7 +59,7 @@ pub struct CliVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CliAge {
-    /// One of them, or between them.
+    /// A tested version, or one between tested ones.
     Tested,
     /// Older than all of them, and supported.
     Older,
@@ -113,12 +113,12 @@ impl CliVersion {
         lacks
     }
 
-    /// Whether it is this version or a newer one; not if that can't be told.
+    /// Whether it is this version or a newer one; false if that is not known.
     pub(crate) fn is_since(&self, version: &str) -> bool {
         matches!((numbers(&self.text), numbers(version)), (Some(own), Some(since)) if own >= since)
     }
 
-    /// Warns of a CLI that never tells its version, once in this process.
+    /// Warns of a CLI that never reports its version, once in this process.
     pub(crate) fn warn_of_untold() {
         static WARNED: AtomicBool = AtomicBool::new(false);
         if !WARNED.swap(true, Ordering::Relaxed) {
@@ -129,7 +129,7 @@ impl CliVersion {
         }
     }
 
-    /// Warns of an untested version, of each once in this process: with a pool of sessions the tenth warning says nothing new.
+    /// Warns of an untested version, of each once in this process: a pool would repeat the warning for each session.
     pub(crate) fn warn(&self) {
         static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
         if self.is_tested() {
@@ -154,7 +154,7 @@ impl CliVersion {
                 version = %self.text,
                 %oldest,
                 %newest,
-                "this version of Claude Code was not tested with this SDK; Session::stats counts what it says beyond the types"
+                "this version of Claude Code was not tested with this SDK; Session::stats counts the data without a type"
             );
         } else {
             tracing::warn!(

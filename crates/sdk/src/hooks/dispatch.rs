@@ -170,7 +170,7 @@ impl Hooks {
         let Ok(room) = Arc::clone(&self.background).try_acquire_owned() else {
             tracing::warn!(
                 event = hook.event.as_str(),
-                "too many hooks run in the background; this call is left out"
+                "too many hooks run in the background; this call is dropped"
             );
             return;
         };
@@ -280,16 +280,12 @@ fn failed(on_failure: OnFailure, event: &HookEvent, input: Option<&RawJson>, why
     let event_name = event.as_str();
     match on_failure {
         OnFailure::Block => {
-            tracing::error!(
-                event = event_name,
-                why,
-                "a hook failed; what it guards is refused"
-            );
+            tracing::error!(event = event_name, why, "a hook failed, so it blocks");
             let why = format!("the {event_name} hook failed: {why}");
             CliReply::success(&row(event).failure.refusal(input, &why))
         }
         OnFailure::Continue => {
-            tracing::warn!(event = event_name, why, "a hook failed; its opinion is left out");
+            tracing::warn!(event = event_name, why, "a hook failed; it decides nothing");
             CliReply::success(&failure::nothing())
         }
     }

@@ -334,7 +334,7 @@ fn acknowledge(server: &str, taken: Result<(), NotTaken>) -> CliReply {
     match taken {
         Ok(()) => acknowledgement(),
         Err(why) => {
-            tracing::warn!(server, ?why, "a message for an MCP server was let go");
+            tracing::warn!(server, ?why, "a message for an MCP server was dropped");
             acknowledgement()
         }
     }

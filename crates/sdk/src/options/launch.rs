@@ -257,7 +257,7 @@ impl fmt::Display for Unconfirmed {
         } else {
             write!(
                 f,
-                "the CLI did not take `{option}`: {field} in its reply to initialize says so; look at its stderr"
+                "the CLI did not accept `{option}`, according to {field} in its reply to initialize; look at its stderr"
             )
         }
     }

@@ -321,7 +321,7 @@ impl Sink for mpsc::Sender<Decided> {
     fn take<'a>(&'a self, decided: Decided) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Err(mpsc::error::SendError(decided)) = self.send(decided).await {
-                tracing::warn!(tool = %decided.request.tool_name, "nobody receives the record of permission decisions");
+                tracing::warn!(tool = %decided.request.tool_name, "the receiver of permission records is gone");
             }
         })
     }

@@ -65,7 +65,7 @@ impl From<PersonReply> for PermissionDecision {
         let allow = PermissionAllow::default();
         let deny = |words: &str| {
             let words = if words.trim().is_empty() {
-                "the person who was asked refused this call"
+                "the user denied this call"
             } else {
                 words
             };
@@ -170,10 +170,7 @@ mod tests {
             json!({"message": "use b", "decisionClassification": "user_reject"})
         );
         assert_eq!(said(PersonReply::Stop)["interrupt"], true);
-        assert_eq!(
-            said(PersonReply::no(" "))["message"],
-            "the person who was asked refused this call"
-        );
+        assert_eq!(said(PersonReply::no(" "))["message"], "the user denied this call");
     }
 
     #[test]

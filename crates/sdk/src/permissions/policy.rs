@@ -125,7 +125,7 @@ const HEEDS_RULES: &[DecisionReasonType] = &[
 const UNBOUND: &str = "the policy's rules were not handed to the CLI, so the policy allows nothing: a handler that asks a policy has to pass on \
      its `rules()`";
 
-const ONLY_A_PERSON: &str = "only a person may answer this, and nobody is there to be asked";
+const ONLY_A_PERSON: &str = "only a person may answer this, and there is nobody to ask";
 
 impl Policy {
     /// A policy without rules.
@@ -339,10 +339,10 @@ impl Policy {
             (Opinion::Decided(decision), _) => decision,
             _ if is_for_a_person(request) => PermissionDecision::deny(ONLY_A_PERSON),
             (_, Some(rule)) => PermissionDecision::deny(format!(
-                "the policy's rule `{rule}` wants somebody to be asked about this, and nobody is there"
+                "the policy's rule `{rule}` requires asking a person, and there is nobody to ask"
             )),
             _ => PermissionDecision::deny(format!(
-                "the policy wants somebody to be asked about this call of {}, and nobody is there",
+                "the policy requires asking a person about this call of {}, and there is nobody to ask",
                 request.tool_name
             )),
         };
@@ -358,7 +358,7 @@ impl Policy {
             return Foreseen::new(Outlook::Refused, "a rule of the policy refuses it").by(rule.as_str());
         }
         if let Some(rule) = names(&self.rules.ask) {
-            return Foreseen::new(Outlook::Asked, "a rule of the policy wants somebody to be asked")
+            return Foreseen::new(Outlook::Asked, "a rule of the policy requires asking a person")
                 .by(rule.as_str());
         }
         match self.default {

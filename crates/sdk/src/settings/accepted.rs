@@ -86,7 +86,7 @@ fn one(key: &str, value: Value, author: Author, notes: &mut Vec<String>) -> Resu
     {
         return Err(format!("`{key}` {reason}, so nothing of it counts"));
     }
-    notes.push(format!("`{key}` {reason}, and is left out"));
+    notes.push(format!("`{key}` {reason}, and is dropped"));
     Ok(None)
 }
 
@@ -111,7 +111,7 @@ fn plainer(key: &str, value: Value, author: Author, notes: &mut Vec<String>) -> 
                         None => true,
                         Some(why) => {
                             notes.push(format!(
-                                "the rule {rule} of `permissions.{behavior}` {why}, and is left out"
+                                "the rule {rule} of `permissions.{behavior}` {why}, and is dropped"
                             ));
                             false
                         }
@@ -132,9 +132,7 @@ fn plainer(key: &str, value: Value, author: Author, notes: &mut Vec<String>) -> 
             hooks.retain(|event, _| {
                 let known = HookEvent::KNOWN.contains(&event.as_str());
                 if !known {
-                    notes.push(format!(
-                        "`hooks.{event}` is no event that there is, and is left out"
-                    ));
+                    notes.push(format!("`hooks.{event}` is not an event, and is dropped"));
                 }
                 known
             });
@@ -185,7 +183,7 @@ fn entry_by_entry(key: &str, value: Value, notes: &mut Vec<String>) -> Value {
     let mut keep = |single: Value, name: String| match misfit(key, &single) {
         None => true,
         Some(reason) => {
-            notes.push(format!("{name} of `{key}` {reason}, and is left out"));
+            notes.push(format!("{name} of `{key}` {reason}, and is dropped"));
             false
         }
     };

@@ -162,7 +162,7 @@ async fn load_parts(keeping: &Keeping, key: &SessionKey) -> Result<Vec<(String, 
         if !is_part_name(&subpath) {
             tracing::warn!(
                 subpath,
-                "a part in the session store has a name that is no file below its session; left out"
+                "a part in the session store has a name outside of its session; it is dropped"
             );
             continue;
         }

@@ -67,7 +67,7 @@ pub(super) fn copy(source: &UserConfig, user: Option<RunAs>, to: &Path) -> io::R
             Ok(Some(content)) => write_private(&to.join(name), &filter(content))?,
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(%error, file = %from.display(), "left out of a session that goes on elsewhere")
+                tracing::warn!(%error, file = %from.display(), "not copied for a session that is resumed from a store")
             }
         }
     }

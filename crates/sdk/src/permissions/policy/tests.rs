@@ -34,7 +34,7 @@ fn the_default_answers_what_the_cli_asks() {
     );
     assert_eq!(
         message(&Policy::ask_all().decision(&call)),
-        "the policy wants somebody to be asked about this call of Bash, and nobody is there"
+        "the policy requires asking a person about this call of Bash, and there is nobody to ask"
     );
     assert!(matches!(Policy::ask_all().opinion(&call), (Opinion::Pass, None)));
     let outside = request("Bash", json!({"decision_reason": "it leaves the project"}));
@@ -62,7 +62,7 @@ fn rules_for_a_whole_tool_hold_here_too() {
     );
     assert_eq!(
         message(&policy.decision(&request("WebSearch", json!({})))),
-        "the policy's rule `WebSearch` wants somebody to be asked about this, and nobody is there"
+        "the policy's rule `WebSearch` requires asking a person, and there is nobody to ask"
     );
 }
 
