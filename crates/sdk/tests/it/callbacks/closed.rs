@@ -95,7 +95,7 @@ fn turned_away(why: &str) -> Value {
 /// answers.
 fn kinds() -> Vec<(Value, Value, Value, Option<Value>)> {
     let panicked = "the callback for this request panicked";
-    let late = "nobody decided within 600s";
+    let late = "no decision within 600s";
     vec![
         (
             bash("x"),
@@ -412,7 +412,7 @@ fn blocking() -> Options {
 
 async fn late_answers_do_not_count() {
     let (session, mut wire, _) = Wire::start(blocking()).await;
-    let late = "nobody decided within 30ms";
+    let late = "no decision within 30ms";
     for (request, expected) in [
         (bash("x"), denied(late, "toolu_x")),
         (question(), denied(late, "toolu_q")),

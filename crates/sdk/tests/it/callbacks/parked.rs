@@ -285,7 +285,7 @@ async fn one_object_may_handle_all() {
         ),
         (
             bash("x"),
-            json!({"behavior": "deny", "message": "nobody here decides about Bash", "toolUseID": "toolu_x"}),
+            json!({"behavior": "deny", "message": "no callback decides about Bash", "toolUseID": "toolu_x"}),
         ),
     ] {
         wire.ask("a", &request).await;
