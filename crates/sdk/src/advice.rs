@@ -1,7 +1,8 @@
-//! What went wrong and what to do about it, in the words of whoever reads it.
+//! Errors and advice for users who do not see Rust names.
 //!
-//! Errors and advice of this crate name what a program can change as Rust has it, in backticks: `` `cwd` ``, `` `Auth::Login` ``. Somebody
-//! at a terminal or in an editor can't set that. A program that shows errors to people has them told by [`Error::told`], with names of
+//! Errors and advice of this crate name what a program can change as Rust has it, in backticks: `` `cwd` ``, `` `Auth::Login` ``.
+//! People at a terminal or in an editor cannot set these. A program that shows errors to people uses [`Error::told`], with names
+//! of
 //! its own:
 //!
 //! ```
@@ -46,15 +47,15 @@ pub const NAMES: &[&str] = &[
 pub struct Told {
     /// What went wrong.
     pub message: String,
-    /// What is behind it, the nearest first.
+    /// The causes, the nearest first.
     pub because: Vec<String>,
-    /// What to do about it, if that is known and not said yet.
+    /// What to do, if that is known and not part of the message.
     pub hint: Option<String>,
 }
 
 impl Error {
     /// The error, its sources and its [`hint`](Self::hint), with `name` for what Rust names in them. What `name` has no word for stays as
-    /// it is. Only this crate's own words are changed, never those of the CLI or the model.
+    /// it is. Only names in this crate's own texts are replaced, never in those of the CLI or the model.
     pub fn told(&self, name: impl Fn(&str) -> Option<String>) -> Told {
         let is_ours = self.names_options();
         let told = |text: String| if is_ours { reworded(&text, &name) } else { text };

@@ -12,7 +12,7 @@ use outrigger_protocol::{Frame, RawJson};
 /// The updates are idempotent: each carries the whole block so far, named by message and index, so that a screen can simply
 /// replace what it shows. The finished `assistant` line of a block replaces it once more, and ends it.
 ///
-/// A frame that can't be read costs only what it says: a block whose beginning was lost begins with the next piece of it.
+/// A frame that does not decode only loses its own content: a block whose beginning was lost begins with its next piece.
 ///
 /// Subagents write no partial messages; their frames are passed over.
 #[derive(Debug, Default)]
@@ -29,11 +29,11 @@ pub struct Assembler {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PartialBlock {
-    /// The API's id of the message; empty if the line that says it was lost, until another does.
+    /// The API's id of the message; empty if its frame was lost, until another has it.
     pub message_id: String,
     /// The place of the block in the message.
     pub index: u64,
-    /// What is there so far.
+    /// The blocks so far.
     pub content: PartialContent,
     /// Whether nothing will be added.
     pub done: bool,
@@ -49,7 +49,7 @@ pub enum PartialContent {
     Thinking(String),
     /// A tool call.
     ToolUse {
-        /// The id of the call; empty, as the name is, if the line that says it was lost, until the block is done.
+        /// The id of the call; empty, like the name, if its frame was lost, until the block is done.
         id: String,
         /// The tool's name.
         name: String,
@@ -129,7 +129,7 @@ impl Assembler {
         };
     }
 
-    /// What comes is of the message with this id, if it says so.
+    /// The next frames belong to the message with this id, if known.
     fn is_of(&mut self, id: Option<String>) {
         let Some(id) = id else { return };
         match &self.message_id {

@@ -76,9 +76,9 @@ pub enum FindError {
     Unusable {
         /// The path.
         path: PathBuf,
-        /// Who named it.
+        /// What named it.
         origin: FoundBy,
-        /// What is wrong with it.
+        /// The problem.
         why: Unusable,
     },
     /// Nothing usable lies where the CLI usually is.

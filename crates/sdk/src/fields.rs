@@ -1,4 +1,4 @@
-//! What a frame says at its top level, for those who want a few fields of it.
+//! Decodes single top-level fields of a frame.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ impl Fields {
         Self(serde_json::from_str(&frame.text()).unwrap_or_default())
     }
 
-    /// Those of a value inside of one.
+    /// The fields of an object inside of a frame.
     pub(crate) fn of_object(value: &RawJson) -> Self {
         Self(value.decode().unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! What runs besides the conversation: background work, subagents, tasks.
+//! Background tasks and subagents.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,7 +19,7 @@ const ALL_KEPT: usize = ENDED_KEPT + 4096;
 /// How many bytes are kept of each text of a task; the frames have all of it.
 const TEXT_KEPT: usize = 256 * 1024;
 
-/// One piece of work that the CLI runs beside the main conversation.
+/// A background task or subagent of the CLI.
 ///
 /// Of its texts at most the first 256 KiB are kept; the frames have all of them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -27,7 +27,7 @@ const TEXT_KEPT: usize = 256 * 1024;
 pub struct Task {
     /// The CLI's id of the task; for a subagent also its `agent_id`.
     pub id: String,
-    /// What it is to do, in a few words.
+    /// A short description.
     pub description: String,
     /// The CLI's name of its kind: `local_agent`, `local_bash`, `local_workflow`, …
     pub task_type: Option<String>,
@@ -47,7 +47,7 @@ pub struct Task {
     pub state: TaskState,
     /// The tool that it used last.
     pub last_tool_name: Option<String>,
-    /// What it is doing, or what became of it: a subagent's final answer.
+    /// The progress, or the result: for a subagent its final answer.
     pub summary: Option<String>,
     /// What went wrong.
     pub error: Option<String>,
@@ -78,20 +78,20 @@ impl Task {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// It waits to be run.
+    /// The task waits.
     Pending,
-    /// It runs.
+    /// The task runs.
     #[default]
     Running,
-    /// It is paused.
+    /// The task is paused.
     Paused,
-    /// It did what it was to do.
+    /// The task is complete.
     Completed,
-    /// It failed.
+    /// The task failed.
     Failed,
-    /// It was stopped.
+    /// The task was stopped.
     Stopped,
-    /// It is no longer among the running ones, but its end was never reported.
+    /// The task is no longer among the running ones, but the CLI never reported its end.
     Gone,
     /// A state that this build does not know.
     Other(String),
@@ -141,7 +141,7 @@ impl Tasks {
         self.tasks.iter()
     }
 
-    /// Those that have not ended.
+    /// The tasks that have not ended.
     pub fn running(&self) -> impl Iterator<Item = &Task> {
         self.iter().filter(|task| !task.state.is_ended())
     }
@@ -151,12 +151,12 @@ impl Tasks {
         self.iter().find(|task| task.id == id)
     }
 
-    /// Those that the main conversation started.
+    /// The tasks that the main conversation started.
     pub fn roots(&self) -> impl Iterator<Item = &Task> {
         self.iter().filter(|task| self.parent_of(task).is_none())
     }
 
-    /// Those that `task` started.
+    /// The tasks that `task` started.
     pub fn children<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a Task> {
         self.iter()
             .filter(move |child| child.parent_task_id.as_deref() == Some(&task.id))
@@ -191,7 +191,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// None if it does not say which task it is.
+    /// `None` if the frame does not name the task.
     fn read(listed: &RawJson) -> Option<Self> {
         let fields = Fields::of_object(listed);
         Some(Self {
@@ -393,7 +393,7 @@ impl Ledger {
     }
 }
 
-/// What is kept of a text.
+/// The kept part of a text.
 fn clipped(mut text: String) -> String {
     if text.len() > TEXT_KEPT {
         let end = (0..=TEXT_KEPT).rev().find(|at| text.is_char_boundary(*at));

@@ -1,4 +1,4 @@
-//! Who has a session, how it is to be had, and how it was lost to somebody else.
+//! The holder of a session, the options of a lease, and how a lease is lost.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use outrigger_sessions::store;
 /// How long a lease in a store lasts unless it is renewed.
 const TTL: Duration = Duration::from_secs(60);
 
-/// How long a holder is asked for the session before it is taken.
+/// How long a takeover waits for the holder to release the session.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How a session is kept from being driven by two at once; see [`Options::lease`](crate::Options::lease).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseOptions {
-    /// What is done where somebody else has the session that is to be gone on with; the start fails unless set.
+    /// What to do if another holder has the session to resume; the start fails unless set.
     pub on_busy: OnBusy,
-    /// What this program calls itself, for those who find the session busy; the name of this library unless set. Process, machine
+    /// The name of this program, which others see as the holder; the name of this library unless set. Process, machine
     /// and time are added.
     pub owner: Option<String>,
     /// How long a lease in a store lasts unless it is renewed, which happens three times as often; a minute unless set, and at
@@ -28,7 +28,7 @@ pub struct LeaseOptions {
     /// With [`OnBusy::TakeOver`] on disk: how long the holder is asked to let the session go before it is fenced off, and then once
     /// more how long its CLI may take to end; 5 s unless set. The CLI of a holder that hangs is then ended from here, where it is
     /// certain that it is the holder's ([`Claim::take`](outrigger_sessions::lease::Claim::take) says where); where it is not, the
-    /// holder is not fenced off, and keeps the session. Holders in a store are not asked: they are refused.
+    /// holder is not fenced off, and keeps the session. Holders in a store are not asked: their writes are rejected.
     pub patience: Duration,
 }
 
@@ -84,13 +84,13 @@ impl LeaseOptions {
     }
 }
 
-/// Who has a session.
+/// The holder of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// What it calls itself, with its process, its machine and since when, as far as it says.
+    /// Its name, with process, machine and start time, as far as it reports them.
     pub who: String,
-    /// The number of its claim; `None` where it made none, as a CLI that a person started, or where the store does not tell.
+    /// The number of its lease; `None` if it has none, like a CLI that a person started, or if the store does not report it.
     pub fence: Option<u64>,
     /// When its lease runs out unless it is renewed, in milliseconds since 1970 by the store's clock; `None` on disk.
     pub until: Option<u64>,
@@ -130,30 +130,30 @@ impl From<store::Lease> for Holder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseProblem {
-    /// Somebody else has it. Nothing was started.
+    /// Another holder has the session. Nothing was started.
     Held {
         /// The session.
         session: String,
         /// Who.
         by: Holder,
     },
-    /// Somebody else has taken it over while it ran here; its process was killed.
+    /// Another holder took the session over while it ran here; its process was killed.
     TakenOver {
         /// The session.
         session: String,
         /// The number of the claim that was lost; `None` for a conversation that had just begun here and was not claimed yet.
         fence: Option<u64>,
-        /// Who, where that could be told.
+        /// The holder, if known.
         by: Option<Holder>,
     },
-    /// Somebody else asked for it, and got it: its process was ended by SIGTERM.
+    /// Another program requested the session and got it: its process was ended by SIGTERM.
     HandedOver {
         /// The session.
         session: String,
         /// To whom.
         to: Holder,
     },
-    /// The claim could not be kept up, so somebody else may have the session by now; its process was killed.
+    /// The lease could not be renewed, so another holder may have the session by now; its process was killed.
     NotRenewed {
         /// The session.
         session: String,
@@ -175,7 +175,7 @@ impl LeaseProblem {
         }
     }
 
-    /// Who has it, where that is known.
+    /// The holder, if known.
     pub fn holder(&self) -> Option<&Holder> {
         match self {
             Self::Held { by, .. } | Self::HandedOver { to: by, .. } => Some(by),
@@ -184,7 +184,7 @@ impl LeaseProblem {
         }
     }
 
-    /// Whether the process may write down what it has before it ends.
+    /// Whether the process may write its transcript before it ends.
     pub(crate) fn leaves_time(&self) -> bool {
         matches!(self, Self::HandedOver { .. })
     }

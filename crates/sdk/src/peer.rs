@@ -41,7 +41,7 @@ pub trait Process: Send + 'static {
     /// When the peer's end can't be observed; the session then counts it as ended.
     fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>>;
 
-    /// Asks the peer and all that it started to end, in an orderly way or at once.
+    /// Ends the peer and all that it started, by SIGTERM or at once.
     ///
     /// # Errors
     /// When the signal can't be delivered. A peer that is gone already is no error.
@@ -72,7 +72,7 @@ pub trait Signaller: Send + Sync {
     fn is_gone(&self) -> bool;
 }
 
-/// How firmly a process is told to end.
+/// The kind of signal that ends a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {

@@ -19,15 +19,15 @@
 //! for problem in &resolved.problems {
 //!     eprintln!("{problem}");
 //! }
-//! // A repository may not choose how much is asked: what the CLI would not heed is taken out.
+//! // A repository may not loosen the permission mode: a mode that the CLI would ignore is dropped.
 //! let heeded = resolved.without_escalating_default_mode();
 //! assert!(heeded.permissions.is_none_or(|permissions| permissions.default_mode.is_none()));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! This says what the files say, and nothing else: it is no security decision. Not looked at are the helper program that an
+//! This only reports the files: it is no security decision. Not looked at are the helper program that an
 //! administrator may name (`policyHelper`), the cache of settings that came from a server, profiles of macOS and the registry of
-//! Windows; [`MachinePolicy`] tells what was there and was not read.
+//! Windows; [`MachinePolicy`] reports what exists and was not read.
 
 mod accepted;
 mod cascade;
@@ -232,7 +232,7 @@ impl ResolveSettings {
     }
 }
 
-/// One source that has something to say.
+/// A source with settings.
 struct Tier {
     source: ResolvedSettingSource,
     origin: Option<PolicyOrigin>,
@@ -284,9 +284,9 @@ pub struct ResolvedSettings {
     pub effective: Settings,
     /// For each key of the top level of `effective`, the highest source that has it.
     pub provenance: BTreeMap<String, ProvenanceEntry>,
-    /// What each source says on its own, from the lowest to the highest; for questions about a nested key.
+    /// The settings of each source, from the lowest to the highest.
     pub sources: Vec<SettingsOfSource>,
-    /// What is known of the machine's own policies.
+    /// The state of the machine's own policies.
     pub machine_policy: MachinePolicy,
     /// What was there and is not in `effective`, and why.
     pub problems: Vec<SettingsProblem>,
@@ -330,14 +330,14 @@ impl ResolvedSettings {
     }
 }
 
-/// What one source says.
+/// The settings of one source.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct SettingsOfSource {
     /// Which one, and where it is.
     #[serde(flatten)]
     pub entry: ProvenanceEntry,
-    /// What it says, without what the CLI ignores.
+    /// The settings, without what the CLI ignores.
     pub settings: Settings,
 }
 
@@ -348,7 +348,7 @@ pub struct SettingsOfSource {
 pub struct ProvenanceEntry {
     /// The kind of source.
     pub source: ResolvedSettingSource,
-    /// Its file, if it is one.
+    /// The file, if the source is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// How the policy came here, if it is one.
@@ -459,7 +459,7 @@ impl Serialize for MachinePolicy {
 pub struct SettingsProblem {
     /// The file or the source.
     pub place: String,
-    /// What is wrong with it, and what follows.
+    /// The problem, and its effect.
     pub problem: String,
 }
 

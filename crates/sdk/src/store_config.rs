@@ -1,4 +1,4 @@
-//! Which store keeps conversations, and how: what options say of it.
+//! The settings of a session store.
 
 mod bounded_call;
 
@@ -40,7 +40,7 @@ pub(crate) struct Keeping {
     pub(crate) grace: Duration,
 }
 
-/// What is set of it; without a store the rest means nothing.
+/// The settings; without a store, the rest has no effect.
 #[derive(Clone, Default)]
 pub(crate) struct StoreOptions {
     pub(crate) store: Option<Arc<dyn SessionStore>>,

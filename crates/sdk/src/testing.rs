@@ -7,12 +7,12 @@
 //! outrigger = { version = "0.1", features = ["testing"] }
 //! ```
 //!
-//! * [`Simulated`] is a transport to a simulated CLI in memory: turns, tools, permissions, hooks, and a model that says what
-//!   the test tells it to. With a paused clock (`#[tokio::test(start_paused = true)]`) a test takes no time.
-//! * [`cassette`] gives options that play what was recorded of the real CLI, and record it when a variable says so. It is made of
+//! * [`Simulated`] is a transport to a simulated CLI in memory: turns, tools, permissions, hooks, and a scripted model. With a
+//!   paused clock (`#[tokio::test(start_paused = true)]`) a test takes no time.
+//! * [`cassette`] returns options that play a recording of the real CLI, or record it if a variable is set. It is made of
 //!   [`Recording`], a transport around another one, and [`Replay`], one that plays what that wrote.
 //! * [`snapshot`] makes values of frames that are the same in each run.
-//! * [`Faulty`] is a transport around another on which things go wrong, as a schedule of faults says;
+//! * [`Faulty`] is a transport around another one, with a schedule of faults;
 //!   [`chaos`](mod@sim::fault::chaos) tries many schedules, and finds the shortest that breaks a test.
 //!
 //! * [`assert`](mod@assert) asks of what went through, wherever it was recorded: which tools ran, what was asked and answered, what it

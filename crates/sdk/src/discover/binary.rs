@@ -1,4 +1,4 @@
-//! What a file that should be a program is: enough of its header to say why the system would refuse it.
+//! The kind of a program file, by its header: enough to explain why the system would not run it.
 //!
 //! A binary for the other libc fails with "not found" although it is there, and one for another machine with "exec format
 //! error". Both cost people afternoons, so the header is read before anything is started.
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::cause::Cause;
 use crate::env::Surroundings;
 
-/// What a program file says about itself.
+/// The header of a program file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Binary {
@@ -86,9 +86,9 @@ pub enum Unusable {
         /// What this machine is.
         host: String,
     },
-    /// The loader that the program asks for is not installed: usually a musl build on a glibc system or the reverse.
+    /// The loader of the program is not installed: usually a musl build on a glibc system or the reverse.
     LoaderMissing(PathBuf),
-    /// The interpreter that the script asks for is not installed or not on the `PATH`.
+    /// The interpreter of the script is not installed or not on the `PATH`.
     InterpreterMissing(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! The version of a CLI, as it says itself when it is asked with `--version`.
+//! The version of a CLI, from `--version`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,13 +15,13 @@ use super::doctor::VersionCheck;
 use crate::env::Surroundings;
 use crate::private_dir::private_directory;
 
-/// How long the CLI that is being started may take to say its version beside that.
+/// How long `--version` may take beside a start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many program files are remembered; with more, all are forgotten.
 const REMEMBERED: usize = 64;
 
-/// A program file as it was when it was asked: one that was replaced is another.
+/// The state of a program file when it ran; a replaced file differs.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ProgramFile {
     path: PathBuf,
@@ -56,7 +56,7 @@ impl Command {
         asked.await.clone()
     }
 
-    /// Remembers a version that the CLI told otherwise, so that it need not be asked.
+    /// Remembers a version that the CLI reported in another way.
     pub(crate) async fn note(&self, version: &str, surroundings: &Surroundings) {
         if let Some(answer) = self.answer(surroundings).await {
             // If it is being asked, it will say the same.
@@ -102,7 +102,7 @@ fn is_wrapper(path: &Path, surroundings: &Surroundings) -> bool {
     !is_module(&real) && !inspect(&real, surroundings).is_ok_and(is_program)
 }
 
-/// Asks a program for its version, with a home of its own and next to no environment.
+/// Runs a program with `--version`, with its own home and almost no environment.
 pub(super) async fn ask(cli: &Command, surroundings: &Surroundings, deadline: Duration) -> VersionCheck {
     let home = match private_directory("outrigger-version-") {
         Ok(home) => home,

@@ -10,8 +10,8 @@ use outrigger_sim::peer;
 use crate::options::Launch;
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, Transport};
 
-/// A transport on which things go wrong: those that a [`Schedule`](outrigger_sim::fault::Schedule) says, between the session and
-/// whatever the transport inside reaches, a simulated CLI or the real one.
+/// A transport with the faults of a [`Schedule`](outrigger_sim::fault::Schedule), between the session and the peer of the inner
+/// transport, a simulated CLI or the real one.
 ///
 /// What it does to a real process is limited by what a transport can do: an exit code or a signal is what the session is told,
 /// and the process is killed for it; SIGTERM is ignored by not being passed on. A process that the CLI leaves behind takes a

@@ -1,4 +1,4 @@
-//! One line in a test: record when told to, play otherwise.
+//! Cassettes in one line of a test: recorded if a variable is set, else played.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::options::{Auth, Options};
 use crate::start::Agent;
 
 /// The variable that says whether cassettes are recorded: `1` or `all` records every cassette that a test asks for, `new` those
-/// that are not there. Unset, empty or `0`: they are played, and nothing is ever started.
+/// that are missing. Unset, empty or `0`: cassettes are played, and no process is started.
 pub const RECORD: &str = "OUTRIGGER_RECORD";
 
 /// Why there are no options for a cassette.
@@ -39,7 +39,7 @@ pub enum OnceError {
     },
 }
 
-/// Options that play a cassette, or record it with the CLI on this machine when the variable [`RECORD`] says so.
+/// Options that play a cassette, or record it with the CLI on this machine if the variable [`RECORD`] is set.
 ///
 /// A relative path is taken from the directory of the package whose test runs (`CARGO_MANIFEST_DIR`), or else from the working
 /// directory. What the options get beside it (the model, a policy, tools) has to be the same each time; the account that pays
@@ -57,7 +57,7 @@ pub enum OnceError {
 /// ```
 ///
 /// # Errors
-/// When it is to be played and is not there or is none, or when the variable has a value that means nothing.
+/// When the cassette to play is missing or invalid, or when the variable has an invalid value.
 pub fn cassette(path: impl AsRef<Path>) -> Result<Options, OnceError> {
     match once(path.as_ref(), std::env::var(RECORD).ok().as_deref())? {
         Once::Record(path) => Ok(Agent::builder()

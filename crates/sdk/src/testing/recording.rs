@@ -15,7 +15,7 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 ///
 /// Nothing is changed of what passes and of when it does. Secrets, directories and names are redacted before they are
 /// written; see [`Rules`]. Each line is in the file before it is handed on. Recording that fails (a disk that is full) does not
-/// fail the session; [`finish`](Self::finish) tells.
+/// fail the session; [`finish`](Self::finish) returns the error.
 ///
 /// ```no_run
 /// use outrigger::testing::Recording;
@@ -31,7 +31,7 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 /// # }
 /// ```
 ///
-/// A handle: clones share what is recorded. A transport that is opened more than once writes `hello.2.ndjson`, `hello.3.ndjson`, …
+/// It is a handle: clones share the recording. A transport that is opened more than once writes `hello.2.ndjson`, `hello.3.ndjson`, …
 /// for the second session and those that follow.
 pub struct Recording<T>(Arc<Inner<T>>);
 

@@ -15,8 +15,8 @@ use crate::transport::{BoxFuture, Connection, Transport};
 
 /// Plays a cassette to sessions instead of starting a CLI.
 ///
-/// The session has to say what it said when the cassette was recorded, by meaning: ids, times, the order of keys and directories may
-/// differ ([`outrigger_sim::cassette::Replay`]). What it says differently ends it as a CLI would that dies, with what was expected
+/// The session has to send what it sent when the cassette was recorded; ids, times, the order of keys and directories may differ
+/// ([`outrigger_sim::cassette::Replay`]). What it says differently ends it as a CLI would that dies, with what was expected
 /// and what came on stderr, and so in the error; [`check`](Self::check) has it for the test.
 ///
 /// ```no_run
@@ -38,7 +38,7 @@ use crate::transport::{BoxFuture, Connection, Transport};
 pub struct Replay(Arc<Inner>);
 
 struct Inner {
-    /// One for each session; the last for all further ones.
+    /// One cassette for each session; the last for all further ones.
     cassettes: Vec<(String, Cassette)>,
     settings: Box<Settings>,
     played: Mutex<Vec<Playing>>,
@@ -55,7 +55,7 @@ impl Replay {
         Self::with(path, |replay| replay)
     }
 
-    /// Reads a cassette; `settings` says how it is played: its pace, what is ignored, rules that it was recorded with.
+    /// Reads a cassette. `settings` has the pace, what to ignore, and the rules of the recording.
     ///
     /// # Errors
     /// When it is not there, or is none.
@@ -79,17 +79,17 @@ impl Replay {
         })))
     }
 
-    /// Options that reach it, whatever account it was recorded with. The place to set what the recorded session had set.
+    /// Options with this transport, for any account. Set the same options as in the recorded session.
     pub fn options(&self) -> Options {
         Agent::builder().auth(Auth::Unchecked).transport(self.clone())
     }
 
-    /// Those that were started, in order.
+    /// The replays that were started, in order.
     pub fn played(&self) -> Vec<Playing> {
         self.0.played().clone()
     }
 
-    /// Whether all sessions so far said what was recorded.
+    /// Whether all sessions so far sent what was recorded.
     ///
     /// # Errors
     /// The first difference, with what the recording has around it.

@@ -13,10 +13,10 @@ use crate::options::{Auth, Launch, Options, Secret};
 use crate::start::Agent;
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
 
-/// Starts a simulated CLI in memory, as often as sessions ask for one.
+/// Starts a simulated CLI in memory, one for each session.
 ///
-/// A session against it behaves as one against the real CLI would: the same messages, in the same order. What its model says
-/// is what the prompts say ([directives](outrigger_sim::directive)), or whatever the test sets.
+/// A session against it behaves as one against the real CLI would: the same messages, in the same order. The prompts script the
+/// model ([directives](outrigger_sim::directive)), or the test does.
 ///
 /// ```
 /// use outrigger::testing::Simulated;
@@ -46,10 +46,10 @@ struct Inner {
 type Start = dyn Fn(&Launch, usize) -> (ClientIo, Running) + Send + Sync;
 
 impl Simulated {
-    /// A CLI that does what its flags and its environment say, changed by `configure` for each that is started:
-    /// `|agent| agent.replies([…])` sets what the model says, `|agent| agent` leaves it to the directives in the prompts.
+    /// A CLI that follows its flags and its environment. `configure` changes each one: `|agent| agent.replies([…])` scripts the
+    /// model, with `|agent| agent` the directives in the prompts do.
     ///
-    /// It refuses flags and values that the real one refuses, in the same words. Nothing outside of it is touched unless
+    /// It rejects flags and values that the real one rejects, with the same messages. Nothing outside of it is touched unless
     /// [`real_tools`](Builder::real_tools) says so. Its ids are the same in each run.
     pub fn agent(configure: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> Self {
         Self::start(move |launch, number| {
@@ -67,7 +67,7 @@ impl Simulated {
         })
     }
 
-    /// A CLI that does what the steps of a script say; `make` makes one for each that is started.
+    /// A CLI that runs the steps of a script; `make` returns one for each CLI.
     pub fn script(make: impl Fn() -> Script + Send + Sync + 'static) -> Self {
         Self::start(move |_, _| make().spawn_in_memory())
     }
@@ -87,7 +87,7 @@ impl Simulated {
             .transport(self.clone())
     }
 
-    /// Those that were started, in order, to be watched and signalled by the test.
+    /// The CLIs that were started, in order; a test can observe and signal them.
     pub fn started(&self) -> Vec<Running> {
         self.0.started().clone()
     }

@@ -1,4 +1,4 @@
-//! A transport that keeps what passes through another one, to be asked about it.
+//! A transport that records the frames of another one, for assertions.
 
 use std::fmt;
 use std::io;
@@ -123,7 +123,7 @@ impl<T: Transport> Transport for Traced<T> {
 /// A line: when it came, whether the client wrote it, and its text.
 type Spoken = (Instant, bool, Vec<u8>);
 
-/// What went through in a session, as lines of text: most of them nobody asks about.
+/// The frames of a session, as undecoded lines.
 #[derive(Debug, Clone)]
 struct Kept {
     began: Instant,

@@ -1,4 +1,4 @@
-//! What the doctor tells.
+//! The report of the doctor.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub struct DoctorReport {
     pub sandbox_declared: bool,
     /// The variables here that a surrounding Claude Code session has set. The SDK keeps them back.
     pub nested: Vec<String>,
-    /// What is wrong, worst first, each with what to do.
+    /// The problems, worst first, each with advice.
     pub problems: Vec<Problem>,
 }
 
@@ -48,7 +48,7 @@ impl DoctorReport {
     }
 }
 
-/// One installation.
+/// An installation of the CLI.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Candidate {
@@ -62,7 +62,7 @@ pub struct Candidate {
     pub binary: Option<Binary>,
     /// Why it cannot be used.
     pub unusable: Option<Unusable>,
-    /// What it answered to `--version`.
+    /// Its reply to `--version`.
     pub version: VersionCheck,
 }
 
@@ -73,7 +73,7 @@ pub struct Candidate {
 pub enum VersionCheck {
     /// The version, as `2.1.330`.
     Version(String),
-    /// It ran but did not answer with a version; the text is what it said, shortened, with how it ended.
+    /// It ran but did not print a version; the text is its output, shortened, with its exit.
     Odd(String),
     /// It did not end in time and was killed.
     TimedOut,
@@ -171,7 +171,7 @@ pub struct Problem {
 pub enum Severity {
     /// A session cannot be started.
     Error,
-    /// A session can be started but may not do what is expected.
+    /// A session starts, but something may not work.
     Warning,
 }
 
