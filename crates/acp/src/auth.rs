@@ -1,4 +1,4 @@
-//! The account of the user, and signing out. The CLI itself signs in, in a terminal: see [`capabilities`](crate::capabilities).
+//! The account of the user, and signing out. The CLI itself signs in, in a terminal: see [`crate::capabilities`].
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
