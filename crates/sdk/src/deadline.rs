@@ -1,4 +1,4 @@
-//! Code of the program that has only so long.
+//! Runs user code with a deadline.
 
 use std::any::Any;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tracing::Span;
 
 use crate::spawn::spawn_in;
 
-/// Why there is no answer.
+/// Why there is no result.
 #[derive(Debug)]
 pub(crate) enum Missed {
-    /// The time is over. An answer that comes now does not count.
+    /// The deadline passed. A later result does not count.
     Late(Duration),
-    /// It panicked, with this.
+    /// The code panicked, with this.
     Panicked(Box<dyn Any + Send>),
-    /// The runtime stopped it.
+    /// The runtime stopped the task.
     Stopped,
 }
 
@@ -38,8 +38,7 @@ impl Missed {
     }
 }
 
-/// Runs code of the program in a task of its own, so that its time passes even while it blocks its thread; the task ends with
-/// whoever waits here.
+/// Runs user code in its own task, so that its deadline passes even while it blocks its thread; dropping the future ends the task.
 ///
 /// All that code has to be in the future: what runs before the future is made is on the caller's task.
 pub(crate) async fn in_time<T: Send + 'static>(
@@ -70,7 +69,7 @@ async fn wait(start: Instant, time: Duration, mut running: AbortOnDrop<()>) -> R
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when this is dropped.
 pub(crate) struct AbortOnDrop<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

@@ -1,8 +1,8 @@
-//! Whose a session is: one process at a time drives it, and whoever lost it stops.
+//! Leases: one process at a time drives a session, and stops when it loses the lease.
 //!
-//! With [`Options::lease`](crate::Options::lease) a session's id is claimed before the CLI is started, and the claim is kept up
-//! while it lives: on disk, beside the CLI's own files, or in the session store if that has leases. `claim.rs` makes the claim,
-//! `own.rs` has it.
+//! With [`Options::lease`](crate::Options::lease) the SDK acquires a lease on the session's id before the CLI starts, and renews
+//! it while the session lives: on disk, beside the CLI's own files, or in the session store if that has leases. `acquire.rs`
+//! acquires it, `renewal.rs` renews it.
 
 mod acquire;
 mod on_disk;

@@ -1,4 +1,4 @@
-//! Where the CLI files the sessions of a launch: in which config directory, under which project.
+//! The location of a launch's sessions: the config directory and the project.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::options::{Isolation, Options};
 /// Names the CLI's directory for all projects; heeded only where `CLAUDE_CONFIG_DIR` is set.
 pub(crate) const PROJECT_NAME: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
 
-/// The config directory that the user's own sessions of these options are in; none if they have none that lasts.
+/// The config directory of the user's sessions with these options; `None` if it is temporary.
 pub(crate) fn users_config(options: &Options, surroundings: &Surroundings) -> Option<PathBuf> {
     if options.isolation == Isolation::Hermetic {
         return options.hermetic_home.as_ref().map(|home| {
@@ -27,7 +27,7 @@ pub(crate) fn users_config(options: &Options, surroundings: &Surroundings) -> Op
     set("CLAUDE_CONFIG_DIR").or_else(|| home().map(|home| home.join(".claude")))
 }
 
-/// The environment that the CLI is going to have, as far as the user's choice makes it.
+/// The environment of the CLI, as far as the options determine it.
 pub(crate) fn variable(
     options: &Options,
     surroundings: &Surroundings,

@@ -1,4 +1,4 @@
-//! The phases of a session in which the CLI may be silent only so long.
+//! The phases of a session with a deadline for the CLI's silence.
 
 use std::fmt;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What was waited for in vain, and how long.
+/// A phase whose deadline passed, with its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stall {
     pub(crate) phase: Phase,

@@ -1,6 +1,6 @@
-//! Takes secrets out of what the CLI says before it becomes evidence.
+//! Removes secrets from output of the CLI before it becomes evidence.
 
-/// What stands where a secret stood.
+/// The text in place of a secret.
 const MARK: &str = "[redacted]";
 
 /// A key or token that was cut off is looked for this far into the text.

@@ -1,4 +1,4 @@
-//! One permission rule, as far as it is read; see [`permissions::rules`](crate::permissions::rules).
+//! A permission rule; see [`permissions::rules`](crate::permissions::rules).
 
 mod change;
 mod syntax;
@@ -26,34 +26,34 @@ pub(crate) use self::change::refused_change;
 pub struct Rule {
     text: String,
     tools: ToolPattern,
-    /// Whether it is about every call of these tools.
+    /// Whether it matches every call of these tools.
     is_whole: bool,
-    /// Why it can't stand among the rules that allow.
+    /// Why it cannot be an allow rule.
     not_to_allow: Option<&'static str>,
 }
 
-/// A rule that can't be read, or could be read otherwise than it looks.
+/// An invalid rule, or one that the CLI would misread.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RuleError {
     rule: String,
     problem: String,
 }
 
-/// The tools that a rule is for.
+/// The tools of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ToolPattern {
     One(String),
-    /// Those of an MCP server, whose names begin like this.
+    /// The tools of an MCP server, whose names have this prefix.
     Server(String),
     /// Names with `*` in them.
     Pattern(String),
 }
 
-/// Which calls of a tool a rule could be about, as far as its name says.
+/// Which calls of a tool a rule could match, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     None,
-    /// Some of them; only the CLI can tell which.
+    /// Some of them; only the CLI knows which.
     Some,
     All,
 }
@@ -78,7 +78,7 @@ impl RuleError {
         }
     }
 
-    /// The rule, as it was given, up to 200 characters.
+    /// The rule, up to 200 characters.
     pub fn rule(&self) -> &str {
         &self.rule
     }
@@ -122,11 +122,11 @@ impl Rule {
         &self.text
     }
 
-    /// Whether this may stand in a list of rules that allow.
+    /// Checks whether this may be an allow rule.
     ///
     /// # Errors
-    /// When it names its tools by a pattern, which the CLI skips; when it leaves open which program a command runs; when it is
-    /// about a field, which says nothing of the rest of a call.
+    /// When it names its tools by a pattern, which the CLI skips; when it does not determine the program of a command; when it
+    /// matches a field, which does not limit the rest of a call.
     pub fn check_allow(&self) -> Result<(), RuleError> {
         match self.not_to_allow {
             Some(problem) => Err(RuleError::new(&self.text, problem)),
@@ -134,7 +134,7 @@ impl Rule {
         }
     }
 
-    /// Checks a rule of an answer that allows. The CLI would take it in its two parts, without splitting it.
+    /// Checks an allow rule of a reply. The CLI gets it in two parts, without splitting it.
     fn check_answer(value: &PermissionRuleValue, is_suggested: bool) -> Result<(), RuleError> {
         let text = value.to_string();
         match syntax::parts(&text, &value.tool_name, value.rule_content.as_deref()) {
@@ -145,12 +145,12 @@ impl Rule {
         }
     }
 
-    /// Whether it is about every call of this tool.
+    /// Whether it matches every call of this tool.
     pub fn names_all_of(&self, tool: &str) -> bool {
         self.about(tool) == About::All
     }
 
-    /// Which calls of this tool the rule could be about.
+    /// Which calls of this tool the rule could match.
     pub(crate) fn about(&self, tool: &str) -> About {
         let tool = canonical_name(tool);
         let named = match &self.tools {

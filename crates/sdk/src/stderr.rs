@@ -1,4 +1,4 @@
-//! What the CLI writes on stderr, line by line, for code of the program.
+//! Passes the lines of the CLI's stderr to a callback.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-/// How many lines, and how many bytes, may wait for the callback. What comes beyond is left out.
+/// How many lines, and how many bytes, may wait for the callback. More is dropped.
 const LINES: usize = 1024;
 const BYTES: usize = 1 << 20;
 
-/// The longest line. What comes of a longer one is another line.
+/// The longest line. A longer one comes in parts.
 const LINE: usize = 16 * 1024;
 
-/// The program's code.
+/// The callback.
 #[derive(Clone)]
 pub(crate) struct Callback(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -30,7 +30,7 @@ impl Callback {
     }
 }
 
-/// What was left out, since the callback took too long.
+/// The lines that were dropped, since the callback was too slow.
 #[derive(Debug, Clone, Copy, Default)]
 struct Missed {
     lines: u64,
@@ -54,20 +54,20 @@ impl Missed {
 }
 
 struct Waiting {
-    /// What was left out before this line.
+    /// The lines that were dropped before this one.
     missed: Missed,
     line: String,
 }
 
-/// Cuts bytes into lines, and hands them over without ever waiting.
+/// Cuts bytes into lines, and passes them on without waiting.
 pub(crate) struct Lines {
     begun: Vec<u8>,
-    /// The beginning of the line was told already.
+    /// The beginning of the line was passed on already.
     is_cut: bool,
     missed: Missed,
     bytes: Arc<AtomicUsize>,
     queue: mpsc::Sender<Waiting>,
-    /// What was left out last, for when no line comes after it.
+    /// The last dropped lines, if no line comes after them.
     last: Arc<Mutex<Missed>>,
 }
 

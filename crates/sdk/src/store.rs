@@ -1,10 +1,9 @@
-//! Sessions whose conversation is kept in a store: what the CLI writes down goes there as it is written, and any machine can go
-//! on with it.
+//! Sessions in a session store: a mirror copies what the CLI writes to its transcripts, and any machine can resume the session.
 //!
-//! The CLI works on files all the same. With [`Options::session_store`](crate::Options::session_store) it tells every line that
-//! it adds to them, and this module hands those to the store in portions. To go on with a session it writes what the store has
-//! into a private directory for the CLI to find, which goes when the process has ended, except for transcripts that the store has
-//! not taken by then.
+//! The CLI still works on files. With [`Options::session_store`](crate::Options::session_store) it reports every line that it adds
+//! to them, and this module appends the lines to the store in batches. To resume a session, it writes the store's entries into a
+//! private directory for the CLI. The directory is removed when the process has ended, except for transcripts that the store
+//! lacks.
 
 mod backoff;
 mod catch_up;

@@ -1,4 +1,4 @@
-//! The CLI's rules for single values: what it would refuse, misread, or drop without a word.
+//! Checks single values for what the CLI would reject, misread or silently drop.
 
 use serde_json::Value;
 
@@ -92,7 +92,7 @@ pub(crate) fn skill(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The name of an MCP tool as its server has it. The CLI skips those in the model's spelling without a word.
+/// The name of an MCP tool as its server has it. The CLI skips those in the model's spelling silently.
 pub(crate) fn own_name(name: &str) -> Result<(), &'static str> {
     if name.starts_with("mcp__") {
         return Err("begins with mcp__; give the name that the server uses");
@@ -156,7 +156,7 @@ pub(crate) fn variable(name: &std::ffi::OsStr) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A JSON Schema, as far as its own form goes. In `initialize` a bad one turns structured output off without a word.
+/// A JSON Schema, as far as its own form goes. In `initialize` a bad one silently turns structured output off.
 pub(crate) fn schema(schema: &Value) -> Result<(), &'static str> {
     match schema {
         Value::Object(_) => subschema(schema),

@@ -1,4 +1,4 @@
-//! What was changed about a session while it ran, so that it can be changed again in a new process.
+//! The changes of a session at run time, to repeat them in a new process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,10 @@ use serde::Deserialize;
 
 use crate::fields::Fields;
 
-/// How many requests are remembered that are told apart by what they are about.
+/// How many requests with a target are remembered.
 const MAX_REQUESTS: usize = 256;
 
-/// The requests that change what a new process would not know, and can't simply be made again: what they are about may be
-/// gone, or a person has to agree.
+/// The requests that a new process would need, and that cannot be repeated: their target may be gone, or a person has to agree.
 const NOT_REPEATED: &[&str] = &[
     "channel_enable",
     "register_repo_root",
@@ -23,23 +22,23 @@ const NOT_REPEATED: &[&str] = &[
     "set_prompt_suggestions_paused",
 ];
 
-/// What differs from how the session was started.
+/// What differs from the start of the session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
-    /// The permission mode as it was said last, by us or by the CLI.
+    /// The last permission mode, set by the program or reported by the CLI.
     pub(crate) mode: Option<String>,
     /// The keys of the session's settings layer that were set, with their values.
     pub(crate) settings: BTreeMap<String, RawJson>,
-    /// The last request of each kind, by subtype and by what it is about, as it was sent.
+    /// The last request of each kind, by subtype and target, as it was sent.
     pub(crate) requests: BTreeMap<(&'static str, String), RawJson>,
-    /// What was done and is not done again.
+    /// The changes that are not repeated.
     pub(crate) not_repeated: BTreeSet<&'static str>,
     /// The model as the last `init` had it, and the mode beside it.
     reported: Option<(String, Option<String>)>,
 }
 
 impl Changes {
-    /// The same once all that can be has been made again.
+    /// The same after all repeatable changes were repeated.
     pub(crate) fn repeated(mut self) -> Self {
         self.not_repeated.clear();
         self.reported = None;
@@ -91,7 +90,7 @@ impl Changes {
         }
     }
 
-    /// Notes settings that the CLI took on top of those that it was started with.
+    /// Notes settings that the CLI accepted at run time.
     pub(crate) fn note_settings(&mut self, settings: &JsonObject) {
         let fields: BTreeMap<String, RawJson> = settings.decode().unwrap_or_default();
         if fields.contains_key("model") {
@@ -100,7 +99,7 @@ impl Changes {
         self.settings.extend(fields);
     }
 
-    /// Notes what a frame says.
+    /// Notes the changes that a frame reports.
     pub(crate) fn on_frame(&mut self, frame: &Frame) {
         match frame.subtype() {
             Some("init") if frame.kind() == "system" => self.on_init(frame),
@@ -109,7 +108,7 @@ impl Changes {
         }
     }
 
-    /// Notes what a `system/init` says. The model can be changed by commands in the conversation, too.
+    /// Notes the model and mode of a `system/init`. Commands in the conversation can change the model, too.
     fn on_init(&mut self, frame: &Frame) {
         let fields = Fields::of(frame);
         let mode: Option<String> = fields.get("permissionMode");
@@ -120,7 +119,7 @@ impl Changes {
             return;
         };
         match &self.reported {
-            // A mode may have a model of its own, which is no choice of anybody's.
+            // A mode may have its own model, which nobody chose.
             Some((before, beside)) if *before != model && *beside == mode => {
                 #[derive(serde::Serialize)]
                 struct Request<'a> {
@@ -140,7 +139,7 @@ impl Changes {
         self.reported = Some((model, mode));
     }
 
-    /// Notes what a `system/status` says.
+    /// Notes the mode of a `system/status`.
     fn on_status(&mut self, frame: &Frame) {
         let mode: Option<String> = Fields::of(frame).get("permissionMode");
         if mode.is_some() {

@@ -1,5 +1,5 @@
-//! What the outputs of the core reach: the readers of frames, those who wait for replies, and callbacks at work. Everything here and the
-//! core itself are behind one lock, which is never held while anything waits or any code of a user runs.
+//! Carries out the outputs of the core: for readers of frames, callers that wait for replies, and callbacks. One lock guards all
+//! of this and the core; it is never held during a wait or while user code runs.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
@@ -21,10 +21,10 @@ use crate::outcome::{Outcome, is_result};
 use crate::phase::Stall;
 use crate::stats::Stats;
 
-/// What a turn handle waits for.
+/// The state for which a turn handle waits.
 pub(crate) type Settled = Option<Result<Outcome>>;
 
-/// Who waits for a prompt's turn.
+/// The reader of a prompt's turn.
 struct Reader {
     prompt: u64,
     lane: LaneIn,
@@ -34,7 +34,7 @@ struct Reader {
 /// A callback that works on a request of the CLI.
 #[derive(Default)]
 struct Work {
-    /// Tells whoever works on the answer that nobody waits for it any more.
+    /// Tells the callback that the request was withdrawn.
     withdrawn: Withdrawn,
     stage: CallbackStage,
 }
@@ -43,9 +43,9 @@ struct Work {
 enum CallbackStage {
     #[default]
     Begins,
-    /// How to stop it.
+    /// The handle that stops it.
     Runs(AbortHandle),
-    /// It has left the request open, for somebody to answer later.
+    /// The callback left the request open, for a later reply.
     Parked,
 }
 
@@ -60,7 +60,7 @@ impl Work {
 
 pub(super) struct Driver {
     core: Core,
-    /// In the order of their numbers.
+    /// Sorted by their numbers.
     readers: VecDeque<Reader>,
     /// The number of the next prompt.
     next: u64,
@@ -69,15 +69,15 @@ pub(super) struct Driver {
     replies: HashMap<String, oneshot::Sender<Result<RawJson>>>,
     work: HashMap<Serial, Work>,
     init: watch::Sender<Option<Frame>>,
-    /// Takes what the CLI writes to its transcripts, if there is a store for it.
+    /// The mirror, if there is a store.
     mirror: Option<Arc<dyn Mirroring>>,
     /// For `revive`.
     changes: Changes,
-    /// Secrets that the process got after it was started.
+    /// Secrets that the process got after its start.
     pub(super) secrets: Vec<String>,
-    /// Whether the watchdog waits for nothing, so that it has to be woken when there is something.
+    /// Whether the watchdog has no deadline, so that a new one has to wake it.
     watchdog_rests: bool,
-    /// What is to be done once the lock is let go.
+    /// What to do once the lock is released.
     deeds: Vec<Output>,
 }
 
@@ -104,8 +104,7 @@ impl Driver {
         &self.core
     }
 
-    /// Has the core take what happened, and hands on what came of it; what is to be done without the lock is kept for
-    /// [`flush`](Self::flush).
+    /// Passes an input to the core, and carries out its outputs; what needs the lock released waits for [`flush`](Self::flush).
     pub(super) fn step(&mut self, input: Input<'_>, now: Instant) -> Result<()> {
         let taken = self.core.handle(input, now.into_std());
         for output in self.core.outputs() {
@@ -130,7 +129,7 @@ impl Driver {
                 Output::Init(frame) => drop(self.init.send_replace(Some(frame))),
                 Output::Reply { id, reply } => {
                     if let Some(waiting) = self.replies.remove(&id) {
-                        // The caller may have gone; then nobody waits.
+                        // The caller may have dropped its future.
                         let _ = waiting.send(reply);
                     }
                 }
@@ -160,21 +159,21 @@ impl Driver {
         taken
     }
 
-    /// Until when the watchdog waits.
+    /// The deadline of the watchdog.
     pub(super) fn due(&mut self) -> Option<Instant> {
         let due = self.core.due().map(|(at, _)| Instant::from_std(at));
         self.watchdog_rests = due.is_none();
         due
     }
 
-    /// Takes a line of the CLI; whether something is to be done before the next one.
+    /// Takes a line of the CLI. Returns whether something has to be done before the next one.
     pub(super) fn on_frame(&mut self, frame: &Frame, now: Instant) -> bool {
         let is_report = frame.kind() == "transcript_mirror";
         if let Some(mirror) = &self.mirror {
             if is_report || may_be_a_report(frame) {
                 mirror.offer(frame);
             } else if is_result(frame) {
-                // Whoever is told of the turn's end waits for this.
+                // The reader of the turn waits for this at its end.
                 mirror.want();
             }
         }
@@ -182,12 +181,12 @@ impl Driver {
             self.taps.retain_mut(|tap| tap.give(frame.clone()));
             self.changes.on_frame(frame);
         }
-        // After the end nothing is left to be done about it.
+        // After the end there is nothing to do.
         let _ = self.step(Input::Frame(frame), now);
         !self.deeds.is_empty()
     }
 
-    /// Hands the frames to those who read them, once for all that came together, and gives what is left to be done.
+    /// Delivers the frames to their readers, once for all that came together, and returns what is left to do.
     pub(super) fn flush(&mut self, deeds: &mut Vec<Output>) {
         let readers = self.readers.iter_mut().map(|reader| &mut reader.lane);
         let lanes = self.taps.iter_mut().chain(&mut self.ambient);
@@ -195,7 +194,7 @@ impl Driver {
         deeds.append(&mut self.deeds);
     }
 
-    /// The prompts that an interrupt now is about, and who waits for their ends.
+    /// The prompts that an interrupt would end now, and their watches.
     pub(super) fn interruptible(&self) -> Vec<(String, watch::Receiver<Settled>)> {
         let prompts = self.core.interruptible().into_iter();
         let reader = |number| self.readers.get(at(&self.readers, number)?);
@@ -211,7 +210,7 @@ impl Driver {
         Ok(waiting)
     }
 
-    /// Forgets a request of ours; whether it was still open.
+    /// Forgets an SDK request. Returns whether it was open.
     pub(super) fn forget(&mut self, id: &str) -> bool {
         // After the end none is open.
         let _ = self.step(Input::Forget { id }, Instant::now());
@@ -220,16 +219,16 @@ impl Driver {
 
     // ---- Work on the CLI's requests -----------------------------------------------------------------------------
 
-    /// What fires when a request is withdrawn; `None` if it was, or was answered.
+    /// The token that fires when a request is withdrawn; `None` if it was withdrawn or answered already.
     pub(super) fn withdrawn(&self, serial: Serial) -> Option<Withdrawn> {
         self.work.get(&serial).map(|work| work.withdrawn.clone())
     }
 
-    /// Says how to stop the work, once it has begun; `false` when the request was withdrawn or answered meanwhile.
+    /// Stores the handle of the running callback; `false` if the request was withdrawn or answered meanwhile.
     pub(super) fn works(&mut self, serial: Serial, task: AbortHandle) -> bool {
         match self.work.get_mut(&serial) {
             Some(work) => {
-                // The callback may have been quicker.
+                // The callback may have finished already.
                 if matches!(work.stage, CallbackStage::Begins) {
                     work.stage = CallbackStage::Runs(task);
                 }
@@ -239,14 +238,14 @@ impl Driver {
         }
     }
 
-    /// The callback leaves the request open; it goes on counting as undecided.
+    /// The callback leaves the request open; it still counts as undecided.
     pub(super) fn park(&mut self, serial: Serial) {
         if let Some(work) = self.work.get_mut(&serial) {
             work.stage = CallbackStage::Parked;
         }
     }
 
-    /// Somebody else has the right to answer: stops the callback, if it still works.
+    /// Another caller has claimed the right to answer: stops the callback, if it still works.
     pub(super) fn take_over(&mut self, serial: Serial) {
         if let Some(work) = self.work.get(&serial)
             && matches!(work.stage, CallbackStage::Runs(_))
@@ -255,36 +254,36 @@ impl Driver {
         }
     }
 
-    /// The answer was handed to the writer, or another program gives it.
+    /// The reply was passed to the writer, or another program replies.
     pub(super) fn done(&mut self, input: Input<'_>, serial: Serial) {
         self.work.remove(&serial);
-        // After the end nobody waits for it.
+        // After the end no reply is needed.
         let _ = self.step(input, Instant::now());
     }
 }
 
 impl Conn {
     pub(super) fn driver(&self) -> MutexGuard<'_, Driver> {
-        // The driver is valid after every line, and nothing of ours panics while it is held.
+        // The driver is valid after every line, and no code of this crate panics under the lock.
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known, to be asked.
+    /// Locks the core, for reading.
     pub(crate) fn core(&self) -> CoreGuard<'_> {
         CoreGuard(self.driver())
     }
 
-    /// Has the core take what happened, and does what is to be done about it.
+    /// Passes an input to the core, and carries out its outputs.
     pub(super) fn step(self: &Arc<Self>, input: Input<'_>) -> Result<(), Error> {
         self.with(|driver| driver.step(input, Instant::now()))
     }
 
-    /// The same for what changes nothing after the end.
+    /// The same for inputs that have no effect after the end.
     pub(crate) fn note(self: &Arc<Self>, input: Input<'_>) {
         let _ = self.step(input);
     }
 
-    /// Works with the driver, and then does without its lock what is to be done.
+    /// Runs `f` under the lock, and then carries out what needs the lock released.
     pub(super) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut Driver) -> T) -> T {
         let mut deeds = Vec::new();
         let mut driver = self.driver();
@@ -295,7 +294,7 @@ impl Conn {
         done
     }
 
-    /// Does what is to be done without the lock; all but the answering, which only the reader does.
+    /// Carries out what needs the lock released, except CLI requests, which only the reader handles.
     pub(super) fn act(self: &Arc<Self>, deed: Output) {
         match deed {
             Output::Flood => self.kill_now("it asks without end and does not read the answers"),
@@ -314,7 +313,7 @@ impl Conn {
         }
     }
 
-    /// Accepts a prompt: gives what its turn will bring, and its end.
+    /// Accepts a prompt. Returns the lane and the watch of its turn.
     pub(crate) fn accept(
         self: &Arc<Self>,
         prompt: Accept,
@@ -341,7 +340,7 @@ impl Conn {
         self.driver().core.poll_send(Instant::now().into_std())
     }
 
-    /// What did not happen in time.
+    /// The stall, if a deadline has passed.
     pub(super) fn poll_stall(&self) -> Option<Stall> {
         self.driver().core.poll_stall(Instant::now().into_std())
     }
@@ -351,7 +350,7 @@ impl Conn {
         self.listen_to(|driver| &mut driver.taps)
     }
 
-    /// What belongs to no prompt, from now on.
+    /// The ambient events from now on.
     pub(crate) fn listen(&self) -> LaneOut {
         self.listen_to(|driver| &mut driver.ambient)
     }
@@ -366,13 +365,13 @@ impl Conn {
         frames
     }
 
-    /// Tells something of our own, as if the CLI had. `line` makes it, of the session's id.
+    /// Emits a frame that the SDK makes. `line` makes it from the session's id.
     pub(crate) fn tell(self: &Arc<Self>, line: impl FnOnce(&str) -> String) {
         self.with(|driver| {
             let line = line(driver.core.session_id().unwrap_or_default());
             for frame in Frame::from_line(line) {
                 driver.taps.retain_mut(|tap| tap.give(frame.clone()));
-                // After the end nobody listens.
+                // After the end there are no readers.
                 let _ = driver.step(Input::Own(&frame), Instant::now());
             }
         });
@@ -383,7 +382,7 @@ impl Conn {
         self.driver().init.subscribe()
     }
 
-    /// The undecided requests of the CLI of these kinds.
+    /// The undecided CLI requests of these kinds.
     pub(crate) fn pending(&self, subtypes: &[&str]) -> Vec<(RequestId, Frame, Withdrawn)> {
         let driver = self.driver();
         let is_wanted = |frame: &Frame| subtypes.contains(&frame.subtype().unwrap_or_default());
@@ -393,12 +392,12 @@ impl Conn {
             .collect()
     }
 
-    /// Changes what is remembered for `revive`, or gives it.
+    /// Locks the changes that are remembered for `revive`.
     pub(crate) fn changes<T>(&self, with: impl FnOnce(&mut Changes) -> T) -> T {
         with(&mut self.driver().changes)
     }
 
-    /// The process has got these, too: they are not to be shown.
+    /// Adds secrets that the process got after its start.
     pub(crate) fn add_secrets(&self, secrets: Vec<String>) {
         self.driver().secrets.extend(secrets);
     }
@@ -420,7 +419,7 @@ impl Conn {
     }
 }
 
-/// Whether it is a line that was too long to be kept, and whose beginning does not say what it was.
+/// Whether it is an oversized line whose beginning does not show its kind.
 fn may_be_a_report(frame: &Frame) -> bool {
     frame.kind().is_empty()
         && frame
@@ -428,12 +427,12 @@ fn may_be_a_report(frame: &Frame) -> bool {
             .is_some_and(|flaw| matches!(flaw.kind, MisfitKind::Oversized(_)))
 }
 
-/// Where the reader of a prompt is.
+/// The index of a prompt's reader.
 fn at(readers: &VecDeque<Reader>, prompt: u64) -> Option<usize> {
     readers.binary_search_by_key(&prompt, |reader| reader.prompt).ok()
 }
 
-/// The core, to be asked. Nothing changes while this is held, so it is not held for long.
+/// The locked core, for reading. Do not hold it for long.
 pub(crate) struct CoreGuard<'a>(pub(super) MutexGuard<'a, Driver>);
 
 impl Deref for CoreGuard<'_> {

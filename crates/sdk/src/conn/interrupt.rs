@@ -1,4 +1,4 @@
-//! Ending a turn: the interrupt, and the taking back of a prompt.
+//! Interrupts turns and takes prompts back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +12,27 @@ use crate::conn::encode_request;
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
 
-/// What an interrupt did.
+/// The effect of an interrupt.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Interrupted {
     /// The CLI's receipt.
     pub receipt: InterruptReply,
-    /// The outcomes of our prompts whose turn was running, or of the one whose turn was about to begin. Empty when there was
-    /// none.
+    /// The outcomes of the prompts of the current turn, or of the prompt whose turn was about to begin. Empty if there was none.
     pub outcomes: Vec<Outcome>,
 }
 
 impl Conn {
-    /// Interrupts the turn that is running and returns when it has ended.
+    /// Interrupts the current turn and returns when it has ended.
     pub(crate) async fn interrupt(self: &Arc<Self>, request: Interrupt) -> Result<Interrupted> {
         let deadline = self.limits.interrupt_deadline;
-        // A prompt that was given just before is what the caller wants to end, so it goes first.
+        // The caller also means a prompt that was sent just before, so it goes first.
         let shut = self.send_ready(|| {
             let gate = Gate(self);
             let (running, number) = self.with(|driver| {
                 let now = Instant::now();
                 for input in [Input::Gate(true), Input::Interrupt] {
-                    // After the end there is nothing to interrupt, and the request below says so.
+                    // After the end there is nothing to interrupt, and the request below fails.
                     let _ = driver.step(input, now);
                 }
                 (driver.interruptible(), driver.core().current_turn())
@@ -77,7 +76,7 @@ impl Conn {
         for (_, settled) in &running {
             match settled.borrow().clone() {
                 Some(Ok(outcome)) => outcomes.push(outcome),
-                // The watchdog was faster; the turn is over all the same.
+                // The watchdog was faster; the turn has ended all the same.
                 Some(Err(error)) if error.stalled().is_some() && !error.is_closed() => {
                     outcomes.extend(error.outcome().cloned());
                 }
@@ -105,7 +104,7 @@ impl Conn {
                         self.note(Input::TakenBack { prompt: id });
                         return Ok(None);
                     }
-                    // Its turn began meanwhile, and the CLI is about to say so, or has ended it already.
+                    // Its turn began meanwhile, and the CLI is about to report that, or has ended it already.
                     let changed = self.changed.notified();
                     if self.core().place(id) == Some(SentPrompt::Queued) {
                         let within = self.limits.interrupt_deadline;
@@ -133,7 +132,7 @@ impl Conn {
     }
 }
 
-/// Keeps prompts from being sent while an interrupt is carried out.
+/// Holds prompts back during an interrupt.
 struct Gate<'a>(&'a Arc<Conn>);
 
 impl Drop for Gate<'_> {

@@ -1,4 +1,4 @@
-//! Ending a session whose tasks may never run again.
+//! Ends the process of a session whose runtime may never run again.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use super::Closing;
 use crate::error::Error;
 use crate::peer::{Signal, Signaller};
 
-/// How often it is looked whether the process is gone.
+/// The interval of checks whether the process is gone.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What ends the process if the runtime does not: a runtime of one thread runs only while somebody drives it, and a program that
-/// calls it now and then (a blocking wrapper, say) drives it no more once it dropped its session.
+/// Ends the process if the runtime does not: a single-threaded runtime runs only inside `block_on`, and a blocking wrapper calls
+/// that no more once it has dropped its session.
 pub(super) struct Undriven {
     signaller: Box<dyn Signaller>,
     ended: watch::Receiver<Option<Error>>,
@@ -21,7 +21,7 @@ pub(super) struct Undriven {
 }
 
 impl Undriven {
-    /// `None` where the runtime drives itself, or the process can't be signalled from elsewhere.
+    /// `None` if the runtime has its own threads, or the process cannot be signalled from another thread.
     pub(super) fn of(
         signaller: Option<Box<dyn Signaller>>,
         ended: watch::Receiver<Option<Error>>,
@@ -37,19 +37,19 @@ impl Undriven {
         })
     }
 
-    /// Sees to it from a thread of its own that the process ends, in the order and the times of an ordinary end.
+    /// Ends the process from a separate thread, in the order and the times of an ordinary end.
     pub(super) fn see_to_it(self) {
         if self.is_over() {
             return;
         }
         let thread = std::thread::Builder::new().name("outrigger-end".to_owned());
-        // Without a thread the process is left to the end of the runtime, which kills it.
+        // Without a thread, the end of the runtime kills the process.
         let _ = thread.spawn(move || {
             for (grace, signal) in [
                 (self.closing.grace, Signal::Terminate),
                 (self.closing.term_grace, Signal::Kill),
             ] {
-                // The supervisor, if it runs, is to be the first.
+                // The supervisor, if it runs, goes first.
                 if self.is_over_within(grace + LOOK) {
                     return;
                 }

@@ -11,24 +11,24 @@ use super::spill::Spill;
 use crate::event::Lag;
 use crate::outcome::Outcome;
 
-/// One element of a lane.
+/// An element of a lane.
 #[derive(Debug)]
 pub(crate) enum Item {
     Frame(Frame),
-    /// Frames were left out here.
+    /// Frames were dropped here.
     Lag(Lag),
-    /// A turn that belongs to nobody ended.
+    /// An ambient turn ended.
     Outcome(Outcome),
 }
 
-/// How many outcomes of ambient turns wait for one reader; one more is left out like a frame.
+/// How many outcomes of ambient turns wait for one reader; more are dropped like frames.
 const MAX_OUTCOMES: usize = 1024;
 
 #[derive(Debug, Default)]
 struct State {
-    /// What comes next, in memory.
+    /// The next elements, in memory.
     queue: VecDeque<Item>,
-    /// What comes after it, on disk.
+    /// The elements after them, on disk.
     spill: Option<Spill>,
     /// Bytes of the frames in `spill`, as taken from the budget.
     spilled: u64,
@@ -41,7 +41,7 @@ struct State {
 /// The producing end. Pushing never waits for the reader.
 #[derive(Debug)]
 pub(crate) struct LaneIn {
-    /// What was given since the last [`flush`](Self::flush).
+    /// The frames since the last [`flush`](Self::flush).
     given: Vec<Frame>,
     is_dead: bool,
     state: Arc<Mutex<State>>,
@@ -51,7 +51,7 @@ pub(crate) struct LaneIn {
 /// The consuming end.
 #[derive(Debug)]
 pub(crate) struct LaneOut {
-    /// What was in memory when it was looked last, so that the lock is taken once for all of it. It counts as waiting.
+    /// The elements that were taken from memory under one lock. They count as waiting.
     taken: VecDeque<Item>,
     state: Arc<Mutex<State>>,
     budget: Arc<Budget>,
@@ -75,7 +75,7 @@ pub(crate) fn lane(budget: &Arc<Budget>) -> (LaneIn, LaneOut) {
     )
 }
 
-/// What a frame holds in memory, in bytes: its line, and what is kept about it.
+/// The memory of a frame, in bytes: its line and its overhead.
 fn held_by(frame: &Frame) -> usize {
     const ABOUT_IT: usize = 512;
     frame.bytes().len() + ABOUT_IT
@@ -87,7 +87,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl State {
-    /// Adds all of the frames at once if there is room for all; whether there was.
+    /// Adds all frames at once if there is room for all. Returns whether there was.
     fn push_all(&mut self, frames: &mut Vec<Frame>, budget: &Budget) -> bool {
         let size = frames.iter().map(held_by).sum();
         if self.spill.is_some() || !budget.take(size, true) {
@@ -100,7 +100,7 @@ impl State {
 
     fn push(&mut self, frame: &Frame, budget: &Budget) {
         let size = held_by(frame);
-        // What comes after frames on disk has to go there too, or it would overtake them.
+        // Frames after those on disk have to go there, too, or they would overtake them.
         if self.spill.is_none() && budget.take(size, frame.kind() == "stream_event") {
             self.queue.push_back(Item::Frame(frame.clone()));
         } else if !self.spill(frame, budget) {
@@ -134,7 +134,7 @@ impl State {
         true
     }
 
-    /// Says in place that something is missing.
+    /// Adds a mark for dropped frames.
     fn leave_out(&mut self, lag: Lag, budget: &Budget) {
         budget.leave_out(lag);
         let last = match &mut self.spill {
@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    /// Brings the next frames back from disk, which they left in pieces of some hundred KiB.
+    /// Reads the next frames back from disk, some hundred KiB at once.
     fn refill(&mut self, budget: &Budget) {
         let Some(spill) = &mut self.spill else { return };
         let before = spill.frames;
@@ -170,7 +170,7 @@ impl State {
                 };
                 budget.leave_out(missed);
                 budget.waits_no_more(before);
-                // What was kept in memory comes without its place among the frames.
+                // Elements in memory lose their position among the frames.
                 self.queue.push_back(Item::Lag(missed));
                 self.queue.extend(spill.take_asides());
                 self.let_disk_go(budget);
@@ -199,7 +199,7 @@ impl State {
         budget.give_disk(std::mem::take(&mut self.spilled));
     }
 
-    /// All that is next in memory, in place of `taken`, which is empty.
+    /// Moves all elements in memory into `taken`, which is empty.
     fn take(&mut self, taken: &mut VecDeque<Item>, budget: &Budget) {
         if self.queue.is_empty() {
             self.refill(budget);
@@ -216,7 +216,7 @@ impl State {
     }
 }
 
-/// Gives the room back that elements took which nobody will read.
+/// Returns the room of elements that will not be read.
 fn let_go(items: VecDeque<Item>, budget: &Budget) {
     for item in items {
         if let Item::Frame(frame) = item {
@@ -234,8 +234,8 @@ fn wake(mut state: MutexGuard<'_, State>) {
 }
 
 impl LaneIn {
-    /// Adds a frame that the reader gets with the next [`flush`](Self::flush), so that it is woken once for many; `false` when
-    /// nobody will ever take it.
+    /// Adds a frame that the reader gets with the next [`flush`](Self::flush), so that it wakes once for many; `false` if the
+    /// reader is gone.
     pub(crate) fn give(&mut self, frame: Frame) -> bool {
         if !self.is_dead {
             self.given.push(frame);
@@ -243,14 +243,14 @@ impl LaneIn {
         !self.is_dead
     }
 
-    /// Hands over what was given.
+    /// Delivers the added frames.
     pub(crate) fn flush(&mut self) {
         if !self.given.is_empty() {
             self.with(|_, _| {});
         }
     }
 
-    /// Adds a frame; `false` when nobody will ever take it.
+    /// Adds a frame; `false` if the reader is gone.
     #[cfg(test)]
     pub(crate) fn push(&mut self, frame: &Frame) -> bool {
         self.give(frame.clone());
@@ -270,13 +270,13 @@ impl LaneIn {
         });
     }
 
-    /// Says that nothing more will come.
+    /// Ends the lane.
     pub(crate) fn close(&mut self) {
         self.with(|state, _| state.closed = true);
         self.is_dead = true;
     }
 
-    /// Hands over what was given, does what comes behind it, and wakes the reader.
+    /// Delivers the added frames, then runs `f`, and wakes the reader.
     fn with(&mut self, then: impl FnOnce(&mut State, &Budget)) {
         let mut state = lock(&self.state);
         if state.abandoned || state.closed {
@@ -295,12 +295,12 @@ impl LaneIn {
 }
 
 impl LaneOut {
-    /// The next element; `None` after the end. Reads from disk what waits there.
+    /// The next element; `None` after the end. It may read from disk.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         if self.taken.is_empty() {
             let mut state = lock(&self.state);
             state.take(&mut self.taken, &self.budget);
-            // Nothing comes to one that was given up, not even its end.
+            // A lane without a reader gets nothing, not even its end.
             if self.taken.is_empty() && !state.closed && !state.abandoned {
                 state.waker = Some(cx.waker().clone());
                 return Poll::Pending;
@@ -318,7 +318,7 @@ impl LaneOut {
         Poll::Ready(item)
     }
 
-    /// Gives up the rest: what waits is let go, and what comes is not kept.
+    /// Drops the rest: the waiting elements, and all that come.
     pub(crate) fn abandon(&mut self) {
         let mut state = lock(&self.state);
         state.abandoned = true;
@@ -372,7 +372,7 @@ mod tests {
             assert!(tx.push(&numbered(number)));
             assert!(budget.held() <= 2_000);
             if number == 500 {
-                // One frame is read: what comes must still queue up behind those on disk.
+                // One frame is read: later ones must still go behind those on disk.
                 let mut cx = Context::from_waker(Waker::noop());
                 assert!(matches!(rx.poll_next(&mut cx), Poll::Ready(Some(Item::Frame(_)))));
                 seen.push("0".to_owned());

@@ -10,30 +10,30 @@ use outrigger_protocol::{Frame, MisfitKind};
 
 use super::lane::Item;
 
-/// How much is written at once.
+/// The size of a write.
 const BLOCK: usize = 256 * 1024;
 
-/// How large a file gets before the next is begun; a file is given back once it is read.
+/// The size at which the next file begins; a file is removed once it is read.
 const SEGMENT: u64 = 32 * 1024 * 1024;
 
-/// How much comes back at once, at least one frame.
+/// The size of a read, at least one frame.
 const BATCH: usize = 256 * 1024;
 
 /// A first-in-first-out queue of frames in unnamed temporary files.
 #[derive(Debug)]
 pub(super) struct Spill {
     segments: VecDeque<Segment>,
-    /// Records that are not written yet; they belong to the last segment.
+    /// Records that are not written yet, of the last segment.
     unwritten: Vec<u8>,
-    /// How far the first segment was read.
+    /// The read position in the first segment.
     read_to: u64,
-    /// What can't be written, each in the place of a marker.
+    /// Elements that are no frames; each has a marker in the files.
     asides: VecDeque<Item>,
     /// Whether the last record is a marker.
     ends_in_aside: bool,
-    /// Frames that wait.
+    /// The number of waiting frames.
     pub(super) frames: u64,
-    /// What they take on disk.
+    /// Their bytes on disk.
     pub(super) bytes: u64,
 }
 
@@ -43,14 +43,14 @@ struct Segment {
     written: u64,
 }
 
-/// What a record is.
+/// The kind of a record.
 mod tag {
     pub(super) const LINE: u64 = 0;
     pub(super) const OVERSIZED: u64 = 1;
     pub(super) const ASIDE: u64 = 2;
 }
 
-/// Tag, length of the whole line, length of what is kept of it: eight bytes each.
+/// Tag, length of the whole line, length of its kept part: eight bytes each.
 const HEADER: usize = 3 * 8;
 
 impl Spill {
@@ -66,12 +66,12 @@ impl Spill {
         }
     }
 
-    /// What a frame takes on disk.
+    /// The bytes of a frame on disk.
     pub(super) fn size_of(frame: &Frame) -> u64 {
         (HEADER + frame.bytes().len()) as u64
     }
 
-    /// Appends a frame. After an error it is as it was before.
+    /// Appends a frame. An error leaves the queue unchanged.
     pub(super) fn push(&mut self, frame: &Frame, dir: Option<&Path>) -> io::Result<()> {
         let bytes = frame.bytes();
         let (tag, length) = match frame.flaw().map(|flaw| flaw.kind) {
@@ -108,7 +108,7 @@ impl Spill {
         self.unwritten.extend_from_slice(bytes);
     }
 
-    /// Appends what is no frame, which stays in memory.
+    /// Appends an element that is no frame and stays in memory.
     pub(super) fn push_aside(&mut self, item: Item) {
         self.record(tag::ASIDE, 0, &[]);
         self.asides.push_back(item);
@@ -120,7 +120,7 @@ impl Spill {
         self.asides.back_mut().filter(|_| self.ends_in_aside)
     }
 
-    /// Takes what is no frame, wherever its place was.
+    /// Takes the elements that are no frames, without their positions.
     pub(super) fn take_asides(&mut self) -> VecDeque<Item> {
         std::mem::take(&mut self.asides)
     }
@@ -136,7 +136,7 @@ impl Spill {
         last.file.seek(SeekFrom::Start(last.written))?;
         last.file.write_all(&self.unwritten)?;
         last.written += self.unwritten.len() as u64;
-        // A buffer that one huge frame has grown is not kept.
+        // Drops a buffer that a huge frame has grown.
         if self.unwritten.capacity() > 2 * BLOCK {
             self.unwritten = Vec::new();
         } else {
@@ -145,7 +145,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Takes the next elements; none when it is empty. After an error, nothing was taken.
+    /// Takes the next elements; none if the queue is empty. After an error, nothing was taken.
     pub(super) fn pop_batch(&mut self) -> io::Result<Vec<Item>> {
         let mut items = Vec::new();
         match self.read_batch(&mut items) {
@@ -212,7 +212,7 @@ enum Record {
 }
 
 impl Record {
-    /// Reads one record, and tells how many bytes it took.
+    /// Reads one record. Returns its size, too.
     fn read(from: &mut impl Read) -> io::Result<(Self, u64)> {
         let mut number = || {
             let mut bytes = [0; 8];

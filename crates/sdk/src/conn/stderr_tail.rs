@@ -1,4 +1,4 @@
-//! The last words of the process, kept so that an end can be explained.
+//! The end of stderr, as evidence for the end of the process.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub(super) struct Tail {
 #[derive(Default)]
 struct Kept {
     bytes: VecDeque<u8>,
-    /// Whether something before them was let go.
+    /// Whether earlier bytes were dropped.
     cut: bool,
 }
 
@@ -52,7 +52,7 @@ mod tests {
         tail.push(b"a c");
         assert_eq!(tail.text(&[]), "a c");
         tail.push(b"d fg");
-        // What is left of the word in front is not shown: it could be the end of a key.
+        // The rest of a cut word is not shown: it could be the end of a key.
         assert_eq!(tail.text(&[]), "… fg");
     }
 }

@@ -1,7 +1,7 @@
-//! The process's stdin: each line goes out whole, one behind the other, whoever writes it.
+//! The process's stdin: lines are written whole, one after the other, from any task.
 //!
-//! Lines wait for the writer in queues. An answer that finds nothing waiting is written at once by who has it, which saves the way
-//! over another task; what the pipe does not take of it, the writer goes on with.
+//! Lines wait for the writer in queues. If no line waits, a reply is written at once by its own task, which saves a task switch;
+//! the writer writes what the pipe does not take of it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,13 +21,13 @@ pub(super) struct StdinWriter(Mutex<Pipe>);
 
 #[derive(Default)]
 struct Pipe {
-    /// `None` before the writer runs, and once nothing is to be written any more.
+    /// `None` before the writer runs, and after the last line.
     stdin: Option<Stdin>,
-    /// The line that is being written, and how much of it is.
+    /// The current line, and how much of it is written.
     line: Line,
     written: usize,
     unflushed: bool,
-    /// Why a line could not be written, until the writer knows.
+    /// The error of a write, until the writer takes it.
     failed: Option<io::Error>,
     /// Wakes the writer, if it waits for lines.
     writer: Option<Waker>,
@@ -42,7 +42,7 @@ impl Pipe {
         (self.line, self.written, self.unflushed) = (line, 0, true);
     }
 
-    /// Goes on with the line that was begun.
+    /// Writes more of the current line.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Err(error));
@@ -67,18 +67,18 @@ impl Pipe {
 
 impl StdinWriter {
     fn pipe(&self) -> MutexGuard<'_, Pipe> {
-        // What is left of a line stays valid, whatever a transport does that panics.
+        // The rest of a line stays valid, even if a transport panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to write to `stdin`, until what is returned is dropped.
+    /// Opens `stdin` for writing, until the returned value is dropped.
     pub(super) fn open(&self, stdin: Stdin) -> Open<'_> {
         self.pipe().stdin = Some(stdin);
         Open(self)
     }
 
-    /// Writes a line at once, as far as that goes without waiting, unless others are before it; then it is given back. `queue` is
-    /// where those wait that it must not overtake.
+    /// Writes a line at once, as far as possible without waiting. If other lines are before it, returns it. It must not overtake
+    /// the lines in `queue`.
     pub(super) fn write_now(&self, line: Line, queue: &mpsc::Sender<Line>) -> Result<(), Line> {
         let Ok(mut pipe) = self.0.try_lock() else {
             return Err(line);
@@ -88,7 +88,7 @@ impl StdinWriter {
             return Err(line);
         }
         pipe.begin(line);
-        // Nobody here waits for the pipe: the writer does, if it has to be.
+        // Only the writer waits for the pipe.
         let mut cx = Context::from_waker(Waker::noop());
         let written = catch_unwind(AssertUnwindSafe(|| pipe.poll_rest(&mut cx)));
         if let Ok(Poll::Ready(Ok(()))) = written {
@@ -106,11 +106,11 @@ impl StdinWriter {
     }
 }
 
-/// The writer's right to the pipe, which is closed when it is dropped.
+/// The writer's handle of the pipe, which closes when it is dropped.
 pub(super) struct Open<'o>(&'o StdinWriter);
 
 impl Open<'_> {
-    /// Waits until there is something to write, and takes it out of the queues: answers first.
+    /// Waits for a line, and takes it out of the queues: replies first.
     pub(super) fn poll_begin(
         &self,
         cx: &mut Context<'_>,
@@ -133,12 +133,12 @@ impl Open<'_> {
         Poll::Ready(())
     }
 
-    /// Writes the line that was begun to its end.
+    /// Writes the rest of the current line.
     pub(super) async fn write(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.0.pipe().poll_rest(cx)).await
     }
 
-    /// Takes the pipe, so that nothing more is begun; and what is left of the last line.
+    /// Takes the pipe, so that no other line begins, and the rest of the last line.
     pub(super) fn take(&self) -> Option<(Stdin, Line)> {
         let mut pipe = self.0.pipe();
         let stdin = pipe.stdin.take()?;

@@ -32,25 +32,25 @@ const AFTER_STDOUT: Duration = Duration::from_secs(2);
 /// How long a killed process may take to be reaped.
 const REAP: Duration = Duration::from_secs(5);
 
-/// How long a CLI that announces to report the life of prompts may take to say something of one, once a turn has begun that may be
-/// that prompt's. It usually says so before the turn begins.
+/// How long a CLI that announced reports of prompts may take to report one, once a turn has begun that may be that prompt's. It
+/// usually reports before the turn begins.
 const UNSURE: Duration = Duration::from_secs(1);
 
 /// How much is read at once: more than a pipe holds, so that a read tells that the pipe is empty now.
 const CHUNK: usize = 128 * 1024;
 
-/// What the supervisor is told.
+/// A command for the supervisor.
 #[derive(Debug)]
 pub(super) enum SupervisorCommand {
     /// Close stdin and let it end; escalate when it does not.
     Close,
-    /// End it now.
+    /// Kill the process.
     Kill(String),
-    /// Nobody holds the session any more.
+    /// The last handle was dropped.
     Abandon,
-    /// It does not even end a turn in which nothing happens.
+    /// The CLI does not end a stalled turn.
     Stalled(Stall),
-    /// The session is somebody else's now.
+    /// The lease was lost.
     Lost(LeaseProblem),
     /// Its stdin can't be written.
     BrokenPipe(String),
@@ -109,7 +109,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Answerers, i
     let span = conn.span.clone();
     let supervised = async move {
         let end = supervisor.run(inputs.orders, reader, drain).await;
-        // What the process used (temporary files) goes once it is gone, and is gone when the end is told.
+        // The files of the process are removed after its end, and before the end is reported.
         drop(inputs.guard);
         if let Some(ownership) = &outlived.conn.ownership {
             // Nothing runs and nothing is written any more.
@@ -120,8 +120,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Answerers, i
     spawn_in(span, supervised);
 }
 
-/// Tells those who wait that the session is over when the supervisor was dropped in the middle of its work, which is what
-/// happens when its runtime is shut down.
+/// Ends the session if the supervisor is dropped while it works: that happens when its runtime is shut down.
 struct Outlived {
     conn: Arc<Conn>,
     end: watch::Sender<Option<Error>>,
@@ -151,7 +150,7 @@ async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, ho
     let mut chunk = vec![0; CHUNK];
     let mut frames = Vec::new();
     loop {
-        // An error of the pipe is its end; the supervisor tells why.
+        // An error of the pipe is its end; the supervisor reports the cause.
         let read = stdout.read(&mut chunk).await.unwrap_or(0);
         let now = Instant::now();
         match read {
@@ -165,7 +164,7 @@ async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, ho
     }
 }
 
-/// Routes what came at once, under one lock as far as nothing has to be done in between.
+/// Routes the frames of one read, under one lock unless something has to be done in between.
 fn route(conn: &Arc<Conn>, host: &Arc<Answerers>, frames: &mut Vec<Frame>, now: Instant) {
     if tracing::enabled!(tracing::Level::TRACE) {
         for frame in frames.iter() {
@@ -213,8 +212,8 @@ fn route(conn: &Arc<Conn>, host: &Arc<Answerers>, frames: &mut Vec<Frame>, now: 
     }
 }
 
-/// Takes a turn for a prompt's once the CLI had the time to say otherwise. At most two of these for a prompt: when its turn seems to
-/// begin, and when it seems to end.
+/// Confirms a guess once the CLI had the time to report otherwise. At most two of these run for a prompt: at the assumed begin and
+/// end of its turn.
 pub(super) fn confirm_later(conn: &Arc<Conn>, turn: u64) {
     let conn = Arc::clone(conn);
     spawn_task(async move {
@@ -243,7 +242,7 @@ async fn write(
     let stdin = conn.stdin.open(stdin);
     loop {
         tokio::select! {
-            // Answers unblock the CLI; prompts only give it more to do. What was accepted is written before the end.
+            // Replies unblock the CLI; prompts only add work. Accepted lines are written before the end.
             biased;
             () = std::future::poll_fn(|cx| stdin.poll_begin(cx, &mut control, &mut prompts)) => {}
             () = &mut closing => break,
@@ -252,7 +251,7 @@ async fn write(
         let written = tokio::select! {
             biased;
             written = stdin.write() => written,
-            // A pipe that nobody reads may be held open by what the process has left behind.
+            // A process that the CLI has left behind may hold a pipe open without reading it.
             _ = &mut over => return,
         };
         if let Err(error) = written {
@@ -293,7 +292,7 @@ async fn dispatch(conn: Arc<Conn>) {
     }
 }
 
-/// Ends what makes no progress: the turn, and if that does not help, the process.
+/// Ends a stalled turn, and if that does not help, the process.
 async fn watch(conn: Arc<Conn>) {
     let mut ended = conn.ended.clone();
     loop {
@@ -356,11 +355,11 @@ struct Supervisor {
     redact: Vec<String>,
 }
 
-/// How far the ending has gone.
+/// The stage of the end.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum EndStage {
     Running,
-    /// It closed its stdout and should end by itself.
+    /// The CLI closed its stdout and should end by itself.
     Silent,
     Closed,
     Terminated,
@@ -412,7 +411,7 @@ impl Supervisor {
                             (stage, Some(problem.to_string()))
                         }
                         SupervisorCommand::BrokenPipe(error) => {
-                            // Most likely it is ending by itself, and its exit will tell why.
+                            // Most likely it is ending by itself, and its exit will show the cause.
                             broken_pipe = Some(format!("its stdin can't be written: {error}"));
                             (EndStage::Closed, None)
                         }
@@ -471,7 +470,7 @@ impl Supervisor {
         self.finish(exit, reason, stage, stalled)
     }
 
-    /// Does what a stage begins with, and says when the next is due.
+    /// Begins a stage, and returns when the next is due.
     fn enter(&mut self, stage: EndStage) -> Option<Instant> {
         tracing::debug!(?stage, pid = self.process.id(), "ending");
         let now = Instant::now();

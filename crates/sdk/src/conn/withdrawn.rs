@@ -1,10 +1,10 @@
-//! Whether a request was withdrawn, for whoever asks.
+//! Whether a CLI request was withdrawn.
 
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-/// A [`CancellationToken`] that is made when somebody first wants it, which for most requests nobody does. Clones share it.
+/// A [`CancellationToken`] that is created on first use, since most requests never need it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Withdrawn(Arc<OnceLock<CancellationToken>>);
 

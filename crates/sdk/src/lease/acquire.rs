@@ -1,4 +1,4 @@
-//! Claiming the session that options name, or are made to name.
+//! Acquires the lease of a session before its start.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::location::{project_key, variable};
 use crate::options::{Isolation, Options};
 use crate::ownership::{Holder, LeaseProblem};
 
-/// Why a session can't be had.
+/// Why a lease cannot be acquired.
 pub(super) enum Refusal {
-    /// Somebody else has it.
+    /// Another holder has it.
     Held(Holder),
-    /// Nobody knows.
+    /// Not known.
     Failed(Error),
 }
 
-/// Claims the session that is to be started, and names it in the options. `None` where that was not asked for, or nobody else can
-/// find the session anyway.
+/// Acquires a lease for the session to start, and sets its id in the options. `None` without the option, or if no other program
+/// can find the session.
 pub(crate) async fn claim(
     options: &mut Options,
     surroundings: &Surroundings,
@@ -92,20 +92,19 @@ fn problem(id: &SessionId, by: Holder) -> Error {
 }
 
 impl Options {
-    /// The sessions at rest among which those of these options are: below the config directory that the CLI is going to have. For
-    /// what is done with conversations without a process.
+    /// The stored sessions in the config directory that the CLI will use, to read and edit them without a process.
     ///
-    /// Whoever calls works there with the rights of this program, also where the CLI is [another user's](Self::user), who can put
-    /// links there.
+    /// It accesses them with the rights of this program, also if the CLI runs as [another user](Self::user), who can put links
+    /// there.
     ///
     /// # Errors
-    /// When there is no home directory, or a hermetic session has none that is kept.
+    /// When there is no home directory, or a hermetic session has only a temporary one.
     pub fn sessions(&self) -> Result<Sessions> {
         Ok(Sessions::at(config_dir(self, &Surroundings::of_this_process())?))
     }
 }
 
-/// The config directory that the CLI is going to have.
+/// The config directory that the CLI will use.
 fn config_dir(options: &Options, surroundings: &Surroundings) -> Result<PathBuf> {
     let no_home = || Error::of(crate::options::OptionsError::NoHome);
     let cwd = options.working_directory(surroundings);

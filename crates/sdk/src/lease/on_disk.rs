@@ -1,4 +1,4 @@
-//! A claim on a session on disk, with the rights of the CLI's user.
+//! A lease on disk, accessed with the rights of the CLI's user.
 
 use outrigger_sessions::Error as FilesError;
 use outrigger_sessions::lease::{self as disk, Owner};
@@ -6,9 +6,9 @@ use outrigger_sessions::lease::{self as disk, Owner};
 use crate::options::RunAs;
 use crate::options::handover::as_user;
 
-/// A claim in the config directory of the CLI's user, who may plant links there: all of it is done with that user's rights.
+/// A lease in the config directory of the CLI's user, who may plant links there: all access has that user's rights.
 pub(super) struct OnDisk {
-    /// There until it is dropped.
+    /// Held until it is dropped.
     lease: Option<disk::Lease>,
     user: Option<RunAs>,
 }
@@ -23,7 +23,7 @@ impl OnDisk {
         self.lease.as_ref().map_or(0, |lease| lease.fence().0)
     }
 
-    /// Whether the session is still claimed here.
+    /// Whether the lease is still held.
     pub(super) fn check(&self) -> Result<(), FilesError> {
         match &self.lease {
             Some(lease) => with_rights_of(self.user, || lease.check()),

@@ -1,4 +1,4 @@
-//! Having a session: keeping the claim up, noticing that it is lost, giving it back.
+//! Holds a lease: renews it, notices its loss, and releases it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,19 +23,19 @@ use crate::peer::BoxFuture;
 use crate::spawn::spawn_on;
 use crate::store_config::{Keeping, StoreFailure, call, failed};
 
-/// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
+/// The interval of checks whether a lease on disk is still held, and whether another program requests it.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long that may fail.
+/// How long these checks may fail.
 const BLIND: Duration = Duration::from_secs(10);
 
 /// Longer than any session.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How long a store may take over what is not waited for by anything but the end.
+/// The deadline of store calls for which only the end waits.
 const SHORT: Duration = Duration::from_secs(5);
 
-/// Where claims are kept.
+/// Where leases are.
 pub(super) enum Where {
     /// In this config directory, with the rights of that user if there is one: it is the user's.
     Disk(Sessions, Option<RunAs>),
@@ -43,14 +43,14 @@ pub(super) enum Where {
     Store(Keeping),
 }
 
-/// The claims of one session: on its id, and where that changes (`/clear`) on those that follow.
+/// The leases of one session: on its id, and after `/clear` on the following ids.
 pub(crate) struct Ownership {
     set: LeaseOptions,
-    /// What no other session calls itself: whoever acquires twice under one name overtakes himself.
+    /// A unique name of this holder: a second acquire under one name would take the lease over.
     owner: String,
     place: Where,
     state: Mutex<State>,
-    /// Woken when something was noticed elsewhere.
+    /// Woken when another task notices a loss.
     troubled: Notify,
 }
 
@@ -72,11 +72,11 @@ struct State {
 struct Held {
     key: SessionKey,
     right: Right,
-    /// Until when nobody else can have it, as far as is known.
+    /// Until when no other holder can have it, as far as known.
     sure_until: Instant,
-    /// When it is to be looked at again.
+    /// The time of the next check.
     next: Instant,
-    /// Whether the session goes on under another id, so that this is let go once all of it is stored.
+    /// Whether the session has another id now, so that this lease is released once all is stored.
     retired: bool,
 }
 
@@ -85,7 +85,7 @@ enum Right {
     Store(store::Lease),
 }
 
-/// What came of a look.
+/// The result of a check.
 enum Seen {
     Ours(Option<store::Lease>),
     Lost(LeaseProblem),
@@ -109,7 +109,7 @@ impl Ownership {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether appends to this store are to be made under a lease.
+    /// Whether appends to this store have a lease.
     pub(crate) fn is_in_store(&self) -> bool {
         matches!(self.place, Where::Store(_))
     }
@@ -122,7 +122,7 @@ impl Ownership {
         self.state().forked_from = Some(id);
     }
 
-    /// Claims a session.
+    /// Acquires a lease.
     pub(super) async fn acquire(&self, key: &SessionKey, on_busy: OnBusy) -> Result<(), Refusal> {
         let begun = Instant::now();
         let right = match &self.place {
@@ -153,7 +153,7 @@ impl Ownership {
         Ok(())
     }
 
-    /// Claims a session on disk. Dropped, what is claimed all the same is let go.
+    /// Acquires a lease on disk. Dropping the future releases it.
     async fn claim(
         &self,
         sessions: Sessions,
@@ -207,7 +207,7 @@ impl Ownership {
         }
     }
 
-    /// Appends under the claim on the session, which is made if there is none: the CLI begins sessions by itself.
+    /// Appends under the lease of the session, acquired if there is none: the CLI begins sessions by itself.
     pub(crate) async fn append(
         &self,
         timeout: Duration,
@@ -248,7 +248,7 @@ impl Ownership {
         }
     }
 
-    /// An append was refused: somebody else has the session.
+    /// An append was rejected: another holder has the session.
     pub(crate) async fn refused(&self, conn: &Conn, key: &SessionKey) {
         let session = key.main();
         if let Some(lease) = self.lease_of(&session) {
@@ -284,7 +284,7 @@ impl Ownership {
         }
     }
 
-    /// Who has a session in the store, if it says so.
+    /// The holder of a session in the store, if the store reports it.
     async fn holder(&self, session: &SessionKey) -> Option<Holder> {
         let Where::Store(keeping) = &self.place else {
             return None;
@@ -294,7 +294,7 @@ impl Ownership {
         held.ok().flatten().map(Holder::from)
     }
 
-    /// The task: keeps the claims up until the session has ended, and ends it when they are lost.
+    /// The task: renews the leases until the session has ended, and ends the session if a lease is lost.
     pub(crate) async fn keep(self: Arc<Self>, conn: Arc<Conn>) {
         let mut ended = conn.ended.clone();
         let mut init = conn.init();
@@ -323,7 +323,7 @@ impl Ownership {
         next.unwrap_or_else(|| Instant::now() + self.period())
     }
 
-    /// Claims the id that the CLI has now, if that is another.
+    /// Acquires a lease on the CLI's current id, if it has changed.
     async fn adopt(&self, conn: &Conn) {
         let Some(current) = conn.core().session_id().map(str::to_owned) else {
             return;
@@ -360,7 +360,7 @@ impl Ownership {
         }
     }
 
-    /// Looks at all claims that it is time for.
+    /// Checks all leases that are due.
     async fn look(&self, conn: &Conn) {
         let now = Instant::now();
         let is_stored = conn.mirror.as_ref().is_none_or(|mirror| mirror.is_flushed());
@@ -492,12 +492,12 @@ impl Claimed for Ownership {
             .or_else(|| state.held.iter().find_map(overtaken))
     }
 
-    /// The session that was asked for, where a fork was made of it.
+    /// The session of which a fork was made.
     fn fork_of(&self) -> Option<SessionId> {
         self.state().forked_from.clone()
     }
 
-    /// The number of the claim on the current id.
+    /// The number of the lease on the current id.
     fn fence(&self) -> Option<u64> {
         let state = self.state();
         let current = state.held.iter().rfind(|held| !held.retired)?;
@@ -511,7 +511,7 @@ impl Claimed for Ownership {
         })
     }
 
-    /// Lets go what can be let go without a runtime: for the end of one.
+    /// Releases leases without a runtime, at its end.
     fn abandon(&self) {
         drop(std::mem::take(&mut self.state().held));
     }
@@ -577,7 +577,7 @@ fn refusal(key: &SessionKey, failure: StoreFailure) -> Refusal {
     Refusal::Failed(failed(format!("lease of {key}"), failure))
 }
 
-/// Whether a session on disk is still ours, and nobody asks for it.
+/// Whether a lease on disk is still held, and no other program requests it.
 async fn look_at(key: &SessionKey, lease: Arc<OnDisk>) -> Seen {
     let (session, fence) = (key.session_id.clone(), lease.fence());
     match tokio::task::spawn_blocking(move || lease.wanted_by()).await {

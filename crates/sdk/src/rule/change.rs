@@ -1,4 +1,4 @@
-//! Changes of permissions that come with an answer of the program.
+//! Checks the changes of permissions in a reply of the program.
 
 use outrigger_protocol::shared::{PermissionRuleValue, PermissionUpdate};
 use serde::Deserialize as _;
@@ -8,7 +8,7 @@ use super::Rule;
 const TAKES_RULES_AWAY: &str = "with a change that takes away rules by which the session was started: what they refuse or want asked is \
      decided when it starts";
 
-/// Why a change of permissions can't go out. Looked at as it would go out, whatever its form is. `suggestions` are the CLI's own.
+/// Why a change of permissions must not be sent, checked in its wire form. `suggestions` are the CLI's own.
 pub(crate) fn refused_change(update: &PermissionUpdate, suggestions: &[PermissionUpdate]) -> Option<String> {
     let update = serde_json::to_value(update).unwrap_or_default();
     let is = |field: &str, values: &[&str]| {

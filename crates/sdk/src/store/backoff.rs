@@ -1,26 +1,26 @@
-//! How long is waited before a store that failed is asked again.
+//! The delays between retries of a store.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-/// The first pause, at most. Each further one may take twice as long.
+/// The longest first delay. The limit doubles with each further one.
 const FIRST: Duration = Duration::from_millis(200);
 
-/// No pause is longer.
+/// The longest delay.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// No pause is longer once the session ends: somebody waits for that.
+/// The longest delay at the end of the session, for which the program waits.
 const LONGEST_AT_THE_END: Duration = Duration::from_secs(1);
 
-/// How often in a row the store failed.
+/// The number of consecutive failures.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// The pause after one more failure: between half of its length and all of it, by chance, so that many sessions do not come back
-    /// to a store at the same moment.
+    /// The delay after another failure: a random time between half of the limit and the limit, so that many sessions do not return
+    /// to a store at once.
     pub(super) fn pause(&mut self, is_ending: bool) -> Duration {
         let longest = if is_ending { LONGEST_AT_THE_END } else { LONGEST };
         let whole = FIRST.saturating_mul(1 << self.failures.min(16)).min(longest);
@@ -31,7 +31,7 @@ impl Backoff {
         whole / 2 + whole * part / 2048
     }
 
-    /// The store took something.
+    /// The store accepted an append.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }

@@ -1,7 +1,7 @@
-//! What a store did not take in time and is still on this machine: found, and brought, when its session goes on from here.
+//! Appends to a store what it lacks and this machine still has, when a session is resumed here.
 //!
-//! A session in the user's config directory has its transcripts there. Of one in a private directory they are kept in that
-//! directory, without anything else, when it ends before the store has everything, however it ends.
+//! A session in the user's config directory has its transcripts there. A session in a private directory leaves its transcripts
+//! there, and nothing else, if it ends before the store has everything.
 
 use std::fs;
 use std::io;
@@ -23,20 +23,20 @@ use crate::options::RunAs;
 use crate::options::handover::as_user;
 use crate::store_config::{Keeping, StoreFailure, call, failed};
 
-/// How long transcripts that nobody asks for are kept, like those in a config directory unless the user says otherwise.
+/// How long unused transcripts are kept: the CLI's own default for a config directory.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub(crate) struct Healed {
-    /// What to tell the user: what is kept here, and why.
+    /// Messages for the user: what stays here, and why.
     pub(crate) notes: Vec<(SessionKey, String)>,
     /// The session as the store has it now.
     pub(crate) restored: Option<Restored>,
 }
 
-/// Loads a session that is gone on with, after what this machine has and the store lacks was brought there. `config` is the user's
-/// config directory, if the session may be there; `is_fork` says that the session itself does not go on.
+/// Loads a session to resume, after appending to the store what it lacks. `config` is the user's config directory, if the session
+/// may be there; with `is_fork` the session itself is not resumed.
 pub(crate) async fn heal(
     found: StoredSession,
     config: Option<PathBuf>,
@@ -224,7 +224,7 @@ fn is_real(path: &Path, is_kind: impl Fn(&fs::FileType) -> bool) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| is_kind(&meta.file_type()))
 }
 
-/// What the place has and the store lacks; `None` where it can't be read, which the user is told.
+/// The entries that the store lacks; `None` if the transcript cannot be read, which is reported to the user.
 async fn read(place: &Left, key: &SessionKey, restored: Option<&Restored>) -> Option<Vec<Difference>> {
     let (file, wanted) = (place.file.clone(), key.clone());
     let there = restored
@@ -251,14 +251,14 @@ async fn read(place: &Left, key: &SessionKey, restored: Option<&Restored>) -> Op
     }
 }
 
-/// What was appended, and the transcripts that a store takes nothing more of, with the reason.
+/// The appended entries, and the transcripts that a store rejects, with the reason.
 #[derive(Default)]
 struct Brought {
     entries: usize,
     refused: Vec<(SessionKey, String)>,
 }
 
-/// Appends what is missing. What the store will never take keeps no session from going on.
+/// Appends the missing entries. Entries that the store rejects for good do not prevent a resume.
 async fn bring(
     keeping: &Keeping,
     key: &SessionKey,
@@ -337,8 +337,8 @@ pub(super) fn set_times(directory: &Path, age: SystemTime) -> io::Result<()> {
 
 /// Removes a private directory, except for transcripts that are newer than what its store had. Those go, too, when they are old.
 ///
-/// Whoever has the CLI's directory may plant links in it. None is followed: what is looked at is the time of a file's own entry, and
-/// what has the name of a link is removed as one.
+/// The owner of the CLI's directory may plant links in it. No link is followed: the time is that of the directory entry, and a
+/// link is removed as a link.
 pub(super) fn strip(directory: &Path) -> io::Result<()> {
     let written = fs::symlink_metadata(directory.join(OWNED)).and_then(|meta| meta.modified());
     let config = config_in(directory);

@@ -1,9 +1,8 @@
 //! From the CLI's `transcript_mirror` frames to the store.
 //!
-//! The driver offers frames and never waits; a task of its own decodes them, puts them together and appends. It is a cursor: it stays
-//! where it is until the store has taken what is there, however long that takes, so that nothing is ever appended behind a hole. What
-//! waits beyond the memory for it waits on disk. Whoever waits for a turn's outcome waits until that task has come so far, or until
-//! the store is told to be behind.
+//! The driver offers frames and never waits; a task decodes them, makes batches and appends them. The task is a cursor: it retries
+//! a batch until the store has accepted it, so that nothing is ever appended after a gap. Frames beyond the memory limit wait on
+//! disk. A turn's outcome waits until the task has reached it, or the store counts as behind.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +29,7 @@ use crate::peer::BoxFuture;
 use crate::stats::StoreLag;
 use crate::store_config::{Keeping, StoreFailure, StoreFlush, call};
 
-/// What may wait before it is appended without a turn having ended.
+/// How much may wait before it is appended in the middle of a turn.
 const MAX_ENTRIES: usize = 500;
 const MAX_BYTES: usize = 1 << 20;
 
@@ -40,7 +39,7 @@ const APPEND: Duration = Duration::from_secs(60);
 /// How long the task may take to stop, which takes no time unless its runtime is blocked.
 const STOP: Duration = Duration::from_secs(1);
 
-/// What a session's connection keeps of it.
+/// The handle of a session's connection.
 pub(crate) struct Mirror {
     store: Arc<dyn SessionStore>,
     flush: StoreFlush,
@@ -49,14 +48,14 @@ pub(crate) struct Mirror {
     /// How long the end of the session is held back.
     grace: Duration,
     places: Places,
-    /// Under which what is appended is appended, if the store has leases and the session is claimed.
+    /// The lease for appends, if there is one.
     ownership: Option<Arc<Ownership>>,
-    /// Whether the store has all that came; shared with the private directory that goes when it does.
+    /// Whether the store has everything; shared with the private directory, which is removed then.
     settled: Arc<AtomicBool>,
-    /// What waits to be put together.
+    /// The waiting frames.
     budget: Arc<Budget>,
     waiting: Mutex<Option<LaneOut>>,
-    /// What was found before the start, to be told with the first frame: then somebody listens.
+    /// Messages from before the start, emitted with the first frame, when there are readers.
     notes: Mutex<Vec<(SessionKey, String)>>,
     state: Mutex<State>,
     /// Woken when there is something to do.
@@ -77,20 +76,20 @@ impl std::fmt::Debug for Mirror {
 #[derive(Debug)]
 struct State {
     lane: LaneIn,
-    /// How many frames came.
+    /// The number of frames so far.
     offered: u64,
-    /// Up to which of them is to be appended without waiting for more.
+    /// The number of frames to append without waiting for more.
     wanted: u64,
     closed: bool,
-    /// Bytes of frames that were put together and are not taken.
+    /// Bytes of batches that are not accepted yet.
     held: usize,
-    /// Since when something waits that was to be taken at once.
+    /// Since when requested frames wait.
     since: Option<(Instant, SystemTime)>,
-    /// Why the store did not take it.
+    /// The error of the store.
     error: Option<String>,
     entries: u64,
     errors: u64,
-    /// Whether something will never be taken.
+    /// Whether some entries are lost for the store.
     lost: bool,
 }
 
@@ -98,7 +97,7 @@ struct State {
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     up_to: u64,
-    /// Whether nobody waits for the store any more until it has caught up.
+    /// Whether the store counts as behind.
     behind: bool,
     over: bool,
 }
@@ -220,7 +219,7 @@ impl Mirror {
         }
     }
 
-    /// Something is missing, so nothing may be appended behind it. The transcripts have it, and stay.
+    /// A frame is missing, so nothing may be appended after it. The transcripts have it, and stay.
     fn tear(&self, conn: &Arc<Conn>, work: &mut Work, what: &str) {
         work.torn = true;
         let what = format!(
@@ -264,7 +263,7 @@ impl Mirror {
         self.state().held += size;
     }
 
-    /// Appends what there is. What fails stays; what others refuse for good goes, and nothing more of its transcript is appended.
+    /// Appends the batches. A failed batch stays; one that is rejected for good is dropped, and nothing more of its transcript is appended.
     async fn append(&self, conn: &Arc<Conn>, work: &mut Work) {
         let is_new = self.state().begin_to_wait();
         if is_new {
@@ -352,7 +351,7 @@ impl Mirror {
         }
     }
 
-    /// Says that the store is behind, once something has waited too long.
+    /// Reports that the store is behind, once a frame has waited too long.
     async fn watch(&self, conn: &Arc<Conn>) {
         loop {
             let since = self.state().since.filter(|_| !self.done.borrow().behind);
@@ -388,13 +387,13 @@ impl Mirror {
         }
     }
 
-    /// Tells the user that something will not come into the store by itself.
+    /// Reports entries that will never arrive in the store.
     fn lose(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
         self.state().lost = true;
         self.tell(conn, key, error);
     }
 
-    /// Tells the user that something is not in the store.
+    /// Reports entries that are not in the store.
     pub(crate) fn tell(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
         tracing::error!(%key, error, "not in the session store");
         self.state().errors += 1;
@@ -535,19 +534,19 @@ impl State {
     }
 }
 
-/// What the task has in hand.
+/// The state of the task.
 #[derive(Debug, Default)]
 struct Work {
     portion: Portion,
     /// How many frames were read.
     read: u64,
-    /// Whether nothing more comes.
+    /// Whether no more frames come.
     ended: bool,
     /// Whether the end of the session waits.
     is_ending: bool,
     /// Whether frames are missing, so that nothing may be appended any more.
     torn: bool,
-    /// When what failed is tried again.
+    /// The time of the next retry.
     retry: Option<Instant>,
     backoff: Backoff,
     /// Transcripts that somebody else has, or that the store will never take; as many as the session has at most.
@@ -599,7 +598,7 @@ impl Portion {
     }
 }
 
-/// Says that the task has ended, however it did.
+/// Reports the end of the task, also after a panic.
 struct Over<'a>(&'a watch::Sender<Done>);
 
 impl Drop for Over<'_> {

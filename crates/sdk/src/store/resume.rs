@@ -1,4 +1,4 @@
-//! From a store to the files that the CLI goes on with.
+//! Writes a session of a store to files from which the CLI resumes it.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::location::{PROJECT_NAME, config_dir, project_key};
 use crate::options::{Isolation, Launch, Options};
 use crate::store_config::{Keeping, call, failed};
 
-/// A session as a store has it.
+/// The entries of a session in a store.
 #[derive(Debug)]
 pub(crate) struct Restored {
     project: String,
@@ -24,11 +24,11 @@ pub(crate) struct Restored {
     transcripts: Arc<Transcripts>,
 }
 
-/// A session that is to be gone on with.
+/// A session in a store that will be resumed.
 pub(crate) struct StoredSession {
     keeping: Keeping,
     key: SessionKey,
-    /// What was loaded to find it.
+    /// The entries that were loaded to find it.
     main: Option<Vec<RawJson>>,
 }
 
@@ -52,8 +52,7 @@ impl StoredSession {
     }
 }
 
-/// Finds what the options ask to go on with, and names it in them. `None` where there is nothing to load: no store, or nothing to
-/// go on with.
+/// Finds the session that the options resume, and sets its id in them. `None` if there is no store, or nothing to resume.
 pub(crate) async fn find(
     options: &mut Options,
     surroundings: &Surroundings,
@@ -85,7 +84,7 @@ pub(crate) async fn find(
     Ok(Some(StoredSession { keeping, key, main }))
 }
 
-/// Loads it. `None` where the store doesn't have it.
+/// Loads the session. `None` if the store lacks it.
 pub(crate) async fn load(found: StoredSession) -> Result<Option<Restored>> {
     let StoredSession { keeping, key, main } = found;
     let main = match main {
@@ -120,7 +119,7 @@ async fn load_one(keeping: &Keeping, key: SessionKey) -> Result<Option<Vec<RawJs
     loaded.map_err(|failure| failed(what, failure))
 }
 
-/// The session that was appended to last; subagents that are listed as sessions are passed over.
+/// The session with the last append, without subagents that are listed as sessions.
 async fn newest(keeping: &Keeping, project: String) -> Result<Option<(SessionKey, Vec<RawJson>)>> {
     let (store, of) = (Arc::clone(&keeping.store), project.clone());
     let listed = call(
@@ -181,7 +180,7 @@ impl Restored {
         &self.transcripts
     }
 
-    /// Writes it where the CLI of this launch finds it: into a directory of its own, which goes away with the launch's guard.
+    /// Writes the session into a private directory for the CLI, which is removed with the launch's files.
     pub(crate) fn put(self, options: &Options, launch: &mut Launch) -> Result<()> {
         let put = self.try_put(options, launch);
         put.map_err(|error| {

@@ -1,7 +1,7 @@
-//! The private directory in which a session from a store goes on, and those that others left behind.
+//! The private directory of a session that is resumed from a store, and stale ones of other programs.
 //!
-//! It goes with its session. Of one whose store has not taken everything the transcripts stay, and nothing else: [`kept`](super::kept)
-//! finds them when the session goes on from this machine.
+//! It is removed with its session. If the store lacks entries, only the transcripts stay: [`catch_up`](super::catch_up) finds them
+//! when the session is resumed on this machine.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -17,7 +17,7 @@ use crate::env;
 use crate::options::handover::{Filling, Handed, as_user, make_private};
 use crate::options::{Launch, Resumed, RunAs};
 
-/// What the directories' names begin with. Those of the official SDK do too.
+/// The prefix of the directories' names, as in the official SDK.
 pub(super) const PREFIX: &str = "claude-resume-";
 
 /// Locked by the program whose directory it is as long as that lives. A directory without it is not of this SDK.
@@ -31,7 +31,7 @@ pub(super) const GIVEN: &str = "config";
 /// than a day, since the CLI removes transcripts that are some days old.
 const AGE: Duration = Duration::from_secs(20 * 3600);
 
-/// One that is being filled; nobody else can enter it.
+/// A directory that is being filled; no other user can enter it.
 #[derive(Debug)]
 pub(super) struct Filled {
     filling: Filling,
@@ -40,7 +40,7 @@ pub(super) struct Filled {
 }
 
 impl Filled {
-    /// Makes one for the CLI of that user, and removes what is left of those whose programs died.
+    /// Creates a directory for the CLI of that user, and removes those of dead programs.
     pub(super) fn make(user: Option<RunAs>) -> io::Result<Self> {
         let temporary = std::env::temp_dir();
         sweep(&temporary);
@@ -62,7 +62,7 @@ impl Filled {
         })
     }
 
-    /// The config directory that is to be filled.
+    /// The config directory to fill.
     pub(super) fn config(&self) -> &Path {
         &self.config
     }
@@ -91,7 +91,7 @@ impl Filled {
     }
 }
 
-/// Says that a directory belongs to a program that lives.
+/// Marks a directory as that of a live program.
 fn mark(directory: &Path) -> io::Result<File> {
     // It gets its name when it is locked: nobody is to find it free before.
     let unnamed = directory.join(".outrigger-owned.new");
@@ -110,7 +110,7 @@ fn mark(directory: &Path) -> io::Result<File> {
 pub(crate) struct ResumeDir {
     directory: Option<Handed>,
     owned: Option<File>,
-    /// Whether the store has everything that is in it.
+    /// Whether the store has all of its entries.
     settled: Arc<AtomicBool>,
 }
 
@@ -124,7 +124,7 @@ impl Resumed for ResumeDir {
     }
 }
 
-/// Removes the directories whose programs died. What is used, what is not of this SDK, and what belongs to others stays.
+/// Removes the directories of dead programs. Directories in use, of other software, or of other users stay.
 fn sweep(temporary: &Path) {
     let Ok(entries) = fs::read_dir(temporary) else {
         return;

@@ -1,4 +1,4 @@
-//! What a session that goes on elsewhere needs of the user's configuration, and nothing that must not leave its place.
+//! Copies the parts of the user's configuration that a session in a private directory needs, without secrets that must not be copied.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,31 +10,30 @@ use outrigger_protocol::RawJson;
 use crate::options::RunAs;
 use crate::options::handover::as_user;
 
-/// Settings that would have the CLI look for plugins where there are none, and install them anew each time.
+/// Settings that would make the CLI search and install plugins anew each time.
 const PLUGIN_SETTINGS: [&str; 3] = [
     "enabledPlugins",
     "extraKnownMarketplaces",
     "additionalMarketplaces",
 ];
 
-/// Where the user's configuration is.
+/// The user's configuration.
 #[derive(Debug, Clone)]
 pub(super) struct UserConfig {
     /// The config directory.
     pub(super) config: PathBuf,
     /// Where `.claude.json` is: in the config directory if one was named, else in the home.
     pub(super) claude_json: PathBuf,
-    /// Whether the session is paid by the login that is kept there.
+    /// Whether the login there pays for the session.
     pub(super) login: bool,
 }
 
 type Filter = fn(Vec<u8>) -> Vec<u8>;
 
-/// The most of a file that is copied; the user's own are a few MB at most.
+/// The largest file that is copied; real ones have a few MB at most.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Copies it, as far as the user of the CLI may read it. What isn't there, or can't be read, is left out: the CLI then says itself
-/// what it lacks.
+/// Copies the files that the user of the CLI may read. Missing or unreadable files are skipped: the CLI reports what it lacks.
 pub(super) fn copy(source: &UserConfig, user: Option<RunAs>, to: &Path) -> io::Result<()> {
     let unchanged = |text: Vec<u8>| text;
     let mut files: Vec<(PathBuf, &str, Filter)> = vec![

@@ -1,4 +1,4 @@
-//! Where the conversation of a session is found.
+//! The location of a session's conversation.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::location::project_key;
 use crate::options::{Options, RunAs};
 use crate::store_config::Keeping;
 
-/// Where the conversation of a session is found.
+/// The location of a session's conversation.
 #[derive(Clone, Default)]
 pub(crate) struct Source {
     /// The CLI's config directory, if it is on this machine.
@@ -20,18 +20,18 @@ pub(crate) struct Source {
     /// The store, and under what its project is filed there.
     pub(crate) store: Option<(Keeping, String)>,
     pub(crate) begins: Begins,
-    /// The session that is gone on with, where the options name it.
+    /// The session to resume, if the options name it.
     going_on: Option<SessionId>,
 }
 
-/// Which conversation it is before the CLI has said so.
+/// The conversation before the CLI has reported its id.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Begins {
-    /// One in which nothing was said.
+    /// A new one.
     #[default]
     New,
     With(SessionId),
-    /// The CLI knows.
+    /// Only the CLI knows it.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// That of a session with these options, as far as they tell.
+    /// The location for these options, as far as they determine it.
     pub(crate) fn of(options: &Options, surroundings: &Surroundings, is_far: bool) -> Self {
         let begins = match &options.resume {
             Some(id) => SessionId::new(id).map_or(Begins::Unknown, Begins::With),
@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    /// The id that the session has from its start. That of a new one, or of a fork, only the CLI knows.
+    /// The id of the session at its start. Only the CLI knows that of a new session or a fork.
     pub(crate) fn going_on(&self) -> Option<&SessionId> {
         self.going_on.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Where transcripts are, and under what they are filed.
+//! The paths of transcripts, and their keys in a store.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Calls of a store, which is code of the user.
+//! Calls of a store, which is user code, with a deadline.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::deadline::AbortOnDrop;
 use crate::error::{Error, Kind};
 use crate::spawn::spawn;
 
-/// Why a call of a store gave nothing.
+/// Why a call of a store failed.
 #[derive(Debug)]
 pub(crate) enum StoreFailure {
-    /// The store says so.
+    /// The store returned an error.
     Store(StoreError),
-    /// It took too long, and was dropped.
+    /// The deadline passed, and the call was dropped.
     Late(Duration),
-    /// It panicked, or its runtime is shut down.
+    /// The call panicked, or its runtime is shut down.
     Broken(String),
 }
 
@@ -29,12 +29,12 @@ impl StoreFailure {
         }
     }
 
-    /// Whether somebody else has the session.
+    /// Whether another holder has the session.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_fenced() || error.is_held())
     }
 
-    /// Whether trying it again may help. What took too long may still happen, or happen twice: entries with a `uuid` are stored once
+    /// Whether a retry may help. A late call may still take effect, or twice with the retry: entries with a `uuid` are stored once
     /// all the same.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
@@ -44,7 +44,7 @@ impl StoreFailure {
     }
 }
 
-/// Waits for it, no longer than `timeout`, in a task of its own, so that a panic stays there. Dropping the future drops it.
+/// Runs the call in its own task, no longer than `timeout`, so that a panic stays there. Dropping the future drops the call.
 pub(crate) async fn call<T: Send + 'static>(
     timeout: Duration,
     future: impl Future<Output = Result<T, StoreError>> + Send + 'static,
