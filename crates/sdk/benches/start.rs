@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use outrigger::options::{Auth, Secret};
-use outrigger::{Agent, Claim, Options, Origin, Pool, PoolLimits, Session};
+use outrigger::{Agent, Claim, Options, Pool, PoolLimits, PoolOrigin, Session};
 use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::{Launch, Sandbox, executable};
 
@@ -92,7 +92,7 @@ impl Place {
                 settle().await;
                 let since = Instant::now();
                 let pooled = pool.get(&key, self.claim()).await.unwrap();
-                assert!(matches!(pooled.origin, Origin::Spare { .. }));
+                assert!(matches!(pooled.origin, PoolOrigin::Spare { .. }));
                 let seen = prompted(pooled.session, since).await;
                 pool.close().await;
                 seen

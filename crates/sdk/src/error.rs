@@ -540,7 +540,7 @@ impl StdError for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discover::{FindError, Origin, Unusable};
+    use crate::discover::{FindError, FoundBy, Unusable};
     use crate::options::OptionsError;
     use crate::outcome::{Around, Outcome};
     use crate::usage::TurnUsage;
@@ -551,7 +551,7 @@ mod tests {
         let missing = || {
             OptionsError::Cli(FindError::Unusable {
                 path: "/opt/claude".into(),
-                origin: Origin::Given,
+                origin: FoundBy::Given,
                 why: Unusable::Missing,
             })
         };

@@ -338,7 +338,7 @@ fn what_options_errors_are_about() {
     let unusable = |why| {
         OptionsError::Cli(FindError::Unusable {
             path: "claude".into(),
-            origin: crate::discover::Origin::Given,
+            origin: crate::discover::FoundBy::Given,
             why,
         })
     };

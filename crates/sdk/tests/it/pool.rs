@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outrigger::options::{Auth, Launch, Secret};
 use outrigger::transport::{BoxFuture, Connection, Pipes, Transport};
-use outrigger::{Agent, Claim, ClaimProblem, Options, Origin, Pool, PoolLimits, ReviveProblem, Session};
+use outrigger::{Agent, Claim, ClaimProblem, Options, Pool, PoolLimits, PoolOrigin, ReviveProblem, Session};
 use outrigger_sim::peer::{self, Match, Running, Script, Signal};
 use serde_json::json;
 
@@ -90,9 +90,9 @@ async fn a_pool_hands_out_spares_and_fills_up_again() {
     for place in ["/a", "/b", "/c"] {
         let pooled = pool.get(&key, Claim::new(place)).await.unwrap();
         match pooled.origin {
-            Origin::Spare { age } => assert!(age < PATIENCE && sessions.len() < 2),
+            PoolOrigin::Spare { age } => assert!(age < PATIENCE && sessions.len() < 2),
             // It says so when there was none.
-            Origin::Cold => assert_eq!(sessions.len(), 2),
+            PoolOrigin::Cold => assert_eq!(sessions.len(), 2),
             other => panic!("{other:?}"),
         }
         says(&pooled.session, place).await;
@@ -135,7 +135,7 @@ async fn a_dead_spare_is_replaced_and_never_handed_out() {
     assert_eq!(pool.stats().died, 1);
     assert_eq!(pool.stats().failures[0].0, 1);
     let pooled = pool.get(&key, Claim::new("/a")).await.unwrap();
-    assert!(matches!(pooled.origin, Origin::Spare { .. }));
+    assert!(matches!(pooled.origin, PoolOrigin::Spare { .. }));
     says(&pooled.session, "alive").await;
     // What was good for a session is no failure any more.
     assert_eq!(pool.stats().failures[0].0, 0);
@@ -154,7 +154,7 @@ async fn a_spare_that_dies_while_it_is_claimed_is_replaced_by_a_start() {
     assert!(error.is_spawn(), "{error}");
     sims.broken.store(false, Ordering::SeqCst);
     let pooled = pool.get(&key, Claim::new("/a")).await.unwrap();
-    assert!(matches!(pooled.origin, Origin::Cold));
+    assert!(matches!(pooled.origin, PoolOrigin::Cold));
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,7 +187,7 @@ async fn old_spares_are_replaced() {
     assert_eq!((sims.started.lock().unwrap().len(), pool.stats().expired), (2, 1));
     until("its end", || sims.alive() == 1).await;
     let pooled = pool.get(&key, Claim::new("/a")).await.unwrap();
-    assert!(matches!(pooled.origin, Origin::Spare { age } if age < Duration::from_secs(30)));
+    assert!(matches!(pooled.origin, PoolOrigin::Spare { age } if age < Duration::from_secs(30)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,7 +258,7 @@ async fn a_get_can_be_dropped_at_any_point() {
     }
     until("filling again", || pool.stats().spares == 1 && sims.alive() == 1).await;
     let pooled = pool.get(&key, Claim::new("/a")).await.unwrap();
-    assert!(matches!(pooled.origin, Origin::Spare { .. }));
+    assert!(matches!(pooled.origin, PoolOrigin::Spare { .. }));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use outrigger::options::{Auth, Secret};
 use outrigger::protocol::outbound::WorkspaceTrust;
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::{AgentDefinition, PermissionMode};
-use outrigger::{Claim, ClaimProblem, Error, Origin, Policy, Pool, PoolLimits, Session, Spare, Verdict};
+use outrigger::{Claim, ClaimProblem, Error, Policy, Pool, PoolLimits, PoolOrigin, Session, Spare, Verdict};
 use serde_json::json;
 
 use super::rig::{Rig, turn};
@@ -318,7 +318,7 @@ async fn a_pool_of_the_real_cli() {
     for place in [rig.sandbox.project(), other.clone()] {
         let pooled = pool.get(&key, Claim::new(&place)).await.unwrap();
         assert!(
-            matches!(pooled.origin, Origin::Spare { .. }),
+            matches!(pooled.origin, PoolOrigin::Spare { .. }),
             "{:?}",
             pooled.origin
         );
@@ -337,7 +337,11 @@ async fn a_pool_of_the_real_cli() {
     // A directory that decides for itself gets a session of its own.
     std::fs::write(other.join(".claude/settings.json"), r#"{"env": {"A": "b"}}"#).unwrap();
     let pooled = pool.get(&key, Claim::new(&other)).await.unwrap();
-    assert!(matches!(pooled.origin, Origin::Refused(_)), "{:?}", pooled.origin);
+    assert!(
+        matches!(pooled.origin, PoolOrigin::Refused(_)),
+        "{:?}",
+        pooled.origin
+    );
     assert_eq!(turn(&pooled.session, "%say cold").await.0, ["text cold"]);
     pooled.session.close().await.unwrap();
     let stats = pool.stats();
