@@ -104,10 +104,44 @@ macro_rules! refusal_doc {
         "a denial"
     };
     (withhold_output) => {
-        "a notice replaces the texts in the output, and the turn ends"
+        "a notice in place of the texts in the output, and the end of the turn"
     };
     (withhold_text) => {
-        "a notice is shown instead of the text"
+        "a notice in place of the text"
+    };
+}
+
+/// What a matcher matches, for the docs of a function.
+macro_rules! matcher_sentence {
+    (Nothing) => {
+        "The event has no matchers."
+    };
+    ($matcher:tt) => {
+        concat!("A matcher matches ", subject_doc!($matcher), ".")
+    };
+}
+
+/// What a failure means, for the docs of a function.
+macro_rules! failure_sentence {
+    (Guards $refusal:ident) => {
+        concat!(
+            "A failure blocks, by ",
+            refusal_doc!($refusal),
+            ", unless [`OnFailure::Continue`](super::OnFailure::Continue) is set."
+        )
+    };
+    (MayBlock $refusal:ident) => {
+        concat!(
+            "A failure is ignored unless [`OnFailure::Block`](super::OnFailure::Block) is set; then it blocks, by ",
+            refusal_doc!($refusal),
+            "."
+        )
+    };
+    (MayBlockHere $refusal:ident) => {
+        failure_sentence!(MayBlock $refusal)
+    };
+    (Observes) => {
+        "A failure is ignored: the hook cannot block."
     };
 }
 
@@ -124,8 +158,7 @@ macro_rules! hooks {
         $(
             $(#[$m])*
             ///
-            #[doc = concat!("A matcher matches: ", subject_doc!($matcher), ". A failure ", failure_doc!($failure),
-                " unless set otherwise; how it blocks: ", refusal_doc!($($refusal)?), ".")]
+            #[doc = concat!(matcher_sentence!($matcher), " ", failure_sentence!($failure $($refusal)?))]
             ///
             /// # Cancel safety
             /// As [`Hook::new`].
