@@ -17,7 +17,7 @@ pub(crate) struct Difference {
 /// What it did.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
-    /// It wrote a frame of this kind where the other wrote none, or one of another kind.
+    /// It wrote a frame of this kind where the other wrote none, or one of another kind; or it showed this.
     Frame(String),
     /// Frames of this kind had a field with this path and type.
     Field { kind: String, field: String },
@@ -42,6 +42,9 @@ pub(crate) fn compare(scenario: &'static str, real: &Played, simulated: &Played)
     let (expected, seen) = (sequence(real), sequence(simulated));
     for (kind, who) in diff(&expected, &seen) {
         add(What::Frame(kind), who);
+    }
+    for (shown, who) in diff(&shown(real), &shown(simulated)) {
+        add(What::Frame(shown), who);
     }
     let (expected, seen) = (fields(real), fields(simulated));
     for (kind, expected) in &expected {
@@ -78,6 +81,62 @@ fn sequence(played: &Played) -> Vec<String> {
         }
     }
     kinds
+}
+
+/// The inputs of tools wherever they are shown, and all that a permission request says, by value.
+fn shown(played: &Played) -> Vec<String> {
+    let mut shown = Vec::new();
+    let mut add = |place: &str, tool: &Value, value: &Value| {
+        let tool = tool.as_str().unwrap_or("?");
+        shown.push(format!("{place} {tool} {}", in_order(value)));
+    };
+    for (kind, frame) in &played.frames {
+        let (request, input) = (&frame["request"], &frame["request"]["input"]);
+        for block in frame["message"]["content"].as_array().into_iter().flatten() {
+            if block["type"] == "tool_use" {
+                add("call", &block["name"], &block["input"]);
+            }
+        }
+        if request["subtype"] == "can_use_tool" {
+            let mut asked = request.clone();
+            if let Some(asked) = asked.as_object_mut() {
+                asked.retain(|key, _| !OF_THE_MOMENT.contains(&key.as_str()));
+            }
+            add("asked", &request["tool_name"], &asked);
+        }
+        if input["tool_input"].is_object() {
+            add(kind, &input["tool_name"], &input["tool_input"]);
+        }
+        for denial in frame["permission_denials"].as_array().into_iter().flatten() {
+            add("denied", &denial["tool_name"], &denial["tool_input"]);
+        }
+    }
+    // The order is that of the frames, which is compared already.
+    shown.sort();
+    shown
+}
+
+/// What a permission request has that differs each time, or is prose.
+const OF_THE_MOMENT: &[&str] = &["tool_use_id", "agent_id", "decision_reason"];
+
+/// JSON with sorted keys.
+fn in_order(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let sorted: BTreeMap<&String, String> =
+                fields.iter().map(|(key, value)| (key, in_order(value))).collect();
+            let fields: Vec<String> = sorted
+                .iter()
+                .map(|(key, value)| format!("\"{key}\": {value}"))
+                .collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_order).collect();
+            format!("[{}]", items.join(", "))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The fields of each kind, from all its frames.
@@ -165,6 +224,21 @@ fn a_frame_that_moved_is_a_difference_on_both_sides() {
     );
     assert_eq!(diff(&list("a"), &list("a b")), [("b".to_owned(), Who::Simulator)]);
     assert_eq!(diff(&list("a b"), &list("b")), [("a".to_owned(), Who::Real)]);
+}
+
+#[test]
+fn inputs_are_compared_by_value() {
+    let frame = |path: &str| {
+        let request = serde_json::json!({
+            "subtype": "can_use_tool", "tool_name": "Read", "tool_use_id": path, "input": {"file_path": path},
+        });
+        let frame = serde_json::json!({"type": "control_request", "request": request});
+        Played {
+            frames: vec![("control_request/can_use_tool".to_owned(), frame)],
+        }
+    };
+    assert_eq!(compare("same", &frame("/a"), &frame("/a")), []);
+    assert_eq!(compare("differs", &frame("/a"), &frame("a")).len(), 2);
 }
 
 #[test]

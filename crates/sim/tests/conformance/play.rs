@@ -31,6 +31,9 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
     for (path, content) in &scenario.files {
         sandbox.write(path, content).map_err(|error| text(&error))?;
     }
+    for (path, target) in &scenario.links {
+        link(&sandbox.project().join(path), target).map_err(|error| text(&error))?;
+    }
     let mut played = Played::default();
     let mut session = String::new();
     let mut said = String::new();
@@ -38,6 +41,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
     for run in &scenario.runs {
         let place = Place {
             project: sandbox.project().to_string_lossy().into_owned(),
+            root: sandbox.path().to_string_lossy().into_owned(),
             session: session.clone(),
             task: String::new(),
         };
@@ -61,7 +65,11 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
                 session = id.to_owned();
             }
         }
-        played.frames.append(&mut player.frames);
+        let root = sandbox.path().to_string_lossy();
+        let frames = player.frames.drain(..);
+        played
+            .frames
+            .extend(frames.map(|(kind, frame)| (kind, placeless(&frame, &root))));
         match outcome {
             Ok(code) => {
                 let code = code.map_or_else(|| "signal".to_owned(), |code| code.to_string());
@@ -86,9 +94,34 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
     }
 }
 
+#[cfg(unix)]
+fn link(path: &Path, target: &str) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(target, path)
+}
+
+#[cfg(not(unix))]
+fn link(_: &Path, _: &str) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// The frame with the same name for the sandbox in each play.
+fn placeless(value: &Value, root: &str) -> Value {
+    match value {
+        Value::String(text) => Value::String(text.replace(root, "{root}")),
+        Value::Array(items) => items.iter().map(|item| placeless(item, root)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (key.clone(), placeless(value, root)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
 /// What stands for something in flags and frames.
 struct Place {
     project: String,
+    /// What the project and the home are in.
+    root: String,
     session: String,
     /// The last task that was started.
     task: String,
@@ -97,6 +130,7 @@ struct Place {
 impl Place {
     fn fill(&self, text: &str) -> String {
         text.replace("{project}", &self.project)
+            .replace("{root}", &self.root)
             .replace("{session}", &self.session)
             .replace("{task}", &self.task)
     }

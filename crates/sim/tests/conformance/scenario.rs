@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) files: Vec<(&'static str, &'static str)>,
+    /// Links in the project, with what they lead to.
+    pub(crate) links: Vec<(&'static str, &'static str)>,
     pub(crate) runs: Vec<Run>,
 }
 
@@ -14,7 +16,7 @@ pub(crate) struct Scenario {
 #[derive(Clone, Default)]
 pub(crate) struct Run {
     /// Besides those by which every SDK starts it. `{session}` is the session of the process before, `{project}` the
-    /// working directory, `{task}` the last task that was started; so it is in what is sent.
+    /// working directory, `{root}` what it is in, `{task}` the last task that was started; so it is in what is sent.
     pub(crate) flags: Vec<String>,
     pub(crate) variables: Vec<(&'static str, &'static str)>,
     /// Whether permission requests come over stdio.
@@ -76,6 +78,7 @@ impl Scenario {
         Self {
             name,
             files: Vec::new(),
+            links: Vec::new(),
             runs: vec![Run::default()],
         }
     }
@@ -134,6 +137,12 @@ impl Scenario {
     /// Puts a file into the project before anything is started.
     pub(crate) fn file(mut self, path: &'static str, content: &'static str) -> Self {
         self.files.push((path, content));
+        self
+    }
+
+    /// Puts a link into the project before anything is started.
+    pub(crate) fn link(mut self, path: &'static str, target: &'static str) -> Self {
+        self.links.push((path, target));
         self
     }
 

@@ -199,6 +199,10 @@ pub(super) struct State {
     pub(super) spares_agents: bool,
     pub(super) title: Option<String>,
     /// The file of the plan that the model has written, and whether it is a real one.
+    /// Whether the host knows that there is no check of actions.
+    pub(super) told_unchecked: bool,
+    /// The files whose contents the model has seen.
+    pub(super) files_seen: std::collections::BTreeSet<String>,
     pub(super) plan: Option<(String, bool)>,
     /// MCP servers of the configuration that have not been connected yet.
     pub(super) configured: Vec<(String, Value)>,
@@ -284,6 +288,8 @@ impl Context {
             forward_text: config.forward_text,
             spares_agents: false,
             title: config.title.clone(),
+            told_unchecked: false,
+            files_seen: std::collections::BTreeSet::new(),
             plan: None,
             configured: config.servers.clone(),
             system_prompt: config.system_prompt.clone(),
@@ -620,11 +626,13 @@ impl Context {
 
     /// Where the CLI would keep the output of a task.
     pub(super) fn output_file(&self, task_id: &str) -> String {
+        self.output_file_of(&self.state().session_id, task_id)
+    }
+
+    /// The same for those who hold the state.
+    pub(super) fn output_file_of(&self, session_id: &str, task_id: &str) -> String {
         let project = transcript::project_name(&self.cwd().to_string_lossy());
-        format!(
-            "/tmp/claude-0/{project}/{}/tasks/{task_id}.output",
-            self.state().session_id
-        )
+        format!("/tmp/claude-0/{project}/{session_id}/tasks/{task_id}.output")
     }
 }
 

@@ -1,14 +1,18 @@
 //! Files, in memory or for real, and the tools that read and change them.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
-use super::brain::Outcome;
+use super::brain::{CallPlan, Outcome};
 use super::context::Context;
-use super::{files, plans};
+use super::turn::Call;
+use super::{files, paths, plans};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
-    ctx.cwd().join(path).to_string_lossy().into_owned()
+    let path = paths::absolute(path, &ctx.cwd(), Path::new(&ctx.config.home));
+    path.to_string_lossy().into_owned()
 }
 
 /// The contents of a file, if it exists and is text.
@@ -55,16 +59,115 @@ fn file_outcome(content: String, details: Value) -> Outcome {
     Outcome::text(content).with_details(details)
 }
 
+/// Behind a result: the model knows what is in the file now.
+const KNOWN: &str = " (file state is current in your context — no need to Read it back)";
+
+fn no_such_file(ctx: &Context) -> String {
+    let cwd = ctx.cwd();
+    format!(
+        "File does not exist. Note: your current working directory is {}.",
+        cwd.display()
+    )
+}
+
+/// Why a call cannot be made, whatever is decided about it; nothing for calls that a test answers itself.
+pub(super) async fn unfit(ctx: &Context, call: &Call) -> Option<String> {
+    let handled = ctx.config.handlers.iter().any(|(tool, _)| *tool == call.name);
+    if handled || matches!(call.plan, CallPlan::Outcome(_)) {
+        return None;
+    }
+    let real = match call.plan {
+        CallPlan::RunReal => true,
+        CallPlan::RunSimulated => false,
+        _ => ctx.config.real_tools,
+    };
+    let text = |key: &str| call.used[key].as_str().unwrap_or_default();
+    let path = absolute(ctx, text("file_path"));
+    match call.name.as_str() {
+        "ExitPlanMode" if ctx.state().mode != "plan" => Some(
+            "You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already \
+             approved, continue with implementation."
+                .to_owned(),
+        ),
+        "Write" if real && Path::new(&path).is_dir() => {
+            let path = text("file_path");
+            Some(format!(
+                "{path} is a directory, not a file. To create a file inside it, include the file name in file_path."
+            ))
+        }
+        "Write" if real && Path::new(&path).is_symlink() => {
+            Some("File has not been read yet. Read it first before writing to it.".to_owned())
+        }
+        "Edit" => {
+            let (old, new) = (text("old_string"), text("new_string"));
+            if old == new {
+                return Some("No changes to make: old_string and new_string are exactly the same.".to_owned());
+            }
+            let content = load(ctx, &path, real).await;
+            let matches = |content: &String| content.matches(old).count();
+            match content {
+                None if old.is_empty() => None,
+                None => Some(no_such_file(ctx)),
+                Some(content) if old.is_empty() => {
+                    (!content.is_empty()).then(|| "Cannot create new file - file already exists.".to_owned())
+                }
+                Some(content) => match matches(&content) {
+                    0 => Some(format!("String to replace not found in file.\nString: {old}")),
+                    1 => None,
+                    _ if call.used["replace_all"] == true => None,
+                    many => Some(format!(
+                        "Found {many} matches of the string to replace, but replace_all is false. To replace all \
+                         occurrences, set replace_all to true.\nString: {old}"
+                    )),
+                },
+            }
+        }
+        _ => None,
+    }
+}
+
+/// What changed, as one hunk with the lines around it.
+fn patch(before: &str, after: &str) -> Value {
+    if before == after {
+        return json!([]);
+    }
+    let lines = |text: &str| -> Vec<String> { text.split_inclusive('\n').map(str::to_owned).collect() };
+    let (from, to) = (lines(before), lines(after));
+    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let rest = (from.len() - same).min(to.len() - same);
+    let pairs = from.iter().rev().zip(to.iter().rev()).take(rest);
+    let same_end = pairs.take_while(|(a, b)| a == b).count();
+    let (begin, around) = (same.saturating_sub(3), same_end.min(3));
+    let mut shown = Vec::new();
+    let mut add = |sign: char, lines: &[String]| {
+        for line in lines {
+            shown.push(format!("{sign}{}", line.trim_end_matches('\n')));
+            if !line.ends_with('\n') {
+                shown.push("\\ No newline at end of file".to_owned());
+            }
+        }
+    };
+    add(' ', &from[begin..same]);
+    add('-', &from[same..from.len() - same_end]);
+    add('+', &to[same..to.len() - same_end]);
+    add(' ', &to[to.len() - same_end..to.len() - same_end + around]);
+    json!([{
+        "oldStart": begin + 1, "oldLines": from.len() - same_end + around - begin, "newStart": begin + 1,
+        "newLines": to.len() - same_end + around - begin, "lines": shown,
+    }])
+}
+
 /// `Read`.
 pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
-    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
+    let given = input["file_path"].as_str().unwrap_or_default();
+    let path = absolute(ctx, given);
+    if real && Path::new(&path).is_dir() {
+        return Outcome::error(format!("EISDIR: illegal operation on a directory, read '{path}'"));
+    }
     let Some(content) = load(ctx, &path, real).await else {
-        let cwd = ctx.cwd();
-        return Outcome::error(format!(
-            "File does not exist. Note: your current working directory is {}.",
-            cwd.display()
-        ));
+        return Outcome::error(no_such_file(ctx));
     };
+    ctx.state().files_seen.insert(path);
     let lines: Vec<&str> = content.split('\n').collect();
     let first = input["offset"].as_u64().unwrap_or(1).max(1) as usize;
     let most = input["limit"].as_u64().map_or(usize::MAX, |most| most as usize);
@@ -76,14 +179,15 @@ pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
         .collect();
     let part = shown.join("\n");
     let details = json!({"type": "text", "file": {
-        "filePath": path, "content": part, "numLines": shown.len(), "startLine": first, "totalLines": lines.len(),
+        "filePath": given, "content": part, "numLines": shown.len(), "startLine": first, "totalLines": lines.len(),
     }});
     file_outcome(numbered.join("\n"), details)
 }
 
 /// `Write`.
 pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
-    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
+    let given = input["file_path"].as_str().unwrap_or_default();
+    let path = absolute(ctx, given);
     let content = input["content"].as_str().unwrap_or_default();
     let original = load(ctx, &path, real).await;
     files::remember(ctx, &path, original.as_ref(), real);
@@ -93,18 +197,23 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
     if let Err(error) = store(ctx, &path, content, real).await {
         return Outcome::error(error.to_string());
     }
+    ctx.state().files_seen.insert(path);
     // A file with nothing in it counts as new.
     let original = original.filter(|original| !original.is_empty());
-    let note = "(file state is current in your context — no need to Read it back)";
-    let (kind, text) = match &original {
-        None => ("create", format!("File created successfully at: {path} {note}")),
-        Some(_) => (
+    let (kind, text, changes) = match &original {
+        None => (
+            "create",
+            format!("File created successfully at: {given}{KNOWN}"),
+            json!([]),
+        ),
+        Some(before) => (
             "update",
-            format!("The file {path} has been updated successfully. {note}"),
+            format!("The file {given} has been updated successfully.{KNOWN}"),
+            patch(before, content),
         ),
     };
     let details = json!({
-        "type": kind, "filePath": path, "content": content, "structuredPatch": [], "originalFile": original,
+        "type": kind, "filePath": given, "content": content, "structuredPatch": changes, "originalFile": original,
         "userModified": false,
     });
     file_outcome(text, details)
@@ -112,34 +221,59 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
 
 /// `Edit`.
 pub(super) async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
-    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
+    let given = input["file_path"].as_str().unwrap_or_default();
+    let path = absolute(ctx, given);
     let (old, new) = (
         input["old_string"].as_str().unwrap_or_default(),
         input["new_string"].as_str().unwrap_or_default(),
     );
     let all = input["replace_all"] == true;
-    let Some(content) = load(ctx, &path, real).await else {
-        return Outcome::error("File does not exist.");
-    };
-    if old.is_empty() || !content.contains(old) {
-        return Outcome::error(format!("String to replace not found in file.\nString: {old}"));
-    }
+    let content = load(ctx, &path, real).await;
+    files::remember(ctx, &path, content.as_ref(), real);
+    let content = content.unwrap_or_default();
     let edited = if all {
         content.replace(old, new)
     } else {
         content.replacen(old, new, 1)
     };
-    files::remember(ctx, &path, Some(&content), real);
     if let Err(error) = store(ctx, &path, &edited, real).await {
         return Outcome::error(error.to_string());
     }
-    let details = json!({
-        "filePath": path, "oldString": old, "newString": new, "originalFile": content, "structuredPatch": [],
-        "userModified": false, "replaceAll": all,
+    let known = content.is_empty() || ctx.state().files_seen.contains(&path);
+    let mut details = json!({
+        "filePath": given, "oldString": old, "newString": new, "originalFile": content,
+        "structuredPatch": patch(&content, &edited), "userModified": false, "replaceAll": all,
     });
-    let note = "(file state is current in your context — no need to Read it back)";
-    file_outcome(
-        format!("The file {path} has been updated successfully. {note}"),
-        details,
-    )
+    if !known {
+        details["contentNotInModelContext"] = json!(true);
+    }
+    let done = if all {
+        format!("The file {given} has been updated. All occurrences were successfully replaced.")
+    } else {
+        format!("The file {given} has been updated successfully.")
+    };
+    let note = if known { KNOWN } else { "" };
+    file_outcome(format!("{done}{note}"), details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches() {
+        assert_eq!(
+            patch("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nd\nx\nf\n"),
+            json!([{
+                "oldStart": 2, "oldLines": 5, "newStart": 2, "newLines": 5,
+                "lines": [" b", " c", " d", "-e", "+x", " f"],
+            }])
+        );
+        assert_eq!(
+            patch("", "e"),
+            json!([{"oldStart": 1, "oldLines": 0, "newStart": 1, "newLines": 1,
+                "lines": ["+e", "\\ No newline at end of file"]}])
+        );
+        assert_eq!(patch("a", "a"), json!([]));
+    }
 }

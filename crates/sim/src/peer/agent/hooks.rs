@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use tokio::sync::oneshot;
 
 use super::context::{Abort, Answer, Cancel, Context};
-use super::payload;
 use super::subagent::Subagent;
 use super::turn::{Call, Turn};
+use super::{mcp, payload};
 
 /// The default deadline of a callback.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -281,8 +281,14 @@ impl Turn {
         event: &str,
         subject: Option<&str>,
         tool_use_id: Option<&str>,
-        fields: Value,
+        mut fields: Value,
     ) -> Asked {
+        let server = fields["tool_name"]
+            .as_str()
+            .and_then(|name| mcp::find(&self.ctx, name));
+        if let Some(found) = server {
+            fields["mcp_server"] = json!({"name": found.server, "source": "sdk"});
+        }
         let cause = Cause::turn(&self.prompt_id, self.agent.as_deref());
         self.ctx
             .call_hooks(event, subject, tool_use_id, &cause, fields)
@@ -333,7 +339,7 @@ impl Turn {
     pub(super) async fn before_tool(&mut self, call: &Call) -> Result<BeforeTool, Abort> {
         let asked = match self.asked_before.take_if(|(id, _)| *id == call.id) {
             Some((_, asked)) => asked,
-            None => self.ask_before_tool(&call.id, &call.name, &call.input).await,
+            None => self.ask_before_tool(&call.id, &call.name, &call.shown).await,
         };
         let fired = self.or_abort(self.ctx.collect(asked)).await?;
         let mut before = BeforeTool::default();
@@ -402,7 +408,7 @@ impl Turn {
             "PostToolUse"
         };
         let mut fields = json!({
-            "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id,
+            "tool_name": call.name, "tool_input": call.shown, "tool_use_id": call.id,
             "duration_ms": took.as_millis() as u64,
         });
         if failed {

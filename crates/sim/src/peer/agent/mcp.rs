@@ -116,6 +116,18 @@ pub(super) fn find(ctx: &Context, name: &str) -> Option<Found> {
         .next()
 }
 
+/// The schema of the tool that the model knows by this name.
+pub(super) fn schema(ctx: &Context, name: &str) -> Option<Value> {
+    let found = find(ctx, name)?;
+    let state = ctx.state();
+    let server = state.servers.iter().find(|server| server.name == found.server)?;
+    let tool = server
+        .tools
+        .iter()
+        .find(|tool| tool["name"] == found.tool.as_str())?;
+    Some(tool["inputSchema"].clone())
+}
+
 /// The names of all tools of all servers.
 pub(super) fn tool_names(servers: &[Server]) -> Vec<String> {
     let connected = servers.iter().filter(|server| server.status == Status::Connected);

@@ -5,285 +5,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::brain::ToolResult;
-use super::context::{Abort, Answer, Context, State};
+use super::context::{Abort, Answer};
 use super::hooks::{self, Fired};
-use super::rules::{Access, Place, Rule, Rules, Source, Subject, What, allowing};
+use super::judge::{self, Verdict, Why, judge, question};
 use super::turn::{Call, Halt, Turn};
-use super::{mcp, plans, settings, structured, tools};
-
-/// Whether this tool is taken away altogether.
-pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
-    rules.deny.iter().any(|rule| rule.text == tool)
-}
-
-/// The decision before any request is sent.
-enum Verdict {
-    Allow(&'static str),
-    /// By a rule that the user has made for good.
-    AllowForGood,
-    Deny {
-        message: String,
-        reason: &'static str,
-    },
-    Ask(Why),
-}
-
-/// The reason of a permission request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Why {
-    /// Nothing speaks for it.
-    Undecided,
-    /// A rule of this source wants it.
-    Rule(Source),
-    /// A hook wants it, for this reason.
-    Hook(String),
-}
-
-/// Commands that only read.
-const READ_ONLY: &[&str] = &[
-    "echo", "ls", "cat", "pwd", "sleep", "head", "tail", "true", "false", "wc", "grep", "which", "whoami",
-    "date",
-];
-
-/// Commands that `acceptEdits` allows, and that make the CLI suggest it.
-const FILE_COMMANDS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"];
-
-/// Files and directories that always need a permission request to change, whatever rule allows it.
-const SENSITIVE: &[&str] = &[
-    ".git",
-    ".claude",
-    ".vscode",
-    ".idea",
-    ".mcp.json",
-    ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".gitconfig",
-    ".gitmodules",
-];
-
-fn is_sensitive(path: &str) -> bool {
-    path.split('/').any(|part| SENSITIVE.contains(&part))
-}
-
-/// What rules look at in a call.
-fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
-    let text = |key: &str| input[key].as_str().unwrap_or_default();
-    let what = match tool {
-        "Bash" | "Monitor" => What::Command(text("command")),
-        "Read" => What::File(Access::Read, text("file_path")),
-        "Glob" | "Grep" => What::File(Access::Read, text("path").trim()),
-        "Write" | "Edit" => What::File(Access::Write, text("file_path")),
-        "NotebookEdit" => What::File(Access::Write, text("notebook_path")),
-        "WebFetch" => What::Url(text("url")),
-        _ => What::Other,
-    };
-    Subject { tool, what }
-}
-
-fn subject<'a>(tool: &str, input: &'a Value) -> &'a str {
-    let key = match tool {
-        "Bash" => "command",
-        "WebFetch" => "url",
-        _ => "file_path",
-    };
-    input[key].as_str().unwrap_or_default()
-}
-
-fn all_commands(command: &str, known: &[&str]) -> bool {
-    // A redirection writes.
-    !command.contains('>')
-        && tools::commands(command)
-            .iter()
-            .all(|words| words.first().is_some_and(|word| known.contains(&word.as_str())))
-}
-
-fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
-    let subject = subject(tool, input);
-    let bash = tool == "Bash";
-    let (cwd, home) = (ctx.cwd(), Path::new(&ctx.config.home));
-    let place = Place { cwd: &cwd, home };
-    let call = looked_at(tool, input);
-    let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.touches(&call, &place)).cloned();
-    if hit(&state.rules.deny).is_some() {
-        let what = if bash {
-            format!("{tool} with command {subject}")
-        } else {
-            tool.to_owned()
-        };
-        return Verdict::Deny {
-            message: format!("Permission to use {what} has been denied."),
-            reason: if bash { "subcommandResults" } else { "rule" },
-        };
-    }
-    if super::subagent::is_agent_tool(tool) {
-        return Verdict::Allow("");
-    }
-    if tool == "AskUserQuestion" || tool == "ExitPlanMode" {
-        return Verdict::Ask(Why::Undecided);
-    }
-    if let Some(rule) = hit(&state.rules.ask) {
-        return Verdict::Ask(Why::Rule(rule.source));
-    }
-    if state.mode == "bypassPermissions" {
-        return Verdict::Allow("mode");
-    }
-    let inside = |path: &str| {
-        let path = cwd.join(path);
-        path.starts_with(&cwd)
-            || state
-                .all_directories()
-                .any(|directory| path.starts_with(directory))
-    };
-    // A command with a path elsewhere needs a permission request even if it only reads.
-    let stays = |command: &str| {
-        let words = tools::commands(command).into_iter().flatten();
-        words
-            .filter(|word| word.starts_with(['/', '~']) || word.contains(".."))
-            .all(|word| !word.contains("..") && inside(&word))
-    };
-    if let Some(rule) = allowing(&state.rules.allow, &call, &place, READ_ONLY) {
-        if rule.source.is_file() && rule.names(subject) {
-            return Verdict::AllowForGood;
-        }
-        let whole = state.rules.allow.iter().any(|rule| rule.text == tool);
-        let is_kept = match call.what {
-            What::Command(line) if !whole => {
-                stays(line)
-                    && !tools::commands(line)
-                        .iter()
-                        .flatten()
-                        .any(|word| is_sensitive(word))
-            }
-            What::File(Access::Write, path) => !is_sensitive(path),
-            _ => true,
-        };
-        if is_kept {
-            return Verdict::Allow(if bash && !whole {
-                "subcommandResults"
-            } else {
-                "rule"
-            });
-        }
-    }
-    let edits = state.mode == "acceptEdits";
-    match tool {
-        "Bash" if all_commands(subject, READ_ONLY) && stays(subject) => Verdict::Allow("subcommandResults"),
-        "Bash" if edits && all_commands(subject, FILE_COMMANDS) => Verdict::Allow("subcommandResults"),
-        "Read" if inside(subject) => Verdict::Allow("mode"),
-        "Glob" | "Grep" if inside(input["path"].as_str().unwrap_or_default()) => Verdict::Allow("mode"),
-        "EnterPlanMode" => Verdict::Allow("mode"),
-        "Write" | "Edit" if subject.starts_with(&plans::directory(ctx)) => Verdict::Allow("other"),
-        "Write" | "Edit" if edits && inside(subject) => Verdict::Allow("mode"),
-        _ if state.mode == "dontAsk" => Verdict::Deny {
-            message: format!(
-                "Permission to use {tool} has been denied because Claude Code is running in don't ask mode."
-            ),
-            reason: "mode",
-        },
-        _ => Verdict::Ask(Why::Undecided),
-    }
-}
-
-/// Removes the fields of a request that have no value.
-fn only(request: &mut Value) {
-    const UNDECIDED: &[&str] = &[
-        "permission_suggestions",
-        "blocked_path",
-        "decision_reason",
-        "decision_reason_type",
-    ];
-    if let Some(request) = request.as_object_mut() {
-        request.retain(|key, _| !UNDECIDED.contains(&key.as_str()));
-    }
-}
-
-/// The `can_use_tool` request.
-fn question(ctx: &Context, state: &State, call: &Call, why: Why, mcp: Option<&mcp::Found>) -> Value {
-    let subject = subject(&call.name, &call.input);
-    let mut request = json!({
-        "subtype": "can_use_tool",
-        "tool_name": call.name,
-        "display_name": call.name,
-        "input": call.input,
-        "tool_use_id": call.id,
-    });
-    let accept_edits = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
-    let rule = |content: Option<&str>| {
-        let mut rule = json!({"toolName": call.name});
-        if let Some(content) = content {
-            rule["ruleContent"] = json!(content);
-        }
-        json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "localSettings"})
-    };
-    let cwd = ctx.cwd();
-    let relative = |path: &str| {
-        let path = std::path::Path::new(path);
-        path.strip_prefix(&cwd)
-            .unwrap_or(path)
-            .to_string_lossy()
-            .into_owned()
-    };
-    match call.name.as_str() {
-        "Bash" => {
-            request["description"] = match &call.input["description"] {
-                Value::String(description) => json!(description),
-                _ => json!(subject),
-            };
-            let mut suggestions = vec![rule(Some(subject))];
-            if all_commands(subject, FILE_COMMANDS) {
-                let directory = cwd.to_string_lossy();
-                suggestions.push(
-                    json!({"type": "addDirectories", "directories": [directory], "destination": "session"}),
-                );
-                suggestions.push(accept_edits);
-                let file = tools::commands(subject)
-                    .pop()
-                    .and_then(|words| words.last().cloned());
-                let file = ctx.cwd().join(file.unwrap_or_default());
-                request["blocked_path"] = json!(file.to_string_lossy());
-            } else {
-                request["decision_reason"] = json!("This command requires approval");
-                request["decision_reason_type"] = json!("other");
-            }
-            request["permission_suggestions"] = json!(suggestions);
-        }
-        "Write" | "Edit" | "Read" => {
-            request["description"] = json!(relative(subject));
-            if state.mode == "plan" {
-                request["decision_reason_type"] = json!("mode");
-            } else {
-                request["permission_suggestions"] = json!([accept_edits]);
-            }
-        }
-        "AskUserQuestion" | "ExitPlanMode" => request["requires_user_interaction"] = json!(true),
-        _ => request["permission_suggestions"] = json!([rule(None)]),
-    }
-    match why {
-        Why::Undecided => {}
-        // A request by an explicit rule has no suggestion to remove the rule.
-        Why::Rule(source) => {
-            only(&mut request);
-            request["decision_reason_type"] = json!("rule");
-            request["decision_reason_rule_source"] = json!(source.as_str());
-            request["server_policy_ask_only"] = json!(false);
-        }
-        Why::Hook(reason) => {
-            only(&mut request);
-            request["decision_reason"] = json!(reason);
-            request["decision_reason_type"] = json!("hook");
-            request["decision_reason_hook_event"] = json!("PreToolUse");
-            request["decision_reason_hook_source"] = json!("settings");
-        }
-    }
-    if let Some(found) = mcp {
-        request["mcp_server"] = json!({"name": found.server, "source": "sdk"});
-        request["display_name"] = json!(mcp::display_name(&found.tool));
-        request["server_policy_ask_only"] = json!(true);
-    }
-    request
-}
+use super::{disk, inputs, mcp, plans, settings, structured, tools};
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
      file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you \
@@ -301,8 +27,17 @@ const INVALID: &str = "The canUseTool callback returned an invalid permission re
 
 /// How a question was answered.
 enum Decision {
-    Allow { input: Value, meta: Value },
-    Refuse { message: String, meta: Value },
+    Allow {
+        /// Another input than that of the call.
+        input: Option<Value>,
+        meta: Value,
+    },
+    /// Somebody gave another input, which is none.
+    Unfit(String),
+    Refuse {
+        message: String,
+        meta: Value,
+    },
     Interrupt,
 }
 
@@ -320,11 +55,8 @@ impl Turn {
                 .send_error(&call, &content, &format!("Error: {reason}"), None)
                 .await);
         }
-        if call.name == "ExitPlanMode" {
-            call.input = plans::written(&self.ctx).map_or_else(
-                || json!({}),
-                |(path, plan)| json!({"plan": plan, "planFilePath": path}),
-            );
+        if let Some(refused) = self.prepare(&mut call).await {
+            return Ok(refused);
         }
         let before = match self.before_tool(&call).await {
             Ok(before) => before,
@@ -344,7 +76,8 @@ impl Turn {
                 .await);
         }
         if let Some(input) = before.updated_input {
-            call.input = input;
+            call.shown = self.placed(&call.name, input);
+            call.used = call.shown.clone();
         }
         let decision = match before.decision {
             Some(hooks::Decision::Deny(reason)) => Decision::Refuse {
@@ -354,26 +87,43 @@ impl Turn {
             Some(hooks::Decision::Defer) => {
                 self.send_stop().await;
                 return Err(Halt::Deferred(
-                    json!({"id": call.id, "name": call.name, "input": call.input}),
+                    json!({"id": call.id, "name": call.name, "input": call.shown}),
                 ));
             }
-            Some(hooks::Decision::Allow) => Decision::Allow {
-                input: call.input.clone(),
-                meta: json!({"decision": "accept", "source": "hook", "reason_type": "hook"}),
-            },
             Some(hooks::Decision::Ask(reason)) => self.settle(&call, Verdict::Ask(Why::Hook(reason))).await?,
-            None => {
-                let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.input);
-                self.settle(&call, verdict).await?
+            allowed => {
+                let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
+                let by_hook = allowed.is_some() && !judge::outweighs_hooks(&verdict);
+                if by_hook {
+                    let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
+                    Decision::Allow { input: None, meta }
+                } else {
+                    self.settle(&call, verdict).await?
+                }
             }
         };
         self.send_stop().await;
         match decision {
             Decision::Allow { input, meta } => {
-                call.input = input;
+                if let Some(input) = input.filter(|input| *input != call.shown) {
+                    call.used.clone_from(&input);
+                    call.shown = input;
+                }
                 Ok(self
                     .work(call, json!({"permission_decision": meta}), &before.messages)
                     .await?)
+            }
+            Decision::Unfit(flaws) => {
+                let text = format!(
+                    "The permission handler returned updatedInput for {} that failed schema validation: {flaws}\nThis is a \
+                     configuration issue in the permission handler.",
+                    call.name
+                );
+                let content = format!("<tool_use_error>{text}</tool_use_error>");
+                let meta = json!({"permission_decision": {"decision": "reject", "source": "permission_updated_input_invalid"}});
+                Ok(self
+                    .send_error(&call, &content, &format!("Error: {text}"), Some(meta))
+                    .await)
             }
             Decision::Refuse { message, meta } => {
                 self.deny(&call);
@@ -388,6 +138,54 @@ impl Turn {
                 Err(Abort::Interrupt.into())
             }
         }
+    }
+
+    fn placed(&self, tool: &str, input: Value) -> Value {
+        inputs::placed(tool, input, &self.ctx.cwd(), Path::new(&self.ctx.config.home))
+    }
+
+    /// Reads the input of a call, and checks what needs no decision. Gives the result of a call that cannot be made.
+    async fn prepare(&mut self, call: &mut Call) -> Option<ToolResult> {
+        let mut meta = None;
+        let error = match inputs::read(&call.name, &call.input) {
+            Err(flaws) => Some((
+                format!("InputValidationError: {flaws}"),
+                format!("InputValidationError: {flaws}"),
+            )),
+            Ok(input) => {
+                call.shown = self.placed(&call.name, input.clone());
+                call.used = input;
+                let denied = judge::denied_file(&self.ctx, &call.name, &call.shown);
+                if denied.is_some() {
+                    self.deny(call);
+                    let decision = json!({"decision": "reject", "source": "config", "reason_type": "rule"});
+                    meta = Some(json!({"permission_decision": decision}));
+                }
+                let unfit = match denied {
+                    Some(reason) => Some(reason.to_owned()),
+                    None => disk::unfit(&self.ctx, call).await,
+                };
+                unfit.map(|reason| (reason.clone(), format!("Error: {reason}")))
+            }
+        };
+        if let Some((content, details)) = error {
+            self.send_stop().await;
+            let content = format!("<tool_use_error>{content}</tool_use_error>");
+            return Some(self.send_error(call, &content, &details, meta).await);
+        }
+        if call.name == "ExitPlanMode" {
+            // The plan is what is in its file, whatever the model says.
+            if let Some(input) = call.shown.as_object_mut() {
+                input.shift_remove("plan");
+                input.shift_remove("planFilePath");
+            }
+            if let Some((path, plan)) = plans::written(&self.ctx) {
+                call.shown["plan"] = json!(plan);
+                call.shown["planFilePath"] = json!(path);
+            }
+            call.used.clone_from(&call.shown);
+        }
+        None
     }
 
     /// Why there is no such tool; none if there is.
@@ -435,15 +233,15 @@ impl Turn {
         Ok(match verdict {
             // Agents are started without a rule.
             Verdict::Allow("") => Decision::Allow {
-                input: call.input.clone(),
+                input: None,
                 meta: json!({"decision": "accept", "source": "config"}),
             },
             Verdict::Allow(reason) => Decision::Allow {
-                input: call.input.clone(),
+                input: None,
                 meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
             },
             Verdict::AllowForGood => Decision::Allow {
-                input: call.input.clone(),
+                input: None,
                 meta: json!({"decision": "accept", "source": "user_permanent", "reason_type": "rule"}),
             },
             Verdict::Deny { message, reason } => {
@@ -453,6 +251,7 @@ impl Turn {
                     meta: refused(json!({"decision": "reject", "source": "config", "reason_type": reason})),
                 }
             }
+            Verdict::Unchecked => self.refuse_unchecked(call).await,
             Verdict::Ask(why) if self.ctx.config.permission_prompts => self.ask(call, why).await?,
             Verdict::Ask(_) => {
                 let message = format!("{} needs approval, and there is nobody to ask.", call.name);
@@ -466,9 +265,35 @@ impl Turn {
         })
     }
 
+    /// Refuses a call that only a check on the server could allow. A scripted API has no such check.
+    async fn refuse_unchecked(&mut self, call: &Call) -> Decision {
+        if !std::mem::replace(&mut self.ctx.state().told_unchecked, true) {
+            let content = "Auto mode can't check actions in this session: the API has no safety check. Every action that \
+                           needs it is refused.";
+            let timestamp = self.ctx.timestamp();
+            let fields = json!({
+                "content": content, "level": "warning", "isMeta": false, "tag": "auto_mode_no_server_check",
+                "timestamp": timestamp,
+            });
+            self.ctx.send_system("informational", fields).await;
+        }
+        let message = format!(
+            "Auto mode is unavailable: its safety check does not run for this session, so {} was not run.",
+            call.name
+        );
+        let fields = json!({
+            "tool_name": call.name, "tool_use_id": call.id, "message": message, "decision_reason_type": "classifier",
+            "decision_reason_code": "auto_mode_no_check_in_session", "decision_reason": "Classifier unavailable",
+        });
+        self.ctx.send_system("permission_denied", fields).await;
+        let decision = json!({"decision": "reject", "source": "config", "reason_type": "classifier"});
+        let meta = json!({"non_execution_kind": "automode-unavailable", "permission_decision": decision});
+        Decision::Refuse { message, meta }
+    }
+
     /// Calls the hooks for permission requests; returns only with a decision.
-    async fn ask_hooks(&self, call: &Call, suggestions: Value) -> Result<Answer, Abort> {
-        let mut fields = json!({"tool_name": call.name, "tool_input": call.input});
+    async fn ask_hooks(&self, call: &Call, input: Value, suggestions: Value) -> Result<Answer, Abort> {
+        let mut fields = json!({"tool_name": call.name, "tool_input": input});
         if !suggestions.is_null() {
             fields["permission_suggestions"] = suggestions;
         }
@@ -499,6 +324,7 @@ impl Turn {
             request["agent_id"] = json!(agent.id);
         }
         let suggestions = request["permission_suggestions"].clone();
+        let input = request["input"].clone();
         self.ctx.set_session_state("requires_action").await;
         let (id, answer) = self.ctx.request(request, self.cancel()).await;
         self.send_stop().await;
@@ -506,7 +332,7 @@ impl Turn {
             tokio::select! {
                 biased;
                 answer = self.or_abort(answer) => answer,
-                decision = self.ask_hooks(call, suggestions) => decision.map(Ok),
+                decision = self.ask_hooks(call, input, suggestions) => decision.map(Ok),
             }
         };
         let answer = match race.await {
@@ -538,21 +364,26 @@ impl Turn {
             }
         };
         let input = match payload.get("updatedInput") {
-            None => Some(&call.input),
-            Some(Value::Object(input)) if input.is_empty() => Some(&call.input),
+            None => Some(&call.shown),
+            Some(Value::Object(input)) if input.is_empty() => Some(&call.shown),
             Some(input @ Value::Object(_)) => Some(input),
             Some(_) => None,
         };
         Ok(
             match (payload["behavior"].as_str(), input, payload["message"].as_str()) {
                 (Some("allow"), Some(input), _) => {
+                    if *input != call.shown
+                        && let Err(flaws) = inputs::check(&call.name, input)
+                    {
+                        return Ok(Decision::Unfit(flaws));
+                    }
                     let mode = settings::apply_permissions(&self.ctx, &payload["updatedPermissions"]).await;
                     if let Some(mode) = mode {
                         let fields = json!({"status": null, "permissionMode": mode});
                         self.ctx.send_system("status", fields).await;
                     }
                     Decision::Allow {
-                        input: input.clone(),
+                        input: Some(input.clone()),
                         meta: json!({"decision": "accept", "source": "user_temporary"}),
                     }
                 }
@@ -567,7 +398,7 @@ impl Turn {
     }
 
     fn deny(&mut self, call: &Call) {
-        let denial = json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input});
+        let denial = json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.shown});
         self.denials.push(denial);
     }
 

@@ -1,10 +1,10 @@
 //! Rules for tools: allow, deny and ask.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::tools;
+use super::shell;
 
 /// Where a rule, or a directory, comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Rule {
     }
 
     /// Whether it means this one command, of which a line may have several.
-    fn means_command(&self, words: &[String]) -> bool {
+    pub(super) fn means_command(&self, words: &[String]) -> bool {
         let ("Bash", Some(pattern)) = self.parts() else {
             return false;
         };
@@ -144,7 +144,7 @@ impl Rule {
     }
 
     /// Whether it means this file. Who may write a file may read it.
-    fn means_file(&self, access: Access, path: &Path, place: &Place<'_>) -> bool {
+    pub(super) fn means_file(&self, access: Access, path: &Path, place: &Place<'_>) -> bool {
         let (name, Some(pattern)) = self.parts() else {
             return false;
         };
@@ -156,8 +156,8 @@ impl Rule {
         fits && is_below(pattern, path, place)
     }
 
-    /// Whether it allows this call; a line of commands may need several rules.
-    fn allows(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
+    /// Whether it allows this call whole; a line of commands may need several rules.
+    pub(super) fn allows(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
         self.is_for_all(call.tool)
             || match call.what {
                 What::File(access, path) => self.means_file(access, &place.cwd.join(path), place),
@@ -180,13 +180,18 @@ impl Rule {
                 self.means_file(if read { Access::Read } else { access }, &path, place)
                     && (read || access == Access::Write)
             }
-            What::Command(line) => tools::commands(line).iter().any(|words| {
-                self.means_command(words)
-                    || words.iter().skip(1).any(|word| {
-                        self.parts().0 == "Read"
-                            && self.means_file(Access::Read, &place.cwd.join(word), place)
-                    })
-            }),
+            What::Command(line) => {
+                let commands = shell::parse(line, place.home).commands;
+                commands.iter().any(|command| {
+                    let paths = command.paths(place.cwd, place.home);
+                    let read =
+                        |path: &PathBuf| self.is_about("Read") && self.means_file(Access::Read, path, place);
+                    let written = |path: &PathBuf| self.means_file(Access::Write, path, place);
+                    self.means_command(&command.words)
+                        || paths.read.iter().any(read)
+                        || paths.written.iter().any(|path| read(path) || written(path))
+                })
+            }
             What::Url(url) => self.means_host(url),
             What::Other => false,
         }
@@ -204,9 +209,14 @@ impl Rule {
         is_like(&glob(domain, "[^.]+"), host)
     }
 
-    /// Whether it is for exactly this call.
-    pub(super) fn names(&self, subject: &str) -> bool {
-        self.parts().1 == Some(subject)
+    /// Whether it is for exactly this command.
+    pub(super) fn names(&self, tool: &str, line: &str) -> bool {
+        self.parts() == (tool, Some(line))
+    }
+
+    /// Whether it is a rule of this tool.
+    pub(super) fn is_about(&self, tool: &str) -> bool {
+        self.parts().0 == tool
     }
 
     fn listed(&self, behavior: &str) -> Value {
@@ -227,35 +237,6 @@ impl Rule {
         }
         listed
     }
-}
-
-/// The rule that allows a call; of a line of commands each is allowed by one, or is `harmless`.
-pub(super) fn allowing<'a>(
-    rules: &'a [Rule],
-    call: &Subject<'_>,
-    place: &Place<'_>,
-    harmless: &[&str],
-) -> Option<&'a Rule> {
-    if let Some(rule) = rules.iter().find(|rule| rule.allows(call, place)) {
-        return Some(rule);
-    }
-    let What::Command(line) = call.what else {
-        return None;
-    };
-    if line.contains(['$', '`', '>', '<', '(', '{']) {
-        return None;
-    }
-    let mut by = None;
-    for words in tools::commands(line) {
-        match rules.iter().find(|rule| rule.means_command(&words)) {
-            Some(rule) => by = by.or(Some(rule)),
-            None if words
-                .first()
-                .is_some_and(|word| harmless.contains(&word.as_str())) => {}
-            None => return None,
-        }
-    }
-    by
 }
 
 /// The parts of a call that rules match.
@@ -289,7 +270,7 @@ pub(super) struct Place<'a> {
 /// Whether a pattern for files, as in a `.gitignore`, means this one.
 fn is_below(pattern: &str, path: &Path, place: &Place<'_>) -> bool {
     let (base, pattern) = match pattern {
-        _ if pattern.starts_with("//") => (Path::new("/"), &pattern[2..]),
+        _ if pattern.starts_with("//") => (Path::new("/"), pattern.trim_start_matches('/')),
         _ if pattern.starts_with("~/") => (place.home, &pattern[2..]),
         _ if pattern.starts_with('/') => (place.cwd, &pattern[1..]),
         _ => (place.cwd, pattern),

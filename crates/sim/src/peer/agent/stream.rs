@@ -1,5 +1,6 @@
 //! One response of the model: its faults, its pace, and what is left of it when it is cut short.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use super::act::Act;
 use super::brain::{CallPlan, Reply};
 use super::context::{Abort, Said};
 use super::turn::{ApiFailure, Call, End, Turn};
-use super::{mcp, payload};
+use super::{inputs, mcp, payload};
 use crate::directive::{Block, Fault, FaultKind, Response};
 
 /// The side effects before a block.
@@ -129,6 +130,8 @@ impl Turn {
                     id: block["id"].as_str().unwrap_or_default().to_owned(),
                     name: block["name"].as_str().unwrap_or_default().to_owned(),
                     input: block["input"].clone(),
+                    shown: block["input"].clone(),
+                    used: block["input"].clone(),
                     plan: CallPlan::Run,
                 });
             }
@@ -208,12 +211,14 @@ impl Turn {
             ),
             Block::ToolUse { name, input } => {
                 let id = format!("toolu_sim_{number:04}_{index}");
+                let schema = mcp::schema(&self.ctx, name);
+                let written = inputs::written(name, schema.as_ref(), input, &self.ctx.cwd());
                 (
                     json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                     chunks(&input.to_string(), response)
                         .map(|text| json!({"type": "input_json_delta", "partial_json": text}))
                         .collect(),
-                    json!({"type": "tool_use", "id": id, "name": name, "input": input}),
+                    json!({"type": "tool_use", "id": id, "name": name, "input": written}),
                 )
             }
             Block::Redacted(data) => {
@@ -281,8 +286,10 @@ impl Turn {
             background || self.asked_before.is_some(),
             done["name"].as_str(),
             done["id"].as_str(),
-        ) {
-            let asked = self.ask_before_tool(id, name, &done["input"]).await;
+        ) && let Ok(input) = inputs::read(name, &done["input"])
+        {
+            let input = inputs::placed(name, input, &self.ctx.cwd(), Path::new(&self.ctx.config.home));
+            let asked = self.ask_before_tool(id, name, &input).await;
             self.asked_before = Some((id.to_owned(), asked));
         }
         self.send_assistant(

@@ -1,5 +1,6 @@
 //! What tools do.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::mcp;
 use super::permission;
 use super::subagent::is_agent_tool;
 use super::turn::{Call, Turn};
-use super::{Config, disk, payload, plans, search, structured};
+use super::{Config, disk, judge, payload, plans, search, shell, structured};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -53,7 +54,7 @@ pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
         tools.insert(place.unwrap_or(tools.len()), structured::TOOL.to_owned());
     }
     tools.extend(mcp::tool_names(&state.servers));
-    tools.retain(|tool| !permission::disallowed(&state.rules, tool));
+    tools.retain(|tool| !judge::disallowed(&state.rules, tool));
     tools
 }
 
@@ -63,7 +64,7 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     if config.handlers.iter().any(|(tool, _)| tool == name) {
         return None;
     }
-    if permission::disallowed(&ctx.state().rules, name) {
+    if judge::disallowed(&ctx.state().rules, name) {
         let why = format!("{name} is disabled for this session, in subagents as well as here.");
         return Some(format!("No such tool available: {name}. {why}"));
     }
@@ -86,36 +87,6 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
         None => listed(&payload::tools()),
     };
     (!known).then(|| format!("No such tool available: {name}"))
-}
-
-/// The simple commands of a command line, as words.
-pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
-    let (mut commands, mut words, mut word) = (Vec::new(), Vec::new(), None::<String>);
-    let mut quote = None;
-    let end_word = |word: &mut Option<String>, words: &mut Vec<String>| words.extend(word.take());
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (Some(_), _) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, ';' | '&' | '|' | '\n') => {
-                end_word(&mut word, &mut words);
-                if !words.is_empty() {
-                    commands.push(std::mem::take(&mut words));
-                }
-            }
-            (None, c) if c.is_whitespace() => end_word(&mut word, &mut words),
-            (None, _) => word.get_or_insert_default().push(c),
-        }
-    }
-    end_word(&mut word, &mut words);
-    if !words.is_empty() {
-        commands.push(words);
-    }
-    commands
 }
 
 impl Turn {
@@ -166,7 +137,7 @@ impl Turn {
         let mut job = tokio::spawn(execute(
             self.ctx.clone(),
             call.name.clone(),
-            call.input.clone(),
+            call.used.clone(),
             call.id.clone(),
             call.plan.clone(),
             output.clone(),
@@ -182,15 +153,15 @@ impl Turn {
                 }
             };
         }
-        let description = call.input["description"]
+        let description = call.used["description"]
             .as_str()
-            .or(call.input["command"].as_str())
+            .or(call.used["command"].as_str())
             .unwrap_or_default();
         let (mut task, moved) = Task::new(&self.ctx, &call.id, description, &output, &job);
         if let CallPlan::Command { tag, .. } = &call.plan {
             task.tag = Some(*tag);
         }
-        if call.input["run_in_background"] == true {
+        if call.used["run_in_background"] == true {
             return Ok(background::start(&self.ctx, task, job).await);
         }
         self.ctx.state().commands += 1;
@@ -374,7 +345,7 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
         return Outcome::error(format!("Exit code {code}\n{output}").trim_end());
     }
     let silent = ["touch", "mkdir", "rm", "mv", "cp", "sleep"];
-    let all_silent = commands(command)
+    let all_silent = shell::commands(command)
         .iter()
         .all(|words| silent.contains(&words[0].as_str()));
     let mut outcome = Outcome::text(if output.is_empty() {
@@ -428,56 +399,75 @@ async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
 
 /// Plays a command line on files in memory and tokio's clock, and gives its exit code.
 async fn pretended_command(ctx: &Context, command: &str, output: &Output) -> i32 {
-    let write = |text: &str| {
-        output
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_str(text)
-    };
-    for words in commands(command) {
-        let arguments = &words[1..];
-        match words[0].as_str() {
-            "echo" => write(&format!("{}\n", arguments.join(" "))),
-            "sleep" => {
-                let seconds = arguments
-                    .first()
-                    .and_then(|argument| argument.parse::<f64>().ok());
-                let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                ctx.pause(duration.unwrap_or_default()).await;
+    let line = shell::parse(command, Path::new(&ctx.config.home));
+    for command in line
+        .commands
+        .into_iter()
+        .filter(|command| !command.words.is_empty())
+    {
+        let (text, code) = pretended(ctx, &command.words).await;
+        match command.writes.last() {
+            Some(file) => {
+                let path = disk::absolute(ctx, file);
+                ctx.state().files.insert(path, text);
             }
-            "touch" => {
-                for file in arguments {
-                    let path = disk::absolute(ctx, file);
-                    ctx.state().files.entry(path).or_default();
-                }
-            }
-            "rm" => {
-                for file in arguments {
-                    let path = disk::absolute(ctx, file);
-                    ctx.state().files.remove(&path);
-                }
-            }
-            "cat" => {
-                for file in arguments {
-                    let path = disk::absolute(ctx, file);
-                    let content = ctx.state().files.get(&path).cloned();
-                    match content {
-                        Some(content) => write(&content),
-                        None => {
-                            write(&format!("cat: {file}: No such file or directory\n"));
-                            return 1;
-                        }
-                    }
-                }
-            }
-            "true" => {}
-            "false" => return 1,
-            "exit" => return arguments.first().and_then(|code| code.parse().ok()).unwrap_or(0),
-            unknown => {
-                write(&format!("bash: {unknown}: command not found\n"));
-                return 127;
-            }
+            None => output
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push_str(&text),
+        }
+        if code != 0 || command.name() == "exit" {
+            return code;
         }
     }
     0
+}
+
+/// Plays one command: what it puts out, and its exit code.
+async fn pretended(ctx: &Context, words: &[String]) -> (String, i32) {
+    let arguments = &words[1..];
+    let mut output = String::new();
+    match words[0].as_str() {
+        "echo" => output = format!("{}\n", arguments.join(" ")),
+        "sleep" => {
+            let seconds = arguments
+                .first()
+                .and_then(|argument| argument.parse::<f64>().ok());
+            let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            ctx.pause(duration.unwrap_or_default()).await;
+        }
+        "touch" => {
+            for file in arguments {
+                let path = disk::absolute(ctx, file);
+                ctx.state().files.entry(path).or_default();
+            }
+        }
+        "rm" => {
+            for file in arguments {
+                let path = disk::absolute(ctx, file);
+                ctx.state().files.remove(&path);
+            }
+        }
+        "cat" => {
+            for file in arguments {
+                let path = disk::absolute(ctx, file);
+                let content = ctx.state().files.get(&path).cloned();
+                match content {
+                    Some(content) => output.push_str(&content),
+                    None => {
+                        output.push_str(&format!("cat: {file}: No such file or directory\n"));
+                        return (output, 1);
+                    }
+                }
+            }
+        }
+        "true" => {}
+        "false" => return (output, 1),
+        "exit" => {
+            let code = arguments.first().and_then(|code| code.parse().ok());
+            return (output, code.unwrap_or(0));
+        }
+        unknown => return (format!("bash: {unknown}: command not found\n"), 127),
+    }
+    (output, 0)
 }

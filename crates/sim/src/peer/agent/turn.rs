@@ -28,7 +28,12 @@ pub(super) struct Work {
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
+    /// As the assistant message has it.
     pub(super) input: Value,
+    /// As hooks and permission requests have it.
+    pub(super) shown: Value,
+    /// As the tool gets it.
+    pub(super) used: Value,
     /// The handling of the call.
     pub(super) plan: CallPlan,
 }

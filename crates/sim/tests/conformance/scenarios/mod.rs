@@ -1,5 +1,6 @@
 //! The scenarios.
 
+mod inputs;
 mod occasions;
 mod processes;
 mod requests;
@@ -35,6 +36,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions(),
         agents(),
         output(),
+        inputs::inputs(),
         occasions::occasions(),
         requests::requests(),
         settings::settings(),

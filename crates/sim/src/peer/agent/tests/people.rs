@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_through_its_permission() {
-    const QUESTION: &str = "%tool AskUserQuestion {\"questions\": [{\"question\": \"Which colour?\", \"header\": \"Colour\", \"multiSelect\": false, \"options\": []}]}\n%say done";
+    const QUESTION: &str = "%tool AskUserQuestion {\"questions\": [{\"question\": \"Which colour?\", \"header\": \"Colour\", \"multiSelect\": false, \"options\": [{\"label\": \"Red\", \"description\": \"warm\"}, {\"label\": \"Blue\", \"description\": \"cold\"}]}]}\n%say done";
     for answered in [true, false] {
         let mut hand = Hand::ready(Agent::builder()).await;
         hand.prompt(QUESTION).await;

@@ -1,0 +1,641 @@
+//! What is decided about a tool call before anybody is asked, and how the request reads.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::context::{Context, State};
+use super::paths::{self, Area};
+use super::rules::{Access, Place, Rule, Rules, Source, Subject, What};
+use super::shell::{self, Command, Doubt};
+use super::subagent::is_agent_tool;
+use super::turn::Call;
+use super::{mcp, plans};
+
+/// Whether this tool is taken away altogether.
+pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
+    rules.deny.iter().any(|rule| rule.text == tool)
+}
+
+/// The decision before any request is sent.
+pub(super) enum Verdict {
+    Allow(&'static str),
+    /// By a rule that the user has made for good.
+    AllowForGood,
+    Deny {
+        message: String,
+        reason: &'static str,
+    },
+    /// A check on the server would decide, which no scripted API has.
+    Unchecked,
+    Ask(Why),
+}
+
+/// The reason of a permission request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Nothing speaks for it.
+    Undecided,
+    /// The mode wants it.
+    Mode,
+    /// A rule of this source wants it.
+    Rule(Source),
+    /// A hook wants it, for this reason.
+    Hook(String),
+    /// The file is elsewhere.
+    Outside(Access, PathBuf),
+    Sensitive(PathBuf),
+    /// A command would remove this.
+    Critical(PathBuf),
+    /// A command line cannot be checked.
+    Doubt(Doubt),
+    /// A command that is not known.
+    Unknown,
+    /// `find` would do more than find.
+    FindActs,
+    /// A line goes elsewhere and changes files there.
+    Moves,
+    /// A command reads or changes this path.
+    Path(Blocked),
+    /// Some commands of a line, with what would allow each.
+    Several(Vec<String>, Option<Blocked>),
+}
+
+/// A path that a command must not use unasked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Blocked {
+    path: PathBuf,
+    access: Access,
+    /// Whether it is only redirected to.
+    redirected: bool,
+}
+
+/// Whether a hook cannot allow it.
+pub(super) fn outweighs_hooks(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Allow(_) | Verdict::AllowForGood | Verdict::Unchecked => false,
+        Verdict::Deny { reason, .. } => *reason != "mode",
+        Verdict::Ask(why) => matches!(
+            why,
+            Why::Sensitive(_) | Why::Critical(_) | Why::Rule(_) | Why::Doubt(Doubt::Background)
+        ),
+    }
+}
+
+/// Tools that the CLI never asks about.
+const UNASKED: &[&str] = &[
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ListAgents",
+    "ReportFindings",
+    "ScheduleWakeup",
+    "SendMessage",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskStop",
+    "TaskUpdate",
+    "ToolSearch",
+];
+
+/// What rules look at in a call.
+fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
+    let text = |key: &str| input[key].as_str().unwrap_or_default();
+    let what = match tool {
+        "Bash" | "Monitor" => What::Command(text("command")),
+        "Read" => What::File(Access::Read, text("file_path")),
+        // A pattern may begin with a directory.
+        "Glob" if text("pattern").starts_with('/') => {
+            let pattern = text("pattern");
+            let fixed = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
+            let end = pattern[..fixed].rfind('/').unwrap_or_default();
+            What::File(Access::Read, &pattern[..end])
+        }
+        "Glob" | "Grep" => What::File(Access::Read, text("path")),
+        "Write" | "Edit" => What::File(Access::Write, text("file_path")),
+        "NotebookEdit" => What::File(Access::Write, text("notebook_path")),
+        "WebFetch" => What::Url(text("url")),
+        _ => What::Other,
+    };
+    Subject { tool, what }
+}
+
+/// Why a file must not be used by a tool, whatever hooks say.
+pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<&'static str> {
+    let (cwd, home) = (ctx.cwd(), Path::new(&ctx.config.home));
+    let place = Place { cwd: &cwd, home };
+    let call = looked_at(tool, input);
+    let What::File(access, _) = call.what else {
+        return None;
+    };
+    let state = ctx.state();
+    let rule = state.rules.deny.iter().find(|rule| rule.touches(&call, &place))?;
+    Some(match (access, tool) {
+        (Access::Write, "Write") if rule.is_about("Read") => {
+            "File is covered by a Read deny rule in your permission settings and cannot be written."
+        }
+        (Access::Write, _) if rule.is_about("Read") => {
+            "File is covered by a Read deny rule in your permission settings and cannot be edited."
+        }
+        _ => "File is in a directory that is denied by your permission settings.",
+    })
+}
+
+/// The surroundings of a decision.
+struct Scene<'a> {
+    ctx: &'a Context,
+    state: &'a State,
+    cwd: PathBuf,
+    home: &'a Path,
+    area: Area,
+    /// Whether files in the project may be changed unasked.
+    edits: bool,
+}
+
+/// Whether a check on the server decides what is not allowed otherwise.
+fn is_checked(mode: &str) -> bool {
+    matches!(mode, "plan" | "auto")
+}
+
+pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
+    let scene = Scene {
+        ctx,
+        state,
+        cwd: ctx.cwd(),
+        home: Path::new(&ctx.config.home),
+        area: Area::new(ctx, state),
+        edits: matches!(state.mode.as_str(), "acceptEdits" | "auto"),
+    };
+    let place = Place {
+        cwd: &scene.cwd,
+        home: scene.home,
+    };
+    let call = looked_at(tool, input);
+    let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.touches(&call, &place)).cloned();
+    if hit(&state.rules.deny).is_some() {
+        let (message, reason) = match call.what {
+            What::Command(line) => (
+                format!("Permission to use {tool} with command {line} has been denied."),
+                "subcommandResults",
+            ),
+            What::Url(url) => (format!("WebFetch denied access to domain:{}.", host(url)), "rule"),
+            _ => (format!("Permission to use {tool} has been denied."), "rule"),
+        };
+        return Verdict::Deny { message, reason };
+    }
+    let is_agent = is_agent_tool(tool);
+    if UNASKED.contains(&tool) || (is_agent && !is_checked(&state.mode) && state.mode != "bypassPermissions")
+    {
+        return Verdict::Allow("");
+    }
+    if tool == "AskUserQuestion" || tool == "ExitPlanMode" {
+        return Verdict::Ask(Why::Undecided);
+    }
+    if let Some(rule) = hit(&state.rules.ask) {
+        return Verdict::Ask(Why::Rule(rule.source));
+    }
+    if state.mode == "bypassPermissions" {
+        let critical = match call.what {
+            What::Command(line) => scene.critical(&shell::parse(line, scene.home)),
+            _ => None,
+        };
+        return critical.map_or(Verdict::Allow("mode"), |path| Verdict::Ask(Why::Critical(path)));
+    }
+    let allowing = state.rules.allow.iter().find(|rule| rule.allows(&call, &place));
+    let verdict = match call.what {
+        What::Command(line) => scene.command(line, allowing.is_some()),
+        What::File(access, path) => {
+            let path = paths::absolute(path, &scene.cwd, scene.home);
+            scene.file(access, path, allowing.is_some())
+        }
+        _ if allowing.is_some() => Verdict::Allow("rule"),
+        _ if state.mode == "plan" && tool.starts_with("mcp__") => Verdict::Ask(Why::Mode),
+        _ => Verdict::Ask(Why::Undecided),
+    };
+    match verdict {
+        Verdict::Ask(why) if is_checked(&state.mode) && why != Why::Mode => Verdict::Unchecked,
+        Verdict::Ask(_) if state.mode == "dontAsk" => Verdict::Deny {
+            message: format!(
+                "Permission to use {tool} has been denied because Claude Code is running in don't ask mode."
+            ),
+            reason: "mode",
+        },
+        verdict => verdict,
+    }
+}
+
+/// What is to be said about one command of a line.
+enum Part {
+    Fine,
+    Blocked(Blocked, bool),
+    Unknown(Why),
+}
+
+impl Scene<'_> {
+    fn file(&self, access: Access, path: PathBuf, by_rule: bool) -> Verdict {
+        let mode = self.state.mode.as_str();
+        let inside = self.area.includes(&path);
+        let plans = plans::directory(self.ctx);
+        if access == Access::Read {
+            // Its own files: plans, and what background tasks put out.
+            let outputs = PathBuf::from(self.ctx.output_file_of(&self.state.session_id, ""));
+            let own =
+                path.starts_with(plans) || outputs.parent().is_some_and(|tasks| path.starts_with(tasks));
+            return match () {
+                () if by_rule => Verdict::Allow("rule"),
+                () if inside || is_checked(mode) => Verdict::Allow("mode"),
+                () if own => Verdict::Allow("other"),
+                () => Verdict::Ask(Why::Outside(access, path)),
+            };
+        }
+        match () {
+            () if path.starts_with(plans) => Verdict::Allow("other"),
+            () if paths::is_sensitive(&path, &self.cwd) => Verdict::Ask(Why::Sensitive(path)),
+            () if by_rule => Verdict::Allow("rule"),
+            () if mode == "plan" => Verdict::Ask(Why::Mode),
+            () if inside && self.edits => Verdict::Allow("mode"),
+            () if !inside => Verdict::Ask(Why::Outside(access, path)),
+            () => Verdict::Ask(Why::Undecided),
+        }
+    }
+
+    /// What a line would remove that nobody may remove.
+    fn critical(&self, line: &shell::Line) -> Option<PathBuf> {
+        let mut commands = line.commands.iter();
+        commands.find_map(|command| command.removes_critical(&self.cwd, self.home))
+    }
+
+    fn command(&self, text: &str, by_rule: bool) -> Verdict {
+        let line = shell::parse(text, self.home);
+        let mut at = self.cwd.clone();
+        if let Some(path) = self.critical(&line) {
+            return Verdict::Ask(Why::Critical(path));
+        }
+        let mut written = line
+            .commands
+            .iter()
+            .flat_map(|command| command.paths(&at, self.home).written);
+        if let Some(path) = written.find(|path| paths::is_sensitive(path, &self.cwd)) {
+            return Verdict::Ask(Why::Sensitive(path));
+        }
+        if by_rule {
+            return Verdict::Allow("rule");
+        }
+        let exact = self
+            .state
+            .rules
+            .allow
+            .iter()
+            .find(|rule| rule.names("Bash", text));
+        if let Some(rule) = exact {
+            return if rule.source.is_file() {
+                Verdict::AllowForGood
+            } else {
+                Verdict::Allow("subcommandResults")
+            };
+        }
+        if let Some(doubt) = line.doubt {
+            return Verdict::Ask(Why::Doubt(doubt));
+        }
+        let goes = |command: &&Command| {
+            let to = command.words.get(1).map_or(".", String::as_str);
+            command.name() == "cd" && !to.starts_with('/') && to != "."
+        };
+        let changes = |command: &Command| !command.paths(&at, self.home).written.is_empty();
+        if line.commands.iter().any(|command| goes(&command)) && line.commands.iter().any(changes) {
+            return Verdict::Ask(Why::Moves);
+        }
+        let mut parts = Vec::new();
+        for command in &line.commands {
+            let part = self.part(command, &at);
+            if command.name() == "cd" {
+                let to = command.words.get(1).map_or("~", String::as_str);
+                at = paths::absolute(to, &at, self.home);
+                if matches!(part, Part::Fine) {
+                    continue;
+                }
+            }
+            parts.push((command, part));
+        }
+        let several = parts.iter().filter(|(command, _)| command.name() != "cd").count() > 1;
+        parts.retain(|(_, part)| !matches!(part, Part::Fine));
+        let outside = parts.iter().find_map(|(_, part)| match part {
+            Part::Blocked(blocked, true) => Some(blocked.clone()),
+            _ => None,
+        });
+        if let Some(blocked) = outside
+            && (self.edits || !several)
+        {
+            return Verdict::Ask(Why::Path(blocked));
+        }
+        let rules = |parts: &[(&Command, Part)]| {
+            let patterns = parts.iter().map(|(command, _)| shell::pattern(&command.text));
+            patterns.collect::<Vec<_>>()
+        };
+        match parts.as_slice() {
+            [] => Verdict::Allow("subcommandResults"),
+            [(_, Part::Blocked(blocked, _))] if !several => Verdict::Ask(Why::Path(blocked.clone())),
+            [(_, Part::Unknown(why))] if !several => Verdict::Ask(why.clone()),
+            [(_, Part::Blocked(blocked, false))] => {
+                Verdict::Ask(Why::Several(vec![shell::pattern(text)], Some(blocked.clone())))
+            }
+            parts => Verdict::Ask(Why::Several(rules(parts), None)),
+        }
+    }
+
+    fn part(&self, command: &Command, at: &Path) -> Part {
+        let paths = command.paths(at, self.home);
+        let blocked = |path: &PathBuf, access| Blocked {
+            path: self.area.resolved(path),
+            access,
+            redirected: paths.redirected.contains(path),
+        };
+        let place = Place {
+            cwd: &self.cwd,
+            home: self.home,
+        };
+        let outside = |path: &PathBuf, access| {
+            let mut rules = self.state.rules.allow.iter();
+            !self.area.includes(path) && !rules.any(|rule| rule.means_file(access, path, &place))
+        };
+        if let Some(path) = paths.written.iter().find(|path| outside(path, Access::Write)) {
+            return Part::Blocked(blocked(path, Access::Write), true);
+        }
+        if let Some(path) = paths.read.iter().find(|path| outside(path, Access::Read)) {
+            return Part::Blocked(blocked(path, Access::Read), true);
+        }
+        let by_rule = self
+            .state
+            .rules
+            .allow
+            .iter()
+            .any(|rule| rule.means_command(&command.words));
+        let known = command.only_reads() || by_rule || (self.edits && command.changes_files());
+        match paths.written.first() {
+            _ if known && (paths.redirected.is_empty() || self.edits) => Part::Fine,
+            Some(path) if !self.edits => Part::Blocked(blocked(path, Access::Write), false),
+            _ if command.is_find_that_acts() => Part::Unknown(Why::FindActs),
+            _ => Part::Unknown(Why::Unknown),
+        }
+    }
+}
+
+fn host(url: &str) -> String {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    host.split(['/', ':', '?', '#'])
+        .next()
+        .unwrap_or_default()
+        .to_lowercase()
+}
+
+/// The description of a call for a person.
+fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
+    let described = |key: &str| match input[key].as_str() {
+        Some(path) => json!(paths::described(
+            Path::new(path),
+            &ctx.cwd(),
+            Path::new(&ctx.config.home)
+        )),
+        None => Value::Null,
+    };
+    match tool {
+        "Bash" | "Monitor" => match &input["description"] {
+            Value::String(description) => json!(description),
+            _ => input["command"].clone(),
+        },
+        "Write" | "Edit" | "Read" => described("file_path"),
+        "NotebookEdit" => described("notebook_path"),
+        "Glob" | "Grep" => input["pattern"].clone(),
+        "WebFetch" => input["url"].clone(),
+        "WebSearch" => input["query"].clone(),
+        _ => Value::Null,
+    }
+}
+
+/// The `can_use_tool` request.
+pub(super) fn question(
+    ctx: &Context,
+    state: &State,
+    call: &Call,
+    why: Why,
+    mcp: Option<&mcp::Found>,
+) -> Value {
+    let tool = call.name.as_str();
+    let mut request = json!({
+        "subtype": "can_use_tool",
+        "tool_name": tool,
+        "display_name": tool,
+        "input": call.shown,
+        "tool_use_id": call.id,
+    });
+    if tool == "AskUserQuestion"
+        && let Some(input) = request["input"].as_object_mut()
+    {
+        input.shift_remove("answers");
+    }
+    let description = description(ctx, tool, &call.shown);
+    if !description.is_null() {
+        request["description"] = description;
+    }
+    let waits = tool == "AskUserQuestion" || tool == "ExitPlanMode";
+    if waits {
+        request["requires_user_interaction"] = json!(true);
+    }
+    let line = call.shown["command"].as_str().unwrap_or_default();
+    let area = Area::new(ctx, state);
+    let suggest = Suggest {
+        tool,
+        line,
+        area: &area,
+        edits: state.mode == "acceptEdits",
+    };
+    let by_rule = matches!(why, Why::Rule(_) | Why::Mode);
+    let mut set = |fields: Value| {
+        if let (Some(request), Value::Object(fields)) = (request.as_object_mut(), fields) {
+            request.extend(fields);
+        }
+    };
+    match why {
+        Why::Undecided if waits => {}
+        Why::Undecided => set(json!({"permission_suggestions": suggest.undecided(&call.shown)})),
+        Why::Mode => set(json!({"decision_reason_type": "mode"})),
+        Why::Rule(source) => set(json!({
+            "decision_reason_type": "rule", "decision_reason_rule_source": source.as_str(), "server_policy_ask_only": false,
+        })),
+        Why::Hook(reason) => set(json!({
+            "decision_reason": reason, "decision_reason_type": "hook", "decision_reason_hook_event": "PreToolUse",
+            "decision_reason_hook_source": "settings",
+        })),
+        Why::Outside(access, path) => {
+            let mut reason = "Path is outside allowed working directories".to_owned();
+            if let (Access::Read, Some(to)) = (access, area.led_out(&path)) {
+                reason = format!(
+                    "{} resolves through a symlink to {}, which is outside the allowed working directories",
+                    path.display(),
+                    to.display()
+                );
+                set(json!({"blocked_path": to.to_string_lossy()}));
+            }
+            set(json!({
+                "decision_reason": reason, "decision_reason_type": "workingDir",
+                "permission_suggestions": suggest.files(access, &path, access == Access::Write),
+            }));
+        }
+        Why::Sensitive(path) => {
+            let reason = if paths::is_of_the_cli(&path) {
+                format!(
+                    "Claude requested permissions to write to {}, but you haven't granted it yet.",
+                    path.display()
+                )
+            } else {
+                format!(
+                    "Claude requested permissions to edit {} which is a sensitive file.",
+                    path.display()
+                )
+            };
+            let suggestions = if line.is_empty() {
+                suggest.accept_edits()
+            } else {
+                set(json!({"blocked_path": path.to_string_lossy()}));
+                [vec![suggest.directories(&path)], suggest.accept_edits()].concat()
+            };
+            set(json!({
+                "classifier_approvable": true, "decision_reason": reason, "decision_reason_type": "safetyCheck",
+                "permission_suggestions": suggestions,
+            }));
+        }
+        Why::Critical(path) => set(json!({
+            "classifier_approvable": false, "decision_reason_type": "safetyCheck", "permission_suggestions": [],
+            "decision_reason": format!("Dangerous rm operation on critical path: {}", path.display()),
+            "suppress_always_allow_rule": true,
+        })),
+        Why::Doubt(doubt @ Doubt::Background) => set(json!({
+            "classifier_approvable": false, "decision_reason": doubt.reason(), "decision_reason_type": "safetyCheck",
+            "suppress_always_allow_rule": true,
+        })),
+        Why::Doubt(doubt @ Doubt::Subshell) => {
+            set(json!({"decision_reason": doubt.reason(), "decision_reason_type": "other"}));
+        }
+        Why::Doubt(doubt) => set(json!({
+            "decision_reason": doubt.reason(), "decision_reason_type": "other", "permission_suggestions": [],
+        })),
+        Why::Unknown => set(json!({
+            "decision_reason": "This command requires approval", "decision_reason_type": "other",
+            "permission_suggestions": [suggest.rules(&[shell::pattern(line)])],
+        })),
+        Why::FindActs => set(json!({
+            "decision_reason": "find does more than find here: no rule for find allows it", "decision_reason_type": "other",
+            "permission_suggestions": [],
+        })),
+        Why::Moves => {
+            let mut suggestions = Vec::new();
+            if !suggest.edits {
+                suggestions.push(suggest.rules(&[shell::pattern(line)]));
+                suggestions.extend(suggest.accept_edits());
+            }
+            set(json!({
+                "decision_reason": "The line goes to another directory and changes files there", "decision_reason_type": "other",
+                "permission_suggestions": suggestions,
+            }));
+        }
+        Why::Path(blocked) => set(json!({
+            "blocked_path": blocked.path.to_string_lossy(),
+            "permission_suggestions": suggest.blocked(&[shell::pattern(line)], &blocked),
+        })),
+        Why::Several(rules, blocked) => {
+            let suggestions = match blocked {
+                Some(blocked) => suggest.blocked(&rules, &blocked),
+                None => vec![suggest.rules(&rules)],
+            };
+            set(json!({"decision_reason_type": "subcommandResults", "permission_suggestions": suggestions}));
+        }
+    }
+    if let Some(found) = mcp {
+        set(json!({
+            "mcp_server": {"name": found.server, "source": "sdk"}, "display_name": mcp::display_name(&found.tool),
+        }));
+        if !by_rule {
+            // Whether nothing of the server is allowed.
+            let of_the_server = format!("mcp__{}", found.server);
+            let mut allowed = state.rules.allow.iter();
+            let only = !allowed.any(|rule| rule.text.starts_with(&of_the_server));
+            set(json!({"server_policy_ask_only": only}));
+        }
+    }
+    request
+}
+
+/// What would spare the person the next request.
+struct Suggest<'a> {
+    tool: &'a str,
+    line: &'a str,
+    area: &'a Area,
+    edits: bool,
+}
+
+impl Suggest<'_> {
+    fn rules(&self, contents: &[String]) -> Value {
+        let rules: Vec<Value> = contents
+            .iter()
+            .map(|content| json!({"toolName": self.tool, "ruleContent": content}))
+            .collect();
+        json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"})
+    }
+
+    /// The mode in which files may be changed, unless it is that already.
+    fn accept_edits(&self) -> Vec<Value> {
+        let mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+        if self.edits { Vec::new() } else { vec![mode] }
+    }
+
+    fn directories(&self, path: &Path) -> Value {
+        let directories = self.area.directories_of(path);
+        json!({"type": "addDirectories", "directories": directories, "destination": "session"})
+    }
+
+    /// What would allow this use of a file; with the mode in front for the tools that only use files.
+    fn files(&self, access: Access, path: &Path, mode_first: bool) -> Vec<Value> {
+        if access == Access::Write {
+            let mode = if mode_first {
+                self.accept_edits()
+            } else {
+                Vec::new()
+            };
+            return [mode, vec![self.directories(path)]].concat();
+        }
+        let directories = self.area.directories_of(path).into_iter();
+        directories
+            .map(|directory| {
+                let rule = json!({"toolName": "Read", "ruleContent": format!("/{}/**", directory.display())});
+                json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"})
+            })
+            .collect()
+    }
+
+    fn blocked(&self, rules: &[String], blocked: &Blocked) -> Vec<Value> {
+        let mut suggestions = vec![self.rules(rules)];
+        suggestions.extend(self.files(blocked.access, &blocked.path, false));
+        if blocked.access == Access::Write && !blocked.redirected {
+            suggestions.extend(self.accept_edits());
+        }
+        suggestions
+    }
+
+    fn undecided(&self, input: &Value) -> Vec<Value> {
+        match self.tool {
+            "Write" | "Edit" | "NotebookEdit" => self.accept_edits(),
+            "WebFetch" => {
+                let host = host(input["url"].as_str().unwrap_or_default());
+                vec![self.rules(&[format!("domain:{host}")])]
+            }
+            "Bash" => vec![self.rules(&[shell::pattern(self.line)])],
+            tool => vec![json!({
+                "type": "addRules", "rules": [{"toolName": tool}], "behavior": "allow", "destination": "localSettings",
+            })],
+        }
+    }
+}

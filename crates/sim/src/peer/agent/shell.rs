@@ -1,0 +1,480 @@
+//! Command lines, as far as the permission check understands them.
+
+use std::path::{Path, PathBuf};
+
+use super::paths;
+
+/// Commands that only read, with arguments that are not paths or may be anywhere.
+const HARMLESS: &[&str] = &[
+    "[", "basename", "cal", "cd", "date", "df", "dirname", "echo", "exit", "expr", "false", "fd", "free",
+    "history", "hostname", "id", "man", "printf", "ps", "pwd", "seq", "sleep", "test", "tr", "tree", "true",
+    "type", "uname", "uptime", "which", "whoami", "xargs",
+];
+
+/// Commands that only read the paths that they are given.
+const READERS: &[&str] = &[
+    "cat",
+    "cd",
+    "cut",
+    "diff",
+    "du",
+    "file",
+    "find",
+    "grep",
+    "head",
+    "jq",
+    "ls",
+    "md5sum",
+    "nl",
+    "paste",
+    "rg",
+    "sha256sum",
+    "sort",
+    "stat",
+    "tail",
+    "wc",
+];
+
+/// Commands that change the paths that they are given, and that `acceptEdits` allows.
+const WRITERS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"];
+
+/// What only looks at a repository.
+const GIT_READS: &[&str] = &[
+    "status",
+    "log",
+    "diff",
+    "show",
+    "branch",
+    "rev-parse",
+    "ls-files",
+    "blame",
+];
+
+/// A command line.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) commands: Vec<Command>,
+    pub(super) doubt: Option<Doubt>,
+}
+
+/// A simple command of a line.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Command {
+    pub(super) words: Vec<String>,
+    /// As it was written.
+    pub(super) text: String,
+    /// The files it is redirected to.
+    pub(super) writes: Vec<String>,
+    /// The files it is redirected from.
+    reads: Vec<String>,
+}
+
+/// Why a line cannot be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    Nested,
+    Variable,
+    Background,
+    Group,
+    Subshell,
+}
+
+impl Doubt {
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Nested => "A nested command in this command can't be checked before it runs",
+            Self::Variable => "A variable in this command can't be checked before it runs",
+            Self::Background => {
+                "The `&` operator runs a command in the background, behind the checks of this one"
+            }
+            Self::Group => {
+                "A group in braces or double parentheses in this command can't be checked before it runs"
+            }
+            Self::Subshell => "This command uses shell operators that require approval for safety",
+        }
+    }
+}
+
+/// What a command does to paths.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    pub(super) read: Vec<PathBuf>,
+    pub(super) written: Vec<PathBuf>,
+    /// Those of them that are redirections.
+    pub(super) redirected: Vec<PathBuf>,
+}
+
+impl Command {
+    pub(super) fn name(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    fn has(&self, options: &[&str]) -> bool {
+        self.words.iter().any(|word| options.contains(&word.as_str()))
+    }
+
+    /// Whether it changes nothing but what it is redirected to.
+    pub(super) fn only_reads(&self) -> bool {
+        match self.name() {
+            "git" => self
+                .words
+                .get(1)
+                .is_some_and(|word| GIT_READS.contains(&word.as_str())),
+            "find" => !self.is_find_that_acts(),
+            "sed" => !self.edits_in_place(),
+            "node" | "python3" | "python" => self.has(&["-v", "-V", "--version"]) && self.words.len() == 2,
+            name => HARMLESS.contains(&name) || READERS.contains(&name),
+        }
+    }
+
+    pub(super) fn is_find_that_acts(&self) -> bool {
+        self.name() == "find" && self.has(&["-delete", "-exec", "-execdir", "-ok", "-fprint"])
+    }
+
+    fn edits_in_place(&self) -> bool {
+        self.words.iter().any(|word| word.starts_with("-i"))
+    }
+
+    /// Whether it only changes the files that it names.
+    pub(super) fn changes_files(&self) -> bool {
+        WRITERS.contains(&self.name()) && (self.name() != "sed" || self.edits_in_place())
+    }
+
+    /// Its arguments that are no options.
+    fn arguments(&self) -> impl Iterator<Item = &String> {
+        self.words.iter().skip(1).filter(|word| !word.starts_with('-'))
+    }
+
+    /// The paths it names.
+    pub(super) fn paths(&self, cwd: &Path, home: &Path) -> Paths {
+        let path = |word: &String| paths::absolute(word, cwd, home);
+        let mut found = Paths {
+            read: self.reads.iter().map(path).collect(),
+            redirected: self.writes.iter().map(path).collect(),
+            ..Paths::default()
+        };
+        found.written.clone_from(&found.redirected);
+        // The first argument of these is no path.
+        let skipped = usize::from(matches!(self.name(), "grep" | "rg" | "sed" | "jq"));
+        let arguments = self.arguments().skip(skipped).map(path);
+        if self.changes_files() || self.name() == "tee" {
+            found.written.extend(arguments);
+        } else if self.name() == "find" {
+            found.read.extend(self.arguments().take(1).map(path));
+        } else if READERS.contains(&self.name()) || self.name() == "sed" {
+            found.read.extend(arguments);
+        }
+        found
+    }
+
+    /// What it would remove that nobody may remove: the root, what is in it, the home.
+    pub(super) fn removes_critical(&self, cwd: &Path, home: &Path) -> Option<PathBuf> {
+        if !matches!(self.name(), "rm" | "rmdir") {
+            return None;
+        }
+        let mut removed = self.arguments().map(|word| paths::absolute(word, cwd, home));
+        let root = Path::new("/");
+        removed.find(|path| path == home || path.parent().is_none_or(|parent| parent == root))
+    }
+}
+
+/// The content of a rule for commands like this one: its first two words, if the second is a plain one, or all of it.
+pub(super) fn pattern(text: &str) -> String {
+    let plain = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            && !word.ends_with('-')
+    };
+    let mut words = text.split(' ');
+    match (words.next(), words.next().filter(plain)) {
+        (Some(first), Some(second)) if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
+            format!("{first} {second} *")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Reads a command line. Of variables only the home is known.
+pub(super) fn parse(line: &str, home: &Path) -> Line {
+    let mut reader = Reader {
+        line,
+        place: 0,
+        began: 0,
+        command: Command::default(),
+        word: None,
+        next: Next::Word,
+        parsed: Line::default(),
+    };
+    reader.read(&home.to_string_lossy());
+    reader.parsed
+}
+
+/// What the next word is.
+enum Next {
+    Word,
+    Written,
+    Read,
+    /// The number of an open file, or the end of a text behind `<<`.
+    Nothing,
+}
+
+struct Reader<'a> {
+    line: &'a str,
+    place: usize,
+    began: usize,
+    command: Command,
+    word: Option<String>,
+    next: Next,
+    parsed: Line,
+}
+
+impl Reader<'_> {
+    fn rest(&self) -> &str {
+        self.line.get(self.place..).unwrap_or_default()
+    }
+
+    fn push(&mut self, text: &str) {
+        self.word.get_or_insert_default().push_str(text);
+    }
+
+    fn doubt(&mut self, doubt: Doubt) {
+        self.parsed.doubt.get_or_insert(doubt);
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        match std::mem::replace(&mut self.next, Next::Word) {
+            // Between commands, not of them.
+            Next::Word if self.command.words.is_empty() && is_syntax(&word) => {}
+            Next::Word => self.command.words.push(word),
+            Next::Written if word == "/dev/null" => {}
+            Next::Written => self.command.writes.push(word),
+            Next::Read => self.command.reads.push(word),
+            Next::Nothing => {}
+        }
+    }
+
+    fn end_command(&mut self, length: usize) {
+        self.end_word();
+        let mut command = std::mem::take(&mut self.command);
+        if !command.words.is_empty() || !command.writes.is_empty() {
+            self.line
+                .get(self.began..self.place)
+                .unwrap_or_default()
+                .trim()
+                .clone_into(&mut command.text);
+            self.parsed.commands.push(command);
+        }
+        self.began = self.place + length;
+    }
+
+    fn dollar(&mut self, home: &str) -> usize {
+        let rest = self.rest();
+        if rest.starts_with("$(") {
+            self.doubt(Doubt::Nested);
+        } else if let Some(behind) = rest.strip_prefix("$HOME").or(rest.strip_prefix("${HOME}"))
+            && !behind.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        {
+            let length = rest.len() - behind.len();
+            self.push(home);
+            return length;
+        } else if rest[1..].starts_with(|c: char| c.is_alphanumeric() || "_{@*#?!-$".contains(c)) {
+            self.doubt(Doubt::Variable);
+        }
+        self.push("$");
+        1
+    }
+
+    fn read(&mut self, home: &str) {
+        let mut quote = None;
+        while let Some(c) = self.rest().chars().next() {
+            let mut length = c.len_utf8();
+            match (quote, c) {
+                (Some(open), _) if c == open => quote = None,
+                (Some('\''), _) => self.push(c.encode_utf8(&mut [0; 4])),
+                (_, '`') => {
+                    self.doubt(Doubt::Nested);
+                    self.push("`");
+                }
+                (_, '$') => length = self.dollar(home),
+                (_, '\\') if self.rest().len() > 1 => {
+                    let escaped: String = self.rest().chars().skip(1).take(1).collect();
+                    self.push(&escaped);
+                    length += escaped.len();
+                }
+                (Some(_), _) => self.push(c.encode_utf8(&mut [0; 4])),
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    self.word.get_or_insert_default();
+                }
+                (None, '>' | '<') => length = self.redirection(),
+                (None, '&') if self.rest().starts_with("&>") => length = 1,
+                (None, ';' | '&' | '|' | '\n') => {
+                    let double = self.rest().starts_with("&&") || self.rest().starts_with("||");
+                    if c == '&' && !double {
+                        self.doubt(Doubt::Background);
+                    }
+                    length = if double { 2 } else { 1 };
+                    self.end_command(length);
+                }
+                (None, '(') => {
+                    self.doubt(Doubt::Subshell);
+                    self.end_command(1);
+                }
+                (None, ')') => self.end_command(1),
+                (None, '{' | '}') if self.word.is_none() && self.command.words.is_empty() => {
+                    self.doubt(Doubt::Group);
+                }
+                (None, c) if c.is_whitespace() => self.end_word(),
+                (None, c) => self.push(c.encode_utf8(&mut [0; 4])),
+            }
+            self.place += length;
+        }
+        self.end_command(0);
+    }
+
+    /// `>`, `>>`, `2>`, `2>&1`, `<` and `<<`.
+    fn redirection(&mut self) -> usize {
+        // The number of the file that is redirected.
+        if self
+            .word
+            .as_ref()
+            .is_some_and(|word| word.chars().all(|c| c.is_ascii_digit()))
+        {
+            self.word = None;
+        }
+        self.end_word();
+        let rest = self.rest();
+        let (next, length) = match rest {
+            _ if rest.starts_with(">&") => (Next::Nothing, 2),
+            _ if rest.starts_with(">>") || rest.starts_with(">|") => (Next::Written, 2),
+            _ if rest.starts_with('>') => (Next::Written, 1),
+            _ if rest.starts_with("<<") => (
+                Next::Nothing,
+                rest.len() - rest.trim_start_matches(['<', '-']).len(),
+            ),
+            _ => (Next::Read, 1),
+        };
+        self.next = next;
+        length
+    }
+}
+
+/// Words of the shell's own.
+fn is_syntax(word: &str) -> bool {
+    matches!(
+        word,
+        "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "!"
+    )
+}
+
+/// The simple commands of a line, as words.
+pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
+    let parsed = parse(line, Path::new("~"));
+    parsed.commands.into_iter().map(|command| command.words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<Vec<String>> {
+        commands(line)
+    }
+
+    #[test]
+    fn lines_are_cut_into_commands() {
+        assert_eq!(
+            words("a 'b c' && d | e; f"),
+            [vec!["a", "b c"], vec!["d"], vec!["e"], vec!["f"]]
+        );
+        assert_eq!(
+            words("if true; then echo a; fi"),
+            [vec!["true"], vec!["echo", "a"]]
+        );
+        let line = parse("echo x >> ../n 2>&1 > /dev/null", Path::new("/h"));
+        assert_eq!(line.commands[0].words, ["echo", "x"]);
+        assert_eq!(line.commands[0].writes, ["../n"]);
+        assert_eq!(
+            parse("touch $HOME/x", Path::new("/h")).commands[0].words,
+            ["touch", "/h/x"]
+        );
+    }
+
+    #[test]
+    fn doubts() {
+        for (line, doubt) in [
+            ("echo $VAR", Some(Doubt::Variable)),
+            ("echo \"$VAR\"", Some(Doubt::Variable)),
+            ("echo '$VAR'", None),
+            ("echo $HOME", None),
+            ("echo $(date)", Some(Doubt::Nested)),
+            ("echo `date`", Some(Doubt::Nested)),
+            ("sleep 1 &", Some(Doubt::Background)),
+            ("a && b", None),
+            ("a 2>&1", None),
+            ("(a)", Some(Doubt::Subshell)),
+            ("{ a; }", Some(Doubt::Group)),
+        ] {
+            assert_eq!(parse(line, Path::new("/h")).doubt, doubt, "{line}");
+        }
+    }
+
+    #[test]
+    fn patterns_of_rules() {
+        for (text, expected) in [
+            ("touch a", "touch a *"),
+            ("touch a.txt", "touch a.txt"),
+            ("touch ../b", "touch ../b"),
+            ("git commit -m x", "git commit *"),
+            ("curl http://x", "curl http://x"),
+            ("./run.sh", "./run.sh"),
+            ("X=1 echo hi", "X=1 echo hi"),
+            ("cd .. && ls", "cd .. && ls"),
+            ("make", "make"),
+        ] {
+            assert_eq!(pattern(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_commands_do() {
+        let one = |line: &str| parse(line, Path::new("/h")).commands.remove(0);
+        for line in [
+            "echo hi",
+            "git log",
+            "find . -name x",
+            "sed -n p x",
+            "test -f x",
+            "cat x",
+            "node -v",
+        ] {
+            assert!(one(line).only_reads(), "{line}");
+        }
+        for line in [
+            "git add .",
+            "find . -delete",
+            "sed -i s/a/b/ x",
+            "X=1 echo",
+            "make",
+            "env",
+            "node x.js",
+        ] {
+            assert!(!one(line).only_reads(), "{line}");
+        }
+        let paths = one("sed -i s/a/b/ src/x").paths(Path::new("/p"), Path::new("/h"));
+        assert_eq!(paths.written, [Path::new("/p/src/x")]);
+        let critical = one("rm -rf ~").removes_critical(Path::new("/p"), Path::new("/h"));
+        assert_eq!(critical.unwrap(), Path::new("/h"));
+        let critical = |line| {
+            one(line)
+                .removes_critical(Path::new("/p"), Path::new("/home/u"))
+                .is_some()
+        };
+        assert!(
+            critical("rm -rf /") && critical("rm /etc") && critical("rmdir ../p") && !critical("rm a /etc/b")
+        );
+    }
+}
