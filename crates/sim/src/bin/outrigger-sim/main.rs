@@ -63,6 +63,19 @@ fn main() -> ExitCode {
     code
 }
 
+/// Whether the user may do everything.
+#[cfg(target_os = "linux")]
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// Elsewhere the system does not tell without a call of its own.
+#[cfg(not(target_os = "linux"))]
+fn is_root() -> bool {
+    false
+}
+
 fn refuse(refusal: &Refusal) -> ExitCode {
     // A failed write can't be reported.
     let _ = std::io::stdout().write_all(refusal.stdout.as_bytes());
@@ -80,7 +93,8 @@ fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, 
             value.to_string_lossy().into_owned(),
         )
     });
-    let around = Surroundings::new(std::env::current_dir().unwrap_or_default(), env);
+    let mut around = Surroundings::new(std::env::current_dir().unwrap_or_default(), env);
+    around.root = is_root();
     let gates = Gates::default();
     let base = script.as_ref().map_or_else(Agent::builder, AgentScript::setting);
     let mut agent = line.agent_from(base, &around)?;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::Config;
 use super::context::Context;
 
 /// A command of a file.
@@ -29,51 +30,60 @@ pub(super) fn called(text: &str) -> Option<(&str, &str)> {
 
 /// All that there are, by name; those of the project win.
 pub(super) fn all(ctx: &Context) -> Vec<Command> {
-    let mut commands: Vec<Command> = Vec::new();
-    let project = ctx.cwd().join(".claude");
-    let user = ctx.config.config_dir.as_deref();
-    for (source, setting, directory) in [
-        ("project", "projectSettings", Some(project.as_path())),
-        ("user", "userSettings", user),
-    ] {
-        if let (Some(directory), true) = (directory, ctx.config.reads(source)) {
-            let read = read_all(&directory.join("commands"), setting);
-            commands.extend(read);
-        }
-    }
+    let files = markdown(&ctx.config, &ctx.cwd(), "commands").into_iter();
+    let mut commands: Vec<Command> = files
+        .map(|(name, source, text)| Command::read(name, source, &text))
+        .collect();
     commands.sort_by(|a, b| a.name.cmp(&b.name));
     commands.dedup_by(|later, first| later.name == first.name);
     commands
 }
 
-fn read_all(directory: &Path, source: &'static str) -> Vec<Command> {
-    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let commands = files.filter_map(|file| {
-        let path = file.path();
-        let name = path.file_stem()?.to_str()?.to_owned();
-        let text = std::fs::read_to_string(&path).ok()?;
-        (path.extension()? == "md").then(|| Command::read(name, source, &text))
-    });
-    commands.collect()
+/// The Markdown files of this kind: their names, whose they are and their texts, those of the project first.
+pub(super) fn markdown(config: &Config, cwd: &Path, kind: &str) -> Vec<(String, &'static str, String)> {
+    let project = cwd.join(".claude");
+    let user = config.config_dir.as_deref();
+    let mut found = Vec::new();
+    for (source, setting, directory) in [
+        ("project", "projectSettings", Some(project.as_path())),
+        ("user", "userSettings", user),
+    ] {
+        let directory = directory.filter(|_| config.reads(source));
+        let files = directory.and_then(|directory| std::fs::read_dir(directory.join(kind)).ok());
+        found.extend(files.into_iter().flatten().flatten().filter_map(|file| {
+            let path = file.path();
+            let name = path.file_stem()?.to_str()?.to_owned();
+            let text = std::fs::read_to_string(&path).ok()?;
+            (path.extension()? == "md").then_some((name, setting, text))
+        }));
+    }
+    found
+}
+
+/// The head of a Markdown file, and what follows it.
+pub(super) fn parts(text: &str) -> (&str, &str) {
+    let parts = text
+        .strip_prefix("---\n")
+        .and_then(|rest| rest.split_once("\n---\n"));
+    parts.unwrap_or(("", text))
+}
+
+/// A field of such a head.
+pub(super) fn field(head: &str, key: &str) -> Option<String> {
+    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = lines.find(|(name, _)| name.trim() == key)?;
+    Some(value.trim().trim_matches('"').to_owned())
 }
 
 impl Command {
     fn read(name: String, source: &'static str, text: &str) -> Self {
-        let parts = text
-            .strip_prefix("---\n")
-            .and_then(|rest| rest.split_once("\n---\n"));
-        let (front, body) = parts.unwrap_or(("", text));
-        let field = |key: &str| {
-            let mut lines = front.lines().filter_map(|line| line.split_once(':'));
-            let (_, value) = lines.find(|(name, _)| name.trim() == key)?;
-            Some(value.trim().trim_matches('"').to_owned())
-        };
+        let (head, body) = parts(text);
         let first = || body.lines().next().unwrap_or_default().to_owned();
         Self {
             name,
             source,
-            description: field("description").unwrap_or_else(first),
-            hint: field("argument-hint").unwrap_or_default(),
+            description: field(head, "description").unwrap_or_else(first),
+            hint: field(head, "argument-hint").unwrap_or_default(),
             body: body.to_owned(),
         }
     }

@@ -21,7 +21,7 @@ use super::payload;
 use super::rules::{Rules, Source};
 use super::settings::Settings;
 use super::structured::Schema;
-use super::subagent::{Definition, Stats, Subagent};
+use super::subagent::{self, Definition, Stats, Subagent};
 use super::transcript::{self, Record, Transcript};
 use crate::running::{self, Exit, Log};
 
@@ -86,6 +86,8 @@ pub(super) struct Prompt {
     /// The line's `message`.
     pub(super) message: Value,
     pub(super) priority: Priority,
+    /// Whether the host says that a person wrote it.
+    pub(super) human: bool,
     pub(super) query: bool,
     /// A client has put it together, and it holds no commands.
     pub(super) composed: bool,
@@ -201,6 +203,8 @@ pub(super) struct State {
     /// The file of the plan that the model has written, and whether it is a real one.
     /// Whether the host knows that there is no check of actions.
     pub(super) told_unchecked: bool,
+    /// The variables that the host has changed.
+    pub(super) environment: BTreeMap<String, String>,
     /// The files whose contents the model has seen.
     pub(super) files_seen: std::collections::BTreeSet<String>,
     pub(super) plan: Option<(String, bool)>,
@@ -283,12 +287,13 @@ impl Context {
             resumed: false,
             past: HashSet::new(),
             schema: config.schema.clone(),
-            agents: config.agents.clone(),
+            agents: subagent::known(&config),
             subagents: Stats::default(),
             forward_text: config.forward_text,
             spares_agents: false,
             title: config.title.clone(),
             told_unchecked: false,
+            environment: BTreeMap::new(),
             files_seen: std::collections::BTreeSet::new(),
             plan: None,
             configured: config.servers.clone(),

@@ -206,8 +206,10 @@ impl Turn {
         if !self.begun.is_empty() {
             set("begun_message_ids", json!(self.begun));
         }
-        if let Some(origin) = &self.origin {
-            set("origin", origin.clone());
+        let by_a_person = self.prompts.last().is_some_and(|prompt| prompt.human);
+        let origin = self.origin.clone();
+        if let Some(origin) = origin.or_else(|| by_a_person.then(|| json!({"kind": "human"}))) {
+            set("origin", origin);
         }
         {
             let mut state = self.ctx.state();

@@ -14,7 +14,10 @@ use super::{mcp, plans};
 
 /// Whether this tool is taken away altogether.
 pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
-    rules.deny.iter().any(|rule| rule.text == tool)
+    // The tool that starts subagents goes by both of its names.
+    let is_agent = is_agent_tool(tool);
+    let mut denied = rules.deny.iter();
+    denied.any(|rule| rule.text == tool || (is_agent && is_agent_tool(&rule.text)))
 }
 
 /// The decision before any request is sent.

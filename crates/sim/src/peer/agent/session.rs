@@ -342,6 +342,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
 
     /// One line from the client. Gives the exit if there is no going on.
     async fn line(&mut self, line: &str) -> Option<Exit> {
+        let line = line.strip_prefix('\u{feff}').unwrap_or(line);
         let json = running::parse(line);
         self.ctx.log.add(true, running::read_json(line));
         let json = match json {
@@ -418,6 +419,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 Some("later") => Priority::Later,
                 _ => Priority::Next,
             },
+            human: json["origin"]["kind"] == "human",
             query: json["shouldQuery"] != false,
             composed: json["client_composed"] == true,
         };
@@ -518,12 +520,22 @@ impl<I: AsyncRead + Unpin> Session<I> {
 
 /// Nothing here depends on the environment once the process runs; the answer is that of the CLI.
 async fn take_environment(ctx: &Context, json: &Value) {
+    let variables = json["variables"].as_object().into_iter().flatten();
+    let mut applied = Vec::new();
+    for (name, value) in variables.filter(|(name, _)| CHANGEABLE.contains(&name.as_str())) {
+        if let Some(value) = value.as_str() {
+            applied.push(name);
+            ctx.state().environment.insert(name.clone(), value.to_owned());
+        }
+    }
     if let Some(id) = json.get("request_id") {
-        let variables = json["variables"].as_object().into_iter().flatten();
-        let names: Vec<&String> = variables.map(|(name, _)| name).collect();
-        ctx.send(success(Some(id), Some(json!({"applied": names})))).await;
+        ctx.send(success(Some(id), Some(json!({"applied": applied}))))
+            .await;
     }
 }
+
+/// The variables that a host may change while the process runs; others are ignored.
+const CHANGEABLE: &[&str] = &["CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
 
 /// A `control_response` with a payload.
 pub(super) fn success(request_id: Option<&Value>, payload: Option<Value>) -> Value {

@@ -12,7 +12,7 @@ use super::background::{self, Ending, Task};
 use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
 use super::context::{Abort, Context};
 use super::turn::{Call, End, Turn};
-use super::{payload, permission};
+use super::{Config, commands, payload, permission};
 
 /// An agent that another one has started.
 #[derive(Debug)]
@@ -106,6 +106,29 @@ impl Definition {
         })
     }
 
+    /// Reads a file; none without the fields that it needs.
+    fn read_markdown(text: &str) -> Option<(String, Self)> {
+        let (head, _) = commands::parts(text);
+        let list = |key| {
+            let names = commands::field(head, key)?;
+            Some(
+                names
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let agent = Self {
+            description: commands::field(head, "description")?,
+            model: commands::field(head, "model"),
+            background: commands::field(head, "background").as_deref() == Some("true"),
+            tools: list("tools"),
+            disallowed: list("disallowedTools").unwrap_or_default(),
+            max_turns: commands::field(head, "maxTurns").and_then(|turns| turns.parse().ok()),
+        };
+        Some((commands::field(head, "name")?, agent))
+    }
+
     /// The entry in the reply to `initialize`.
     pub(super) fn listed(&self, name: &str) -> Value {
         let mut entry = json!({"name": name, "description": self.description});
@@ -180,6 +203,18 @@ pub(super) fn is_agent_tool(name: &str) -> bool {
     name == "Agent" || name == "Task"
 }
 
+/// The agents of files and of flags; those of flags win, and those of the project over those of the user.
+pub(super) fn known(config: &Config) -> BTreeMap<String, Definition> {
+    let files = commands::markdown(config, &config.cwd, "agents")
+        .into_iter()
+        .rev();
+    let mut agents: BTreeMap<String, Definition> = files
+        .filter_map(|(_, _, text)| Definition::read_markdown(&text))
+        .collect();
+    agents.extend(config.agents.clone());
+    agents
+}
+
 /// All kinds of agents that can be started.
 pub(super) fn kinds(ctx: &Context) -> Vec<String> {
     let own = ctx.state().agents.keys().cloned().collect::<Vec<_>>();
@@ -189,7 +224,7 @@ pub(super) fn kinds(ctx: &Context) -> Vec<String> {
 impl Turn {
     /// Runs the tool that starts an agent.
     pub(super) async fn run_agent(&mut self, call: &Call) -> Result<Outcome, Abort> {
-        let kind = call.input["subagent_type"].as_str().unwrap_or("general-purpose");
+        let kind = call.used["subagent_type"].as_str().unwrap_or("general-purpose");
         let definition = self.ctx.state().agents.get(kind).cloned();
         let kinds = kinds(&self.ctx);
         if !kinds.iter().any(|known| known == kind) {
@@ -200,13 +235,13 @@ impl Turn {
         }
         let is_built_in = definition.is_none();
         let definition = definition.unwrap_or_default();
-        let requested = call.input["run_in_background"].as_bool();
+        let requested = call.used["run_in_background"].as_bool();
         let background = requested != Some(false) || definition.background;
-        let text = |key: &str| call.input[key].as_str().unwrap_or_default().to_owned();
+        let text = |key: &str| call.used[key].as_str().unwrap_or_default().to_owned();
         let agent = {
             let mut state = self.ctx.state();
             let (id, run_id) = state.ids.agent();
-            let model = call.input["model"].as_str().or(definition.model.as_deref());
+            let model = call.used["model"].as_str().or(definition.model.as_deref());
             let model = match model {
                 None | Some("inherit") => state.model.clone(),
                 Some(model) => payload::resolve_model(model),

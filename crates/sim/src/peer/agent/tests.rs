@@ -12,6 +12,7 @@ mod background;
 mod commands;
 mod controls;
 mod hooks;
+mod hosts;
 mod input;
 mod interrupts;
 mod mcp;

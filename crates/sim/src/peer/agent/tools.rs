@@ -361,7 +361,10 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
 
 /// Runs a command line in the working directory and gives its exit code. Dropping it kills the shell.
 async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
-    let env = ctx.state().settings.env();
+    let mut env = ctx.state().settings.env();
+    // Logins are kept from commands.
+    let changed = ctx.state().environment.clone().into_iter();
+    env.extend(changed.filter(|(name, _)| name != "CLAUDE_CODE_OAUTH_TOKEN"));
     let child = tokio::process::Command::new("bash")
         .arg("-c")
         .arg(format!("exec 2>&1\n{command}"))

@@ -36,6 +36,8 @@ pub struct Surroundings {
     pub cwd: PathBuf,
     /// The environment.
     pub env: Vec<(String, String)>,
+    /// Whether the user may do everything, for whom the CLI refuses to run without permissions.
+    pub root: bool,
 }
 
 impl Surroundings {
@@ -44,6 +46,7 @@ impl Surroundings {
         Self {
             cwd: cwd.into(),
             env: env.into_iter().collect(),
+            root: false,
         }
     }
 
@@ -76,9 +79,10 @@ impl CommandLine {
             .peekable();
         let mut given = Vec::new();
         while let Some(argument) = arguments.next() {
-            if !argument.starts_with('-') {
+            if argument == "--" || !argument.starts_with('-') {
                 return Err(refuse(
-                    "error: a prompt on the command line is not simulated: write it to stdin",
+                    "error: a prompt on the command line is not simulated: write it to stdin, or let the real CLI play this \
+                     script (`outrigger mock-api`)",
                 ));
             }
             let (name, attached) = match argument.split_once('=') {
@@ -238,6 +242,14 @@ impl CommandLine {
     ///
     /// Settings or MCP configurations that cannot be read.
     pub fn agent_from(&self, base: Builder, around: &Surroundings) -> Result<Builder, Refusal> {
+        let unasked = self.has("--dangerously-skip-permissions")
+            || self.has("--allow-dangerously-skip-permissions")
+            || self.value("--permission-mode") == Some("bypassPermissions");
+        if unasked && around.root && around.get("IS_SANDBOX") != Some("1") {
+            return Err(refuse(
+                "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons",
+            ));
+        }
         let mut agent = base
             .cwd(self.place(around)?)
             .partial_messages(self.has("--include-partial-messages"))
@@ -566,6 +578,24 @@ mod tests {
             let used = code.contains(&format!("\"{name}\")"));
             assert_ne!(used, WITHOUT_EFFECT.contains(&name), "{name}");
         }
+    }
+
+    #[test]
+    fn root_is_not_run_without_permissions() {
+        let line = read("--dangerously-skip-permissions").unwrap();
+        let mut around = Surroundings::default();
+        assert!(line.agent(&around).is_ok());
+        around.root = true;
+        let refusal = line.agent(&around).unwrap_err();
+        assert!(refusal.stderr.contains("cannot be used with root"), "{refusal:?}");
+        assert!(
+            read("--permission-mode bypassPermissions")
+                .unwrap()
+                .agent(&around)
+                .is_err()
+        );
+        around.env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
+        assert!(line.agent(&around).is_ok());
     }
 
     #[test]

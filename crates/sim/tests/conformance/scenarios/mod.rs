@@ -1,5 +1,6 @@
 //! The scenarios.
 
+mod hosts;
 mod inputs;
 mod occasions;
 mod processes;
@@ -36,6 +37,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions(),
         agents(),
         output(),
+        hosts::hosts(),
         inputs::inputs(),
         occasions::occasions(),
         requests::requests(),

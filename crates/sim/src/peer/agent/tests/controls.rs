@@ -180,12 +180,12 @@ async fn what_is_listed() {
         assert_eq!(error, format!("Unsupported control request subtype: {subtype}"));
     }
     hand.write(
-        "{\"type\":\"update_environment_variables\",\"variables\":{\"A\":\"1\"},\"request_id\":\"e\"}",
+        "{\"type\":\"update_environment_variables\",\"variables\":{\"A\":\"1\",\"CLAUDE_CODE_SESSION_ACCESS_TOKEN\":\"t\"},\"request_id\":\"e\"}",
     )
     .await;
     assert_eq!(
         hand.until("control_response/success").await["response"]["response"],
-        json!({"applied": ["A"]})
+        json!({"applied": ["CLAUDE_CODE_SESSION_ACCESS_TOKEN"]})
     );
     hand.end().await;
 }
