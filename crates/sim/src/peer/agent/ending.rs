@@ -27,6 +27,8 @@ pub(super) enum End {
     Local { command: Option<String>, text: String },
     /// A hook was against a command of a file; the text is that of the result.
     Unexpanded(String),
+    /// The prompt wants what is not simulated.
+    NotSimulated(String),
     /// A hook ended it behind a tool.
     HookStopped,
     /// A hook put a tool call off.
@@ -97,6 +99,7 @@ impl Turn {
                 }
                 Verdict::success(text)
             }
+            Some(End::NotSimulated(text)) => Verdict::error("error_during_execution", text.clone()),
             Some(End::Unexpanded(text)) => {
                 self.stop_reason = None;
                 set("local_command", json!("custom"));
@@ -174,7 +177,7 @@ impl Turn {
         let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         let asked = !matches!(
             end,
-            Some(End::NoQuery(_) | End::Local { .. } | End::Unexpanded(_))
+            Some(End::NoQuery(_) | End::Local { .. } | End::Unexpanded(_) | End::NotSimulated(_))
         );
         let is_success = verdict.subtype == "success";
         if is_success {

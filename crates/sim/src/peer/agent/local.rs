@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::context::{Prompt, Said};
 use super::turn::{End, Turn};
-use super::{background, commands, control, cost, payload};
+use super::{background, commands, control, cost, not_simulated, payload};
+use crate::flaw::Flaw;
 
 /// Commands of the terminal that are refused here.
 const UNAVAILABLE: &[&str] = &[
@@ -74,11 +75,6 @@ impl Turn {
             "model" => Answer::of("model", self.model_text(arguments)),
             "mcp" => Answer::of("mcp", self.mcp_text()),
             "agents" => Answer::of("agents", "The /agents wizard has been removed."),
-            "config" => Answer::of("config", "Usage: /config key=value [key=value ...]"),
-            "output-style" => Answer::of(
-                "output-style",
-                "Output style: default\n\nUsage: /output-style <style>",
-            ),
             "effort" => Answer::of("effort", effort_text(arguments)),
             "rename" if !arguments.is_empty() => {
                 control::rename(&self.ctx, arguments).await;
@@ -88,7 +84,16 @@ impl Turn {
                 ran: None,
                 text: format!("/{name} isn't available in this environment."),
             },
-            _ => return None,
+            name => {
+                let own = commands::all(&self.ctx)
+                    .iter()
+                    .any(|command| command.name == name);
+                let text = not_simulated::command(name).filter(|_| !own)?;
+                self.ctx.log.flaw(Flaw::new("prompt", text.clone()));
+                self.send_init().await;
+                self.take_in(&prompt).await;
+                return Some(End::NotSimulated(text));
+            }
         };
         self.send_init().await;
         self.take_in(&prompt).await;

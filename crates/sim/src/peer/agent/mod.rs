@@ -13,8 +13,9 @@
 //! SessionEnd and SessionStart of `/clear` and the SessionStart of a compaction. Hooks for other events are accepted and
 //! never called; the CLI does not call callbacks either when a session begins or is resumed.
 //!
-//! Not simulated: MCP servers over the network, which count as failed, plugins, skills, hooks in settings files, and records
-//! that the CLI writes into a session's file, and into git's configuration, for itself alone.
+//! Not simulated: MCP servers over the network, which count as failed, plugins, skills, hooks in settings files, the tools and
+//! slash commands of `not_simulated.json`, and records that the CLI writes into a session's file, and into git's
+//! configuration, for itself alone. `docs/testing.md` has the whole list.
 
 mod act;
 mod background;
@@ -38,6 +39,7 @@ mod local;
 mod mcp;
 mod mcp_control;
 mod model;
+mod not_simulated;
 mod occasions;
 mod paths;
 pub(crate) mod payload;

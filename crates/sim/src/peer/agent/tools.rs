@@ -16,7 +16,7 @@ use super::mcp;
 use super::permission;
 use super::subagent::is_agent_tool;
 use super::turn::{Call, Turn};
-use super::{Config, disk, judge, payload, plans, search, shell, structured};
+use super::{Config, disk, judge, not_simulated, payload, plans, search, shell, structured};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -329,7 +329,7 @@ async fn execute(
         "AskUserQuestion" => plans::answered(&input),
         "EnterPlanMode" => plans::switch(&ctx, true).await,
         "ExitPlanMode" => plans::switch(&ctx, false).await,
-        _ => Outcome::error(format!("{name} is not simulated")),
+        _ => Outcome::error(not_simulated::tool(&name)),
     };
     let code = i32::from(outcome.is_error == Some(true));
     Ran { outcome, code }

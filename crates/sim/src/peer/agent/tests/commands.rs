@@ -145,3 +145,19 @@ async fn compact_puts_a_summary_in_place() {
     hand.until("result/success").await;
     assert_eq!(*seen.lock().unwrap(), 1, "the summary");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_is_not_simulated_is_an_error_with_its_name() {
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt("/recap").await;
+    let result = hand.until("result/error_during_execution").await;
+    assert_eq!(result["is_error"], true);
+    assert!(
+        result["errors"][0]
+            .as_str()
+            .unwrap()
+            .contains("/recap is not simulated")
+    );
+    let flaws = hand.agent.report().flaws;
+    assert!(flaws[0].to_string().contains("outrigger mock-api"), "{flaws:?}");
+}
