@@ -158,3 +158,86 @@ pub fn session() -> Vec<Vec<u8>> {
     ]]));
     inputs
 }
+
+/// Inputs of the state machine: the number of steps after the end, then three bytes for each step. The steps are those of `act` in the
+/// laws.
+pub fn core() -> Vec<Vec<u8>> {
+    const PROMPT: u8 = 0;
+    const SEND: u8 = 2;
+    const TAKE_BACK: u8 = 4;
+    const GATE: u8 = 6;
+    const INTERRUPT: u8 = 8;
+    const CONFIRM: u8 = 10;
+    const REQUEST: u8 = 11;
+    const REPLY: u8 = 12;
+    const CLI_REQUEST: u8 = 13;
+    const WITHDRAW: u8 = 15;
+    const DECIDE: u8 = 16;
+    const LIFECYCLE: u8 = 18;
+    const INIT: u8 = 19;
+    const ASSISTANT: u8 = 20;
+    const RESULT: u8 = 21;
+    const FOREIGN_RESULT: u8 = 22;
+    const WAIT: u8 = 23;
+    let of = |late: u8, steps: &[[u8; 3]]| [&[late][..], &steps.concat()].concat();
+    vec![
+        of(
+            0,
+            &[
+                [PROMPT, 0, 0],
+                [SEND, 0, 0],
+                [INIT, 0, 1],
+                [ASSISTANT, 0, 0],
+                [RESULT, 0, 1],
+            ],
+        ),
+        of(
+            1,
+            &[
+                [INIT, 0, 0],
+                [PROMPT, 0, 1],
+                [PROMPT, 1, 1],
+                [SEND, 0, 0],
+                [LIFECYCLE, 0, 1],
+                [LIFECYCLE, 1, 1],
+                [RESULT, 1, 1],
+                [FOREIGN_RESULT, 0, 0],
+            ],
+        ),
+        of(
+            0,
+            &[
+                [CLI_REQUEST, 0, 0],
+                [DECIDE, 0, 0],
+                [CLI_REQUEST, 0, 0],
+                [DECIDE, 0, 2],
+                [WITHDRAW, 0, 0],
+                [DECIDE, 1, 1],
+            ],
+        ),
+        of(
+            2,
+            &[
+                [PROMPT, 2, 0],
+                [GATE, 0, 0],
+                [SEND, 0, 0],
+                [GATE, 0, 0],
+                [SEND, 0, 0],
+                [INTERRUPT, 0, 0],
+                [WAIT, 3, 0],
+                [CONFIRM, 0, 0],
+                [TAKE_BACK, 2, 0],
+            ],
+        ),
+        of(
+            0,
+            &[
+                [REQUEST, 0, 0],
+                [REPLY, 0, 1],
+                [REQUEST, 0, 0],
+                [REPLY, 1, 0],
+                [REPLY, 1, 1],
+            ],
+        ),
+    ]
+}

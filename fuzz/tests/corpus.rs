@@ -9,7 +9,7 @@ use std::sync::Mutex;
 /// Panics anywhere, in tasks too; where nobody sees them otherwise.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The two targets share the list, so they take turns.
+/// The targets share the list, so they take turns.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn inputs(folder: &str, target: &str) -> Vec<(PathBuf, Vec<u8>)> {
@@ -103,6 +103,11 @@ fn codec() {
         outrigger_fuzz::seeds::codec(),
         outrigger_fuzz::codec::run,
     );
+}
+
+#[test]
+fn core() {
+    holds("core", outrigger_fuzz::seeds::core(), outrigger::core_laws);
 }
 
 #[test]

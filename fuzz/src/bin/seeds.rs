@@ -6,6 +6,7 @@ fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let targets = [
         ("codec", outrigger_fuzz::seeds::codec()),
+        ("core", outrigger_fuzz::seeds::core()),
         ("session", outrigger_fuzz::seeds::session()),
     ];
     for (target, seeds) in targets {

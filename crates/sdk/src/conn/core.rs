@@ -342,5 +342,5 @@ impl Core {
     }
 }
 
-#[cfg(test)]
-mod laws;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod laws;

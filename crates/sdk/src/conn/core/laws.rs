@@ -1,9 +1,15 @@
-//! What holds whatever happens in whatever order.
+//! The laws of the core, for any inputs in any order. A broken law is a panic.
+//!
+//! The test below draws inputs at random; the fuzz target `core` searches for them, guided by coverage.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a law that does not hold is a panic"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-use proptest::prelude::*;
 
 use super::*;
 use crate::prompt::Prompt;
@@ -242,24 +248,42 @@ impl CliRequestState {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+/// Each prompt ends once, and nothing is delivered to it afterwards. Each SDK request gets one reply. Each CLI request is answered once,
+/// and never after it was withdrawn. Nothing comes after the end, which leaves nothing open.
+///
+/// The first byte is the number of steps after the end; each step is three bytes.
+pub fn run(data: &[u8]) {
+    let Some((late, steps)) = data.split_first() else {
+        return;
+    };
+    let steps: Vec<_> = steps
+        .chunks_exact(3)
+        .map(|step| (step[0], step[1], step[2]))
+        .collect();
+    let late = steps.len().saturating_sub(usize::from(*late % 20));
+    let mut case = Case::new();
+    for step in &steps[..late] {
+        case.act(*step);
+    }
+    case.step(Input::End(&Error::new(Kind::Closed)));
+    assert!(case.prompts.values().all(|ended| *ended));
+    assert!(case.waiting.is_empty());
+    let mut requests = case.cli_requests.values();
+    assert!(requests.all(|request| matches!(request, CliRequestState::Closed(_))));
+    for step in &steps[late..] {
+        case.act(*step);
+    }
+}
 
-    /// Each prompt ends once and is told nothing behind that; each request of ours gets one reply; each of the CLI's is answered once,
-    /// and never after it was withdrawn; nothing comes after the end, which leaves nothing open.
+#[cfg(test)]
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig {
+        failure_persistence: None,
+        ..proptest::prelude::ProptestConfig::default()
+    })]
+
     #[test]
-    fn everything_ends_once(steps in prop::collection::vec(any::<(u8, u8, u8)>(), 0..300), late in 0..20_usize) {
-        let mut case = Case::new();
-        let late = steps.len().saturating_sub(late);
-        for step in &steps[..late] {
-            case.act(*step);
-        }
-        case.step(Input::End(&Error::new(Kind::Closed)));
-        assert!(case.prompts.values().all(|ended| *ended));
-        assert!(case.waiting.is_empty());
-        assert!(case.cli_requests.values().all(|request| matches!(request, CliRequestState::Closed(_))));
-        for step in &steps[late..] {
-            case.act(*step);
-        }
+    fn everything_ends_once(data in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..900)) {
+        run(&data);
     }
 }
