@@ -223,6 +223,12 @@ const GUARDS: &[Guard] = &[
         line: "if seems_closed && depth > 0 && (c == ',' || c.is_whitespace()) {",
         instead: "if seems_closed && depth > 99 {",
     },
+    Guard {
+        trap: "policies::rules_in_settings",
+        file: "crates/sdk/src/options/check.rs",
+        line: "check_rules_of_settings(\"managed_settings\", settings)?;",
+        instead: "let _ = settings;",
+    },
 ];
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {

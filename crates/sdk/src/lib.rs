@@ -155,7 +155,7 @@ pub use claim::{Claim, ClaimProblem};
 pub use conn::Context;
 pub use conn::budget::SlowReader;
 /// The laws of the connection's core, for the fuzz target of the workspace. No part of the API.
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub use conn::core::laws::run as core_laws;
 pub use dialog::{DialogRequest, UserDialogResult};

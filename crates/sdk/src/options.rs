@@ -300,7 +300,8 @@ options! {
     /// How `plugins` is delivered.
     own<Delivery> plugin_delivery;
 
-    /// A settings layer for this session. `--settings`, or `initialize.settings`.
+    /// A settings layer for this session. `--settings`, or `initialize.settings`. The permission rules of inline settings are checked like
+    /// those of `allowed_tools`; the CLI would skip a wrong one silently.
     value<SettingsInput> settings;
     /// How inline `settings` are delivered.
     own<Delivery> settings_delivery;

@@ -134,6 +134,13 @@ impl Rule {
         }
     }
 
+    /// Reads a rule of settings. The CLI splits nothing of it, unlike rules on its command line.
+    pub(crate) fn of_settings(text: &str) -> Result<Self, RuleError> {
+        let parts = text.strip_suffix(')').and_then(|text| text.split_once('('));
+        let (name, spec) = parts.map_or((text, None), |(name, spec)| (name, Some(spec)));
+        syntax::parts(text, name, spec).map_err(|problem| RuleError::new(text, problem))
+    }
+
     /// Checks an allow rule of a reply. The CLI gets it in two parts, without splitting it.
     fn check_answer(value: &PermissionRuleValue, is_suggested: bool) -> Result<(), RuleError> {
         let text = value.to_string();

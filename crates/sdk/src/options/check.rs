@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
-use outrigger_protocol::shared::{McpServerConfig, OutputFormat, PermissionMode, ThinkingConfig};
+use outrigger_protocol::shared::{JsonObject, McpServerConfig, OutputFormat, PermissionMode, ThinkingConfig};
+use serde_json::Value;
 
 use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
-use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree};
+use super::{
+    Auth, Delivery, Encoded, Host, Isolation, Options, OptionsError, Settings, SettingsInput, Skills, Tools,
+    Worktree,
+};
 use crate::env::{self, Surroundings};
+use crate::fields::Fields;
 use crate::rule::{Rule, RuleError};
 use crate::value_syntax;
 
@@ -421,6 +426,12 @@ impl Options {
                 problem: "a settings file is passed by its path; only inline settings can be delivered otherwise",
             });
         }
+        if let Some(SettingsInput::Inline(settings)) = &self.settings {
+            check_rules_of_settings("settings", settings)?;
+        }
+        if let Some(settings) = &self.managed_settings {
+            check_rules_of_settings("managed_settings", settings)?;
+        }
         not_by_file("managed_settings", self.managed_settings_delivery)
     }
 
@@ -553,6 +564,27 @@ fn each_rule(
         let checked = text.parse::<Rule>().and_then(|rule| check(&rule));
         checked.map_err(|error| OptionsError::Rule { option, error })
     })
+}
+
+/// The rules in settings of the program. The CLI skips a wrong one without an error, so a rule that looks like a refusal would refuse
+/// nothing.
+fn check_rules_of_settings(option: &'static str, settings: &Encoded<Settings>) -> Result<(), OptionsError> {
+    let field = |key: &str| Fields::of_object(settings.json()?).get::<JsonObject>(key);
+    let Some(permissions) = field("permissions") else {
+        return Ok(());
+    };
+    for list in ["allow", "ask", "deny"] {
+        let rules: Vec<Value> = Fields::of_object(&permissions).get(list).unwrap_or_default();
+        for text in rules.iter().filter_map(Value::as_str) {
+            let rule = Rule::of_settings(text);
+            let checked = rule.and_then(|rule| match list {
+                "allow" => rule.check_allow(),
+                _ => Ok(()),
+            });
+            checked.map_err(|error| OptionsError::Rule { option, error })?;
+        }
+    }
+    Ok(())
 }
 
 /// The options that the CLI takes no file for.

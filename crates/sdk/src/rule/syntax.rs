@@ -76,6 +76,9 @@ fn tools(name: &str) -> Result<ToolPattern, String> {
             "names a tool in other letters than its own: write `{tool}`"
         ));
     }
+    if name.is_empty() {
+        return Err("names no tool".into());
+    }
     if !name
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"_-.:".contains(&b))

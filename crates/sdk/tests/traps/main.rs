@@ -46,6 +46,7 @@
 //! | ask rules and a command that cannot be read | `ask_rules_and_a_command_that_cannot_be_read` |
 //! | rules taken away by an answer | `rules_taken_away_by_an_answer` |
 //! | plan of an older CLI | `plan_of_an_older_cli` |
+//! | rules in settings | `rules_in_settings` |
 //! | rules that nobody handed over | `rules_that_nobody_handed_over` |
 //! | rule behind layer | `rule_behind_layer` |
 //! | ask rules beside a settings file | `ask_rules_beside_a_settings_file` |

@@ -1,6 +1,6 @@
 //! Traps about rules that the CLI judges.
 
-use outrigger::options::OptionsError;
+use outrigger::options::{OptionsError, Settings};
 use outrigger::permissions::rules::Rule;
 use outrigger::permissions::{
     Decided, Opinion, PermissionAllow, PermissionDecision, PermissionHandler as _, PermissionRequest,
@@ -354,5 +354,48 @@ fn rules_of_the_options() {
     ] {
         Agent::builder().allowed_tools([rule]).check().unwrap();
         Agent::builder().disallowed_tools([rule]).check().unwrap();
+    }
+}
+
+/// Guard: `options/check.rs`, the rules in inline settings are those that the CLI does not skip or misread.
+#[test]
+fn rules_in_settings() {
+    let with = |list: &str, rule: &str| -> Settings {
+        serde_json::from_value(json!({"permissions": {list: ["Read", rule]}})).unwrap()
+    };
+    let is_wrong = |agent: Options, option: &str| match agent.check().unwrap_err() {
+        OptionsError::Rule { option: named, .. } => assert_eq!(named, option),
+        other => panic!("{other}"),
+    };
+    for rule in [
+        "",
+        "bash",
+        "Bash(ls",
+        "Bash Read",
+        "Write(src/**)",
+        "mcp__server__tool(x)",
+    ] {
+        for list in ["allow", "ask", "deny"] {
+            is_wrong(Agent::builder().settings(with(list, rule)), "settings");
+            is_wrong(
+                Agent::builder().managed_settings(with(list, rule)),
+                "managed_settings",
+            );
+        }
+    }
+    for rule in ["Bash(e* a*)", "*", "WebSearch(query:x)"] {
+        is_wrong(Agent::builder().settings(with("allow", rule)), "settings");
+        Agent::builder().settings(with("deny", rule)).check().unwrap();
+    }
+    // In settings nothing is split, so parentheses and commas inside are part of the rule.
+    for rule in [
+        "Bash(python -c \"print(1, 2)\")",
+        "Bash(git log:*)",
+        "Edit(src/**)",
+        "mcp__server",
+    ] {
+        for list in ["allow", "ask", "deny"] {
+            Agent::builder().settings(with(list, rule)).check().unwrap();
+        }
     }
 }
