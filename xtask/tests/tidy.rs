@@ -90,7 +90,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("outrigger-sessions".to_owned(), set(&["outrigger-protocol"])),
         (
             "outrigger".to_owned(),
-            set(&["outrigger-protocol", "outrigger-sessions"]),
+            set(&["outrigger-protocol", "outrigger-secrets", "outrigger-sessions"]),
         ),
         (
             "outrigger-stores".to_owned(),
@@ -98,7 +98,11 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ),
         ("outrigger-acp".to_owned(), set(&["outrigger"])),
         ("outrigger-claude".to_owned(), set(&[])),
-        ("outrigger-sim".to_owned(), set(&["outrigger-protocol"])),
+        ("outrigger-secrets".to_owned(), set(&[])),
+        (
+            "outrigger-sim".to_owned(),
+            set(&["outrigger-protocol", "outrigger-secrets"]),
+        ),
         (
             "outrigger-cli".to_owned(),
             set(&[

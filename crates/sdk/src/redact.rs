@@ -1,50 +1,14 @@
 //! Removes secrets from output of the CLI before it becomes evidence.
 
+use std::ops::Range;
+
+use outrigger_secrets::Care;
+
 /// The text in place of a secret.
 const MARK: &str = "[redacted]";
 
 /// A key or token that was cut off is looked for this far into the text.
 const LONGEST_KEY: usize = 4096;
-
-/// Beginnings of keys and tokens whose form is known. What follows them, up to the end of the word, goes with them.
-const KEYS: &[&str] = &[
-    "sk-",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "xapp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "ya29.",
-    "eyJ",
-];
-
-/// Words after which a secret stands, up to the end of the line.
-const HEADERS: &[&str] = &["authorization:", "cookie:", "x-api-key:", "proxy-authorization:"];
-
-/// Words after which a secret stands, up to the end of the word.
-const LABELS: &[&str] = &[
-    "bearer ",
-    "api_key=",
-    "apikey=",
-    "api-key=",
-    "token=",
-    "secret=",
-    "password=",
-    "passwd=",
-    "client_secret=",
-    "\"api_key\":\"",
-    "\"apikey\":\"",
-    "token\":\"",
-    "secret\":\"",
-    "password\":\"",
-];
 
 /// `text` without the given secrets, and without what looks like a key, a token, a cookie or a password in an address.
 ///
@@ -81,59 +45,25 @@ pub(crate) fn redacted(mut text: String, secrets: &[String], cut: bool) -> Strin
         let end = ceil_boundary(&text, rest.unwrap_or(0).max(word));
         text.replace_range(..end, "…");
     }
-    let lower = text.to_ascii_lowercase();
-    let mut hidden: Vec<(usize, usize)> = Vec::new();
-    for header in HEADERS {
-        for (at, _) in lower.match_indices(header) {
-            let from = at + header.len();
-            hidden.push((from, find_from(&text, from, |c| c == '\n')));
-        }
-    }
-    for label in LABELS {
-        for (at, _) in lower.match_indices(label) {
-            let from = at + label.len();
-            hidden.push((
-                from,
-                find_from(&text, from, |c| c.is_whitespace() || "\"'&,;".contains(c)),
-            ));
-        }
-    }
-    for key in KEYS {
-        for (at, _) in text.match_indices(key) {
-            let inside = text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
-            let end = find_from(&text, at, |c| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
-            // Words such as `task-` and `sk-1` are none.
-            if !inside && (end - at >= 16 || text[at..].starts_with("sk-ant-")) {
-                hidden.push((at, end));
-            }
-        }
-    }
-    for (at, _) in text.match_indices("://") {
-        let from = at + 3;
-        let end = find_from(&text, from, |c| c.is_whitespace() || "/?#\"'".contains(c));
-        if let Some(user) = text[from..end].rfind('@') {
-            hidden.push((from, from + user));
-        }
-    }
+    let hidden = outrigger_secrets::find(&text, Care::Evidence);
     hide(text, hidden)
 }
 
 /// Puts the mark over each range; those that overlap become one.
-fn hide(text: String, mut ranges: Vec<(usize, usize)>) -> String {
-    ranges.retain(|(from, to)| from < to && text[*from..*to].trim() != MARK);
+fn hide(text: String, mut ranges: Vec<Range<usize>>) -> String {
+    ranges.retain(|range| text[range.clone()].trim() != MARK);
     if ranges.is_empty() {
         return text;
     }
-    ranges.sort_unstable();
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut shown = String::with_capacity(text.len());
     let mut done = 0;
-    for (from, to) in ranges {
+    for Range { start: from, end: to } in ranges {
         if to <= done {
             continue;
         }
         if from >= done {
             shown.push_str(&text[done..from]);
-            shown.push_str(if text[from..to].starts_with(' ') { " " } else { "" });
             shown.push_str(MARK);
         }
         done = to;
@@ -148,10 +78,6 @@ fn end_at_start(text: &str, secret: &str) -> Option<usize> {
         .filter_map(|from| secret.get(from..))
         .find(|end| text.starts_with(end))
         .map(str::len)
-}
-
-fn find_from(text: &str, from: usize, ends: impl Fn(char) -> bool) -> usize {
-    text[from..].find(ends).map_or(text.len(), |length| from + length)
 }
 
 fn ceil_boundary(text: &str, mut at: usize) -> usize {
@@ -221,6 +147,12 @@ mod tests {
             ),
             ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig", "jwt [redacted]"),
             ("ghp_0123456789abcdef", "[redacted]"),
+            (r#""refresh_token": "abc""#, r#""refresh_token": "[redacted]""#),
+            ("npm_0123456789abcdefghij", "[redacted]"),
+            (
+                "key -----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----",
+                "key [redacted]",
+            ),
         ] {
             assert_eq!(plain(said), shown, "{said}");
         }
