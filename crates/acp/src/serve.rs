@@ -34,7 +34,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Dropping the future ends all sessions; their processes end in the background.
 ///
 /// # Errors
-/// When `reader` or `writer` fails.
+/// When `reader` or `writer` fails. A `writer` that the editor has closed is the end, and no error.
 pub async fn serve(
     config: Config,
     reader: impl AsyncRead + Send + 'static,
@@ -57,7 +57,10 @@ fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: Cancellatio
         let stop = stop.child_token();
         let _ends_with_this = stop.clone().drop_guard();
         let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
-        let lines = Lines::new(pipe::outgoing(writer, gate), pipe::incoming(reader, stop.clone()));
+        let lines = Lines::new(
+            pipe::outgoing(writer, gate, stop.clone()),
+            pipe::incoming(reader, stop.clone()),
+        );
         let connection = async {
             match hub.config.protocol {
                 Protocol::Auto => {

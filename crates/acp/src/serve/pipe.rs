@@ -90,27 +90,41 @@ fn text(line: Vec<u8>, skipped: usize) -> String {
     }
 }
 
-/// Writes whole lines in order, and counts each in the gate.
+/// Writes whole lines in order, and counts each in the gate. An editor that has closed its end is gone, as at the end of the input:
+/// `ended` fires, and lines are dropped.
 pub(super) fn outgoing(
     writer: impl AsyncWrite + Send + 'static,
     gate: Arc<Gate>,
+    ended: CancellationToken,
 ) -> impl Sink<String, Error = io::Error> + Send + 'static {
     let writer: Pin<Box<dyn AsyncWrite + Send>> = Box::pin(writer);
-    sink::unfold((writer, gate), |(mut writer, gate), line: String| async move {
-        let is_update = line.starts_with(UPDATE) || line.starts_with(SDK_MESSAGE);
-        let mut bytes = line.into_bytes();
-        bytes.push(b'\n');
-        writer.write_all(&bytes).await?;
-        writer.flush().await?;
-        if is_update {
-            gate.written();
+    sink::unfold((writer, gate), move |(mut writer, gate), line: String| {
+        let ended = ended.clone();
+        async move {
+            let is_update = line.starts_with(UPDATE) || line.starts_with(SDK_MESSAGE);
+            let mut bytes = line.into_bytes();
+            bytes.push(b'\n');
+            match write(&mut writer, &bytes).await {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ended.cancel(),
+                written => written?,
+            }
+            if is_update {
+                gate.written();
+            }
+            Ok((writer, gate))
         }
-        Ok((writer, gate))
     })
+}
+
+async fn write(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    writer.write_all(bytes).await?;
+    writer.flush().await
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::SinkExt as _;
+
     use super::*;
 
     async fn lines(input: &[u8], longest: usize) -> Vec<String> {
@@ -129,6 +143,20 @@ mod tests {
             lines(b"one\r\n\n\r\ntwo\n  \nlast\n\t", 100).await,
             ["one", "two", "last"]
         );
+    }
+
+    #[tokio::test]
+    async fn an_editor_that_no_longer_reads_is_gone() {
+        let (ours, editor) = tokio::io::duplex(1024);
+        let ended = CancellationToken::new();
+        let mut sink = Box::pin(outgoing(ours, Arc::default(), ended.clone()));
+        sink.send("read".to_owned()).await.expect("the editor reads");
+        assert!(!ended.is_cancelled());
+        drop(editor);
+        for _ in 0..2 {
+            sink.send("unread".to_owned()).await.expect("that is no error");
+            assert!(ended.is_cancelled());
+        }
     }
 
     #[tokio::test]
