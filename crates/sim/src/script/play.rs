@@ -351,9 +351,16 @@ impl Brain for Player {
                 self.left.insert(None, steps.into());
             }
         }
-        let prompts: &[String] = if ask.round == 0 { &ask.prompts } else { &[] };
+        let begins = ask.round == 0 || ask.continued;
+        let prompts: &[String] = if begins { &ask.prompts } else { &[] };
         for prompt in ask.folded.iter().chain(prompts) {
             complaint = complaint.or(self.load(prompt));
+        }
+        if ask.continued && complaint.is_none() {
+            // The process before has given these.
+            for _ in 0..ask.round {
+                self.next(&None, None);
+            }
         }
         self.next(&None, complaint)
     }

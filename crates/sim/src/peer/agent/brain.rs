@@ -52,6 +52,9 @@ pub struct Ask {
     pub context: Vec<String>,
     /// Whether finished background work woke the turn.
     pub woken: bool,
+    /// Whether another process began the turn, in which a hook deferred a call. The prompt, the round and the result of that
+    /// call are those of the whole turn, in its first request here.
+    pub continued: bool,
     /// The tag of the command or the subagent that woke the turn, see [`CallPlan`].
     pub woken_by: Option<u64>,
     /// The requested model.
@@ -313,7 +316,7 @@ impl fmt::Debug for Gate {
 /// A prompt without directives is answered `ok:` and its beginning. A turn whose prompt has directives starts them over; the
 /// requests that follow continue them, and so does a turn that background work started. Prompts that were folded in count
 /// only once the directives before them have run out. Further requests are answered `ok`. Each subagent follows its own
-/// prompt.
+/// prompt. A turn that another process began goes on with the directives that are left of its prompt.
 #[derive(Debug, Default)]
 pub(super) struct Directives {
     /// The remaining responses, by subagent.
@@ -343,7 +346,14 @@ impl Brain for Directives {
     fn reply(&mut self, ask: &Ask) -> Reply {
         let key = ask.agent.as_ref().map(|agent| agent.id.clone());
         let exhausted = self.left.get(&key).is_none_or(VecDeque::is_empty);
-        if ask.round == 0 && !ask.woken {
+        if ask.continued {
+            if let Some(reply) = self.load(&key, &ask.prompt) {
+                return reply;
+            }
+            if let Some(left) = self.left.get_mut(&key) {
+                left.drain(..ask.round.min(left.len()));
+            }
+        } else if ask.round == 0 && !ask.woken {
             if let Some(reply) = self.load(&key, &ask.prompt) {
                 return reply;
             }

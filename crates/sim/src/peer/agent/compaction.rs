@@ -168,7 +168,7 @@ impl Turn {
             });
             let cause = Cause {
                 agent: Some((&id, "")),
-                ..Cause::session(Some(&self.prompt_id))
+                ..Cause::session(self.prompt_id.as_deref())
             };
             let asked = self
                 .ctx

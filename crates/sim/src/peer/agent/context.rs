@@ -22,7 +22,7 @@ use super::rules::{Rules, Source};
 use super::settings::Settings;
 use super::structured::Schema;
 use super::subagent::{self, Definition, Stats, Subagent};
-use super::transcript::{self, Record, Transcript};
+use super::transcript::{self, Deferred, Record, Transcript};
 use crate::running::{self, Exit, Log};
 
 /// Shared by the session's loop and its turn.
@@ -188,6 +188,8 @@ pub(super) struct State {
     pub(super) switched: Option<Value>,
     /// Whether the session was resumed.
     pub(super) resumed: bool,
+    /// The call of the resumed session that a hook has deferred, until it is taken up.
+    pub(super) deferred: Option<Deferred>,
     /// The uuids of the prompts and answers of the resumed session.
     pub(super) past: HashSet<String>,
     /// What structured output has to look like.
@@ -285,6 +287,7 @@ impl Context {
             instructions: Some("session_start"),
             switched: None,
             resumed: false,
+            deferred: None,
             past: HashSet::new(),
             schema: config.schema.clone(),
             agents: subagent::known(&config),
@@ -333,10 +336,13 @@ impl Context {
             }
             let message = |record: &&Value| record["type"] == "user" || record["type"] == "assistant";
             state.history = kept.chain.iter().filter(message).count();
-            let prompt = |record: &&Value| {
-                record["type"] == "user" && record["toolUseResult"].is_null() && record["isMeta"] != true
-            };
+            let prompt = |record: &&Value| transcript::is_prompt(record);
             state.prompts = kept.chain.iter().filter(prompt).count();
+            if let Some(deferred) = &kept.deferred {
+                let answers = |record: &&Value| record["type"] == "assistant";
+                state.ids.skip_messages(kept.chain.iter().filter(answers).count());
+                state.deferred = Some(deferred.clone());
+            }
             state.resumed = true;
             state.used.clone_from(&kept.used);
             state.title = kept.title.clone().or(state.title.take());
@@ -484,9 +490,9 @@ impl Context {
         uuid
     }
 
-    /// Keeps a prompt or an answer.
+    /// Keeps a prompt or an answer, or what belongs to one.
     pub(super) fn record(&self, agent: Option<&Subagent>, kind: &'static str, uuid: &str, fields: Value) {
-        if agent.is_none() {
+        if agent.is_none() && kind != "attachment" {
             self.state().history += 1;
         }
         let timestamp = self.timestamp();

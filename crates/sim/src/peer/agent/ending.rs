@@ -33,6 +33,8 @@ pub(super) enum End {
     HookStopped,
     /// A hook put a tool call off.
     Deferred(Value),
+    /// A call was to be taken up of a tool that there is not any more.
+    Unavailable(Value),
 }
 
 /// A failure of the API, as the host gets to see it.
@@ -112,10 +114,24 @@ impl Turn {
             }
             Some(End::Deferred(call)) => {
                 self.stop_reason = Some("tool_deferred".to_owned());
-                set("terminal_reason", reason("tool_deferred"));
-                set("api_error_status", Value::Null);
+                // A call that is deferred once more leaves no reason.
+                if self.prompt_id.is_some() {
+                    set("terminal_reason", reason("tool_deferred"));
+                }
                 set("deferred_tool_use", call.clone());
                 Verdict::success("")
+            }
+            Some(End::Unavailable(call)) => {
+                self.stop_reason = Some("tool_deferred_unavailable".to_owned());
+                set("terminal_reason", reason("tool_deferred_unavailable"));
+                set("deferred_tool_use", call.clone());
+                let tool = call["name"].as_str().unwrap_or_default();
+                Verdict {
+                    failed: true,
+                    ..Verdict::success(format!(
+                        "{tool} isn't available, so its deferred call didn't run. Reconnect the tool and resume."
+                    ))
+                }
             }
             Some(End::Aborted { why, tools }) => {
                 let aborted = if *tools && *why != Abort::Signal {
@@ -192,7 +208,8 @@ impl Turn {
             set("user_message_uuid", json!(last));
             set("user_message_uuids", json!(all));
         }
-        if let (Some(first), true) = (self.first_frame, is_success) {
+        let is_deferred = matches!(end, Some(End::Deferred(_)));
+        if let (Some(first), true) = (self.first_frame, is_success && !is_deferred) {
             let ms = first.as_millis() as u64;
             set("ttft_ms", json!(ms + 1));
             set("ttft_stream_ms", json!(ms));

@@ -148,9 +148,9 @@ impl<'a> Cause<'a> {
     }
 
     /// Something in a turn.
-    pub(super) fn turn(prompt_id: &'a str, agent: Option<&'a Subagent>) -> Self {
+    pub(super) fn turn(prompt_id: Option<&'a str>, agent: Option<&'a Subagent>) -> Self {
         Self {
-            prompt_id: Some(prompt_id),
+            prompt_id,
             agent: agent.map(|agent| (agent.id.as_str(), agent.kind.as_str())),
             cancel: |agent| match agent {
                 Some(agent) => Cancel::OfAgent(agent.to_owned()),
@@ -289,7 +289,7 @@ impl Turn {
         if let Some(found) = server {
             fields["mcp_server"] = json!({"name": found.server, "source": "sdk"});
         }
-        let cause = Cause::turn(&self.prompt_id, self.agent.as_deref());
+        let cause = Cause::turn(self.prompt_id.as_deref(), self.agent.as_deref());
         self.ctx
             .call_hooks(event, subject, tool_use_id, &cause, fields)
             .await

@@ -43,6 +43,13 @@ impl Ids {
         self.messages
     }
 
+    /// Goes on behind the messages of another process.
+    pub(super) fn skip_messages(&mut self, count: usize) {
+        self.messages = self
+            .messages
+            .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
     /// The id of an agent and that of its run.
     pub(super) fn agent(&mut self) -> (String, String) {
         self.tasks += 1;

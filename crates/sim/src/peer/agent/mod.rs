@@ -26,6 +26,7 @@ mod compaction;
 mod context;
 mod control;
 mod cost;
+mod deferral;
 mod disk;
 mod ending;
 mod export;

@@ -189,7 +189,7 @@ impl Turn {
     }
 
     /// Why there is no such tool; none if there is.
-    fn missing(&self, name: &str) -> Option<String> {
+    pub(super) fn missing(&self, name: &str) -> Option<String> {
         let reason = tools::missing(&self.ctx, name);
         let only = self.only_tools.as_ref();
         let kept_from = only.is_some_and(|only| !only.iter().any(|tool| tool == name || tool == "*"))

@@ -14,7 +14,7 @@ use super::background::{self, Finished};
 use super::brain::Brain;
 use super::context::{Abort, Answer, Context, Priority, Prompt};
 use super::turn::{self, Work};
-use super::{Config, control, cost, ids, mcp_control, payload, transcript};
+use super::{Config, control, cost, deferral, ids, mcp_control, payload, transcript};
 use crate::inject::Wire;
 use crate::peer::io::LineReader;
 use crate::peer::matcher::prompt_text;
@@ -26,7 +26,7 @@ const BACKLOG: usize = 256;
 /// How long a command that gets SIGTERM may take to write its last output.
 const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(2);
 
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Running = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 struct Session<I> {
     ctx: Arc<Context>,
@@ -35,6 +35,8 @@ struct Session<I> {
     finished: mpsc::Receiver<Finished>,
     turn: Option<(Running, Vec<Prompt>)>,
     ended: bool,
+    /// What stands for a deferred call, once the host knows that it is about to be taken up.
+    announced: Option<Prompt>,
     /// Exit with this code once the turn is over.
     last: Option<i32>,
     /// Until when agents in the background are waited for, once there is nothing else to do.
@@ -68,6 +70,7 @@ where
         finished,
         turn: None,
         ended: false,
+        announced: None,
         last: None,
         deadline: None,
     };
@@ -172,6 +175,10 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 if let Some(code) = self.last {
                     return Exit::Code(code);
                 }
+                if self.is_deferred() {
+                    self.take_up().await;
+                    continue;
+                }
                 if self.waiting() {
                     // The CLI reads what is already there before it begins: an interrupt right after a prompt reaches it.
                     if let Some(exit) = self.take_interrupt().await {
@@ -219,7 +226,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 exit = ordered => return exit,
                 _ = broken => {}
                 Some(finished) = self.finished.recv() => background::finish(&self.ctx, finished).await,
-                () = turn => self.turn_over().await,
+                cancelled = turn => self.turn_over(cancelled).await,
                 () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     let most = self.ctx.config.patience;
                     self.ctx.complain(format!("Background agents were stopped after {most:?}.")).await;
@@ -248,6 +255,33 @@ impl<I: AsyncRead + Unpin> Session<I> {
     fn waiting(&self) -> bool {
         let state = self.ctx.state();
         !state.queue.is_empty() || !state.wakes.is_empty()
+    }
+
+    /// Whether there is a call to take up, of which the hooks are known if that was wanted.
+    fn is_deferred(&self) -> bool {
+        let state = self.ctx.state();
+        state.deferred.is_some() && (state.initialized || !self.ctx.config.await_initialize)
+    }
+
+    /// Goes on with the turn that another process began.
+    async fn take_up(&mut self) {
+        let prompt = match self.announced.take() {
+            Some(prompt) => prompt,
+            None => deferral::announce(&self.ctx).await,
+        };
+        let (deferred, abort) = {
+            let mut state = self.ctx.state();
+            state.running = true;
+            (state.deferred.take(), std::mem::take(&mut state.abort_next))
+        };
+        self.ctx.abort.send_replace(abort.then_some(Abort::Interrupt));
+        self.ctx.set_session_state("running").await;
+        let work = Work {
+            prompts: Vec::new(),
+            origin: None,
+            deferred,
+        };
+        self.turn = Some((Box::pin(turn::run(self.ctx.clone(), work)), vec![prompt]));
     }
 
     /// Handles interrupts that are already there.
@@ -322,20 +356,24 @@ impl<I: AsyncRead + Unpin> Session<I> {
         let work = Work {
             prompts: prompts.clone(),
             origin,
+            deferred: None,
         };
         self.turn = Some((Box::pin(turn::run(self.ctx.clone(), work)), prompts));
     }
 
-    async fn turn_over(&mut self) {
+    async fn turn_over(&mut self, cancelled: bool) {
         let Some((_, prompts)) = self.turn.take() else {
             return;
         };
         self.ctx.state().running = false;
         let aborted = self.ctx.abort.send_replace(None).is_some();
+        let state = if aborted || cancelled {
+            "cancelled"
+        } else {
+            "completed"
+        };
         for prompt in &prompts {
-            self.ctx
-                .send_lifecycle(prompt, if aborted { "cancelled" } else { "completed" })
-                .await;
+            self.ctx.send_lifecycle(prompt, state).await;
         }
         self.ctx.set_session_state("idle").await;
     }
@@ -365,6 +403,9 @@ impl<I: AsyncRead + Unpin> Session<I> {
             let text = "Error: --await-initialize requires the initialize control request as the first stdin line, and the \
                         first line is a different message.";
             return Some(self.refuse(text).await);
+        }
+        if is_initialize && self.announced.is_none() && self.ctx.state().deferred.is_some() {
+            self.announced = Some(deferral::announce(&self.ctx).await);
         }
         match json["type"].as_str() {
             Some("user") => return self.prompt(&json).await,

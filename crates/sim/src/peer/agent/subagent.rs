@@ -272,7 +272,7 @@ impl Turn {
             self.ctx.clone(),
             agent.clone(),
             abort.clone(),
-            self.prompt_id.clone(),
+            self.prompt_id.clone().unwrap_or_else(|| self.ctx.uuid()),
         );
         let job = tokio::spawn(play(turn, definition));
         let (task, moved) = Task::of_agent(&agent, abort.clone());

@@ -11,6 +11,7 @@ use crate::peer::Signal;
 mod background;
 mod commands;
 mod controls;
+mod deferrals;
 mod hooks;
 mod hosts;
 mod input;

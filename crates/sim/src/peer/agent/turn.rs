@@ -12,7 +12,8 @@ use super::structured;
 use super::subagent::Subagent;
 use crate::running::Exit;
 
-use super::{commands, cost, files, mcp, mcp_control, payload};
+use super::transcript::Deferred;
+use super::{commands, cost, deferral, files, mcp, mcp_control, payload};
 
 pub(super) use super::ending::{ApiFailure, End};
 
@@ -22,6 +23,8 @@ pub(super) struct Work {
     pub(super) prompts: Vec<Prompt>,
     /// What woke it, for the `origin` of its result.
     pub(super) origin: Option<Value>,
+    /// The call of another process that it goes on with.
+    pub(super) deferred: Option<Deferred>,
 }
 
 /// A tool call of the model.
@@ -83,7 +86,8 @@ pub(super) struct Turn {
     /// The text of the last response.
     pub(super) text: String,
     pub(super) stop_reason: Option<String>,
-    pub(super) prompt_id: String,
+    /// Missing while a call is taken up that was deferred.
+    pub(super) prompt_id: Option<String>,
     /// A hook ended the turn.
     pub(super) stopped_by_hook: bool,
     /// A `message_stop` event that is still to come.
@@ -98,7 +102,8 @@ pub(super) struct Turn {
     pub(super) compacted: bool,
 }
 
-pub(super) async fn run(ctx: Arc<Context>, work: Work) {
+/// Plays a turn. Gives whether its prompts count as cancelled although nobody stopped it.
+pub(super) async fn run(ctx: Arc<Context>, work: Work) -> bool {
     let abort = ctx.abort.clone();
     let prompt_id = ctx.uuid();
     let before = ctx.state().prompt_id.replace(prompt_id.clone());
@@ -107,12 +112,14 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) {
     turn.max_turns = turn.ctx.config.max_turns;
     turn.prompts = work.prompts;
     turn.origin = work.origin;
-    let end = turn.play().await.err();
+    let end = turn.play(work.deferred).await.err();
     if let Some(End::Api(failure)) = &end {
         let fields = json!({"error": failure.error, "last_assistant_message": failure.text});
         let _ = turn.fire("StopFailure", Some(failure.error), None, fields).await;
     }
+    let cancelled = matches!(end, Some(End::Unavailable(_)));
     turn.finish(end).await;
+    cancelled
 }
 
 impl Turn {
@@ -146,7 +153,7 @@ impl Turn {
             tokens: (0, 0),
             text: String::new(),
             stop_reason: None,
-            prompt_id,
+            prompt_id: Some(prompt_id),
             stopped_by_hook: false,
             unstopped: None,
             asked_before: None,
@@ -170,12 +177,17 @@ impl Turn {
         }
     }
 
-    async fn play(&mut self) -> Result<(), End> {
+    async fn play(&mut self, deferred: Option<Deferred>) -> Result<(), End> {
         self.ctx.pause(self.ctx.config.latency).await;
         // Without an `initialize` nobody has begun to connect them.
         mcp_control::start(&self.ctx);
         // An abort is noticed before the model is called.
         let _ = self.or_abort(mcp::settled(&self.ctx)).await;
+        let mut taken_up = None;
+        if let Some(deferred) = deferred {
+            let results = self.take_up(&deferred).await?;
+            taken_up = Some((deferred, results));
+        }
         let queries = self.prompts.is_empty() || self.prompts.iter().any(|prompt| prompt.query);
         if let Some(end) = self.answer_locally().await {
             return Err(end);
@@ -183,10 +195,12 @@ impl Turn {
         let mut context = Vec::new();
         let mut blocked = None;
         if queries {
-            for prompt in self.prompts.clone() {
-                if let Ok((reason, added)) = self.before_prompt(&prompt.text).await {
+            let mut texts: Vec<String> = self.prompts.iter().map(|prompt| prompt.text.clone()).collect();
+            texts.extend(taken_up.is_some().then(|| deferral::PROMPT.to_owned()));
+            for text in texts {
+                if let Ok((reason, added)) = self.before_prompt(&text).await {
                     context.extend(added);
-                    blocked = blocked.or(reason.map(|reason| (reason, prompt.text)));
+                    blocked = blocked.or(reason.map(|reason| (reason, text)));
                 }
             }
         }
@@ -220,7 +234,7 @@ impl Turn {
             return Err(End::NoQuery(String::new()));
         }
         self.within_budget()?;
-        let ask = {
+        let mut ask = {
             let mut state = self.ctx.state();
             state.turns += 1;
             Ask {
@@ -244,6 +258,13 @@ impl Turn {
                 ..Ask::default()
             }
         };
+        if let Some((deferred, results)) = taken_up {
+            ask.continued = true;
+            ask.prompts = vec![deferred.prompt.clone()];
+            ask.prompt = deferred.prompt;
+            ask.round = deferred.rounds;
+            ask.tool_results = results;
+        }
         self.converse(ask).await
     }
 
@@ -260,9 +281,10 @@ impl Turn {
     pub(super) async fn converse(&mut self, mut ask: Ask) -> Result<(), End> {
         let mut stopping = false;
         let mut reminded = false;
+        let before = ask.round;
         loop {
             if let Some(limit) = self.max_turns
-                && ask.round as u64 >= limit
+                && (ask.round - before) as u64 >= limit
             {
                 return Err(End::MaxTurns(limit));
             }
@@ -277,6 +299,7 @@ impl Turn {
             ask.tool_results.clear();
             ask.folded.clear();
             ask.context.clear();
+            ask.continued = false;
             ask.round += 1;
             if calls.is_empty() {
                 let wanted = self.agent.is_none() && self.ctx.state().schema.is_some();
@@ -428,7 +451,10 @@ impl Turn {
     pub(super) async fn send_user(&mut self, content: Value, extra: Value) {
         self.user_lines += 1;
         let message = json!({"role": "user", "content": content});
-        let mut kept = json!({"promptId": self.prompt_id, "message": message});
+        let mut kept = json!({"message": message});
+        if let Some(prompt_id) = &self.prompt_id {
+            kept["promptId"] = json!(prompt_id);
+        }
         if extra["isSynthetic"] == true {
             kept["isMeta"] = json!(true);
         }
@@ -487,7 +513,7 @@ impl Turn {
     }
 
     /// Runs the tool calls of a response one after the other.
-    async fn call_all(&mut self, calls: Vec<Call>) -> Result<Vec<ToolResult>, End> {
+    pub(super) async fn call_all(&mut self, calls: Vec<Call>) -> Result<Vec<ToolResult>, End> {
         let mut results = Vec::new();
         let mut calls = calls.into_iter();
         while let Some(call) = calls.next() {
@@ -497,7 +523,10 @@ impl Turn {
                     return std::future::pending().await;
                 }
                 Ok(result) => results.push(result),
-                Err(Halt::Deferred(call)) => return Err(End::Deferred(call)),
+                Err(Halt::Deferred(call)) => {
+                    self.keep_deferred(&call);
+                    return Err(End::Deferred(call));
+                }
                 Err(Halt::Abort(why)) => {
                     // Each call gets a result, those that were not reached too.
                     for call in calls {

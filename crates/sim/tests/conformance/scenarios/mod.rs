@@ -30,6 +30,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         turns(),
         permissions(),
         hooks(),
+        deferred(),
         mcp(),
         control(),
         errors(),
@@ -264,6 +265,77 @@ fn hooks() -> Vec<Scenario> {
         })
         .turn("%say first\n%say second"),
     ]
+}
+
+/// Calls that a hook defers, and what the next process does about them.
+fn deferred() -> Vec<Scenario> {
+    let registered = || json!({"hooks": {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}});
+    let put_off = |name: &'static str, prompt: &str| {
+        Scenario::with_initialize(name, registered())
+            .answer("hook_callback", |_| decision("defer"))
+            .turn(prompt)
+    };
+    let resumed = |scenario: Scenario| {
+        scenario
+            .then_process_with(registered())
+            .flags("--await-initialize")
+            .flag("--resume", "{session}")
+    };
+    let touch = format!("{TOUCH}\n%say done");
+    let in_the_midst = format!("{ECHO}\n%say one\n%+{}\n{WRITE}\n%say done", &TOUCH[1..]);
+    vec![
+        resumed(put_off("deferred_and_allowed", &touch))
+            .answer("hook_callback", |_| decision("allow"))
+            .until("result")
+            .turn("%say two"),
+        resumed(put_off("deferred_and_denied", &touch))
+            .answer("hook_callback", |_| decision("deny"))
+            .until("result"),
+        resumed(put_off("deferred_and_asked", &touch))
+            .answer("hook_callback", nothing)
+            .answer("can_use_tool", allow)
+            .until("result"),
+        resumed(put_off("deferred_twice", &touch))
+            .answer("hook_callback", |_| decision("defer"))
+            .until("result"),
+        put_off("deferred_and_told_nothing", &touch)
+            .then_process_bare()
+            .flag("--resume", "{session}")
+            .answer("can_use_tool", allow)
+            .until("result"),
+        resumed(put_off("deferred_and_prompted", &touch))
+            .answer("hook_callback", |_| decision("allow"))
+            .prompt("%say two")
+            .until("result"),
+        resumed(put_off("deferred_without_the_tool", &touch))
+            .flags("--disallowedTools Bash")
+            .answer("hook_callback", |_| decision("allow"))
+            .until("result"),
+        resumed(put_off("deferred_and_forked", &touch))
+            .flags("--fork-session")
+            .answer("hook_callback", |_| decision("allow"))
+            .until("result"),
+        // The second call of the turn is the deferred one, and another follows it.
+        resumed(
+            Scenario::with_initialize("deferred_in_mid_turn", registered())
+                .answer("hook_callback", |request| {
+                    let echoes = request["input"]["tool_input"]["command"] == "echo hello";
+                    decision(if echoes { "allow" } else { "defer" })
+                })
+                .turn(&in_the_midst),
+        )
+        .answer("hook_callback", |_| decision("allow"))
+        .until("result"),
+        resumed(put_off("deferred_and_streamed", &touch))
+            .flags("--include-partial-messages --replay-user-messages")
+            .answer("hook_callback", |_| decision("allow"))
+            .until("result"),
+    ]
+}
+
+fn decision(decision: &str) -> Option<Reply> {
+    let output = json!({"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": "so"});
+    Some(Reply::Payload(json!({"hookSpecificOutput": output})))
 }
 
 /// A server of the host with the tools `add`, which adds, and `fail`, which fails.

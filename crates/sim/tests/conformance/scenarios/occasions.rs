@@ -116,6 +116,20 @@ pub(super) fn occasions() -> Vec<Scenario> {
             .answer("hook_callback", nothing)
             .flag("--resume", "{session}")
             .turn("%say two"),
+        Scenario::with_initialize("occasions_of_a_deferred_call", registrations(EVENTS))
+            .answer("hook_callback", |request| {
+                match request["input"]["hook_event_name"].as_str() {
+                    Some("PreToolUse") => super::decision("defer"),
+                    _ => nothing(request),
+                }
+            })
+            .turn(&format!("{TOUCH}\n%say done"))
+            .then_process_with(registrations(EVENTS))
+            .answer("hook_callback", nothing)
+            .answer("can_use_tool", allow)
+            .flags("--await-initialize")
+            .flag("--resume", "{session}")
+            .until("result"),
         all("occasions_of_settings")
             .turn("%say one")
             .control(json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}))

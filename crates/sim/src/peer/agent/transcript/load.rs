@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::place;
 use crate::peer::agent::Config;
 use crate::peer::agent::cost::Used;
+use crate::peer::matcher::prompt_text;
 
 /// The session to resume.
 #[derive(Debug, Clone)]
@@ -30,6 +31,21 @@ pub(in crate::peer::agent) struct Kept {
     pub(in crate::peer::agent) used: BTreeMap<String, Used>,
     pub(in crate::peer::agent) title: Option<String>,
     pub(in crate::peer::agent) tools_used: Vec<String>,
+    pub(in crate::peer::agent) deferred: Option<Deferred>,
+}
+
+/// A tool call that a hook has deferred, and the turn that it belongs to.
+#[derive(Debug, Clone)]
+pub(in crate::peer::agent) struct Deferred {
+    pub(in crate::peer::agent) id: String,
+    pub(in crate::peer::agent) name: String,
+    pub(in crate::peer::agent) input: Value,
+    /// The uuid of the answer that made the call.
+    pub(in crate::peer::agent) answer: String,
+    /// The text of the prompt.
+    pub(in crate::peer::agent) prompt: String,
+    /// How many answers the model has given to it.
+    pub(in crate::peer::agent) rounds: usize,
 }
 
 /// Why a session cannot be resumed.
@@ -95,6 +111,7 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<Kept>, Fail
         tools_used: tools
             .filter_map(|tool| tool.as_str().map(str::to_owned))
             .collect(),
+        deferred: deferred(&chain),
         chain,
         path,
         session_id,
@@ -128,6 +145,43 @@ fn check_id(id: Option<&str>) -> Result<&str, Failed> {
 
 fn uuid(record: &Value) -> Option<&str> {
     record["uuid"].as_str()
+}
+
+/// Whether a record is a prompt of the host.
+pub(in crate::peer::agent) fn is_prompt(record: &Value) -> bool {
+    record["type"] == "user" && record["toolUseResult"].is_null() && record["isMeta"] != true
+}
+
+/// The call that the conversation ends with, if a hook has deferred it.
+fn deferred(chain: &[Value]) -> Option<Deferred> {
+    let is_message = |record: &Value| record["type"] == "user" || record["type"] == "assistant";
+    let noted = chain
+        .iter()
+        .rev()
+        .take_while(|record| !is_message(record))
+        .map(|record| &record["attachment"])
+        .find(|attachment| attachment["type"] == "hook_deferred_tool")?;
+    let id = noted["toolUseID"].as_str()?;
+    let calls = |record: &Value| {
+        let mut blocks = record["message"]["content"].as_array().into_iter().flatten();
+        record["type"] == "assistant" && blocks.any(|block| block["id"] == id)
+    };
+    let called = chain.iter().rposition(calls)?;
+    let prompt = chain[..called].iter().rposition(is_prompt)?;
+    let turn: Vec<&Value> = chain[prompt..=called]
+        .iter()
+        .filter(|record| is_message(record))
+        .collect();
+    // The blocks of one answer follow each other.
+    let begins = |pair: &&[&Value]| pair[0]["type"] == "user" && pair[1]["type"] == "assistant";
+    Some(Deferred {
+        id: id.to_owned(),
+        name: noted["toolName"].as_str()?.to_owned(),
+        input: noted["toolInput"].clone(),
+        answer: uuid(&chain[called])?.to_owned(),
+        prompt: prompt_text(&chain[prompt]),
+        rounds: turn.windows(2).filter(begins).count(),
+    })
 }
 
 /// The records from the first to the tip, which is the last one, or the assistant's message that was named.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::payload;
 use super::subagent::Subagent;
 
-pub(super) use load::{Failed, Kept, Resume, load};
+pub(super) use load::{Deferred, Failed, Kept, Resume, is_prompt, load};
 pub(super) use place::{project, project_name};
 
 /// The files of a session.
@@ -188,6 +188,11 @@ impl Transcript {
             }
         };
         self.append(path, vec![line]);
+    }
+
+    /// Goes back to the record of this uuid, which is the parent of the next one.
+    pub(super) fn go_back(&mut self, uuid: &str) {
+        self.tips.insert(None, uuid.to_owned());
     }
 
     /// Cuts the chain: the next record has no parent.
