@@ -35,7 +35,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
         link(&sandbox.project().join(path), target).map_err(|error| text(&error))?;
     }
     let mut played = Played::default();
-    let mut session = String::new();
+    let (mut session, mut answer) = (String::new(), String::new());
     let mut said = String::new();
     let mut problem = None;
     for run in &scenario.runs {
@@ -43,6 +43,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
             project: sandbox.project().to_string_lossy().into_owned(),
             root: sandbox.path().to_string_lossy().into_owned(),
             session: session.clone(),
+            answer: std::mem::take(&mut answer),
             task: String::new(),
         };
         let launch = launch(run, executable, &sandbox, &api, &place);
@@ -63,6 +64,13 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
         for (_, frame) in &player.frames {
             if let Some(id) = frame["session_id"].as_str() {
                 session = id.to_owned();
+            }
+            if let ("assistant", true, Some(id)) = (
+                frame["type"].as_str().unwrap_or_default(),
+                answer.is_empty(),
+                frame["uuid"].as_str(),
+            ) {
+                answer = id.to_owned();
             }
         }
         let root = sandbox.path().to_string_lossy();
@@ -123,6 +131,8 @@ struct Place {
     /// What the project and the home are in.
     root: String,
     session: String,
+    /// The uuid of the first answer of the process before.
+    answer: String,
     /// The last task that was started.
     task: String,
 }
@@ -132,6 +142,7 @@ impl Place {
         text.replace("{project}", &self.project)
             .replace("{root}", &self.root)
             .replace("{session}", &self.session)
+            .replace("{answer}", &self.answer)
             .replace("{task}", &self.task)
     }
 }

@@ -15,8 +15,9 @@ pub(crate) struct Scenario {
 /// One process.
 #[derive(Clone, Default)]
 pub(crate) struct Run {
-    /// Besides those by which every SDK starts it. `{session}` is the session of the process before, `{project}` the
-    /// working directory, `{root}` what it is in, `{task}` the last task that was started; so it is in what is sent.
+    /// Besides those by which every SDK starts it. `{session}` is the session of the process before, `{answer}` the
+    /// uuid of its first answer, `{project}` the working directory, `{root}` what it is in, `{task}` the last task that was
+    /// started; so it is in what is sent.
     pub(crate) flags: Vec<String>,
     pub(crate) variables: Vec<(&'static str, &'static str)>,
     /// Whether permission requests come over stdio.

@@ -249,6 +249,12 @@ impl Builder {
         self
     }
 
+    /// The prompt whose turn may be left behind by that, as with `--resume-drops-turn`.
+    pub fn resume_drops_turn(mut self, uuid: impl Into<String>) -> Self {
+        self.agent.config.resume_drops = Some(uuid.into());
+        self
+    }
+
     /// How much a session may cost, in US dollars, as with `--max-budget-usd`.
     pub fn max_budget_usd(mut self, limit: f64) -> Self {
         self.agent.config.max_budget = Some(limit);

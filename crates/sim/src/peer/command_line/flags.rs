@@ -36,7 +36,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "--project-config-root",
     "--prompt-suggestions",
     "--restricted",
-    "--resume-drops-turn",
     "--safe-mode",
     "--strict-mcp-config",
     "--system-prompt-snapshot",

@@ -194,6 +194,9 @@ impl CommandLine {
         if self.has("--resume-session-at") && !self.has("--resume") {
             return Err(refuse("Error: --resume-session-at requires --resume"));
         }
+        if self.has("--resume-drops-turn") && !self.has("--resume-session-at") {
+            return Err(refuse("Error: --resume-drops-turn requires --resume-session-at"));
+        }
         if let Some(mode) = self.value("--thinking")
             && !["enabled", "adaptive", "disabled"].contains(&mode)
         {
@@ -426,6 +429,9 @@ impl CommandLine {
         if let Some(uuid) = self.value("--resume-session-at") {
             agent = agent.resume_session_at(uuid);
         }
+        if let Some(uuid) = self.value("--resume-drops-turn") {
+            agent = agent.resume_drops_turn(uuid);
+        }
         // `auto` leaves the limit to the model, and so does anything else that is no number.
         if let Some(Ok(tokens)) = self.value("--autocompact").map(str::parse) {
             agent = agent.context_window(tokens);
@@ -607,6 +613,10 @@ mod tests {
             (
                 "--session-id nope",
                 "Error: Invalid session ID. Must be a valid UUID.\n",
+            ),
+            (
+                "--resume 00000000-0000-4000-8000-000000000000 --resume-drops-turn nope",
+                "Error: --resume-drops-turn requires --resume-session-at\n",
             ),
             (
                 "--permission-mode bogus",

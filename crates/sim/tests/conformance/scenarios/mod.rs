@@ -514,6 +514,19 @@ fn input() -> Vec<Scenario> {
 }
 
 fn sessions() -> Vec<Scenario> {
+    // So many turns, and a process that goes back to the first answer and may drop the turn of one prompt.
+    let resumed_at = |name, turns: u32, dropped| {
+        let begun = (1..=turns).fold(Scenario::new(name), |scenario, number| {
+            scenario
+                .prompt_with(number, "%say one", json!({}))
+                .until("command_lifecycle/completed")
+        });
+        begun
+            .then_process_bare()
+            .flag("--resume", "{session}")
+            .flag("--resume-session-at", "{answer}")
+            .flag("--resume-drops-turn", &uuid(dropped))
+    };
     vec![
         Scenario::new("resume")
             .turn("%say one")
@@ -529,6 +542,19 @@ fn sessions() -> Vec<Scenario> {
         Scenario::bare("resume_of_nothing")
             .flags("--resume 00000000-0000-4000-8000-000000000000")
             .until("result"),
+        resumed_at("resume_at", 2, 2).turn("%say three"),
+        resumed_at("resume_that_drops_nothing", 1, 9).turn("%say two"),
+        resumed_at("resume_that_drops_another_turn", 2, 9).until("result"),
+        resumed_at("resume_that_drops_two_turns", 3, 2).until("result"),
+        Scenario::new("resume_that_drops_no_turn")
+            .turn("%say one")
+            .then_process_bare()
+            .flag("--resume", "{session}")
+            .flag("--resume-session-at", "{answer}")
+            .flags("--resume-drops-turn="),
+        Scenario::bare("resume_that_drops_for_nothing")
+            .flag("--resume", &uuid(8))
+            .flag("--resume-drops-turn", &uuid(9)),
         Scenario::new("continue")
             .turn("%say one")
             .then_process()

@@ -219,6 +219,62 @@ async fn resume_at_an_answer_leaves_the_rest_behind() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn resume_drops_the_declared_turn_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let mut hand = Hand::ready(kept_in(home.path()).session_id(ID)).await;
+    let (mut answers, mut prompts) = (Vec::new(), Vec::new());
+    for number in 1..=3 {
+        let prompt = uuid(number);
+        hand.prompt_with(&format!("{TOUCH}\n%say done"), prompt.clone())
+            .await;
+        let question = hand.until("control_request/can_use_tool").await;
+        hand.answer(&question, json!({"behavior": "allow"})).await;
+        hand.until("user").await;
+        let answer = hand.until("assistant").await;
+        hand.until("result/success").await;
+        answers.push(answer["uuid"].as_str().unwrap().to_owned());
+        prompts.push(prompt["uuid"].as_str().unwrap().to_owned());
+    }
+    hand.end().await;
+    let resumed = |answer: &str, turn: &str| {
+        let builder = kept_in(home.path()).seed(5).resume(ID);
+        builder.resume_session_at(answer).resume_drops_turn(turn)
+    };
+    let unknown = "00000000-0000-4000-8000-00000000ffff";
+    for (answer, turn, why) in [
+        (
+            0,
+            unknown,
+            format!(
+                "range does not start with the declared turn prompt; first discarded entry 1 [type=user, uuid={}]",
+                prompts[1]
+            ),
+        ),
+        (
+            0,
+            &prompts[1],
+            format!(
+                "range contains a user entry not attributable to the declared turn; entry 5 [type=user, uuid={}]",
+                prompts[2]
+            ),
+        ),
+        (2, "nope", "declared turn id is not a UUID: nope".to_owned()),
+    ] {
+        let answer = &answers[answer];
+        let text = format!(
+            "Resume rejected by --resume-drops-turn: resuming at {answer} would discard entries not attributable to turn \
+             {turn}: {why}"
+        );
+        refused(Hand::new(resumed(answer, turn)), &text, true).await;
+    }
+    // Nothing is dropped here, and one turn there.
+    for (answer, turn) in [(2, unknown), (1, &prompts[2])] {
+        let hand = Hand::ready(resumed(&answers[answer], turn)).await;
+        assert_eq!(hand.end().await.0, Exit::Code(0));
+    }
+}
+
 async fn refused(mut hand: Hand, text: &str, told: bool) {
     assert_eq!(hand.stderr.next_line().await.unwrap().unwrap(), text);
     if told {

@@ -96,7 +96,7 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<Kept>, Fail
         .collect();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let session_id = id.map_or_else(|| stem.unwrap_or_default(), str::to_owned);
-    let chain = chain(&records, config.resume_at.as_deref(), &session_id)?;
+    let chain = chain(&records, config, &session_id)?;
     if chain.is_empty() {
         return Err(unknown(&session_id));
     }
@@ -185,7 +185,7 @@ fn deferred(chain: &[Value]) -> Option<Deferred> {
 }
 
 /// The records from the first to the tip, which is the last one, or the assistant's message that was named.
-fn chain(records: &[Value], at: Option<&str>, session_id: &str) -> Result<Vec<Value>, Failed> {
+fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Value>, Failed> {
     let main = |record: &&Value| record["isSidechain"] != true && uuid(record).is_some();
     let by_uuid: HashMap<&str, &Value> = records
         .iter()
@@ -193,32 +193,73 @@ fn chain(records: &[Value], at: Option<&str>, session_id: &str) -> Result<Vec<Va
         .filter_map(|record| Some((uuid(record)?, record)))
         .collect();
     let named = |uuid: &str| by_uuid.get(uuid).copied();
-    let tip = match at {
-        Some(at) => {
-            let tip = named(at).filter(|record| record["type"] == "assistant");
-            Some(tip.ok_or_else(|| Failed {
-                text: format!("No message found with message.uuid of: {at}"),
-                session_id: Some(session_id.to_owned()),
-                told: true,
-            })?)
+    let up_to = |tip: Option<&Value>| {
+        let mut chain = Vec::new();
+        let mut walked = HashSet::new();
+        let mut next = tip;
+        while let Some(record) = next {
+            if !walked.insert(uuid(record)) {
+                break;
+            }
+            chain.push(record.clone());
+            next = record["parentUuid"].as_str().and_then(named);
         }
-        None => {
-            // What came behind the last `last-prompt` counts too.
-            let leaf = records.iter().rposition(|record| record["type"] == "last-prompt");
-            let behind = records[leaf.map_or(0, |leaf| leaf + 1)..].iter().rfind(main);
-            behind.or_else(|| named(records[leaf?]["leafUuid"].as_str()?))
-        }
+        chain.reverse();
+        chain
     };
-    let mut chain = Vec::new();
-    let mut walked = HashSet::new();
-    let mut next = tip;
-    while let Some(record) = next {
-        if !walked.insert(uuid(record)) {
-            break;
-        }
-        chain.push(record.clone());
-        next = record["parentUuid"].as_str().and_then(named);
+    let whole = || {
+        // What came behind the last `last-prompt` counts too.
+        let leaf = records.iter().rposition(|record| record["type"] == "last-prompt");
+        let behind = records[leaf.map_or(0, |leaf| leaf + 1)..].iter().rfind(main);
+        up_to(behind.or_else(|| named(records[leaf?]["leafUuid"].as_str()?)))
+    };
+    let Some(at) = config.resume_at.as_deref() else {
+        return Ok(whole());
+    };
+    let failed = |text| Failed {
+        text,
+        session_id: Some(session_id.to_owned()),
+        told: true,
+    };
+    let tip = named(at).filter(|record| record["type"] == "assistant");
+    let tip = tip.ok_or_else(|| failed(format!("No message found with message.uuid of: {at}")))?;
+    let kept = up_to(Some(tip));
+    if let Some(turn) = config.resume_drops.as_deref()
+        && let Err(why) = drops_only(turn, &kept, &whole())
+    {
+        return Err(failed(format!(
+            "Resume rejected by --resume-drops-turn: resuming at {at} would discard entries not attributable to turn \
+             {turn}: {why}"
+        )));
     }
-    chain.reverse();
-    Ok(chain)
+    Ok(kept)
+}
+
+/// Whether what is not kept of a conversation is at most the turn that begins with this prompt.
+fn drops_only(turn: &str, kept: &[Value], whole: &[Value]) -> Result<(), String> {
+    if uuid::Uuid::parse_str(turn).is_err() {
+        return Err(format!("declared turn id is not a UUID: {turn}"));
+    }
+    let kept: HashSet<_> = kept.iter().filter_map(uuid).collect();
+    let dropped = whole
+        .iter()
+        .filter(|record| uuid(record).is_some_and(|uuid| !kept.contains(uuid)));
+    let mut declared = &Value::Null;
+    for (number, record) in (1..).zip(dropped) {
+        let shown = || {
+            let text = |key: &str| record[key].as_str().unwrap_or_default();
+            format!("entry {number} [type={}, uuid={}]", text("type"), text("uuid"))
+        };
+        if number == 1 {
+            if uuid(record) != Some(turn) {
+                let why = "range does not start with the declared turn prompt";
+                return Err(format!("{why}; first discarded {}", shown()));
+            }
+            declared = &record["promptId"];
+        } else if is_prompt(record) && record["promptId"] != *declared {
+            let why = "range contains a user entry not attributable to the declared turn";
+            return Err(format!("{why}; {}", shown()));
+        }
+    }
+    Ok(())
 }
