@@ -66,6 +66,9 @@ pub(crate) fn compare(scenario: &'static str, real: &Played, simulated: &Played)
 /// What the API sends in pieces.
 const PIECES: &[&str] = &["stream_event/content_block_delta", "system/thinking_tokens"];
 
+/// Holds records of the session's file, most of which the CLI keeps for itself, in as many frames as there was time between them.
+const MIRROR: &str = "transcript_mirror";
+
 /// The kinds in their order, less what depends on time alone.
 fn sequence(played: &Played) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
@@ -76,14 +79,15 @@ fn sequence(played: &Played) -> Vec<String> {
         let is_piece = |kind: &String| PIECES.contains(&kind.as_str());
         let mut pieces = kinds.iter().rev().take_while(|kind| is_piece(kind));
         let repeated = is_piece(kind) && pieces.any(|before| before == kind);
-        if !alive && !repeated {
+        if !alive && !repeated && kind != MIRROR {
             kinds.push(kind.clone());
         }
     }
     kinds
 }
 
-/// The inputs of tools wherever they are shown, and all that a permission request says, by value.
+/// The inputs of tools wherever they are shown, and all that a permission request and the description of a mirrored agent say,
+/// by value.
 fn shown(played: &Played) -> Vec<String> {
     let mut shown = Vec::new();
     let mut add = |place: &str, tool: &Value, value: &Value| {
@@ -106,6 +110,14 @@ fn shown(played: &Played) -> Vec<String> {
         }
         if input["tool_input"].is_object() {
             add(kind, &input["tool_name"], &input["tool_input"]);
+        }
+        for entry in frame["entries"].as_array().into_iter().flatten() {
+            if entry["type"] == "agent_metadata" {
+                let mut entry = entry.clone();
+                let id = &mut entry["toolUseId"];
+                *id = Value::Bool(id.is_string());
+                add(kind, &entry["agentType"], &entry);
+            }
         }
         for denial in frame["permission_denials"].as_array().into_iter().flatten() {
             add("denied", &denial["tool_name"], &denial["tool_input"]);
@@ -142,7 +154,7 @@ fn in_order(value: &Value) -> String {
 /// The fields of each kind, from all its frames.
 fn fields(played: &Played) -> BTreeMap<String, BTreeSet<String>> {
     let mut fields = BTreeMap::<String, BTreeSet<String>>::new();
-    for (kind, frame) in &played.frames {
+    for (kind, frame) in played.frames.iter().filter(|(kind, _)| kind != MIRROR) {
         walk(frame, String::new(), fields.entry(kind.clone()).or_default());
     }
     fields

@@ -423,8 +423,8 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
     let stopped = |why| End::Aborted { why, tools: false };
     let context = turn.agent_starts().await.map_err(stopped)?;
     let content = json!([{"type": "text", "text": agent.prompt}]);
-    turn.say_prompt(content, &agent.prompt, !agent.background).await;
     turn.ctx.keep(|transcript| transcript.describe(&agent, false));
+    turn.say_prompt(content, &agent.prompt, !agent.background).await;
     let ask = {
         let state = turn.ctx.state();
         Ask {

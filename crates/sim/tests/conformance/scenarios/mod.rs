@@ -616,6 +616,9 @@ fn agents() -> Vec<Scenario> {
         Scenario::new("subagent").turn(&format!("{}\n%say done", call("false"))),
         Scenario::with_initialize("defined_subagent", json!({"hooks": null, "agents": helper}))
             .turn(&format!("{}\n%say done", call("false").replace("general-purpose", "helper"))),
+        Scenario::new("mirrored_subagent")
+            .flags("--session-mirror")
+            .turn(&format!("{}\n%say done", call("false"))),
         Scenario::new("unknown_subagent")
             .turn(&format!("{}\n%say done", call("false").replace("general-purpose", "nobody"))),
         Scenario::new("subagent_with_a_tool")

@@ -286,6 +286,7 @@ async fn they_have_files_of_their_own() {
     let builder = Agent::builder()
         .config_dir(home.path())
         .session_id(id)
+        .session_mirror(true)
         .permission_mode("acceptEdits");
     let mut hand = Hand::ready(builder).await;
     hand.prompt(&format!(
@@ -318,4 +319,23 @@ async fn they_have_files_of_their_own() {
         (&meta["toolUseId"], &meta["finished"]),
         (&started["tool_use_id"], &json!(true))
     );
+    // A host that mirrors the session is told both: it cannot read the second file.
+    let path = json!(beside.join(format!("agent-{agent}.jsonl")));
+    let report = hand.agent.report();
+    let mirrored = report.sent().filter(|line| line["filePath"] == path);
+    let told = mirrored.flat_map(|line| line["entries"].as_array().unwrap());
+    let (metadata, told): (Vec<&Value>, Vec<&Value>) =
+        told.partition(|entry| entry["type"] == "agent_metadata");
+    assert_eq!(told, records.iter().collect::<Vec<_>>());
+    let [begun, ended] = metadata[..] else {
+        panic!("it begins and ends: {metadata:?}")
+    };
+    assert_eq!(begun["toolUseId"], started["tool_use_id"]);
+    assert!(begun.get("finished").is_none());
+    let mut expected = json!({"type": "agent_metadata"});
+    expected
+        .as_object_mut()
+        .unwrap()
+        .extend(meta.as_object().unwrap().clone());
+    assert_eq!(*ended, expected);
 }

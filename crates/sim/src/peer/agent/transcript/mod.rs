@@ -277,6 +277,10 @@ impl Transcript {
         }
         let name = format!("subagents/agent-{}.meta.json", agent.id);
         self.write_beside(&name, &meta.to_string());
+        // The host has no other way to it, and keeps it as a record.
+        let mut entry = json!({"type": "agent_metadata"});
+        extend(&mut entry, meta);
+        self.mirror(self.subagent_path(&agent.id), vec![entry]);
     }
 
     /// The records since the last time, file by file, for the host.
@@ -312,6 +316,10 @@ impl Transcript {
             self.broken
                 .get_or_insert(format!("cannot write {}: {error}", path.display()));
         }
+        self.mirror(path, lines);
+    }
+
+    fn mirror(&mut self, path: PathBuf, lines: Vec<Value>) {
         if self.mirrored {
             match self.unmirrored.last_mut() {
                 Some((last, entries)) if *last == path => entries.extend(lines),
