@@ -1,6 +1,7 @@
 //! Signing in and out, and the status of the account.
 
 use outrigger::options::Auth;
+use outrigger::testing::Simulated;
 use serde_json::{Value, json};
 
 use crate::editor::Editor;
@@ -45,6 +46,12 @@ async fn terminals_are_offered_to_those_who_have_them() {
     assert!(whole["label"].is_string());
 }
 
+/// An editor whose CLI repeats a failed request once.
+fn impatient() -> (Editor, Simulated) {
+    let cli = Simulated::agent(|agent| agent.directives().max_retries(1));
+    (Editor::of(&cli), cli)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sign_in_that_was_done_in_a_terminal_is_finished() {
     let rig = Rig::start().await;
@@ -71,9 +78,9 @@ async fn a_sign_in_that_was_done_in_a_terminal_is_finished() {
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_turn_that_needs_a_sign_in_says_how() {
-    let (mut editor, _cli) = Editor::simulated();
+    let (mut editor, _cli) = impatient();
     editor.initialize(json!({"auth": {"terminal": true}})).await;
     let home = tempfile::tempdir().unwrap();
     let (session, opened) = editor.open(home.path()).await;
@@ -109,9 +116,9 @@ async fn a_turn_that_needs_a_sign_in_says_how() {
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_does_not_ask_who_is_signed_in_is_not_told() {
-    let (mut editor, _cli) = Editor::simulated();
+    let (mut editor, _cli) = impatient();
     editor.initialize(json!({})).await;
     let home = tempfile::tempdir().unwrap();
     let (session, _) = editor.open(home.path()).await;

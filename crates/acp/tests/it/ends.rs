@@ -87,7 +87,8 @@ async fn an_error_says_what_the_cli_said_of_it() {
     );
     assert!(data["costUsd"].is_number(), "{refused:#}");
 
-    let (_, refused) = answer(&simulated(), "%error 401 n=20 msg=\"who are you\"\n%say never").await;
+    let impatient = Simulated::agent(|agent| agent.directives().max_retries(1));
+    let (_, refused) = answer(&impatient, "%error 401 n=20 msg=\"who are you\"\n%say never").await;
     assert_eq!(refused["error"]["code"], -32000, "{refused:#}");
     assert_eq!(refused["error"]["data"]["apiErrorStatus"], 401, "{refused:#}");
 }

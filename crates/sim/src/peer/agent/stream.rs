@@ -473,7 +473,7 @@ impl Turn {
                 let failure = ApiFailure::new(&fault.kind);
                 let retries = match failure.status {
                     Some(529) => self.ctx.config.max_retries.min(2),
-                    Some(408 | 429 | 500..) | None => self.ctx.config.max_retries,
+                    Some(401 | 408 | 429 | 500..) | None => self.ctx.config.max_retries,
                     Some(_) => 0,
                 };
                 if attempt >= retries && self.fall_back(&failure).await {

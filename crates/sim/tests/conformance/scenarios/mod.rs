@@ -481,6 +481,8 @@ fn errors() -> Vec<Scenario> {
     vec![
         failing("bad_request", "%error 400 n=99 msg=\"bad request\"").turn("%say again"),
         failing("forbidden", "%error 403 n=99"),
+        failing("unauthorized_once", "%error 401"),
+        failing("unauthorized_for_ever", "%error 401 n=99"),
         failing("overloaded_once", "%error 529"),
         failing("overloaded_for_ever", "%error 529 n=99"),
         failing("rate_limited_once", "%error 429"),

@@ -5,13 +5,15 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn api_errors() {
     let mut hand = Hand::ready(Agent::builder()).await;
-    hand.prompt("%error 529\n%say recovered").await;
-    let retry = hand.until("system/api_retry").await;
-    assert_eq!(
-        (&retry["error_status"], &retry["error"]),
-        (&json!(529), &json!("overloaded"))
-    );
-    assert_eq!(hand.until("result/success").await["result"], "recovered");
+    for (status, error) in [(529, "overloaded"), (401, "authentication_failed")] {
+        hand.prompt(&format!("%error {status}\n%say recovered")).await;
+        let retry = hand.until("system/api_retry").await;
+        assert_eq!(
+            (&retry["error_status"], &retry["error"]),
+            (&json!(status), &json!(error))
+        );
+        assert_eq!(hand.until("result/success").await["result"], "recovered");
+    }
     hand.prompt("%error 400 n=99 msg=\"bad request\"\n%say never")
         .await;
     let assistant = hand.until("assistant").await;
