@@ -102,6 +102,8 @@ export async function everyOption(rig) {
     disallowedTools: ["WebFetch"],
     effort: "low",
     enableFileCheckpointing: true,
+    // The superuser may skip permissions in a sandbox alone.
+    env: { IS_SANDBOX: "1" },
     fallbackModel: "claude-haiku-4-5",
     forwardSubagentText: true,
     includeHookEvents: true,
