@@ -1,5 +1,6 @@
 //! Runs the tests, off every network but the loopback: all of them, whichever fail, and says at the end which did.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, PipeReader, Write as _};
 use std::path::PathBuf;
@@ -72,10 +73,41 @@ pub(crate) fn run_with(mut arguments: Vec<OsString>, paths: &[(&str, &PathBuf)])
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
     let mut report = Report::new(&own);
+    let before = users_projects();
     let status = run_told(command, &mut report)?;
     report.left_out = outrigger_needs::read(&list).context("cannot read which tests were left out")?;
     println!("{report}");
+    let written: Vec<_> = users_projects().difference(&before).cloned().collect();
+    if !written.is_empty() {
+        eprintln!("error: the tests stored sessions in the config directory of this user: {written:#?}");
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(exit_code(status))
+}
+
+/// The directories of stored sessions in this user's config directory, where they may be from tests: those of projects in this
+/// checkout or in the directory for temporary files. The user's own work with the CLI may go on beside the tests.
+fn users_projects() -> BTreeSet<PathBuf> {
+    let name = |path: PathBuf| {
+        let path = path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
+        path.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+    };
+    let root = std::env::current_dir().unwrap_or_default();
+    let ours = [name(root.join("crates")), name(std::env::temp_dir())];
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let config = set("CLAUDE_CONFIG_DIR").or_else(|| Some(set("HOME")?.join(".claude")));
+    let entries = config.and_then(|config| config.join("projects").read_dir().ok());
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    paths
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            ours.iter().any(|ours| name.starts_with(ours.as_str()))
+        })
+        .collect()
 }
 
 /// Runs cargo, shows what it and the tests write as they write it, and reads it along.

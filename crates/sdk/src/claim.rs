@@ -11,7 +11,6 @@ use outrigger_protocol::outbound::control::ClaimSession;
 use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, SystemPrompt};
 
-use crate::env::Surroundings;
 use crate::error::{Error, Problem, Result};
 use crate::mcp::SdkMcpServer;
 use crate::options::{Auth, Encoded, Options, OptionsError, Secret, SettingsInput};
@@ -150,7 +149,7 @@ impl Claim {
     pub(crate) fn prepare(self, base: &Options) -> Result<Prepared> {
         let cold = self.cold(base)?;
         let host = base.host();
-        let surroundings = Surroundings::of_this_process();
+        let surroundings = base.hosting.surroundings();
         cold.options.check_in(&surroundings, host).map_err(wrong)?;
         let cwd = if host.remote {
             self.cwd.clone()

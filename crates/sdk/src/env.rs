@@ -343,6 +343,15 @@ impl Surroundings {
         })
     }
 
+    /// Puts another home in the place of this one.
+    pub(crate) fn move_home(&mut self, home: &Path) {
+        remove(&mut self.env, "CLAUDE_CONFIG_DIR");
+        put(&mut self.env, "HOME".into(), home.into());
+        if cfg!(windows) {
+            put(&mut self.env, "USERPROFILE".into(), home.into());
+        }
+    }
+
     /// Whether this is the superuser. The CLI does not skip permissions for the superuser.
     pub fn is_root(&self) -> bool {
         self.uid == Some(0)

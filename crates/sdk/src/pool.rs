@@ -9,7 +9,6 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::claim::{Claim, ClaimProblem, Cold};
-use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::options::{Options, OptionsError};
 use crate::session::Session;
@@ -264,7 +263,7 @@ impl Pool {
     pub fn keep(&self, options: Options, spares: usize) -> Result<PoolKey> {
         let host = options.host().awaiting_claim();
         options
-            .check_in(&Surroundings::of_this_process(), host)
+            .check_in(&options.hosting.surroundings(), host)
             .map_err(Error::of)?;
         if options.session_id.is_some() {
             let problem = "is one session's, and a pool makes many";

@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use crate::claim::{Claim, ClaimProblem, Cold, Prepared};
 use crate::conn::core::Input;
 use crate::conn::encode_request;
-use crate::env::Surroundings;
 use crate::error::{Error, Result};
 use crate::options::{Options, SettingsInput};
 use crate::peer::Exit;
@@ -63,7 +62,7 @@ impl Options {
             return Ok(self);
         }
         let base = self
-            .working_directory(&Surroundings::of_this_process())
+            .working_directory(&self.hosting.surroundings())
             .map_err(Error::of)?;
         let lists = [&mut self.additional_directories, &mut self.mcp_config_files];
         let single = [

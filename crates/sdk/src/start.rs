@@ -263,7 +263,7 @@ impl Opened {
         }
 
         // What contradicts is found before a store is asked.
-        let surroundings = Surroundings::of_this_process();
+        let surroundings = hosting.surroundings();
         let checked = options.rules(&surroundings, host);
         checked.map_err(Error::of)?;
         let mut concrete = options.clone();

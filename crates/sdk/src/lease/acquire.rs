@@ -100,7 +100,7 @@ impl Options {
     /// # Errors
     /// When there is no home directory, or a hermetic session has only a temporary one.
     pub fn sessions(&self) -> Result<Sessions> {
-        Ok(Sessions::at(config_dir(self, &Surroundings::of_this_process())?))
+        Ok(Sessions::at(config_dir(self, &self.hosting.surroundings())?))
     }
 }
 

@@ -23,7 +23,7 @@ impl Options {
     ///
     /// The first problem found.
     pub fn check(&self) -> Result<(), OptionsError> {
-        self.check_in(&Surroundings::of_this_process(), Host::default())
+        self.check_in(&self.hosting.surroundings(), Host::default())
     }
 
     /// [`check`](Self::check) for a launch from elsewhere, by a session that takes the given part in it.

@@ -8,6 +8,7 @@ use super::transport::Transport;
 use crate::callbacks::Handlers;
 use crate::conn::budget::SlowReader;
 use crate::conn::core::Patience;
+use crate::env::Surroundings;
 use crate::mcp::McpHosting;
 use crate::ownership::LeaseOptions;
 use crate::store_config::StoreOptions;
@@ -71,6 +72,15 @@ impl Hosting {
         self.transport
             .as_ref()
             .is_none_or(|transport| transport.is_local())
+    }
+
+    /// The surroundings of a launch: those of this process, with the transport's home.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        let mut surroundings = Surroundings::of_this_process();
+        if let Some(home) = self.transport.as_ref().and_then(|transport| transport.home()) {
+            surroundings.move_home(home);
+        }
+        surroundings
     }
 
     pub(crate) fn can_reopen(&self) -> bool {

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,6 +29,12 @@ pub trait Transport: Send + Sync + 'static {
     /// false: then the program is `cli_path`, or `claude`, and not checked.
     fn is_local(&self) -> bool {
         false
+    }
+
+    /// The home directory of its CLI, where that is another than this program's. The CLI then gets it as `HOME`, without this
+    /// program's `CLAUDE_CONFIG_DIR`; what the options set, and a hermetic session, outrank it. The default is `None`.
+    fn home(&self) -> Option<&Path> {
+        None
     }
 
     /// Whether the transport can start another process, to revive a session. The default is true.

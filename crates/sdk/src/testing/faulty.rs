@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use outrigger_sim::fault::{Case, Direction, Stage, Unfit, Wire};
@@ -112,6 +113,10 @@ impl<T: Transport> Transport for Faulty<T> {
 
     fn is_local(&self) -> bool {
         self.inner.is_local()
+    }
+
+    fn home(&self) -> Option<&Path> {
+        self.inner.home()
     }
 
     fn can_reopen(&self) -> bool {

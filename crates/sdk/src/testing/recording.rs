@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -124,6 +124,10 @@ impl<T: Transport> Transport for Recording<T> {
 
     fn is_local(&self) -> bool {
         self.0.transport.is_local()
+    }
+
+    fn home(&self) -> Option<&Path> {
+        self.0.transport.home()
     }
 
     fn can_reopen(&self) -> bool {

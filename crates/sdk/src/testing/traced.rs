@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -113,6 +114,10 @@ impl<T: Transport> Transport for Traced<T> {
 
     fn is_local(&self) -> bool {
         self.0.transport.is_local()
+    }
+
+    fn home(&self) -> Option<&Path> {
+        self.0.transport.home()
     }
 
     fn can_reopen(&self) -> bool {

@@ -1,8 +1,13 @@
 //! Sessions with simulated CLIs.
 
-use outrigger::Policy;
+use std::io;
+
+use outrigger::options::{Auth, Launch};
+use outrigger::sessions::ListOptions;
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Exit, Match, Reply, Script};
+use outrigger::transport::{BoxFuture, Connection, Transport};
+use outrigger::{Agent, Options, Policy, SessionId};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -92,4 +97,57 @@ async fn a_script_says_where_its_client_left_it() {
     assert!(turn.outcome().await.is_err());
     let mismatch = cli.report().unwrap().verdict.unwrap_err();
     assert!(mismatch.received.contains("that"), "{mismatch}");
+}
+
+/// Passes nothing on but the start.
+struct Around(Simulated);
+
+impl Transport for Around {
+    fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        self.0.open(launch)
+    }
+}
+
+/// The ids of the stored sessions in the config directory of these options.
+fn stored(options: &Options) -> Vec<SessionId> {
+    let list = options.sessions().unwrap().list(&ListOptions::new()).unwrap();
+    list.into_iter().map(|session| session.session_id).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_sessions_are_stored_in_a_home_of_its_own() {
+    let cli = Simulated::agent(|agent| agent);
+    let place = tempfile::tempdir().unwrap();
+    let options = cli.options().cwd(place.path());
+    let session = options.clone().start().await.unwrap();
+    session.prompt("%say one").await.unwrap().answer().await.unwrap();
+    let id = session.id().expect("a turn was played");
+    session.close().await.unwrap();
+    assert_eq!(stored(&options), [id.clone()]);
+    let users = Agent::builder().cwd(place.path());
+    assert!(!stored(&users).contains(&id), "in the user's own home");
+
+    // Another process of the same CLI takes the session up.
+    let session = options.clone().resume(id.as_str()).start().await.unwrap();
+    session.prompt("%say two").await.unwrap().answer().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(stored(&options), [id]);
+
+    // A transport around it that does not know of its home.
+    let around = Agent::builder()
+        .auth(Auth::Unchecked)
+        .cwd(place.path())
+        .transport(Around(cli.clone()));
+    let session = around.start().await.unwrap();
+    session
+        .prompt("%say three")
+        .await
+        .unwrap()
+        .answer()
+        .await
+        .unwrap();
+    let id = session.id().expect("a turn was played");
+    session.close().await.unwrap();
+    assert!(!stored(&users).contains(&id), "in the user's own home");
+    assert!(stored(&options).contains(&id));
 }
