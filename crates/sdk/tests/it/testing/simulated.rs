@@ -123,7 +123,7 @@ async fn its_sessions_are_stored_in_a_home_of_its_own() {
     session.prompt("%say one").await.unwrap().answer().await.unwrap();
     let id = session.id().expect("a turn was played");
     session.close().await.unwrap();
-    assert_eq!(stored(&options), [id.clone()]);
+    assert_eq!(stored(&options), std::slice::from_ref(&id));
     let users = Agent::builder().cwd(place.path());
     assert!(!stored(&users).contains(&id), "in the user's own home");
 
