@@ -10,6 +10,7 @@
 
 // What reads and writes every type there is is `#[inline]`, which makes it part of the programs that judge, and of no others.
 
+mod calls;
 mod compare;
 mod recording;
 mod report;
@@ -126,6 +127,7 @@ pub struct Checker {
     asked: HashMap<(Direction, String), VecDeque<String>>,
     /// The requests in `asked`, oldest first.
     order: VecDeque<(Direction, String)>,
+    calls: calls::Calls,
 }
 
 /// How many requests of a conversation are remembered; of older ones the answers are judged without their payload.
@@ -141,6 +143,7 @@ impl Checker {
     pub fn conversation(&mut self) {
         self.asked.clear();
         self.order.clear();
+        self.calls = calls::Calls::default();
     }
 
     /// What was found so far.
@@ -210,6 +213,10 @@ impl Checker {
             Direction::In | Direction::Unknown => written_by_client(frame),
         };
         verdict.findings.extend(found);
+        match direction {
+            Direction::Out => verdict.findings.extend(self.calls.judge(frame)),
+            Direction::In | Direction::Unknown => self.calls.learn(frame),
+        }
         // The CLI answers requests without an id, too.
         let id = frame.request_id().unwrap_or_default();
         match frame.kind() {
@@ -356,12 +363,7 @@ fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
         ))),
         Some(Err(error)) => findings.push(Finding::Undecodable(format!("{PLACE}: {error}"))),
         Some(Ok(again)) => {
-            let found = compare(payload.get(), again.get(), &[]);
-            findings.extend(found.into_iter().map(|finding| match finding {
-                Finding::Unmodelled(path) => Finding::Unmodelled(format!("{PLACE}.{path}")),
-                Finding::Altered(path) => Finding::Altered(format!("{PLACE}.{path}")),
-                other => other,
-            }));
+            findings.extend(calls::held(PLACE, payload, Ok(again), &[]));
         }
     }
     findings

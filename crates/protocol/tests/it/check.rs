@@ -382,3 +382,78 @@ fn the_report_stays_small_whatever_is_said() {
     );
     assert!(text.contains("(others)"));
 }
+
+/// A conversation with all the places where the CLI says what tools take and give, each with `{}` in it.
+fn calls() -> Vec<String> {
+    let edit = r#"{"file_path":"/a","old_string":"a","new_string":"b"{}}"#;
+    let question = r#"{"questions":[{"question":"Which?","header":"Choice","multiSelect":false,"options":[{"label":"a","description":"b"{}}]}]}"#;
+    let hook = r#""session_id":"s","transcript_path":"/t","cwd":"/c""#;
+    let bash = r#"{"stdout":"","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false{}}"#;
+    let call = |id: &str, name: &str, input: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"m","type":"message","role":"assistant","model":"m","content":[{{"type":"tool_use","id":"{id}","name":"{name}","input":{input}}}],"stop_reason":null,"stop_sequence":null,"usage":{{"input_tokens":1,"output_tokens":1}}}},"parent_tool_use_id":null,"uuid":"u","session_id":"s"}}"#
+        )
+    };
+    let asked =
+        |request: String| format!(r#"{{"type":"control_request","request_id":"r","request":{request}}}"#);
+    vec![
+        call("t1", "Edit", edit),
+        call("t2", "AskUserQuestion", question),
+        call("t3", "Bash", r#"{"command":"ls"}"#),
+        format!(
+            r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t3","content":""}}]}},"parent_tool_use_id":null,"uuid":"u","session_id":"s","tool_use_result":{bash}}}"#
+        ),
+        asked(format!(
+            r#"{{"subtype":"can_use_tool","tool_name":"Edit","tool_use_id":"t1","input":{edit}}}"#
+        )),
+        asked(format!(
+            r#"{{"subtype":"hook_callback","callback_id":"h","input":{{{hook},"hook_event_name":"PreToolUse","tool_name":"Edit","tool_input":{edit},"tool_use_id":"t1"}}}}"#
+        )),
+        asked(format!(
+            r#"{{"subtype":"hook_callback","callback_id":"h","input":{{{hook},"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{{"command":"ls"}},"tool_response":{bash},"tool_use_id":"t3"}}}}"#
+        )),
+        asked(format!(
+            r#"{{"subtype":"hook_callback","callback_id":"h","input":{{{hook},"hook_event_name":"PostToolBatch","tool_calls":[{{"tool_name":"Bash","tool_input":{{"command":"ls"}},"tool_use_id":"t3","tool_response":[{{"type":"text","text":"a"{{}}}}]}}]}}}}"#
+        )),
+    ]
+}
+
+#[test]
+fn what_tools_take_and_give_is_judged_by_the_types_of_the_tools() {
+    let findings = |planted: Option<usize>, field: &str| {
+        let mut checker = Checker::new();
+        let mut found = Vec::new();
+        for (at, line) in calls().into_iter().enumerate() {
+            let line = line.replace("{}", if planted == Some(at) { field } else { "" });
+            for verdict in checker.line(Direction::Out, line.as_bytes()) {
+                found.extend(verdict.findings.into_iter().map(|finding| (at, finding)));
+            }
+        }
+        found
+    };
+    assert_eq!(findings(None, ""), []);
+    let planted: Vec<usize> = (0..calls().len())
+        .filter(|at| calls()[*at].contains("{}"))
+        .collect();
+    assert_eq!(planted, [0, 1, 3, 4, 5, 6, 7]);
+    for at in planted {
+        let found = findings(Some(at), r#","zz_new":1"#);
+        assert!(
+            matches!(found.as_slice(), [(place, Finding::Unmodelled(path))] if *place == at && path.ends_with("zz_new")),
+            "{}: {found:?}",
+            calls()[at]
+        );
+    }
+}
+
+#[test]
+fn a_mistake_of_the_model_is_no_fault_of_the_types() {
+    let call = &calls()[0];
+    for (name, input) in [("Edit", r#"{"file_path":7}"#), ("NoSuchTool", r#"{"a":1}"#)] {
+        let line = call.replace(r#""name":"Edit""#, &format!(r#""name":"{name}""#));
+        let at = line.find(r#""input":"#).unwrap() + 8;
+        let end = line.find(r#"}],"stop_reason""#).unwrap();
+        let line = format!("{}{input}{}", &line[..at], &line[end..]);
+        assert_eq!(judge(Direction::Out, &line).findings, [], "{line}");
+    }
+}

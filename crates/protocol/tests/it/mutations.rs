@@ -129,7 +129,13 @@ fn a_new_field_changes_nothing_and_is_named() {
             match verdict.findings.as_slice() {
                 [Finding::Unmodelled(path)] => {
                     assert!(path.ends_with("zz_new"), "{path}");
-                    assert_eq!(typed(&mutant), typed(&sample), "{place}");
+                    // The frame's own type keeps what tools take and give as it came.
+                    if !["/input", "/tool_input", "/tool_response"]
+                        .iter()
+                        .any(|of| place.contains(of))
+                    {
+                        assert_eq!(typed(&mutant), typed(&sample), "{place}");
+                    }
                 }
                 // In a payload of somebody else it is just another part of the payload; a map takes it for an entry.
                 [] => {

@@ -432,7 +432,8 @@ pub struct HookToolCall {
     pub tool_input: RawJson,
     /// The call.
     pub tool_use_id: String,
-    /// What it gave, in the tool's own shape.
+    /// What the model reads of its result: a text or content blocks ([`MessageContent`](crate::shared::MessageContent)). Hooks
+    /// of one call get the tool's own structure.
     pub tool_response: Option<RawJson>,
 }
 
