@@ -12,6 +12,7 @@
 
 mod calls;
 mod compare;
+mod mcp;
 mod recording;
 mod report;
 
@@ -30,7 +31,9 @@ use crate::drift::{self, Drift, DriftKind};
 use crate::frame::Frame;
 use crate::framer::Framed;
 use crate::inbound::{ControlResult, InboundRequest, Message};
-use crate::outbound::{ControlAnswer, OutboundLine, OutboundRequest, check_answer, check_reply};
+use crate::outbound::{
+    ControlAnswer, McpCall, McpCallReply, OutboundLine, OutboundRequest, check_answer, check_reply,
+};
 
 /// Runs `encode` such that the types of this crate write each of their fields, unset ones as null, so that one can see which there
 /// are.
@@ -364,6 +367,11 @@ fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
         Some(Err(error)) => findings.push(Finding::Undecodable(format!("{PLACE}: {error}"))),
         Some(Ok(again)) => {
             findings.extend(calls::held(PLACE, payload, Ok(again), &[]));
+            if subtype == "mcp_call"
+                && let Ok(reply) = payload.read::<McpCallReply>()
+            {
+                findings.extend(mcp::content("response.response.content", &reply.content));
+            }
         }
     }
     findings

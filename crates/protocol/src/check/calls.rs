@@ -1,10 +1,10 @@
-//! The tool calls in a frame, whose inputs and outputs are judged by the types of their tools.
+//! The tool calls and MCP messages in a frame, which have types of their own.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde::Deserialize;
 
-use super::{Finding, compare, told};
+use super::{Finding, compare, mcp, told};
 use crate::RawJson;
 use crate::drift;
 use crate::frame::Frame;
@@ -115,6 +115,9 @@ fn requested(request: Request) -> Vec<Finding> {
         && let (Some(tool), Some(given)) = (&request.tool_name, &request.input)
     {
         return input("request.input", tool, given, Author::Cli);
+    }
+    if let (true, Some(message)) = (request.subtype == "mcp_message", &request.message) {
+        return mcp::message("request.message", message);
     }
     let hook = match request.input {
         Some(input) if request.subtype == "hook_callback" => input.read::<Hook>(),
@@ -241,6 +244,7 @@ struct Request {
     subtype: String,
     tool_name: Option<String>,
     input: Option<RawJson>,
+    message: Option<RawJson>,
     #[serde(rename = "toolAliases")]
     aliases: Option<HashMap<String, String>>,
 }

@@ -415,6 +415,14 @@ fn calls() -> Vec<String> {
         asked(format!(
             r#"{{"subtype":"hook_callback","callback_id":"h","input":{{{hook},"hook_event_name":"PostToolBatch","tool_calls":[{{"tool_name":"Bash","tool_input":{{"command":"ls"}},"tool_use_id":"t3","tool_response":[{{"type":"text","text":"a"{{}}}}]}}]}}}}"#
         )),
+        asked(
+            r#"{"subtype":"mcp_message","server_name":"s","message":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"any":{"b":[2]}},"_meta":{"progressToken":1}{}}}}"#
+                .to_owned(),
+        ),
+        asked(
+            r#"{"subtype":"mcp_message","server_name":"s","message":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"any":{"a":1}},"clientInfo":{"name":"n","version":"1"{}}}}}"#
+                .to_owned(),
+        ),
     ]
 }
 
@@ -435,7 +443,7 @@ fn what_tools_take_and_give_is_judged_by_the_types_of_the_tools() {
     let planted: Vec<usize> = (0..calls().len())
         .filter(|at| calls()[*at].contains("{}"))
         .collect();
-    assert_eq!(planted, [0, 1, 3, 4, 5, 6, 7]);
+    assert_eq!(planted, [0, 1, 3, 4, 5, 6, 7, 8, 9]);
     for at in planted {
         let found = findings(Some(at), r#","zz_new":1"#);
         assert!(
@@ -456,4 +464,28 @@ fn a_mistake_of_the_model_is_no_fault_of_the_types() {
         let line = format!("{}{input}{}", &line[..at], &line[end..]);
         assert_eq!(judge(Direction::Out, &line).findings, [], "{line}");
     }
+}
+
+#[test]
+fn what_a_tool_of_an_mcp_server_gave_is_judged_by_the_specification_of_mcp() {
+    let findings = |content: &str| {
+        let mut checker = Checker::new();
+        let asked = r#"{"type":"control_request","request_id":"r","request":{"subtype":"mcp_call","server":"s","tool":"t"}}"#;
+        checker.line(Direction::In, asked.as_bytes());
+        let reply = format!(
+            r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"r","response":{{"content":{content}}}}}}}"#
+        );
+        checker.line(Direction::Out, reply.as_bytes()).remove(0).findings
+    };
+    assert_eq!(findings(r#"[{"type":"text","text":"a"}]"#), []);
+    assert_eq!(findings(r#""a""#), []);
+    assert_eq!(
+        findings(r#"[{"type":"text","text":"a","zz_new":1}]"#),
+        [Finding::Unmodelled("response.response.content[].zz_new".into())]
+    );
+    let unknown = r#"{"type":"control_request","request_id":"r","request":{"subtype":"mcp_message","server_name":"s","message":{"jsonrpc":"2.0","id":1,"method":"zz/new","params":{}}}}"#;
+    assert!(matches!(
+        judge(Direction::Out, unknown).findings.as_slice(),
+        [Finding::Unknown(_)]
+    ));
 }
