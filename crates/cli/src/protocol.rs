@@ -28,7 +28,9 @@ enum Command {
 ///
 /// A recording has one JSON object a line: the frames themselves, or {"dir": "in" | "out", "msg": FRAME}, where "out" is what the
 /// CLI wrote. Each file is a conversation of its own. What the CLI wrote has to be fully typed: every field has a type, every kind
-/// and every value a name. What a client wrote only has to be lossless, since clients may write what they like.
+/// and every value a name. That goes for the inputs and results of the CLI's own tools, for what hooks get of them, and for MCP
+/// messages; what a tool of an MCP server takes and gives has any form. What a client wrote only has to be lossless, since clients
+/// may write what they like.
 ///
 /// The exit status is 0 if all is typed and lossless, 1 if something is not, 2 if a file could not be read.
 #[derive(Debug, clap::Args)]

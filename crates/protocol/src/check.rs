@@ -32,7 +32,7 @@ use crate::frame::Frame;
 use crate::framer::Framed;
 use crate::inbound::{ControlResult, InboundRequest, Message};
 use crate::outbound::{
-    ControlAnswer, McpCall, McpCallReply, OutboundLine, OutboundRequest, check_answer, check_reply,
+    ControlAnswer, McpCallReply, OutboundLine, OutboundRequest, check_answer, check_reply,
 };
 
 /// Runs `encode` such that the types of this crate write each of their fields, unset ones as null, so that one can see which there
