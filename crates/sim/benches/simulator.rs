@@ -26,7 +26,7 @@ mod linux {
     use std::time::{Duration, Instant};
 
     use outrigger_sim::peer::{ClientIo, Running};
-    use outrigger_sim::script::{AgentScript, Rule, Times};
+    use outrigger_sim::script::{Rule, Script, Times};
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, DuplexStream, Lines};
 
     const PROMPT: &str = "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"go\"}}\n";
@@ -43,8 +43,8 @@ mod linux {
         runtime.block_on(crowd(1_000));
     }
 
-    fn script() -> AgentScript {
-        AgentScript::new().rule(Rule::any().times(Times::Any).say("Done."))
+    fn script() -> Script {
+        Script::new().rule(Rule::any().times(Times::Any).say("Done."))
     }
 
     /// A client of a session in memory.
@@ -55,7 +55,7 @@ mod linux {
     }
 
     impl Client {
-        fn new(script: &AgentScript) -> Self {
+        fn new(script: &Script) -> Self {
             let (ClientIo { stdin, stdout, .. }, agent) = script.spawn_in_memory();
             let lines = tokio::io::BufReader::new(stdout).lines();
             Self {

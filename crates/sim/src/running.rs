@@ -153,7 +153,7 @@ pub struct Report {
     pub exit: Option<Exit>,
     /// Where a [`Script`](crate::peer::Script) and its client disagreed. An [`Agent`](crate::peer::Agent) has no such opinion.
     pub verdict: Result<(), Mismatch>,
-    /// What an [`AgentScript`](crate::script::AgentScript) did not like about its client; complete once it has ended.
+    /// What a [`Script`](crate::script::Script) did not like about its client; complete once it has ended.
     pub flaws: Vec<Flaw>,
 }
 

@@ -12,7 +12,7 @@ use super::step::{
     Run, Step, Subagent, Usage, Wait,
 };
 use super::text::TextMatch;
-use super::{AgentScript, Clock, Pacing, Placed, Unmatched};
+use super::{Clock, Pacing, Placed, Script, Unmatched};
 use crate::inject::Fault;
 
 /// The fields of an object; nothing of any other value.
@@ -23,7 +23,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-impl AgentScript {
+impl Script {
     /// Adds a rule. Rules are used in their order, unless one is for [any time](Rule::anytime).
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {

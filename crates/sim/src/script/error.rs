@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
 
 use super::place::Position;
-use super::{AgentScript, Source};
+use super::{Script, Source};
 use crate::near::unknown;
 
 /// Why a script cannot be used. Its text names the file, the line and the column, as compilers do.
@@ -45,8 +45,8 @@ impl ScriptError {
 }
 
 /// Reads a script from YAML.
-pub(super) fn read(text: &str, file: Option<&str>) -> Result<AgentScript, ScriptError> {
-    let mut script: AgentScript = read_yaml(text, file)?;
+pub(super) fn read(text: &str, file: Option<&str>) -> Result<Script, ScriptError> {
+    let mut script: Script = read_yaml(text, file)?;
     script.source = Source(file.map(Arc::from));
     match script.mistakes().into_iter().next() {
         None => Ok(script),

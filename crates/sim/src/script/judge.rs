@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::AgentScript;
+use super::Script;
 use super::assertion::{Assert, Permitted};
 use super::expect::ToolCalled;
 use super::rule::Times;
@@ -230,7 +230,7 @@ fn counts(
 }
 
 /// What is missing in the end.
-pub(super) fn end(script: &AgentScript, used: &[u32], lines: &[Line]) -> Vec<Flaw> {
+pub(super) fn end(script: &Script, used: &[u32], lines: &[Line]) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     let expect = &script.expect;
     let general = script.name();

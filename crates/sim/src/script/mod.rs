@@ -5,17 +5,17 @@
 //! `assert`, and what is missing in the end are [flaws](Flaw) of the [`Report`](crate::peer::Report).
 //!
 //! ```
-//! use outrigger_sim::script::{AgentScript, Assert, Permitted, Rule};
+//! use outrigger_sim::script::{Script, Assert, Permitted, Rule};
 //! use serde_json::json;
 //!
-//! let built = AgentScript::new().rule(
+//! let built = Script::new().rule(
 //!     Rule::containing("tidy up")
 //!         .say("I will remove the old log.")
 //!         .call("Bash", json!({"command": "rm old.log", "description": "Remove the log"}))
 //!         .assert(Assert::permission(Permitted::Allowed))
 //!         .say("Done."),
 //! );
-//! let read = AgentScript::from_yaml(
+//! let read = Script::from_yaml(
 //!     r#"
 //! prompts:
 //!   - prompt: {contains: tidy up}
@@ -79,7 +79,7 @@ use short::Span;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct AgentScript {
+pub struct Script {
     /// The model, or an alias for one, unless the command line names another.
     pub model: Option<String>,
     /// The permission mode at the beginning, unless the command line names another.
@@ -168,7 +168,7 @@ impl PartialEq for Source {
     }
 }
 
-impl Default for AgentScript {
+impl Default for Script {
     fn default() -> Self {
         Self {
             model: None,
@@ -190,7 +190,7 @@ impl Default for AgentScript {
     }
 }
 
-impl AgentScript {
+impl Script {
     /// A script without rules.
     pub fn new() -> Self {
         Self::default()

@@ -13,7 +13,7 @@ use super::judge;
 use super::place::{Placed, Position};
 use super::rule::Rule;
 use super::step::{Ask, Background, Call, Compact, Permission, Question, Raw, Run, Step, Subagent, Wait};
-use super::{AgentScript, Unmatched};
+use super::{Script, Unmatched};
 use crate::directive::{Block, Fault, FaultKind, Pace, Usage};
 use crate::flaw::Flaw;
 use crate::peer::agent::{Act, Brain, CallPlan, Deed, Look, Outcome, Reply, rate_limit};
@@ -29,7 +29,7 @@ struct Next {
 /// Plays a script.
 #[derive(Debug)]
 pub(crate) struct Player {
-    script: AgentScript,
+    script: Script,
     gates: Gates,
     /// How often each rule was used.
     used: Vec<u32>,
@@ -47,7 +47,7 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(script: AgentScript, gates: Gates) -> Self {
+    pub(super) fn new(script: Script, gates: Gates) -> Self {
         Self {
             used: vec![0; script.prompts.len()],
             script,
@@ -431,7 +431,7 @@ impl Rule {
     }
 }
 
-impl AgentScript {
+impl Script {
     /// Steps with the places where they stand.
     fn places(&self, steps: &[Placed<Step>], path: &str) -> Vec<Next> {
         let steps = steps.iter().enumerate();

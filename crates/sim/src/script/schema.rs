@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::AgentScript;
+use super::Script;
 
 /// The JSON schema of script files, for editors and other programs.
 pub fn json_schema() -> Value {
-    let mut schema = schemars::schema_for!(AgentScript).to_value();
+    let mut schema = schemars::schema_for!(Script).to_value();
     schema["title"] = Value::from("Script for a simulated claude");
     schema
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::peer::{Exit as End, Report};
 
 /// Sends these prompts, allows what is asked for, and gives the report.
-async fn play(script: &AgentScript, prompts: &[&str]) -> Report {
+async fn play(script: &Script, prompts: &[&str]) -> Report {
     let (mut client, agent) = script.spawn_in_memory();
     for prompt in prompts {
         let line = json!({"type": "user", "message": {"role": "user", "content": prompt}});
@@ -70,7 +70,7 @@ expect:
 
 #[tokio::test(start_paused = true)]
 async fn a_script_plays_the_model_and_judges_the_client() {
-    let script = AgentScript::from_yaml(TIDY).unwrap();
+    let script = Script::from_yaml(TIDY).unwrap();
     let report = play(&script, &["please tidy up"]).await;
     report.content().unwrap();
     assert_eq!(result(&report)["result"], "Done.");
@@ -93,7 +93,7 @@ async fn a_script_plays_the_model_and_judges_the_client() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_script_does_not_expect_is_a_flaw() {
-    let script = AgentScript::from_yaml(TIDY).unwrap();
+    let script = Script::from_yaml(TIDY).unwrap();
     let report = play(&script, &["please clean up"]).await;
     let flaws = report.content().unwrap_err().to_string();
     assert_eq!(
@@ -107,7 +107,7 @@ async fn what_the_script_does_not_expect_is_a_flaw() {
 
 /// What is wrong with a script, as it is told.
 fn wrong(yaml: &str) -> String {
-    AgentScript::from_yaml(yaml).unwrap_err().to_string()
+    Script::from_yaml(yaml).unwrap_err().to_string()
 }
 
 #[test]
@@ -183,9 +183,7 @@ fn mistakes_are_told_with_line_and_column() {
 
 #[test]
 fn a_file_is_named() {
-    let error = AgentScript::from_file("/nowhere/script.yaml")
-        .unwrap_err()
-        .to_string();
+    let error = Script::from_file("/nowhere/script.yaml").unwrap_err().to_string();
     assert!(
         error.starts_with("/nowhere/script.yaml: cannot be read: "),
         "{error}"
@@ -206,7 +204,7 @@ fn a_script_cannot_blow_up() {
 
 #[test]
 fn what_is_read_can_be_built() {
-    let read = AgentScript::from_yaml(
+    let read = Script::from_yaml(
         r#"
 model: opus
 permission_mode: plan
@@ -256,7 +254,7 @@ expect:
         input: Some(json!({})),
         ..ToolCalled::default()
     }));
-    let built = AgentScript::new()
+    let built = Script::new()
         .model("opus")
         .permission_mode("plan")
         .seed(7)
@@ -302,7 +300,7 @@ expect:
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_holds_until_it_is_opened() {
-    let script = AgentScript::new().rule(Rule::any().wait(Wait::Gate("door".to_owned())).say("through"));
+    let script = Script::new().rule(Rule::any().wait(Wait::Gate("door".to_owned())).say("through"));
     let gates = Gates::default();
     let (mut client, agent) = script.agent_with(&gates).spawn_in_memory();
     let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
@@ -323,7 +321,7 @@ async fn a_gate_holds_until_it_is_opened() {
 
 #[tokio::test(start_paused = true)]
 async fn rules_are_used_in_their_order_unless_they_are_for_any_time() {
-    let script = AgentScript::new()
+    let script = Script::new()
         .rule(Rule::of("help").anytime().times(Times::Any).say("helping"))
         .rule(Rule::of("one").say("1"))
         .rule(Rule::of("maybe").times(Times::Any).say("?"))
@@ -355,7 +353,7 @@ async fn rules_are_used_in_their_order_unless_they_are_for_any_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_exit_behind_the_result_has_its_code() {
-    let script = AgentScript::new().rule(Rule::any().say("bye").step(Exit::code(3).after_result()));
+    let script = Script::new().rule(Rule::any().say("bye").step(Exit::code(3).after_result()));
     let report = play(&script, &["go"]).await;
     report.content().unwrap();
     assert_eq!(report.exit, Some(End::Code(3)));
@@ -364,7 +362,7 @@ async fn an_exit_behind_the_result_has_its_code() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_nobody_answers_is_a_flaw() {
-    let script = AgentScript::new().rule(Rule::any().step(Elicitation::new("s", "m")).say("x"));
+    let script = Script::new().rule(Rule::any().step(Elicitation::new("s", "m")).say("x"));
     let (mut client, agent) = script.spawn_in_memory();
     let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
     client

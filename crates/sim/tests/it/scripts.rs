@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_sim::peer::{ClientIo, Exit, Report, Running};
-use outrigger_sim::script::{AgentScript, json_schema};
+use outrigger_sim::script::{Script, json_schema};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 
@@ -12,8 +12,8 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/scripts")
 }
 
-fn example(name: &str) -> AgentScript {
-    AgentScript::from_file(directory().join(name)).unwrap()
+fn example(name: &str) -> Script {
+    Script::from_file(directory().join(name)).unwrap()
 }
 
 /// A client of a script, which answers what it is asked.
@@ -26,7 +26,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(script: &AgentScript, answer: fn(&Value) -> Value) -> Self {
+    fn new(script: &Script, answer: fn(&Value) -> Value) -> Self {
         let (ClientIo { stdin, stdout, .. }, agent) = script.agent().partial_messages(true).spawn_in_memory();
         let lines = BufReader::new(stdout).lines();
         Self {
@@ -332,7 +332,7 @@ fn every_example_is_played_and_fits_the_schema() {
 /// `UPDATE=1 cargo test -p outrigger-sim --test it schema` writes it anew.
 #[test]
 fn the_schema_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/agent-script.schema.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/script.schema.json");
     let current = format!("{:#}\n", json_schema());
     if std::env::var_os("UPDATE").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -363,7 +363,7 @@ fn the_scripts_of_the_reference_can_be_read() {
                 block.to_owned()
             };
             read += 1;
-            AgentScript::from_yaml(&text).map(|_| ())
+            Script::from_yaml(&text).map(|_| ())
         })
         .unwrap();
     assert_eq!(read, 3);

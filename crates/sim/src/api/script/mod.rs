@@ -1,7 +1,7 @@
 //! Scripts for the scripted API: replies to requests, and expectations of the requests in the end.
 //!
 //! A script is a readable file, or is built in Rust; both can express the same, with the names of
-//! [`AgentScript`](crate::script::AgentScript).
+//! [`Script`](crate::script::Script).
 //!
 //! ```
 //! use outrigger_sim::api::script::{ApiFailure, ApiScript, Conversation, ScriptedReply};

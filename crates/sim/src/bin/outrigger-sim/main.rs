@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use outrigger_sim::peer::{Agent, CommandLine, Exit, Refusal, Report, Running, Signal, Surroundings};
-use outrigger_sim::script::{AgentScript, Gates};
+use outrigger_sim::script::{Gates, Script};
 use serde_json::json;
 
 use own::Own;
@@ -96,7 +96,7 @@ fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, 
     let mut around = Surroundings::new(std::env::current_dir().unwrap_or_default(), env);
     around.root = is_root();
     let gates = Gates::default();
-    let base = script.as_ref().map_or_else(Agent::builder, AgentScript::setting);
+    let base = script.as_ref().map_or_else(Agent::builder, Script::setting);
     let mut agent = line.agent_from(base, &around)?;
     if let Some(script) = &script {
         agent = agent.brain(script.player(&gates));

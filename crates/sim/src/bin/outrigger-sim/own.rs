@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use outrigger_sim::peer::{CommandLine, Refusal, Report};
-use outrigger_sim::script::{AgentScript, Gates, json_schema};
+use outrigger_sim::script::{Gates, Script, json_schema};
 
 use super::NO_SCRIPT;
 
@@ -120,7 +120,7 @@ impl Own {
             return Some(print(&format!("{:#}\n", json_schema())));
         }
         let path = self.check.as_ref()?;
-        Some(match AgentScript::from_file(path) {
+        Some(match Script::from_file(path) {
             Ok(_) => print(&format!("{}: nothing is wrong\n", path.display())),
             Err(error) => {
                 let _ = writeln!(std::io::stderr(), "{error}");
@@ -130,14 +130,14 @@ impl Own {
     }
 
     /// The script to play, if there is one.
-    pub(crate) fn script(&self) -> Result<Option<AgentScript>, Refusal> {
+    pub(crate) fn script(&self) -> Result<Option<Script>, Refusal> {
         let Some(path) = &self.script else { return Ok(None) };
         let refuse = |what: String| {
             let mut refusal = Refusal::new(what);
             refusal.code = NO_SCRIPT.into();
             refusal
         };
-        let script = AgentScript::from_file(path).map_err(|error| refuse(error.to_string()))?;
+        let script = Script::from_file(path).map_err(|error| refuse(error.to_string()))?;
         if let (Some(name), None) = (script.gate_names().first(), &self.gates) {
             let how = "say with --gates or OUTRIGGER_SIM_GATES in which directory it is opened";
             return Err(refuse(format!(
@@ -149,7 +149,7 @@ impl Own {
     }
 
     /// Opens the gates of a script as soon as there are files for them.
-    pub(crate) fn open_gates(&self, script: &AgentScript, gates: &Gates) {
+    pub(crate) fn open_gates(&self, script: &Script, gates: &Gates) {
         let Some(directory) = &self.gates else { return };
         for name in script.gate_names() {
             let (gate, directory) = (gates.gate(&name), directory.clone());

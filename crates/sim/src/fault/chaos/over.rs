@@ -9,11 +9,11 @@ use super::{Case, Chaos, ChaosFailure, Summary};
 use crate::cassette::{Cassette, Replay};
 use crate::fault::{Direction, FaultyReader, FaultyWriter, FloodedReader, Stage, Unfit, Wire};
 use crate::peer::{ClientIo, Exit, Running, Signal};
-use crate::script::AgentScript;
+use crate::script::Script;
 
 /// A peer that can be started for each schedule.
 ///
-/// A [`Cassette`] is replayed without delays, a [`Replay`] with its settings, an [`AgentScript`] by the simulated agent; and
+/// A [`Cassette`] is replayed without delays, a [`Replay`] with its settings, a [`Script`] by the simulated agent; and
 /// a closure that starts something is a peer, too.
 pub trait Peer: Send + Sync + 'static {
     /// Starts one. Called inside a tokio runtime.
@@ -33,7 +33,7 @@ impl Peer for Cassette {
     }
 }
 
-impl Peer for AgentScript {
+impl Peer for Script {
     fn start(&self) -> (ClientIo, Running) {
         self.spawn_in_memory()
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::cassette::Cassette;
 use crate::fault::{At, Direction, Effect, Fault, Stage};
 use crate::peer::{Agent, Exit, Signal};
-use crate::script::AgentScript;
+use crate::script::Script;
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
@@ -103,7 +103,7 @@ fn a_client_of_a_cassette_or_a_script_comes_to_an_end_whatever_happens() {
     };
     let summary = chaos(Profile::everything()).over(cassette(), end).unwrap();
     assert!(summary.strikes > 50, "{summary:?}");
-    let script = AgentScript::from_yaml("prompts:\n  - prompt: hi\n    steps: [say: hello]\n").unwrap();
+    let script = Script::from_yaml("prompts:\n  - prompt: hi\n    steps: [say: hello]\n").unwrap();
     let summary = chaos(Profile::everything()).over(script, end).unwrap();
     assert!(summary.strikes > 50, "{summary:?}");
     let agent = || Agent::builder().spawn_in_memory();
