@@ -8,10 +8,10 @@ use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context as _;
 use clap::ValueHint;
-use outrigger_sim::api::script::{ApiScript, json_schema};
 use outrigger_sim::api::traffic::{Recorder, Redaction, Replay, Upstream};
 use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::Sandbox;
+use outrigger_sim::script::{Script, json_schema};
 use tokio::process::{Child, Command};
 
 use crate::exit::{Failure, Status};
@@ -139,8 +139,19 @@ async fn start(args: &Args, sandbox: Option<&Sandbox>) -> Result<MessagesApi, Fa
     let usage = |error: anyhow::Error| Failure::new(Status::Usage, error);
     let home = sandbox.map(|sandbox| sandbox.home().to_string_lossy().into_owned());
     let mut builder = MessagesApi::builder().port(args.port);
+    if let Some(home) = &home {
+        builder = builder.home(home);
+    }
     if let Some(path) = &args.script {
-        builder = builder.script(ApiScript::from_file(path).map_err(|error| usage(error.into()))?);
+        let script = Script::from_file(path).map_err(|error| usage(error.into()))?;
+        if let Some(gate) = script.gate_names().first() {
+            let file = path.display();
+            let why = format!(
+                "{file}: it waits for the gate `{gate}`, which only a program in Rust can open here: wait for a time"
+            );
+            return Err(usage(anyhow::Error::msg(why)));
+        }
+        builder = builder.script(script).map_err(|error| usage(error.into()))?;
     }
     if let Some(path) = &args.log {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;

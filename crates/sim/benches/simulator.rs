@@ -56,7 +56,7 @@ mod linux {
 
     impl Client {
         fn new(script: &Script) -> Self {
-            let (ClientIo { stdin, stdout, .. }, agent) = script.spawn_in_memory();
+            let (ClientIo { stdin, stdout, .. }, agent) = script.spawn_in_memory().unwrap();
             let lines = tokio::io::BufReader::new(stdout).lines();
             Self {
                 stdin,

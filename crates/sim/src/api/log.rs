@@ -11,8 +11,8 @@ use super::error::WaitError;
 use super::line::LogLine;
 use super::ndjson::Appender;
 use super::request::{AnsweredBy, ApiRequest, Outcome};
-use super::script::Tally;
 use super::traffic::Redaction;
+use super::verdict::Tally;
 
 /// How many requests are kept by default. The CLI sends its whole system prompt each time, about
 /// 55 kB of JSON, so these are some 100 MB at worst.

@@ -5,7 +5,7 @@
 //!
 //! 1. the [`Rule`]s, in the order in which they were added;
 //! 2. the replies given in order with [`MessagesApiBuilder::reply`] and [`MessagesApi::push`];
-//! 3. the [script](script::ApiScript), if there is one;
+//! 3. the [script](crate::script), if there is one;
 //! 4. a [recording](traffic), if there is one, then the upstream API, if there is one; with either of them, nothing below counts;
 //! 5. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
 //! 6. the default reply: the text `ok`, or an error with [`refuse_unmatched`](MessagesApiBuilder::refuse_unmatched).
@@ -54,13 +54,14 @@ mod line;
 mod log;
 mod ndjson;
 mod obey;
+mod play;
 mod render;
 mod reply;
 mod request;
 mod rule;
-pub mod script;
 mod server;
 pub mod traffic;
+mod verdict;
 
 pub use error::{StartError, WaitError};
 pub use gate::Gate;
@@ -70,5 +71,7 @@ pub use request::{AnsweredBy, ApiRequest, Outcome, Route, ToolResult};
 pub use rule::{Rule, When};
 pub use server::{MessagesApi, MessagesApiBuilder};
 
+#[cfg(test)]
+mod script_tests;
 #[cfg(test)]
 mod tests;

@@ -71,7 +71,10 @@ fn answers_since(messages: &[Value], anchor: usize) -> u64 {
 }
 
 fn succeeding(response: &Response, request: &ApiRequest) -> Reply {
-    let parts = response.blocks.iter().flat_map(|block| parts_of(block, request));
+    let parts = response
+        .blocks
+        .iter()
+        .flat_map(|block| spoken_parts(block, request));
     let mut reply = parts.fold(Reply::new(), Reply::part).usage(Usage {
         input_tokens: response.usage.input,
         output_tokens: response.usage.output,
@@ -115,7 +118,7 @@ fn failing(fault: &FaultKind, response: &Response, request: &ApiRequest) -> Repl
 }
 
 /// The reply up to the middle of its first text, or without any content, and then this.
-pub(super) fn broken_off(mut reply: Reply, end: Vec<Part>) -> Reply {
+fn broken_off(mut reply: Reply, end: Vec<Part>) -> Reply {
     if let Body::Message(message) = &mut reply.body {
         // Up to the middle of the first text.
         let first = message
@@ -133,24 +136,37 @@ pub(super) fn broken_off(mut reply: Reply, end: Vec<Part>) -> Reply {
 }
 
 /// The parts of a block, with its placeholders filled in from the conversation.
-pub(super) fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
+fn spoken_parts(block: &Block, request: &ApiRequest) -> Vec<Part> {
     match block {
         Block::Text(text) => spoken(&filled(text, request)),
-        Block::Thinking(text) => vec![Part::Thinking {
+        Block::ToolUse { name, input } => {
+            let name = name.clone();
+            let input = fill_in(input.clone(), request);
+            parts_of(&Block::ToolUse { name, input }, None)
+        }
+        block => parts_of(block, None),
+    }
+}
+
+/// The parts of a block; a call has this id, or one that the server makes.
+pub(super) fn parts_of(block: &Block, id: Option<String>) -> Vec<Part> {
+    vec![match block {
+        Block::Text(text) => Part::Text(text.clone()),
+        Block::Thinking(text) => Part::Thinking {
             text: text.clone(),
             signature: SIGNATURE.to_owned(),
-        }],
+        },
         Block::Redacted(data) => {
             let block = serde_json::json!({"type": "redacted_thinking", "data": data});
-            vec![Part::Block(block.to_string())]
+            Part::Block(block.to_string())
         }
-        Block::ToolUse { name, input } => vec![Part::ToolUse {
-            id: None,
+        Block::ToolUse { name, input } => Part::ToolUse {
+            id,
             name: name.clone(),
-            input: fill_in(input.clone(), request).to_string(),
-        }],
-        Block::Raw(block) => vec![Part::Block(block.to_string())],
-    }
+            input: input.to_string(),
+        },
+        Block::Raw(block) => Part::Block(block.to_string()),
+    }]
 }
 
 /// A placeholder in text and in the strings of a tool's input.

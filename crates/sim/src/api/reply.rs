@@ -77,6 +77,11 @@ pub(super) enum Wait {
     Gate(String),
     Pause(Duration),
     Forever,
+    /// Until the client hangs up. If it does not in time, that is a flaw at this place.
+    HangUp {
+        patience: Duration,
+        place: String,
+    },
 }
 
 /// The signature that thinking blocks carry unless the script gives one.

@@ -71,7 +71,7 @@ pub enum AnsweredBy {
     Rule,
     /// A reply that was given in order.
     Queue,
-    /// The conversation of this name in a [script](super::script::ApiScript).
+    /// The rule at this place in a [script](crate::script): `prompts[0]`.
     Script(Arc<str>),
     /// The directives in the prompt.
     Directives,
@@ -275,6 +275,41 @@ pub(super) fn user_texts(message: &Value) -> Vec<&str> {
         .into_iter()
         .filter(|text| !text.trim_start().starts_with("<system-reminder>"))
         .collect()
+}
+
+/// Whether the CLI has written this text of the user by itself.
+pub(super) fn own_words(text: &str) -> bool {
+    text.starts_with("[Request interrupted by user") || text.starts_with("Stop hook feedback:")
+}
+
+/// The notes of the CLI in a message: what is wrapped in `<system-reminder>`, and messages with the role `system`.
+pub(super) fn notes(message: &Value) -> Vec<&str> {
+    let texts = match message.get("content") {
+        Some(Value::String(text)) => vec![text.as_str()],
+        Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect(),
+        _ => Vec::new(),
+    };
+    let system = message.get("role").and_then(Value::as_str) == Some("system");
+    let is_note = |text: &&str| system || text.trim_start().starts_with("<system-reminder>");
+    texts.into_iter().filter(is_note).collect()
+}
+
+/// The prompt in a note about one that came while the turn ran.
+pub(super) fn folded(note: &str) -> Option<String> {
+    let (_, rest) = note.split_once("sent a new message while you were working:\n")?;
+    let prompt = rest
+        .rsplit_once("\n\nThis is how ")
+        .map_or(rest, |(prompt, _)| prompt);
+    Some(prompt.trim().to_owned())
+}
+
+/// The id of the call whose background work has ended, in a note about that; empty if the note has none.
+pub(super) fn ended(note: &str) -> Option<&str> {
+    let (_, rest) = note.split_once("<task-notification>")?;
+    let id = rest
+        .split_once("<tool-use-id>")
+        .and_then(|(_, rest)| rest.split_once('<'));
+    Some(id.map_or("", |(id, _)| id.trim()))
 }
 
 /// The text of a content: a string, or blocks, of which those of text are joined by newlines.

@@ -20,14 +20,16 @@ use super::error::{StartError, WaitError};
 use super::gate::Gate;
 use super::log::{self, Log};
 use super::obey::obey;
+use super::play::{Answer, Player};
 use super::reply::{ApiFault, Reply, Wait};
 use super::request::{AnsweredBy, ApiRequest, Route};
 use super::rule::Rule;
-use super::script::{ApiExpect, ApiScript, Player, judge};
 use super::traffic::{Found, Replay};
 #[cfg(feature = "api-record")]
 use super::traffic::{Recorder, Upstream};
-use crate::script::Flaws;
+use super::verdict::judge;
+use crate::flaw::Flaw;
+use crate::script::{Expect, Flaws, Script, ScriptError};
 
 /// A running scripted Messages API.
 ///
@@ -55,7 +57,8 @@ pub struct MessagesApiBuilder {
     input_tokens: Option<u64>,
     models: Vec<String>,
     port: u16,
-    script: Option<ApiScript>,
+    player: Option<Player>,
+    home: Option<String>,
     replay: Option<Replay>,
     #[cfg(feature = "api-record")]
     upstream: Option<Upstream>,
@@ -130,12 +133,21 @@ impl MessagesApiBuilder {
 
     /// Plays a script for requests that neither rules nor replies match. Its settings replace those of this builder that were set
     /// before.
-    pub fn script(mut self, script: ApiScript) -> Self {
+    ///
+    /// # Errors
+    /// When there is something in it that the API cannot play, with the place and the way on; see [`Script::check`].
+    pub fn script(mut self, script: Script) -> Result<Self, ScriptError> {
         if !script.models.is_empty() {
             self.models.clone_from(&script.models);
         }
         self.input_tokens = script.input_tokens.or(self.input_tokens);
-        self.script = Some(script);
+        self.player = Some(Player::new(script, self.home.clone())?);
+        Ok(self)
+    }
+
+    /// Sets the home directory of the CLI, for `{{home}}` in a script that is added after this; that of this process unless set.
+    pub fn home(mut self, directory: impl Into<String>) -> Self {
+        self.home = Some(directory.into());
         self
     }
 
@@ -214,7 +226,7 @@ impl MessagesApiBuilder {
             refuse_unmatched: self.refuse_unmatched,
             input_tokens: self.input_tokens,
             models: self.models,
-            player: self.script.map(Player::new),
+            player: self.player,
             replay: self.replay,
             #[cfg(feature = "api-record")]
             upstream: self.upstream,
@@ -262,7 +274,8 @@ impl MessagesApi {
             input_tokens: None,
             models: Vec::new(),
             port: 0,
-            script: None,
+            player: None,
+            home: None,
             replay: None,
             #[cfg(feature = "api-record")]
             upstream: None,
@@ -321,8 +334,8 @@ impl MessagesApi {
     /// All expectations that do not hold.
     pub fn verdict(&self) -> Result<(), Flaws> {
         match &self.shared.player {
-            Some(player) => self.check(&player.script().expect),
-            None => self.check(&ApiExpect::default()),
+            Some(player) => self.check(&player.with(|engine, _| engine.script().expect.clone())),
+            None => self.check(&Expect::default()),
         }
     }
 
@@ -330,7 +343,7 @@ impl MessagesApi {
     ///
     /// # Errors
     /// All expectations that do not hold.
-    pub fn check(&self, expect: &ApiExpect) -> Result<(), Flaws> {
+    pub fn check(&self, expect: &Expect) -> Result<(), Flaws> {
         let (tally, kept) = (self.shared.log.tally(), self.requests());
         match judge(expect, &tally, &kept, self.shared.player.as_ref()) {
             flaws if flaws.is_empty() => Ok(()),
@@ -448,10 +461,21 @@ impl Shared {
                 return reply(answer, AnsweredBy::Queue);
             }
         }
-        if message
-            && let Some((answer, name)) = self.player.as_ref().and_then(|player| player.answer(request))
+        let refused = |why: String| {
+            let fault = ApiFault::new(400).message(&why).header("x-should-retry", "false");
+            reply(fault.into(), AnsweredBy::Nothing(why.into()))
+        };
+        let mut unmatched = None;
+        match self
+            .player
+            .as_ref()
+            .filter(|_| message)
+            .map(|player| player.answer(request))
         {
-            return reply(answer, AnsweredBy::Script(name));
+            Some(Answer::Reply(answer, name)) => return reply(*answer, AnsweredBy::Script(name)),
+            Some(Answer::Refused(why)) => return refused(why),
+            Some(Answer::Unmatched(why)) => unmatched = Some(why).filter(|why| !why.is_empty()),
+            None => {}
         }
         let mut why = None;
         if let Some(replay) = &self.replay {
@@ -480,19 +504,15 @@ impl Shared {
                 None => {}
             }
         }
-        let refuses = self.refuse_unmatched || self.player.as_ref().is_some_and(Player::refuses_unmatched);
-        if refuses && why.is_none() {
+        if let Some(why) = why.or(unmatched) {
+            return refused(why);
+        }
+        if self.refuse_unmatched {
             let text = request.last_user_text().unwrap_or_default();
             let text: String = text.chars().take(80).collect();
-            why = Some(format!("nothing is for this request, whose prompt is {text:?}"));
+            return refused(format!("nothing is for this request, whose prompt is {text:?}"));
         }
-        match why {
-            Some(why) => {
-                let fault = ApiFault::new(400).message(&why).header("x-should-retry", "false");
-                reply(fault.into(), AnsweredBy::Nothing(why.into()))
-            }
-            None => reply(self.default_reply.clone(), AnsweredBy::Default),
-        }
+        reply(self.default_reply.clone(), AnsweredBy::Default)
     }
 
     pub(super) async fn wait(&self, wait: &Wait) {
@@ -500,6 +520,13 @@ impl Shared {
             Wait::Gate(name) => self.gate(name).pass().await,
             Wait::Pause(time) => tokio::time::sleep(*time).await,
             Wait::Forever => pending().await,
+            Wait::HangUp { patience, place } => {
+                tokio::time::sleep(*patience).await;
+                if let Some(player) = &self.player {
+                    let what = format!("waited {patience:?} for the client to hang up in vain");
+                    player.flaw(Flaw::new(place, what));
+                }
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::assertion::{Assert, Permitted};
 use super::expect::{Expect, ToolCalled};
-use super::rule::{Rule, Times};
+use super::rule::{Asker, Rule, Times};
 use super::step::{
     ApiError, Ask, Background, Call, Choice, Elicitation, Exit, Pace, Permission, Question, RateLimit, Raw,
     Run, Step, Subagent, Usage, Wait,
@@ -144,6 +144,20 @@ impl Rule {
     /// A rule for a prompt in which this occurs.
     pub fn containing(part: impl Into<String>) -> Self {
         Self::of(TextMatch::Contains(part.into()))
+    }
+
+    /// Sets the result of a tool that it is for.
+    #[must_use]
+    pub fn tool_result(mut self, result: impl Into<TextMatch>) -> Self {
+        self.tool_result = Some(result.into());
+        self
+    }
+
+    /// Makes it a rule for subagents.
+    #[must_use]
+    pub fn from_subagent(mut self) -> Self {
+        self.from = Asker::Subagent;
+        self
     }
 
     /// Sets how many prompts it is for.
@@ -399,7 +413,12 @@ impl ApiError {
 impl Usage {
     /// So many tokens read and written.
     pub fn new(input: u64, output: u64) -> Self {
-        Self { input, output }
+        Self {
+            input,
+            output,
+            cache_creation: 0,
+            cache_read: 0,
+        }
     }
 }
 
@@ -507,6 +526,34 @@ impl Expect {
     #[must_use]
     pub fn requests(mut self, subtype: impl Into<String>, times: usize) -> Self {
         self.requests.insert(subtype.into(), times);
+        self
+    }
+
+    /// Some tool must have had this result.
+    #[must_use]
+    pub fn tool_result(mut self, text: impl Into<TextMatch>) -> Self {
+        self.tool_results.push(text.into());
+        self
+    }
+
+    /// So many requests for a message must have come; for the scripted API.
+    #[must_use]
+    pub fn api_requests(mut self, count: u64) -> Self {
+        self.api_requests = Some(count);
+        self
+    }
+
+    /// So many sessions must have sent requests; for the scripted API.
+    #[must_use]
+    pub fn sessions(mut self, count: usize) -> Self {
+        self.sessions = Some(count);
+        self
+    }
+
+    /// So many subagents must have sent requests; for the scripted API.
+    #[must_use]
+    pub fn subagents(mut self, count: usize) -> Self {
+        self.subagents = Some(count);
         self
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn read(text: &str, file: Option<&str>) -> Result<Script, ScriptError
 }
 
 /// Reads any type from YAML; errors have their place.
-pub(crate) fn read_yaml<T: DeserializeOwned>(text: &str, file: Option<&str>) -> Result<T, ScriptError> {
+pub(super) fn read_yaml<T: DeserializeOwned>(text: &str, file: Option<&str>) -> Result<T, ScriptError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         // `yes` and `no` are texts here, as in YAML 1.2.

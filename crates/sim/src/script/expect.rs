@@ -8,14 +8,17 @@ use serde_json::Value;
 
 use super::place::Placed;
 use super::short::{or_text, short_form};
+use super::text::TextMatch;
 
-/// What must have happened when the process ends.
+/// What must have happened in the end: when the process ends, or when the scripted API is asked for its verdict.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Expect {
     /// Whether every rule must have been used as often as its `times`; true unless set.
     pub every_rule_used: bool,
+    /// Whether every prompt must have had a rule; true unless set.
+    pub no_unmatched: bool,
     /// Whether the client must have answered every request that was not withdrawn; true unless set.
     pub no_unanswered_request: bool,
     /// Tools that must have been called.
@@ -24,16 +27,29 @@ pub struct Expect {
     pub requests: BTreeMap<String, usize>,
     /// How many prompts it must have sent.
     pub prompts: Option<usize>,
+    /// Tool results that the model must have read.
+    pub tool_results: Vec<TextMatch>,
+    /// How many requests for a message there must have been, faults and retries included.
+    pub api_requests: Option<u64>,
+    /// How many sessions must have sent requests.
+    pub sessions: Option<usize>,
+    /// How many subagents must have sent requests.
+    pub subagents: Option<usize>,
 }
 
 impl Default for Expect {
     fn default() -> Self {
         Self {
             every_rule_used: true,
+            no_unmatched: true,
             no_unanswered_request: true,
             tools: Vec::new(),
             requests: BTreeMap::new(),
             prompts: None,
+            tool_results: Vec::new(),
+            api_requests: None,
+            sessions: None,
+            subagents: None,
         }
     }
 }

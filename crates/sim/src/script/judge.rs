@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Script;
 use super::assertion::{Assert, Permitted};
-use super::expect::ToolCalled;
+use super::expect::{Expect, ToolCalled};
 use super::rule::Times;
 use crate::flaw::Flaw;
 use crate::peer::{Line, Match};
@@ -86,6 +86,26 @@ fn last_result(lines: &[Line]) -> Option<&Value> {
     sent.filter_map(|line| line.json["message"]["content"].as_array())
         .flat_map(|blocks| blocks.iter().rev())
         .find(|block| block["type"] == "tool_result")
+}
+
+/// What an assertion does not like about the last tool result: its text, and whether it was a failure.
+pub(crate) fn result(assert: &Assert, last: Option<(&str, bool)>) -> Option<String> {
+    if assert.result.is_none() && assert.is_error.is_none() {
+        return None;
+    }
+    let Some((text, failed)) = last else {
+        return Some("expected the result of a tool, but there is none".to_owned());
+    };
+    if let Some(wanted) = assert.result.as_ref().filter(|wanted| !wanted.fits(text)) {
+        return Some(format!(
+            "expected the tool's result to be {wanted}, but it is {text:?}"
+        ));
+    }
+    let wanted = assert.is_error.filter(|wanted| *wanted != failed)?;
+    let wanted = if wanted { "a failure" } else { "no failure" };
+    Some(format!(
+        "expected the tool's result to be {wanted}, but it is {text:?}"
+    ))
 }
 
 /// What an assertion does not like, if anything.
@@ -173,23 +193,13 @@ pub(super) fn check(assert: &Assert, lines: &[Line]) -> Option<String> {
             return flaw;
         }
     }
-    if assert.result.is_some() || assert.is_error.is_some() {
-        let Some(block) = last_result(lines) else {
-            return Some("expected the result of a tool, but there is none".to_owned());
-        };
-        let text = text_of(&block["content"]);
-        if let Some(wanted) = assert.result.as_ref().filter(|wanted| !wanted.fits(&text)) {
-            return Some(format!(
-                "expected the tool's result to be {wanted}, but it is {text:?}"
-            ));
-        }
-        let failed = block["is_error"] == true;
-        if let Some(wanted) = assert.is_error.filter(|wanted| *wanted != failed) {
-            let wanted = if wanted { "a failure" } else { "no failure" };
-            return Some(format!(
-                "expected the tool's result to be {wanted}, but it is {text:?}"
-            ));
-        }
+    let last = last_result(lines).map(|block| (text_of(&block["content"]), block["is_error"] == true));
+    let flaw = result(
+        assert,
+        last.as_ref().map(|(text, failed)| (text.as_str(), *failed)),
+    );
+    if flaw.is_some() {
+        return flaw;
     }
     if let Some(flaw) = counts(&assert.requests, assert.prompts, lines) {
         return Some(flaw);
@@ -234,26 +244,18 @@ pub(super) fn end(script: &Script, used: &[u32], lines: &[Line]) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     let expect = &script.expect;
     let general = script.name();
-    if expect.every_rule_used {
-        for (n, rule) in script.prompts.iter().enumerate() {
-            let place = script.place(rule.at, &format!("prompts[{n}]"));
-            if used[n] < rule.value.times.least() {
-                let wanted = match rule.value.times {
-                    Times::Exactly(1) => "this rule was never used".to_owned(),
-                    _ => format!(
-                        "this rule was used {} times, not {}",
-                        used[n],
-                        rule.value.times.least()
-                    ),
-                };
-                flaws.push(Flaw::new(place, wanted));
-            }
-        }
-    }
+    flaws.extend(unused(script, expect, used));
+    let calls = calls(lines);
     for (n, called) in expect.tools.iter().enumerate() {
         let place = script.place(called.at, &format!("expect.tools[{n}]"));
-        flaws.extend(missed(&called.value, lines).map(|what| Flaw::new(place, what)));
+        flaws.extend(missed(&called.value, &calls).map(|what| Flaw::new(place, what)));
     }
+    let sent = lines.iter().filter(|line| !line.from_client);
+    let results: Vec<String> = blocks(sent, "user", "tool_result")
+        .map(|block| text_of(&block["content"]))
+        .collect();
+    let missed = missed_results(expect, &results).into_iter();
+    flaws.extend(missed.map(|what| Flaw::new(format!("{general}: expect.tool_results"), what)));
     if let Some(what) = counts(&expect.requests, expect.prompts, lines) {
         flaws.push(Flaw::new(format!("{general}: expect"), what));
     }
@@ -265,28 +267,103 @@ pub(super) fn end(script: &Script, used: &[u32], lines: &[Line]) -> Vec<Flaw> {
     flaws
 }
 
-/// The difference between the expected and the actual calls of a tool.
-fn missed(wanted: &ToolCalled, lines: &[Line]) -> Option<String> {
+/// Rules that were not used as often as they must be.
+pub(crate) fn unused(script: &Script, expect: &Expect, used: &[u32]) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    for (n, rule) in script
+        .prompts
+        .iter()
+        .enumerate()
+        .filter(|_| expect.every_rule_used)
+    {
+        let least = rule.value.times.least();
+        if used[n] < least {
+            let place = script.place(rule.at, &format!("prompts[{n}]"));
+            let what = match rule.value.times {
+                Times::Exactly(1) => "this rule was never used".to_owned(),
+                _ => format!("this rule was used {} times, not {least}", used[n]),
+            };
+            flaws.push(Flaw::new(place, what));
+        }
+    }
+    flaws
+}
+
+/// The expected results of tools that are not among these.
+pub(crate) fn missed_results(expect: &Expect, results: &[String]) -> Vec<String> {
+    let missed = expect.tool_results.iter();
+    let missed = missed.filter(|wanted| !results.iter().any(|text| wanted.fits(text)));
+    missed
+        .map(|wanted| {
+            let mut told: Vec<String> = Vec::new();
+            for text in results {
+                let short: String = text.chars().take(80).collect();
+                let short = format!("{short:?}");
+                if !told.contains(&short) {
+                    told.push(short);
+                }
+            }
+            let more = if told.len() > TOLD { ", …" } else { "" };
+            told.truncate(TOLD);
+            match told.len() {
+                0 => format!("no tool brought {wanted}; there were no results"),
+                _ => format!(
+                    "no tool brought {wanted}; the results were {}{more}",
+                    told.join(", ")
+                ),
+            }
+        })
+        .collect()
+}
+
+/// How many results are shown one by one.
+const TOLD: usize = 8;
+
+/// A call of a tool.
+#[derive(Debug)]
+pub(crate) struct Called {
+    pub(crate) tool: String,
+    pub(crate) input: Value,
+    /// Whether it failed, if it has a result.
+    pub(crate) failed: Option<bool>,
+}
+
+/// The blocks of one kind in messages of one kind.
+fn blocks<'a>(
+    lines: impl Iterator<Item = &'a Line>,
+    message: &'static str,
+    kind: &'static str,
+) -> impl Iterator<Item = &'a Value> {
+    lines
+        .filter(move |line| line.json["type"] == message)
+        .filter_map(|line| line.json["message"]["content"].as_array())
+        .flatten()
+        .filter(move |block| block["type"] == kind)
+}
+
+/// The calls of tools in the lines of the simulated agent.
+fn calls(lines: &[Line]) -> Vec<Called> {
     let sent = || lines.iter().filter(|line| !line.from_client);
-    let blocks = |kind: &'static str| {
-        let messages = sent().filter(move |line| line.json["type"] == kind);
-        messages
-            .filter_map(|line| line.json["message"]["content"].as_array())
-            .flatten()
-    };
-    let calls: Vec<&Value> = blocks("assistant")
-        .filter(|block| block["type"] == "tool_use" && block["name"] == wanted.tool.as_str())
-        .collect();
-    let fits = |call: &&&Value| {
+    let called = blocks(sent(), "assistant", "tool_use").map(|call| {
+        let mut results = blocks(sent(), "user", "tool_result");
+        Called {
+            tool: call["name"].as_str().unwrap_or_default().to_owned(),
+            input: call["input"].clone(),
+            failed: results
+                .find(|result| result["tool_use_id"] == call["id"])
+                .map(|result| result["is_error"] == true),
+        }
+    });
+    called.collect()
+}
+
+/// The difference between the expected and the actual calls of a tool.
+pub(crate) fn missed(wanted: &ToolCalled, calls: &[Called]) -> Option<String> {
+    let calls: Vec<&Called> = calls.iter().filter(|call| call.tool == wanted.tool).collect();
+    let fits = |call: &&&Called| {
         let input = wanted.input.as_ref();
-        let input_fits =
-            input.is_none_or(|pattern| Match::partial(pattern.clone()).flaw(&call["input"]).is_none());
-        let error_fits = wanted.is_error.is_none_or(|wanted| {
-            let mut results = blocks("user").filter(|block| block["type"] == "tool_result");
-            results
-                .any(|result| result["tool_use_id"] == call["id"] && (result["is_error"] == true) == wanted)
-        });
-        input_fits && error_fits
+        input.is_none_or(|pattern| Match::partial(pattern.clone()).flaw(&call.input).is_none())
+            && wanted.is_error.is_none_or(|wanted| call.failed == Some(wanted))
     };
     let got = calls.iter().filter(fits).count();
     let content = match wanted.times {
@@ -303,7 +380,7 @@ fn missed(wanted: &ToolCalled, lines: &[Line]) -> Option<String> {
     if let Some(input) = &wanted.input {
         what.push_str(&format!(" with {input}"));
     }
-    let inputs: Vec<String> = calls.iter().map(|call| call["input"].to_string()).collect();
+    let inputs: Vec<String> = calls.iter().map(|call| call.input.to_string()).collect();
     what.push_str(&match inputs.len() {
         0 => ", but it never was".to_owned(),
         _ => format!(", but {got} of its calls fit: {}", inputs.join(", ")),

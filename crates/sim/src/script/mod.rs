@@ -1,8 +1,9 @@
-//! Scripts for the simulated agent: replies to prompts, and expectations of the client.
+//! Scripts: what the model says to which prompts, and expectations of the client.
 //!
-//! A script is a readable file, or is built in Rust; both can express the same. It plays the model for an
-//! [`Agent`], and judges its client: prompts without a rule, replies that do not match an
-//! `assert`, and what is missing in the end are [flaws](Flaw) of the [`Report`](crate::peer::Report).
+//! A script is a readable file, or is built in Rust; both can express the same. Two players play it: the simulated
+//! [`Agent`], and the scripted Messages API behind the real CLI. It is the model, and it judges the client: prompts without a
+//! rule, replies that do not match an `assert`, and what is missing in the end are [flaws](Flaw). What only one player can
+//! play, the other rejects before it starts, with the place and the way on: [`Script::check`].
 //!
 //! ```
 //! use outrigger_sim::script::{Script, Assert, Permitted, Rule};
@@ -32,10 +33,13 @@
 
 mod assertion;
 mod build;
+mod check;
+pub(crate) mod engine;
 pub(crate) mod error;
 mod expect;
+pub(crate) mod fill;
 mod gates;
-mod judge;
+pub(crate) mod judge;
 pub(crate) mod place;
 mod play;
 mod rule;
@@ -57,13 +61,12 @@ use crate::peer::agent::Builder;
 use crate::peer::{Agent, Brain, ClientIo, Running};
 
 pub use assertion::{Assert, Permitted};
+pub use check::Player;
 pub use error::ScriptError;
-#[cfg(feature = "api")]
-pub(crate) use error::read_yaml;
 pub use expect::{Expect, ToolCalled};
 pub use gates::Gates;
 pub use place::{Placed, Position};
-pub use rule::{Rule, Times};
+pub use rule::{Asker, Rule, Times};
 pub use schema::json_schema;
 pub use step::{
     ApiError, Ask, Background, Bytes, Call, Choice, Compact, Elicitation, Exit, Pace, Permission, Question,
@@ -75,7 +78,10 @@ pub use crate::flaw::{Flaw, Flaws};
 
 use short::Span;
 
-/// A script for a whole session of the simulated agent.
+#[cfg(feature = "api")]
+pub(crate) use play::{agent_call, command_call, plan_call, questions};
+
+/// A script for sessions of the simulated agent, or of the real CLI with the scripted API.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -107,6 +113,12 @@ pub struct Script {
     pub faults: Vec<Fault>,
     /// The reply to a prompt without a rule.
     pub unmatched: Unmatched,
+    /// How many requests to the model may come without a new prompt of the client; 100 unless given. One more is refused.
+    pub requests_per_prompt: u32,
+    /// The models that there are, for requests to the API that list them.
+    pub models: Vec<String>,
+    /// What requests to the API that count tokens are answered; a quarter of their length unless given.
+    pub input_tokens: Option<u64>,
     /// Which prompts are answered how.
     pub prompts: Vec<Placed<Rule>>,
     /// What must have happened in the end.
@@ -183,6 +195,9 @@ impl Default for Script {
             patience: Duration::from_secs(30),
             faults: Vec::new(),
             unmatched: Unmatched::default(),
+            requests_per_prompt: 100,
+            models: Vec::new(),
+            input_tokens: None,
             prompts: Vec::new(),
             expect: Expect::default(),
             source: Source::default(),
@@ -218,19 +233,32 @@ impl Script {
     }
 
     /// An agent that plays this script.
-    pub fn agent(&self) -> Builder {
+    ///
+    /// # Errors
+    ///
+    /// When there is something in it that the simulated agent cannot play, see [`check`](Self::check).
+    pub fn agent(&self) -> Result<Builder, ScriptError> {
         self.agent_with(&Gates::default())
     }
 
     /// An agent that plays this script, whose gates the test opens.
-    pub fn agent_with(&self, gates: &Gates) -> Builder {
-        self.setting().brain(self.player(gates))
+    ///
+    /// # Errors
+    ///
+    /// As [`agent`](Self::agent).
+    pub fn agent_with(&self, gates: &Gates) -> Result<Builder, ScriptError> {
+        self.check(Player::Simulator)?;
+        Ok(self.setting().brain(self.player(gates)))
     }
 
     /// Runs an agent that plays this script in a task of its own, over pipes in memory. Must be called inside a tokio
     /// runtime.
-    pub fn spawn_in_memory(&self) -> (ClientIo, Running) {
-        self.agent().spawn_in_memory()
+    ///
+    /// # Errors
+    ///
+    /// As [`agent`](Self::agent).
+    pub fn spawn_in_memory(&self) -> Result<(ClientIo, Running), ScriptError> {
+        Ok(self.agent()?.spawn_in_memory())
     }
 
     /// An agent in the setting that the script wants, which does not play it yet.
@@ -262,13 +290,14 @@ impl Script {
         agent
     }
 
-    /// What plays the script for an agent in its [`setting`](Self::setting).
+    /// What plays the script for an agent in its [`setting`](Self::setting). If the script does not pass its
+    /// [`check`](Self::check), every reply is an error with the reason.
     pub fn player(&self, gates: &Gates) -> impl Brain + 'static {
         play::Player::new(self.clone(), gates.clone())
     }
 
     /// The name of this place: `script.yaml:12:7`, `12:7`, or a path through the script.
-    fn place(&self, at: Option<Position>, path: &str) -> String {
+    pub(crate) fn place(&self, at: Option<Position>, path: &str) -> String {
         match at {
             Some(at) => format!("{}:{at}", self.name()),
             None => path.to_owned(),

@@ -1,6 +1,5 @@
-//! Plays a script: the model of the agent, and its prompter.
+//! Plays a script for the simulated agent: it is the agent's model.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,40 +7,26 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::assertion::Assert;
+use super::engine::{Engine, Found, Next, Request, Who};
+use super::fill::Variables;
 use super::gates::Gates;
 use super::judge;
-use super::place::{Placed, Position};
-use super::rule::Rule;
-use super::step::{Ask, Background, Call, Compact, Permission, Question, Raw, Run, Step, Subagent, Wait};
+use super::step::{
+    Ask, Background, Call, Compact, Elicitation, Permission, Question, Raw, Run, Step, Subagent, Wait,
+};
 use super::{Script, Unmatched};
-use crate::directive::{Block, Fault, FaultKind, Pace, Usage};
+use crate::directive::{Block, Fault, FaultKind, Pace, Response, Usage};
 use crate::flaw::Flaw;
 use crate::peer::agent::{Act, Brain, CallPlan, Deed, Look, Outcome, Reply, rate_limit};
 use crate::peer::{Exit, Line, agent};
 
-/// A step that is still to come, and its place.
-#[derive(Debug, Clone)]
-struct Next {
-    place: String,
-    step: Step,
-}
-
 /// Plays a script.
 #[derive(Debug)]
 pub(crate) struct Player {
-    script: Script,
+    engine: Engine,
     gates: Gates,
-    /// How often each rule was used.
-    used: Vec<u32>,
-    /// The rule whose turn it is, among those that are used in their order.
-    current: usize,
-    /// The remaining steps of this turn, of the main agent and of subagents by their ids.
-    left: HashMap<Option<String>, VecDeque<Next>>,
-    /// The steps of the subagent with this tag.
-    subagents: BTreeMap<u64, Vec<Next>>,
-    /// The steps of the agent after the end of the command with this tag.
-    after: BTreeMap<u64, Vec<Next>>,
-    next_tag: u64,
+    /// Why it cannot be played.
+    unfit: Option<String>,
     /// Up to which line waits have looked for control requests.
     looked: Arc<AtomicUsize>,
 }
@@ -49,172 +34,130 @@ pub(crate) struct Player {
 impl Player {
     pub(super) fn new(script: Script, gates: Gates) -> Self {
         Self {
-            used: vec![0; script.prompts.len()],
-            script,
+            unfit: script
+                .check(super::Player::Simulator)
+                .err()
+                .map(|error| error.to_string()),
+            engine: Engine::new(script),
             gates,
-            current: 0,
-            left: HashMap::new(),
-            subagents: BTreeMap::new(),
-            after: BTreeMap::new(),
-            next_tag: 0,
             looked: Arc::default(),
         }
     }
 
-    /// The rule for a prompt, which is used up by it.
-    fn take(&mut self, prompt: &str) -> Option<usize> {
-        let rules = &self.script.prompts;
-        let open = |n: usize| self.used[n] < rules[n].value.times.most();
-        let mut found = None;
-        let ordered = (self.current..rules.len()).filter(|n| !rules[*n].value.anytime);
-        for n in ordered {
-            if open(n) && rules[n].value.is_for(prompt) {
-                found = Some(n);
-                break;
-            }
-            if self.used[n] < rules[n].value.times.least() {
-                // Its turn has come, and it waits for another prompt.
-                break;
-            }
+    /// The reply to a prompt without a rule, or to a loop.
+    fn refuse(&mut self, who: &Who, what: String) -> Reply {
+        let mut reply = Reply::default();
+        let script = self.engine.script();
+        if script.expect.no_unmatched || self.unfit.is_some() {
+            let flaw = what.clone();
+            let deed = Deed::Check(Look::new(move |_| Some(flaw.clone())));
+            let place = script.name().to_owned();
+            reply.acts.push((0, Act { place, deed }));
         }
-        if let Some(n) = found {
-            self.current = n;
-        } else {
-            found = (0..rules.len())
-                .find(|n| rules[*n].value.anytime && open(*n) && rules[*n].value.is_for(prompt));
-        }
-        if let Some(n) = found {
-            self.used[n] += 1;
-        }
-        found
-    }
-
-    /// Adds the reply to a prompt. Returns the problem, if no rule matches it.
-    fn load(&mut self, prompt: &str) -> Option<String> {
-        match self.take(prompt) {
-            Some(n) => {
-                let rule = &self.script.prompts[n].value;
-                let steps = self.script.places(&rule.steps, &format!("prompts[{n}]"));
-                self.left.entry(None).or_default().extend(steps);
-                None
-            }
-            None if self.script.unmatched == Unmatched::Ok => None,
-            None => Some(self.script.unmatched_text(prompt, &self.used)),
-        }
+        reply.response.faults.push(Fault {
+            kind: FaultKind::Status {
+                status: 400,
+                message: Some(what),
+            },
+            times: u32::MAX,
+        });
+        self.engine.give_up(who);
+        reply
     }
 
     /// The next reply: steps up to the next tool call.
-    fn next(&mut self, who: &Option<String>, complaint: Option<String>) -> Reply {
+    fn next(&mut self, request: &Request) -> Reply {
         let mut reply = Reply::default();
-        if !self.script.pacing.every.is_zero() {
-            let pacing = self.script.pacing;
-            reply.response.pace = Some(Pace {
-                every: pacing.every,
-                chunk: pacing.chunk.unwrap_or(8).max(1),
-            });
-        }
-        if let Some(what) = complaint {
-            let flaw = what.clone();
-            let deed = Deed::Check(Look::new(move |_| Some(flaw.clone())));
-            let place = self.script.name().to_owned();
-            reply.acts.push((0, Act { place, deed }));
-            reply.response.faults.push(Fault {
-                kind: FaultKind::Status {
-                    status: 400,
-                    message: Some(what),
-                },
-                times: u32::MAX,
-            });
-            self.left.remove(who);
-            return reply;
-        }
-        while let Some(next) = self.left.get_mut(who).and_then(VecDeque::pop_front) {
-            let calls = self.add(&mut reply, next);
-            if calls {
-                return reply;
+        let pacing = self.engine.script().pacing;
+        let pace = (!pacing.every.is_zero()).then(|| Pace {
+            every: pacing.every,
+            chunk: pacing.chunk.unwrap_or(8).max(1),
+        });
+        reply.response.pace = pace;
+        loop {
+            let steps = self.engine.next(request);
+            let mut again = false;
+            for next in steps {
+                again = self.add(&mut reply, next, request);
             }
+            if !again {
+                break;
+            }
+            // What came of the response before it broke off is lost. The response that is asked for again has its own.
+            let faults = std::mem::take(&mut reply.response.faults);
+            reply.response = Response {
+                faults,
+                pace,
+                ..Response::default()
+            };
+            reply.acts.iter_mut().for_each(|(index, _)| *index = 0);
         }
-        // A response of the model needs content, unless it fails.
-        if reply.response.blocks.is_empty() && reply.response.faults.is_empty() {
-            reply.response.blocks.push(Block::Text("ok".to_owned()));
+        // A response of the model needs content, unless it fails for good.
+        let response = &mut reply.response;
+        let fails = response.faults.iter().any(|fault| fault.times == u32::MAX);
+        if response.blocks.is_empty() && !fails && !response.hang {
+            response.blocks.push(Block::Text("ok".to_owned()));
         }
         reply
     }
 
-    /// Adds a step to a reply. Returns whether it calls tools, which ends the reply.
-    fn add(&mut self, reply: &mut Reply, Next { place, step }: Next) -> bool {
+    /// Adds a step to a reply. Returns whether the response breaks off here, and is asked for again.
+    fn add(&mut self, reply: &mut Reply, next: Next, request: &Request) -> bool {
         let index = reply.response.blocks.len();
-        let mut act = |deed: Deed| {
-            reply.acts.push((
-                index,
-                Act {
-                    place: place.clone(),
-                    deed,
-                },
-            ))
-        };
-        let patience = self.script.patience;
-        match step {
+        let place = next.place.clone();
+        let act = |deed: Deed| reply.acts.push((index, Act { place, deed }));
+        let mut fails = |kind: FaultKind, times: u32| reply.response.faults.push(Fault { kind, times });
+        match next.step.clone() {
             Step::Say(text) => reply.response.blocks.push(Block::Text(text)),
             Step::Think(text) => reply.response.blocks.push(Block::Thinking(text)),
-            Step::Call(call) => return add_calls(reply, [call]),
-            Step::Parallel(calls) => return add_calls(reply, calls),
-            Step::Plan(plan) => return add_calls(reply, [Call::new("ExitPlanMode", json!({"plan": plan}))]),
-            Step::Ask(Ask::Question(question)) => return add_calls(reply, [questions(&[question])]),
-            Step::Ask(Ask::Questions(asked)) => return add_calls(reply, [questions(&asked)]),
-            Step::Ask(Ask::Elicitation(asked)) => {
-                let properties = asked.schema.as_ref().and_then(|schema| schema.get("properties"));
-                let order: Vec<&String> = properties
-                    .and_then(Value::as_object)
-                    .map(Map::keys)
-                    .into_iter()
-                    .flatten()
-                    .collect();
-                let empty = json!({"type": "object", "properties": {}});
-                act(Deed::Request(json!({
-                    "subtype": "elicitation", "mcp_server_name": asked.server, "message": asked.message, "mode": "form",
-                    "requested_schema": asked.schema.as_ref().map_or(empty, |schema| json!(schema)),
-                    "property_order": order,
-                })));
-            }
-            Step::Ask(Ask::Permission(Permission {
-                tool,
-                input,
-                suggestions,
-            })) => {
-                let tag = self.tag();
-                let mut request = json!({
-                    "subtype": "can_use_tool", "tool_name": tool, "display_name": tool, "input": input,
-                    "tool_use_id": format!("toolu_asked_{tag:04}"),
-                });
-                if !suggestions.is_empty() {
-                    request["permission_suggestions"] = json!(suggestions);
-                }
-                reply.acts.push((
-                    index,
-                    Act {
-                        place,
-                        deed: Deed::Request(request),
-                    },
-                ));
-            }
+            Step::Redacted(data) => reply.response.blocks.push(Block::Redacted(data)),
+            Step::Block(block) => reply.response.blocks.push(Block::Raw(Value::Object(block))),
+            Step::Call(call) => add_calls(reply, [call]),
+            Step::Parallel(calls) => add_calls(reply, calls),
+            Step::Plan(plan) => add_calls(reply, [plan_call(plan)]),
+            Step::Ask(Ask::Question(question)) => add_calls(reply, [questions(&[question])]),
+            Step::Ask(Ask::Questions(asked)) => add_calls(reply, [questions(&asked)]),
+            Step::Ask(Ask::Elicitation(asked)) => act(Deed::Request(elicitation(&asked))),
+            Step::Ask(Ask::Permission(asked)) => act(Deed::Request(permission(&asked, self.engine.tag()))),
             Step::Ask(Ask::Request(request)) => act(Deed::Request(Value::Object(request))),
             Step::Subagent(subagent) => {
-                self.add_subagent(reply, subagent, &place);
-                return true;
+                let tag = self.engine.hand(&request.who, &subagent, &next);
+                reply.response.blocks.push(agent_call(&subagent));
+                reply.calls.push(CallPlan::RunTagged(tag));
             }
             Step::Background(background) => {
-                self.add_background(reply, background, &place);
-                return true;
+                let tag = self.engine.set_off(&background, &next);
+                reply.response.blocks.push(command_call(&background));
+                reply.calls.push(CallPlan::Command {
+                    after: background.after,
+                    output: background.output,
+                    code: background.exit,
+                    tag,
+                });
             }
             Step::Fault(fault) => act(Deed::Arm(*fault)),
-            Step::ApiError(error) => reply.response.faults.push(Fault {
-                kind: FaultKind::Status {
-                    status: error.status,
-                    message: error.message,
-                },
-                times: error.times.unwrap_or(u32::MAX),
-            }),
+            Step::ApiError(error) => {
+                let status = error.status;
+                let message = error.message;
+                fails(
+                    FaultKind::Status { status, message },
+                    error.times.unwrap_or(u32::MAX),
+                );
+            }
+            Step::Drop => {
+                fails(FaultKind::Drop, 1);
+                return true;
+            }
+            Step::Cut => {
+                fails(FaultKind::Cut, 1);
+                return true;
+            }
+            Step::ErrorEvent(kind) => {
+                fails(FaultKind::SseError(kind), 1);
+                return true;
+            }
+            Step::Stall => reply.response.hang = true,
+            Step::StopReason(reason) => reply.response.stop_reason = Some(reason),
             Step::RateLimit(limit) => act(Deed::Stamped(rate_limit(
                 &limit.status,
                 &limit.limit,
@@ -243,7 +186,7 @@ impl Player {
                     chunk: pace.chunk.max(1),
                 })
             }
-            Step::Wait(wait) => act(self.wait(wait, patience)),
+            Step::Wait(wait) => act(self.wait(wait, self.engine.script().patience)),
             Step::Assert(assert) => act(check(*assert)),
             Step::Stderr(text) => act(Deed::Complain(text)),
             Step::Raw(Raw::Frame(frame)) => {
@@ -255,6 +198,12 @@ impl Player {
                 exit: exit.signal.map_or(Exit::Code(exit.code), Exit::Signal),
                 after_result: exit.after_result,
             }),
+            // `Script::check` rejects these.
+            Step::Truncated
+            | Step::MalformedEvent
+            | Step::StopSequence(_)
+            | Step::Headers(_)
+            | Step::ContentType(_) => {}
         }
         false
     }
@@ -290,89 +239,127 @@ impl Player {
             ),
         }
     }
-
-    fn tag(&mut self) -> u64 {
-        self.next_tag += 1;
-        self.next_tag
-    }
-
-    fn add_subagent(&mut self, reply: &mut Reply, subagent: Subagent, place: &str) {
-        let tag = self.tag();
-        self.subagents
-            .insert(tag, self.script.places(&subagent.steps, place));
-        self.after.insert(tag, self.script.places(&subagent.then, place));
-        reply.response.blocks.push(Block::ToolUse {
-            name: "Agent".to_owned(),
-            input: json!({
-                "description": subagent.description,
-                "prompt": subagent.prompt.as_ref().unwrap_or(&subagent.description),
-                "subagent_type": subagent.kind.as_deref().unwrap_or("general-purpose"),
-                "run_in_background": subagent.background,
-            }),
-        });
-        reply.calls.push(CallPlan::RunTagged(tag));
-    }
-
-    fn add_background(&mut self, reply: &mut Reply, background: Background, place: &str) {
-        let tag = self.tag();
-        let then = self.script.places(&background.then, place);
-        self.after.insert(tag, then);
-        let description = background.description.as_ref().unwrap_or(&background.command);
-        reply.response.blocks.push(Block::ToolUse {
-            name: "Bash".to_owned(),
-            input: json!({
-                "command": background.command, "description": description, "run_in_background": true,
-            }),
-        });
-        reply.calls.push(CallPlan::Command {
-            after: background.after,
-            output: background.output,
-            code: background.exit,
-            tag,
-        });
-    }
 }
 
 impl Brain for Player {
     fn reply(&mut self, ask: &agent::Ask) -> Reply {
-        if let Some(info) = &ask.agent {
-            let who = Some(info.id.clone());
-            if let Some(steps) = info.tag.and_then(|tag| self.subagents.remove(&tag)) {
-                self.left.insert(who.clone(), steps.into());
-            }
-            return self.next(&who, None);
-        }
-        let mut complaint = None;
-        if ask.round == 0 {
-            // What an interrupted turn left over is gone.
-            self.left.remove(&None);
+        let begins = ask.round == 0 && ask.agent.is_none();
+        if begins {
             self.looked.store(ask.seen, Ordering::Relaxed);
-            if let Some(steps) = ask.woken_by.and_then(|tag| self.after.remove(&tag)) {
-                self.left.insert(None, steps.into());
-            }
         }
-        let begins = ask.round == 0 || ask.continued;
-        let prompts: &[String] = if begins { &ask.prompts } else { &[] };
-        for prompt in ask.folded.iter().chain(prompts) {
-            complaint = complaint.or(self.load(prompt));
+        let first = ask.round == 0 || ask.continued;
+        let prompts: &[String] = match &ask.agent {
+            _ if !first => &[],
+            Some(_) => std::slice::from_ref(&ask.prompt),
+            None => &ask.prompts,
+        };
+        let variables = [("cwd", &ask.cwd), ("home", &ask.home)];
+        let request = Request {
+            who: Who {
+                session: None,
+                agent: ask.agent.as_ref().map(|agent| agent.id.clone()),
+            },
+            begins,
+            prompts: ask.folded.iter().chain(prompts).cloned().collect(),
+            woken_by: ask.woken_by.filter(|_| begins),
+            tag: ask.agent.as_ref().and_then(|agent| agent.tag),
+            model: ask.model.clone(),
+            tools: ask.tools.clone(),
+            results: ask
+                .tool_results
+                .iter()
+                .map(|result| judge::text_of(&result.content))
+                .collect(),
+            variables: variables
+                .map(|(name, value)| (name.to_owned(), value.clone()))
+                .into_iter()
+                .collect::<Variables>(),
+        };
+        let aside = ask
+            .agent
+            .as_ref()
+            .is_some_and(|agent| agent.kind == agent::SIDE_QUESTION);
+        let lenient = aside || self.engine.script().unmatched == Unmatched::Ok;
+        if let Some(why) = self.unfit.clone() {
+            return self.refuse(&request.who, why);
         }
-        if ask.continued && complaint.is_none() {
+        match self.engine.take(&request) {
+            Found::Unmatched(_) if lenient => {}
+            Found::Steps => {}
+            Found::Unmatched(what) | Found::Refused(what) => return self.refuse(&request.who, what),
+        }
+        if ask.continued {
             // The process before has given these.
             for _ in 0..ask.round {
-                self.next(&None, None);
+                self.next(&request);
             }
         }
-        self.next(&None, complaint)
+        self.next(&request)
     }
 
     fn end(&mut self, lines: &[Line]) -> Vec<Flaw> {
-        judge::end(&self.script, &self.used, lines)
+        judge::end(self.engine.script(), &self.engine.used(), lines)
     }
 }
 
-/// Adds tool calls, which end a reply.
-fn add_calls(reply: &mut Reply, calls: impl IntoIterator<Item = Call>) -> bool {
-    let before = reply.calls.len();
+/// The call of `ExitPlanMode` that presents a plan.
+pub(crate) fn plan_call(plan: String) -> Call {
+    Call::new("ExitPlanMode", json!({"plan": plan}))
+}
+
+/// The call of `Agent` that starts a subagent.
+pub(crate) fn agent_call(subagent: &Subagent) -> Block {
+    Block::ToolUse {
+        name: "Agent".to_owned(),
+        input: json!({
+            "description": subagent.description,
+            "prompt": subagent.prompt.as_ref().unwrap_or(&subagent.description),
+            "subagent_type": subagent.kind.as_deref().unwrap_or("general-purpose"),
+            "run_in_background": subagent.background,
+        }),
+    }
+}
+
+/// The call of `Bash` that starts a command in the background.
+pub(crate) fn command_call(background: &Background) -> Block {
+    let description = background.description.as_ref().unwrap_or(&background.command);
+    Block::ToolUse {
+        name: "Bash".to_owned(),
+        input: json!({
+            "command": background.command, "description": description, "run_in_background": true,
+        }),
+    }
+}
+
+fn elicitation(asked: &Elicitation) -> Value {
+    let properties = asked.schema.as_ref().and_then(|schema| schema.get("properties"));
+    let order: Vec<&String> = properties
+        .and_then(Value::as_object)
+        .map(Map::keys)
+        .into_iter()
+        .flatten()
+        .collect();
+    let empty = json!({"type": "object", "properties": {}});
+    json!({
+        "subtype": "elicitation", "mcp_server_name": asked.server, "message": asked.message, "mode": "form",
+        "requested_schema": asked.schema.as_ref().map_or(empty, |schema| json!(schema)),
+        "property_order": order,
+    })
+}
+
+fn permission(asked: &Permission, tag: u64) -> Value {
+    let mut request = json!({
+        "subtype": "can_use_tool", "tool_name": asked.tool, "display_name": asked.tool, "input": asked.input,
+        "tool_use_id": format!("toolu_asked_{tag:04}"),
+    });
+    if !asked.suggestions.is_empty() {
+        request["permission_suggestions"] = json!(asked.suggestions);
+    }
+    request
+}
+
+/// Adds tool calls.
+fn add_calls(reply: &mut Reply, calls: impl IntoIterator<Item = Call>) {
     for call in calls {
         reply.calls.push(plan(&call));
         reply.response.blocks.push(Block::ToolUse {
@@ -380,7 +367,6 @@ fn add_calls(reply: &mut Reply, calls: impl IntoIterator<Item = Call>) -> bool {
             input: Value::Object(call.input),
         });
     }
-    reply.calls.len() > before
 }
 
 fn plan(call: &Call) -> CallPlan {
@@ -404,7 +390,8 @@ fn plan(call: &Call) -> CallPlan {
     CallPlan::Outcome(outcome)
 }
 
-fn questions(asked: &[Question]) -> Call {
+/// The call of `AskUserQuestion` with these questions.
+pub(crate) fn questions(asked: &[Question]) -> Call {
     let questions: Vec<Value> = asked
         .iter()
         .map(|question| {
@@ -425,178 +412,9 @@ fn check(assert: Assert) -> Deed {
     Deed::Check(Look::new(move |lines| judge::check(&assert, lines)))
 }
 
-impl Rule {
-    fn is_for(&self, prompt: &str) -> bool {
-        self.prompt.as_ref().is_none_or(|wanted| wanted.fits(prompt))
-    }
-}
-
 impl Script {
-    /// Steps with the places where they stand.
-    fn places(&self, steps: &[Placed<Step>], path: &str) -> Vec<Next> {
-        let steps = steps.iter().enumerate();
-        steps
-            .map(|(n, step)| Next {
-                place: self.place(step.at, &format!("{path}.steps[{n}]")),
-                step: step.value.clone(),
-            })
-            .collect()
-    }
-
-    /// The name of the kind of step.
-    pub(super) fn name(&self) -> &str {
+    /// The name of the script.
+    pub(crate) fn name(&self) -> &str {
         self.source.0.as_deref().unwrap_or("script")
-    }
-
-    /// Why a prompt has no answer.
-    fn unmatched_text(&self, prompt: &str, used: &[u32]) -> String {
-        let shown: String = prompt.chars().take(200).collect();
-        let mut text = format!("no rule of the script is for the prompt {shown:?}");
-        let rated = self.prompts.iter().enumerate().map(|(n, rule)| {
-            let wanted = rule.value.prompt.as_ref().map_or("", |prompt| prompt.wanted());
-            (strsim::jaro_winkler(prompt, wanted), n)
-        });
-        let Some((_, n)) = rated.max_by(|a, b| a.0.total_cmp(&b.0)) else {
-            return text + "; it has none at all";
-        };
-        let rule = &self.prompts[n];
-        let place = self.place(rule.at, &format!("prompts[{n}]"));
-        let wanted = match &rule.value.prompt {
-            Some(wanted) => wanted.to_string(),
-            None => "any prompt".to_owned(),
-        };
-        text.push_str(&format!("; the nearest is at {place}, for {wanted}"));
-        let most = rule.value.times.most();
-        if used[n] >= most {
-            let times = if most == 1 {
-                "once".to_owned()
-            } else {
-                format!("{most} times")
-            };
-            text.push_str(&format!(", which has been used already ({times})"));
-        } else if rule.value.is_for(prompt) {
-            text.push_str(", whose turn it is not");
-        }
-        text
-    }
-
-    /// The names of the gates that it waits for.
-    pub fn gate_names(&self) -> Vec<String> {
-        let names = std::cell::RefCell::new(Vec::new());
-        self.any_step(&|step| {
-            let mut names = names.borrow_mut();
-            if let Step::Wait(Wait::Gate(name)) = step
-                && !names.contains(name)
-            {
-                names.push(name.clone());
-            }
-            false
-        });
-        names.into_inner()
-    }
-
-    /// Whether that is true of any step, however deep.
-    pub(super) fn any_step(&self, is: &dyn Fn(&Step) -> bool) -> bool {
-        fn any(steps: &[Placed<Step>], is: &dyn Fn(&Step) -> bool) -> bool {
-            steps.iter().any(|step| {
-                let below = |steps: &[Placed<Step>]| any(steps, is);
-                is(&step.value)
-                    || match &step.value {
-                        Step::Background(background) => below(&background.then),
-                        Step::Subagent(subagent) => below(&subagent.steps) || below(&subagent.then),
-                        _ => false,
-                    }
-            })
-        }
-        self.prompts.iter().any(|rule| any(&rule.value.steps, is))
-    }
-
-    /// The contradictions in a script.
-    pub(super) fn mistakes(&self) -> Vec<(Option<Position>, String)> {
-        let mut found = Vec::new();
-        for path in self.files.keys() {
-            let inside = std::path::Path::new(path).components().all(|part| {
-                matches!(
-                    part,
-                    std::path::Component::Normal(_) | std::path::Component::CurDir
-                )
-            });
-            if !inside || path.is_empty() {
-                let what = format!(
-                    "the file `{path}` is not inside the working directory: give a relative path without `..`"
-                );
-                found.push((None, what));
-            }
-        }
-        for rule in &self.prompts {
-            mistakes_of(&rule.value.steps, &mut found);
-        }
-        found
-    }
-}
-
-/// Whether a gate may be called so; there is a file of that name.
-fn is_gate_name(name: &str) -> bool {
-    let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    !name.is_empty() && name.chars().all(known)
-}
-
-fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<(Option<Position>, String)>) {
-    for step in steps {
-        let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
-        let calls: &[Call] = match &step.value {
-            Step::Call(call) => std::slice::from_ref(call),
-            Step::Parallel(calls) => {
-                if calls.is_empty() {
-                    mistake("`parallel` without a call");
-                }
-                calls
-            }
-            Step::Ask(Ask::Questions(questions)) if questions.is_empty() => {
-                mistake("`questions` without a question");
-                &[]
-            }
-            Step::Ask(Ask::Request(request)) if !request.get("subtype").is_some_and(Value::is_string) => {
-                mistake("a control request needs a `subtype`");
-                &[]
-            }
-            Step::Assert(assert) if **assert == Assert::default() => {
-                mistake("`assert` demands nothing");
-                &[]
-            }
-            Step::Wait(Wait::Gate(name)) if !is_gate_name(name) => {
-                mistake("the name of a gate is made of letters, digits, `-` and `_`");
-                &[]
-            }
-            Step::Background(background) => {
-                mistakes_of(&background.then, found);
-                &[]
-            }
-            Step::Subagent(subagent) => {
-                mistakes_of(&subagent.steps, found);
-                mistakes_of(&subagent.then, found);
-                &[]
-            }
-            _ => &[],
-        };
-        for call in calls {
-            let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
-            if call.result.is_none() && call.is_error {
-                mistake("`is_error` says what `result` is: give it one");
-            }
-            if call.result.is_none() && call.details.is_some() {
-                mistake("`details` go with a `result`: give it one");
-            }
-            if call.result.is_some() && call.run.is_some() {
-                mistake("with a `result` nothing is run: leave out `run` or `result`");
-            }
-            let readable = call
-                .result
-                .as_ref()
-                .is_none_or(|result| result.is_string() || result.is_array());
-            if !readable {
-                mistake("`result` is a text, or a list of content blocks");
-            }
-        }
     }
 }

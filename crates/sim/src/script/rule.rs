@@ -13,9 +13,22 @@ use super::text::TextMatch;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
-    /// The pattern of the prompt; any prompt unless given.
+    /// The pattern of the prompt; any prompt unless given. Named groups of a `regex` are variables in the steps.
     #[serde(default)]
     pub prompt: Option<TextMatch>,
+    /// The requested model; any unless given.
+    #[serde(default)]
+    pub model: Option<TextMatch>,
+    /// Whose prompt it is for; the main agent's unless given.
+    #[serde(default)]
+    pub from: Asker,
+    /// A tool that the model may call.
+    #[serde(default)]
+    pub has_tool: Option<String>,
+    /// The result of one of the tools that were called last. Such a rule is for a request in the middle of a turn: its steps
+    /// take the place of those that are left. It has no place in the order of rules.
+    #[serde(default)]
+    pub tool_result: Option<TextMatch>,
     /// How many prompts it is for: a number, or `any`. One unless given.
     #[serde(default)]
     pub times: Times,
@@ -25,6 +38,18 @@ pub struct Rule {
     /// The reply.
     #[serde(default)]
     pub steps: Vec<Placed<Step>>,
+}
+
+/// Who calls the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Asker {
+    /// The main agent.
+    #[default]
+    Main,
+    /// A subagent, unless a `subagent` step has its steps.
+    Subagent,
 }
 
 /// How many prompts a rule is for.

@@ -1,5 +1,6 @@
 //! The steps of a scripted reply.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -15,8 +16,8 @@ use super::short::{self, Span, or_number, or_text, short_form};
 /// One step of a reply.
 ///
 /// `say`, `think`, `call` and similar steps are output of the model: they are gathered into one response up to
-/// the next tool call. The tool's result goes back to the model, and the steps after it are its next response. The
-/// other steps happen in their place.
+/// the next tool call, or to what breaks the response off. The tool's result goes back to the model, and the steps after it
+/// are its next response. The other steps happen in their place.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -37,8 +38,32 @@ pub enum Step {
     Subagent(Subagent),
     /// A command that goes on in the background while the turn ends. Its end starts a turn of the agent.
     Background(Background),
+    /// Thinking of the model that cannot be read: its data.
+    Redacted(String),
+    /// A content block of the model, word for word.
+    Block(Map<String, Value>),
     /// The API fails.
     ApiError(ApiError),
+    /// The connection is closed before the first byte of a response.
+    Drop,
+    /// The connection is closed here, in the middle of the response.
+    Cut,
+    /// Nothing more comes from here on, and the connection stays open.
+    Stall,
+    /// The body of the response ends here as if it were complete.
+    Truncated,
+    /// An event that is no JSON comes here, and then the end.
+    MalformedEvent,
+    /// An `error` event of this type comes here, such as `overloaded_error`.
+    ErrorEvent(String),
+    /// The stop reason of the response, which ends here.
+    StopReason(String),
+    /// The stop sequence that the response in which this step stands has met.
+    StopSequence(String),
+    /// Headers of the response in which this step stands.
+    Headers(BTreeMap<String, String>),
+    /// The content type that this response names, such as `text/html`.
+    ContentType(String),
     /// The CLI reports how much of the account's limits is used.
     RateLimit(RateLimit),
     /// The conversation is compacted.
@@ -206,7 +231,7 @@ pub struct Subagent {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Background {
-    /// The command line, which is only shown: its result is in this step.
+    /// The command line. The simulator only shows it: its result is in this step. The real CLI runs it.
     pub command: String,
     /// Its description for people; the command unless given.
     #[serde(default)]
@@ -237,25 +262,28 @@ pub struct ApiError {
     /// Its message; the usual one of this status unless given.
     #[serde(default)]
     pub message: Option<String>,
+    /// The error's type, such as `overloaded_error`; the one that the API has for the status unless given.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// The header `retry-after`, in seconds.
+    #[serde(default)]
+    pub retry_after: Option<u32>,
+    /// Other headers.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
     /// How many requests fail before one succeeds; all of them unless given.
     #[serde(default)]
     pub times: Option<u32>,
 }
 
-short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message` and `times`",
+short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message`, `kind`, `retry_after`, `headers` and `times`",
     visit_u64(u64) => |status| ApiError::of(i64::try_from(status).unwrap_or(i64::MAX)),
     visit_i64(i64) => |status| ApiError::of(status));
 
 impl ApiError {
     fn of(status: i64) -> Result<Self, String> {
-        let known = u16::try_from(status)
-            .ok()
-            .filter(|status| (100..600).contains(status));
-        let status = known.ok_or_else(|| format!("`{status}` is no HTTP status: they go from 100 to 599"))?;
-        Ok(Self {
-            status,
-            ..Self::default()
-        })
+        let status = u16::try_from(status).unwrap_or_default();
+        Ok(Self::new(status))
     }
 }
 
@@ -326,16 +354,20 @@ impl Default for Compact {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens read, neither written to nor read from the cache.
     pub input: u64,
     /// Tokens written.
     pub output: u64,
+    /// Tokens written to the cache.
+    pub cache_creation: u64,
+    /// Tokens read from the cache.
+    pub cache_read: u64,
 }
 
 impl Default for Usage {
     fn default() -> Self {
         let crate::directive::Usage { input, output } = crate::directive::Usage::default();
-        Self { input, output }
+        Self::new(input, output)
     }
 }
 
@@ -376,7 +408,7 @@ pub enum Wait {
         #[schemars(with = "Span")]
         Duration,
     ),
-    /// For an interrupt, which ends the turn. Steps behind it are not reached.
+    /// For an interrupt, which ends the turn. Steps behind it are not reached. The scripted API waits until the client hangs up.
     Interrupt,
     /// For another prompt, while this turn runs.
     Prompt,

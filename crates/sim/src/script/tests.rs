@@ -6,7 +6,7 @@ use crate::peer::{Exit as End, Report};
 
 /// Sends these prompts, allows what is asked for, and gives the report.
 async fn play(script: &Script, prompts: &[&str]) -> Report {
-    let (mut client, agent) = script.spawn_in_memory();
+    let (mut client, agent) = script.spawn_in_memory().unwrap();
     for prompt in prompts {
         let line = json!({"type": "user", "message": {"role": "user", "content": prompt}});
         client
@@ -302,7 +302,7 @@ expect:
 async fn a_gate_holds_until_it_is_opened() {
     let script = Script::new().rule(Rule::any().wait(Wait::Gate("door".to_owned())).say("through"));
     let gates = Gates::default();
-    let (mut client, agent) = script.agent_with(&gates).spawn_in_memory();
+    let (mut client, agent) = script.agent_with(&gates).unwrap().spawn_in_memory();
     let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
     client
         .stdin
@@ -363,7 +363,7 @@ async fn an_exit_behind_the_result_has_its_code() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_nobody_answers_is_a_flaw() {
     let script = Script::new().rule(Rule::any().step(Elicitation::new("s", "m")).say("x"));
-    let (mut client, agent) = script.spawn_in_memory();
+    let (mut client, agent) = script.spawn_in_memory().unwrap();
     let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
     client
         .stdin

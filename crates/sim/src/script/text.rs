@@ -1,5 +1,6 @@
 //! Expectations of texts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -36,6 +37,32 @@ impl TextMatch {
             Self::Contains(part) => text.contains(part.as_str()),
             Self::Regex(pattern) => pattern.0.is_match(text),
         }
+    }
+
+    /// Puts what its named groups match in the variables, if the text is like that. A group that takes no part is empty.
+    pub(super) fn capture(&self, text: &str, variables: &mut BTreeMap<String, String>) -> bool {
+        let Self::Regex(pattern) = self else {
+            return self.fits(text);
+        };
+        let Some(found) = pattern.0.captures(text) else {
+            return false;
+        };
+        for name in self.groups() {
+            let value = found.name(name).map_or("", |group| group.as_str());
+            variables.insert(name.to_owned(), value.to_owned());
+        }
+        true
+    }
+
+    /// The names of its groups.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &str> {
+        let pattern = match self {
+            Self::Regex(pattern) => Some(pattern),
+            _ => None,
+        };
+        pattern
+            .into_iter()
+            .flat_map(|pattern| pattern.0.capture_names().flatten())
     }
 
     /// The expected text.

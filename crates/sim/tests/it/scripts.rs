@@ -27,7 +27,8 @@ struct Client {
 
 impl Client {
     fn new(script: &Script, answer: fn(&Value) -> Value) -> Self {
-        let (ClientIo { stdin, stdout, .. }, agent) = script.agent().partial_messages(true).spawn_in_memory();
+        let (ClientIo { stdin, stdout, .. }, agent) =
+            script.agent().unwrap().partial_messages(true).spawn_in_memory();
         let lines = BufReader::new(stdout).lines();
         Self {
             stdin,

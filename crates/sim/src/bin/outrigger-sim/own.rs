@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use outrigger_sim::peer::{CommandLine, Refusal, Report};
-use outrigger_sim::script::{Gates, Script, json_schema};
+use outrigger_sim::script::{Gates, Player, Script, json_schema};
 
 use super::NO_SCRIPT;
 
@@ -120,13 +120,19 @@ impl Own {
             return Some(print(&format!("{:#}\n", json_schema())));
         }
         let path = self.check.as_ref()?;
-        Some(match Script::from_file(path) {
-            Ok(_) => print(&format!("{}: nothing is wrong\n", path.display())),
-            Err(error) => {
-                let _ = writeln!(std::io::stderr(), "{error}");
-                ExitCode::from(NO_SCRIPT)
+        let players =
+            |script: Script| [Player::Simulator, Player::Api].map(|player| script.check(player).err());
+        let flaws = match Script::from_file(path).map(players) {
+            Ok([Some(simulator), Some(api)]) => format!("{simulator}\n{api}\n"),
+            Ok(limits) => {
+                let limits = limits.into_iter().flatten();
+                let notes: String = limits.map(|limit| format!("note: {limit}\n")).collect();
+                return Some(print(&format!("{}: nothing is wrong\n{notes}", path.display())));
             }
-        })
+            Err(error) => format!("{error}\n"),
+        };
+        let _ = std::io::stderr().write_all(flaws.as_bytes());
+        Some(ExitCode::from(NO_SCRIPT))
     }
 
     /// The script to play, if there is one.
@@ -137,7 +143,9 @@ impl Own {
             refusal.code = NO_SCRIPT.into();
             refusal
         };
-        let script = Script::from_file(path).map_err(|error| refuse(error.to_string()))?;
+        let script = Script::from_file(path);
+        let script = script.and_then(|script| script.check(Player::Simulator).map(|()| script));
+        let script = script.map_err(|error| refuse(error.to_string()))?;
         if let (Some(name), None) = (script.gate_names().first(), &self.gates) {
             let how = "say with --gates or OUTRIGGER_SIM_GATES in which directory it is opened";
             return Err(refuse(format!(

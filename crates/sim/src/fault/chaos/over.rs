@@ -9,7 +9,7 @@ use super::{Case, Chaos, ChaosFailure, Summary};
 use crate::cassette::{Cassette, Replay};
 use crate::fault::{Direction, FaultyReader, FaultyWriter, FloodedReader, Stage, Unfit, Wire};
 use crate::peer::{ClientIo, Exit, Running, Signal};
-use crate::script::Script;
+use crate::script::{Gates, Script};
 
 /// A peer that can be started for each schedule.
 ///
@@ -35,7 +35,8 @@ impl Peer for Cassette {
 
 impl Peer for Script {
     fn start(&self) -> (ClientIo, Running) {
-        self.spawn_in_memory()
+        let agent = self.setting().brain(self.player(&Gates::default()));
+        agent.spawn_in_memory()
     }
 }
 

@@ -59,6 +59,12 @@ pub struct Ask {
     pub woken_by: Option<u64>,
     /// The requested model.
     pub model: String,
+    /// The tools that the model may call.
+    pub tools: Vec<String>,
+    /// The working directory.
+    pub cwd: String,
+    /// The home directory of the user.
+    pub home: String,
     /// The subagent that calls the model; none for the main agent.
     pub agent: Option<AgentInfo>,
     /// How many prompts and answers the conversation had before this turn, with those of a session that was resumed.
@@ -74,6 +80,9 @@ pub struct Ask {
     /// How many lines had gone through when the turn began.
     pub(crate) seen: usize,
 }
+
+/// The kind of the agent that answers a side question.
+pub(crate) const SIDE_QUESTION: &str = "side_question";
 
 /// A subagent that calls the model.
 #[derive(Debug, Clone, PartialEq, Eq)]

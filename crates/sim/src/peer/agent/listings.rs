@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::brain::{AgentInfo, Ask};
+use super::brain::{AgentInfo, Ask, SIDE_QUESTION};
 use super::context::Context;
 use super::control::Reply;
 use super::{disk, export, mcp, payload, plans};
@@ -190,7 +190,7 @@ async fn aside(ctx: &Context, question: &str) -> String {
             model: state.model.clone(),
             agent: Some(AgentInfo {
                 id,
-                kind: "side_question".to_owned(),
+                kind: SIDE_QUESTION.to_owned(),
                 description: question.to_owned(),
                 tool_use_id: String::new(),
                 background: true,

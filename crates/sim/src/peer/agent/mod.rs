@@ -77,6 +77,7 @@ use crate::inject::{Direction, Schedule, Stage, Wire};
 use crate::running::{self, ClientIo, Exit, Log, Running};
 
 pub(crate) use act::{Act, Deed, Look, rate_limit};
+pub(crate) use brain::SIDE_QUESTION;
 pub use brain::{AgentInfo, Ask, Brain, CallPlan, Gate, Outcome, Reply, ToolResult};
 
 /// A simulated agent that is ready to run.

@@ -13,7 +13,7 @@ use super::subagent::Subagent;
 use crate::running::Exit;
 
 use super::transcript::Deferred;
-use super::{commands, cost, deferral, files, mcp, mcp_control, payload};
+use super::{commands, cost, deferral, files, mcp, mcp_control, payload, tools};
 
 pub(super) use super::ending::{ApiFailure, End};
 
@@ -293,6 +293,9 @@ impl Turn {
                 Some(agent) => agent.model.clone(),
                 None => self.ctx.state().model.clone(),
             };
+            ask.tools = tools::listed(&self.ctx.config, &self.ctx.state());
+            ask.cwd = self.ctx.cwd().to_string_lossy().into_owned();
+            ask.home.clone_from(&self.ctx.config.home);
             let reply = self.ctx.brain.lock().await.reply(&ask);
             let calls = self.respond(&ask.model, reply).await?;
             self.within_budget()?;

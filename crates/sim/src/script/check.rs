@@ -1,0 +1,375 @@
+//! What cannot be meant in a script, and what a player cannot play.
+
+use serde_json::Value;
+
+use super::assertion::Assert;
+use super::engine::ends_response;
+use super::fill;
+use super::place::{Placed, Position};
+use super::rule::Rule;
+use super::step::{ApiError, Ask, Background, Call, Run, Step, Usage, Wait};
+use super::{Clock, Script, ScriptError};
+
+/// Who plays a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Player {
+    /// The simulated agent.
+    Simulator,
+    /// The scripted Messages API, behind the real CLI.
+    Api,
+}
+
+/// The place of something that is wrong, and what is wrong.
+type Mistake = (Option<Position>, String);
+
+/// The ways on, where the scripted API cannot play something.
+const RUNS: &str = "the real CLI runs its tools: leave it out, and make what the tool finds";
+const ASKS: &str = "the real CLI asks by itself: let a `call` make it ask";
+const PIPES: &str = "the real CLI has its pipes to itself: play it with the simulator";
+const FLAG: &str = "start the real CLI with its own flags";
+const FRAMES: &str = "the API does not see the client: only `result` and `is_error` can be judged here";
+
+impl Script {
+    /// Whether this player can play everything in the script.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that it cannot play, with its place and the way on.
+    pub fn check(&self, player: Player) -> Result<(), ScriptError> {
+        let mut found = Vec::new();
+        self.unfit(player, &mut found);
+        let Some((at, what)) = found.into_iter().next() else {
+            return Ok(());
+        };
+        let who = match player {
+            Player::Simulator => "the simulator",
+            Player::Api => "the scripted API",
+        };
+        Err(ScriptError {
+            file: self.source.0.as_deref().map(str::to_owned),
+            at,
+            what: format!("{who} cannot play {what}"),
+        })
+    }
+
+    /// What this player cannot play.
+    fn unfit(&self, player: Player, found: &mut Vec<Mistake>) {
+        let expect = &self.expect;
+        let fields: &[(bool, &str, &str)] = match player {
+            Player::Simulator => &[
+                (!self.models.is_empty(), "models", "nobody lists them here"),
+                (
+                    self.input_tokens.is_some(),
+                    "input_tokens",
+                    "nobody counts tokens here",
+                ),
+                (expect.api_requests.is_some(), "expect.api_requests", NO_API),
+                (expect.sessions.is_some(), "expect.sessions", NO_API),
+                (expect.subagents.is_some(), "expect.subagents", NO_API),
+            ],
+            Player::Api => &[
+                (self.model.is_some(), "model", FLAG),
+                (self.permission_mode.is_some(), "permission_mode", FLAG),
+                (self.tools.is_some(), "tools", FLAG),
+                (
+                    !self.mcp_servers.is_empty(),
+                    "mcp_servers",
+                    "the client names its servers itself",
+                ),
+                (
+                    self.seed.is_some(),
+                    "seed",
+                    "the real CLI makes its ids: leave it out",
+                ),
+                (
+                    self.clock == Clock::Virtual,
+                    "clock",
+                    "the real CLI measures its times",
+                ),
+                (
+                    !self.files.is_empty(),
+                    "files",
+                    "the real CLI works on the files that are there: make them before",
+                ),
+                (!self.faults.is_empty(), "faults", PIPES),
+                (!expect.requests.is_empty(), "expect.requests", FRAMES),
+            ],
+        };
+        let top = fields.iter().filter(|(there, ..)| *there);
+        found.extend(top.map(|(_, name, why)| (None, format!("`{name}`: {why}"))));
+        for rule in &self.prompts {
+            unfit_steps(&rule.value.steps, player, found);
+            let mut unknown = |at, name: &str| {
+                if player == Player::Simulator && name == "plan" {
+                    let why = "there is no file for a plan here: give the plan in a `plan` step";
+                    found.push((at, format!("`{{{{plan}}}}`: {why}")));
+                }
+            };
+            each_variable(&rule.value.steps, &mut unknown);
+        }
+    }
+
+    /// The contradictions in a script.
+    pub(super) fn mistakes(&self) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        for path in self.files.keys() {
+            let inside = std::path::Path::new(path).components().all(|part| {
+                matches!(
+                    part,
+                    std::path::Component::Normal(_) | std::path::Component::CurDir
+                )
+            });
+            if !inside || path.is_empty() {
+                let what = format!(
+                    "the file `{path}` is not inside the working directory: give a relative path without `..`"
+                );
+                found.push((None, what));
+            }
+        }
+        for rule in &self.prompts {
+            mistakes_of(&rule.value.steps, &mut found);
+            rule.value.unknown_variables(&mut found);
+        }
+        found
+    }
+
+    /// The names of the gates that it waits for.
+    pub fn gate_names(&self) -> Vec<String> {
+        let names = std::cell::RefCell::new(Vec::new());
+        self.any_step(&|step| {
+            let mut names = names.borrow_mut();
+            if let Step::Wait(Wait::Gate(name)) = step
+                && !names.contains(name)
+            {
+                names.push(name.clone());
+            }
+            false
+        });
+        names.into_inner()
+    }
+
+    /// Whether that is true of any step, however deep.
+    pub(super) fn any_step(&self, is: &dyn Fn(&Step) -> bool) -> bool {
+        fn any(steps: &[Placed<Step>], is: &dyn Fn(&Step) -> bool) -> bool {
+            steps.iter().any(|step| {
+                is(&step.value) || fill::inside(&step.value).iter().any(|(_, steps)| any(steps, is))
+            })
+        }
+        self.prompts.iter().any(|rule| any(&rule.value.steps, is))
+    }
+}
+
+const NO_API: &str = "nobody asks an API here";
+
+/// The built-in variables.
+const BUILT_IN: [&str; 5] = ["prompt", "result", "cwd", "home", "plan"];
+
+impl Rule {
+    /// Variables in its steps that nothing sets.
+    fn unknown_variables(&self, found: &mut Vec<Mistake>) {
+        let groups = [&self.prompt, &self.tool_result].into_iter().flatten();
+        let groups = groups.flat_map(|pattern| pattern.groups());
+        let known: Vec<&str> = groups.chain(BUILT_IN).collect();
+        let mut check = |at, name: &str| {
+            if !known.contains(&name) {
+                let text = crate::near::unknown("variable", name, &known);
+                found.push((
+                    at,
+                    format!("{text}; a named group of a `regex` in this rule makes one"),
+                ));
+            }
+        };
+        each_variable(&self.steps, &mut check);
+    }
+}
+
+fn each_variable(steps: &[Placed<Step>], visit: &mut dyn FnMut(Option<Position>, &str)) {
+    for step in steps {
+        for name in fill::names(&step.value) {
+            visit(step.at, &name);
+        }
+        for (_, steps) in fill::inside(&step.value) {
+            each_variable(steps, visit);
+        }
+    }
+}
+
+fn unfit_steps(steps: &[Placed<Step>], player: Player, found: &mut Vec<Mistake>) {
+    for (n, step) in steps.iter().enumerate() {
+        let unfit = match player {
+            Player::Simulator => unfit_for_simulator(&step.value, n + 1 == steps.len()),
+            Player::Api => unfit_for_api(&step.value),
+        };
+        if let Some((name, why)) = unfit {
+            found.push((step.at, format!("`{name}`: {why}")));
+        }
+        for (_, steps) in fill::inside(&step.value) {
+            unfit_steps(steps, player, found);
+        }
+    }
+}
+
+fn unfit_for_simulator(step: &Step, last: bool) -> Option<(&'static str, &'static str)> {
+    const BYTES: &str = "it has no HTTP: take `cut` or `error_event`, or play it with the scripted API";
+    Some(match step {
+        Step::Truncated => ("truncated", BYTES),
+        Step::MalformedEvent => ("malformed_event", BYTES),
+        Step::ContentType(_) => ("content_type", BYTES),
+        Step::Headers(_) => ("headers", BYTES),
+        Step::StopSequence(_) => ("stop_sequence", "play it with the scripted API"),
+        Step::StopReason(_) if !last => (
+            "stop_reason",
+            "its turn ends there: let it be the last step, or play it with the scripted API",
+        ),
+        Step::Usage(Usage {
+            cache_creation,
+            cache_read,
+            ..
+        }) if cache_creation + cache_read > 0 => (
+            "usage.cache_creation` and `usage.cache_read",
+            "it has no cache: leave them out, or play it with the scripted API",
+        ),
+        Step::ApiError(ApiError {
+            kind,
+            retry_after,
+            headers,
+            ..
+        }) if kind.is_some() || retry_after.is_some() || !headers.is_empty() => (
+            "kind`, `retry_after` and `headers` of `api_error",
+            "it has no HTTP: give `status`, `message` and `times` alone, or play it with the scripted API",
+        ),
+        _ => return None,
+    })
+}
+
+fn unfit_for_api(step: &Step) -> Option<(&'static str, &'static str)> {
+    let in_call = |call: &Call| match call {
+        Call { result: Some(_), .. } => Some(("result", RUNS)),
+        Call {
+            run: Some(Run::Simulated),
+            ..
+        } => Some(("run: simulated", RUNS)),
+        _ => None,
+    };
+    Some(match step {
+        Step::Call(call) => return in_call(call),
+        Step::Parallel(calls) => return calls.iter().find_map(in_call),
+        Step::Ask(Ask::Elicitation(_)) => (
+            "ask: elicitation",
+            "let a `call` of a tool of that MCP server make it ask",
+        ),
+        Step::Ask(Ask::Permission(_)) => ("ask: permission", ASKS),
+        Step::Ask(Ask::Request(_)) => ("ask: request", ASKS),
+        Step::Background(Background {
+            after, output, exit, ..
+        }) if !after.is_zero() || !output.is_empty() || *exit != 0 => (
+            "after`, `output` and `exit` of `background",
+            "the real CLI runs the command: leave them out",
+        ),
+        Step::RateLimit(_) => ("rate_limit", "give the response `headers`"),
+        Step::Compact(_) => ("compact", "the real CLI compacts by itself: send it `/compact`"),
+        Step::Cost(_) => ("cost", "the real CLI counts the list price of `usage`"),
+        Step::Raw(_) => ("raw", PIPES),
+        Step::Stderr(_) => ("stderr", PIPES),
+        Step::Fault(_) => ("fault", PIPES),
+        Step::Exit(_) => ("exit", PIPES),
+        Step::Wait(Wait::Prompt) => ("wait: prompt", "wait for a gate that the test opens"),
+        Step::Wait(Wait::Request(_)) => ("wait: request", "wait for a gate that the test opens"),
+        Step::Assert(assert) if !judged_by_both(assert) => ("assert", FRAMES),
+        _ => return None,
+    })
+}
+
+/// Whether it has no more than what both players judge.
+fn judged_by_both(assert: &Assert) -> bool {
+    let common = Assert {
+        result: assert.result.clone(),
+        is_error: assert.is_error,
+        ..Assert::default()
+    };
+    *assert == common
+}
+
+/// Whether a gate may be called so; there is a file of that name.
+fn is_gate_name(name: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.chars().all(known)
+}
+
+fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
+    let mut content = false;
+    for step in steps {
+        let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
+        let calls: &[Call] = match &step.value {
+            Step::Call(call) => std::slice::from_ref(call),
+            Step::Parallel(calls) => {
+                if calls.is_empty() {
+                    mistake("`parallel` without a call");
+                }
+                calls
+            }
+            Step::Ask(Ask::Questions(questions)) if questions.is_empty() => {
+                mistake("`questions` without a question");
+                &[]
+            }
+            Step::Ask(Ask::Request(request)) if !request.get("subtype").is_some_and(Value::is_string) => {
+                mistake("a control request needs a `subtype`");
+                &[]
+            }
+            Step::Assert(assert) if **assert == Assert::default() => {
+                mistake("`assert` demands nothing");
+                &[]
+            }
+            Step::Wait(Wait::Gate(name)) if !is_gate_name(name) => {
+                mistake("the name of a gate is made of letters, digits, `-` and `_`");
+                &[]
+            }
+            Step::ApiError(error) if !(400..600).contains(&error.status) => {
+                mistake(&format!(
+                    "`{}` is no HTTP status of an error: they go from 400 to 599",
+                    error.status
+                ));
+                &[]
+            }
+            Step::ApiError(ApiError { times: Some(0), .. }) => {
+                mistake("an `api_error` that no request gets (`times: 0`) is none");
+                &[]
+            }
+            Step::Drop if content => {
+                mistake(
+                    "`drop` comes before the first byte of a response: put it before what is said, or take `cut`",
+                );
+                &[]
+            }
+            _ => &[],
+        };
+        for (_, steps) in fill::inside(&step.value) {
+            mistakes_of(steps, found);
+        }
+        let is_content = matches!(
+            step.value,
+            Step::Say(_) | Step::Think(_) | Step::Redacted(_) | Step::Block(_)
+        );
+        content = (content || is_content) && !ends_response(&step.value);
+        for call in calls {
+            let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
+            if call.result.is_none() && call.is_error {
+                mistake("`is_error` says what `result` is: give it one");
+            }
+            if call.result.is_none() && call.details.is_some() {
+                mistake("`details` go with a `result`: give it one");
+            }
+            if call.result.is_some() && call.run.is_some() {
+                mistake("with a `result` nothing is run: leave out `run` or `result`");
+            }
+            let readable = call
+                .result
+                .as_ref()
+                .is_none_or(|result| result.is_string() || result.is_array());
+            if !readable {
+                mistake("`result` is a text, or a list of content blocks");
+            }
+        }
+    }
+}

@@ -1,0 +1,537 @@
+//! Which steps a request to the model gets. The simulated agent and the scripted API share it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::fill::{self, Variables};
+use super::place::Placed;
+use super::rule::{Asker, Rule};
+use super::step::{Ask, Background, Step, Subagent};
+use super::{Script, Unmatched};
+
+/// Who calls the model. Everybody has a place of their own in the script.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Who {
+    /// The session; none for the simulated agent, which has but one.
+    pub(crate) session: Option<String>,
+    /// The subagent; none for the main agent.
+    pub(crate) agent: Option<String>,
+}
+
+/// A request to the model.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) who: Who,
+    /// Whether it begins a turn, so that what an earlier turn left over is gone.
+    pub(crate) begins: bool,
+    /// The prompts that came since the request before.
+    pub(crate) prompts: Vec<String>,
+    /// The tag of the background work that began the turn.
+    pub(crate) woken_by: Option<u64>,
+    /// The tag of the step that started this subagent, where it is known; otherwise the prompt tells.
+    pub(crate) tag: Option<u64>,
+    pub(crate) model: String,
+    pub(crate) tools: Vec<String>,
+    /// The texts of the results of the tools that were called last.
+    pub(crate) results: Vec<String>,
+    /// The built-in variables that depend on the request: `cwd`, `home`, `plan`.
+    pub(crate) variables: Variables,
+}
+
+/// What a request gets.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Steps, which [`Engine::next`] has.
+    Steps,
+    /// No rule is for it, and why.
+    Unmatched(String),
+    /// The client asks again and again without a new prompt.
+    Refused(String),
+}
+
+/// A step that is still to come.
+#[derive(Debug, Clone)]
+pub(crate) struct Next {
+    /// Where it stands.
+    pub(crate) place: String,
+    pub(crate) step: Step,
+    /// The rule in which it stands.
+    rule: usize,
+    variables: Variables,
+}
+
+impl Next {
+    /// Whether it must be reached: an error for ever is the end of a turn.
+    #[cfg(feature = "api")]
+    pub(crate) fn is_missing(&self) -> bool {
+        !matches!(&self.step, Step::ApiError(error) if error.times.is_none())
+    }
+}
+
+/// How far somebody is in the script.
+#[derive(Debug, Default, Clone)]
+struct Progress {
+    /// How often each rule was used.
+    used: Vec<u32>,
+    /// The rule whose turn it is, among those that are used in their order.
+    current: usize,
+    left: VecDeque<Next>,
+    /// The rule in use.
+    rule: usize,
+    /// The last prompt, and the last tool result.
+    prompt: String,
+    result: String,
+    /// Why no rule is for the prompt.
+    refused: Option<String>,
+    /// Requests since the last prompt.
+    requests: u32,
+}
+
+/// The steps of a subagent that was started.
+#[derive(Debug)]
+struct Handed {
+    session: Option<String>,
+    prompt: String,
+    steps: Vec<Next>,
+}
+
+/// A script, and how far everybody is in it.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    script: Script,
+    askers: HashMap<Who, Progress>,
+    /// The steps of subagents that have not asked yet, by the tags of their steps.
+    handed: BTreeMap<u64, Handed>,
+    /// The steps of the agent after the end of the background work with this tag.
+    after: BTreeMap<u64, Vec<Next>>,
+    next_tag: u64,
+    /// How many prompts of the client there were.
+    prompts: usize,
+}
+
+impl Engine {
+    pub(crate) fn new(script: Script) -> Self {
+        Self {
+            script,
+            askers: HashMap::new(),
+            handed: BTreeMap::new(),
+            after: BTreeMap::new(),
+            next_tag: 0,
+            prompts: 0,
+        }
+    }
+
+    pub(crate) fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// A number that no other step has.
+    pub(crate) fn tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
+    }
+
+    /// Starts a subagent, under a new tag.
+    pub(crate) fn hand(&mut self, who: &Who, subagent: &Subagent, next: &Next) -> u64 {
+        let tag = self.tag();
+        let steps = self
+            .script
+            .steps(&subagent.steps, &format!("{}.steps", next.place), next);
+        let then = self
+            .script
+            .steps(&subagent.then, &format!("{}.then", next.place), next);
+        let prompt = subagent.prompt.as_ref().unwrap_or(&subagent.description);
+        self.after.insert(tag, then);
+        let handed = Handed {
+            session: who.session.clone(),
+            prompt: prompt.clone(),
+            steps,
+        };
+        self.handed.insert(tag, handed);
+        tag
+    }
+
+    /// Starts a command in the background, under a new tag.
+    pub(crate) fn set_off(&mut self, background: &Background, next: &Next) -> u64 {
+        let tag = self.tag();
+        let then = self
+            .script
+            .steps(&background.then, &format!("{}.then", next.place), next);
+        self.after.insert(tag, then);
+        tag
+    }
+
+    /// Takes in a request. The steps are those of the rule in use, unless it has a new prompt, or a result that has a rule.
+    pub(crate) fn take(&mut self, request: &Request) -> Found {
+        let rules = self.script.prompts.len();
+        let known = self.askers.contains_key(&request.who);
+        let progress = self.askers.entry(request.who.clone()).or_default();
+        progress.used.resize(rules, 0);
+        if let Some(result) = request.results.last() {
+            progress.result.clone_from(result);
+        }
+        if request.begins {
+            progress.left.clear();
+        }
+        if let Some(steps) = request.woken_by.and_then(|tag| self.after.remove(&tag)) {
+            if let Some(next) = steps.first() {
+                progress.rule = next.rule;
+            }
+            progress.left = steps.into();
+            progress.refused = None;
+        }
+        if !request.prompts.is_empty() {
+            progress.requests = 0;
+            progress.refused = None;
+        }
+        progress.requests += 1;
+        if progress.requests > self.script.requests_per_prompt {
+            return Found::Refused(self.too_many(&request.who));
+        }
+        let handed = match &request.who.agent {
+            Some(_) if !known => self.handed_to(request),
+            _ => None,
+        };
+        if let (Some(handed), Some(progress)) = (handed, self.askers.get_mut(&request.who)) {
+            if let Some(next) = handed.first() {
+                progress.rule = next.rule;
+            }
+            progress.prompt = request.prompts.first().cloned().unwrap_or_default();
+            progress.left = handed.into();
+            return Found::Steps;
+        }
+        for prompt in &request.prompts {
+            if request.who.agent.is_none() {
+                self.prompts += 1;
+            }
+            self.load(request, prompt);
+        }
+        self.branch(request);
+        let refused = self
+            .askers
+            .get(&request.who)
+            .and_then(|progress| progress.refused.clone());
+        refused.map_or(Found::Steps, Found::Unmatched)
+    }
+
+    /// The steps of this new subagent, if a step started it.
+    fn handed_to(&mut self, request: &Request) -> Option<Vec<Next>> {
+        let prompt = request.prompts.join("\n");
+        let is_for =
+            |handed: &Handed| handed.session == request.who.session && handed.prompt.trim() == prompt.trim();
+        let tag = match request.tag {
+            Some(tag) => tag,
+            None => *self.handed.iter().find(|(_, handed)| is_for(handed))?.0,
+        };
+        Some(self.handed.remove(&tag)?.steps)
+    }
+
+    /// Whether each of these prompts has a rule.
+    pub(crate) fn knows(&self, request: &Request, prompts: &[String]) -> bool {
+        let mut progress = self.askers.get(&request.who).cloned().unwrap_or_default();
+        progress.used.resize(self.script.prompts.len(), 0);
+        let handed = self.handed.values().any(|handed| {
+            handed.session == request.who.session && handed.prompt.trim() == prompts.join("\n").trim()
+        });
+        handed
+            || prompts
+                .iter()
+                .all(|prompt| self.script.choose(&mut progress, request, prompt).is_some())
+    }
+
+    /// Adds the reply to a prompt.
+    fn load(&mut self, request: &Request, prompt: &str) {
+        let Some(progress) = self.askers.get_mut(&request.who) else {
+            return;
+        };
+        prompt.clone_into(&mut progress.prompt);
+        match self.script.choose(progress, request, prompt) {
+            Some((n, variables)) => {
+                progress.rule = n;
+                progress.left.extend(self.script.of_rule(n, variables));
+            }
+            None if self.script.unmatched == Unmatched::Ok => {
+                progress.refused = progress.left.is_empty().then(String::new);
+            }
+            None => {
+                progress.left.clear();
+                progress.refused = Some(self.script.unmatched_text(prompt, &progress.used));
+            }
+        }
+    }
+
+    /// Takes the rule for a tool result, if there is one: its steps take the place of those that are left.
+    fn branch(&mut self, request: &Request) {
+        let Some(progress) = self.askers.get_mut(&request.who) else {
+            return;
+        };
+        let rules = self.script.prompts.iter().enumerate();
+        for (n, rule) in rules {
+            let Some(wanted) = &rule.value.tool_result else {
+                continue;
+            };
+            if progress.used[n] >= rule.value.times.most() {
+                continue;
+            }
+            for result in request.results.iter().rev() {
+                let mut variables = Variables::new();
+                if wanted.capture(result, &mut variables)
+                    && rule.value.is_for(request, &progress.prompt, &mut variables)
+                {
+                    progress.used[n] += 1;
+                    progress.rule = n;
+                    progress.refused = None;
+                    progress.left = self.script.of_rule(n, variables).into();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The steps of the next response: up to the next tool call, or to what breaks it off. None are left when it is empty.
+    pub(crate) fn next(&mut self, request: &Request) -> Vec<Next> {
+        let Some(progress) = self.askers.get_mut(&request.who) else {
+            return Vec::new();
+        };
+        let mut steps = Vec::new();
+        while let Some(mut next) = progress.left.pop_front() {
+            let mut variables = request.variables.clone();
+            variables.insert("prompt".to_owned(), progress.prompt.clone());
+            variables.insert("result".to_owned(), progress.result.clone());
+            variables.extend(next.variables.clone());
+            fill::fill(&mut next.step, &variables);
+            let ends = ends_response(&next.step);
+            steps.push(next);
+            if ends {
+                break;
+            }
+        }
+        steps
+    }
+
+    /// Puts steps back that the next request is to get.
+    #[cfg(feature = "api")]
+    pub(crate) fn put_back(&mut self, who: &Who, steps: Vec<Next>) {
+        if let Some(progress) = self.askers.get_mut(who) {
+            for next in steps.into_iter().rev() {
+                progress.left.push_front(next);
+            }
+        }
+    }
+
+    /// Drops what is left of a turn.
+    pub(crate) fn give_up(&mut self, who: &Who) {
+        if let Some(progress) = self.askers.get_mut(who) {
+            progress.left.clear();
+        }
+    }
+
+    /// The index of the rule in use.
+    #[cfg(feature = "api")]
+    pub(crate) fn rule(&self, who: &Who) -> usize {
+        self.askers.get(who).map_or(0, |progress| progress.rule)
+    }
+
+    /// How many prompts of the client there were.
+    #[cfg(feature = "api")]
+    pub(crate) fn prompts(&self) -> usize {
+        self.prompts
+    }
+
+    /// How often each rule was used, by whoever used it most.
+    pub(crate) fn used(&self) -> Vec<u32> {
+        let rules = 0..self.script.prompts.len();
+        let most = |n: usize| {
+            self.askers
+                .values()
+                .filter_map(|progress| progress.used.get(n))
+                .max()
+        };
+        rules.map(|n| most(n).copied().unwrap_or_default()).collect()
+    }
+
+    /// The first step that is left, of everybody who has some left.
+    #[cfg(feature = "api")]
+    pub(crate) fn left(&self) -> Vec<&Next> {
+        let mut left: Vec<&Next> = self
+            .askers
+            .values()
+            .filter_map(|progress| progress.left.front())
+            .collect();
+        left.sort_by(|a, b| a.place.cmp(&b.place));
+        left.dedup_by(|a, b| a.place == b.place);
+        left
+    }
+
+    /// Why a request is refused that is one too many.
+    fn too_many(&self, who: &Who) -> String {
+        let progress = self.askers.get(who);
+        let limit = self.script.requests_per_prompt;
+        let prompt = progress
+            .map(|progress| progress.prompt.as_str())
+            .unwrap_or_default();
+        let prompt: String = prompt.chars().take(80).collect();
+        let rule = progress.map_or(0, |progress| progress.rule);
+        let place = match self.script.prompts.get(rule) {
+            Some(rule_there) => self.script.place(rule_there.at, &format!("prompts[{rule}]")),
+            None => self.script.name().to_owned(),
+        };
+        format!(
+            "more than {limit} requests came since the last prompt, {prompt:?}, the last ones for the rule at {place}: this looks \
+             like a loop; if it is none, set `requests_per_prompt`"
+        )
+    }
+}
+
+/// Whether a response ends with this step.
+pub(super) fn ends_response(step: &Step) -> bool {
+    match step {
+        Step::Parallel(calls) => !calls.is_empty(),
+        Step::Call(_)
+        | Step::Plan(_)
+        | Step::Ask(Ask::Question(_) | Ask::Questions(_))
+        | Step::Subagent(_)
+        | Step::Background(_)
+        | Step::StopReason(_) => true,
+        step => breaks_off(step),
+    }
+}
+
+/// Whether a response breaks off at this step.
+pub(crate) fn breaks_off(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::Drop | Step::Cut | Step::Stall | Step::Truncated | Step::MalformedEvent | Step::ErrorEvent(_)
+    )
+}
+
+impl Rule {
+    /// Whether it is for that prompt in that request. Adds what the pattern of the prompt captures.
+    fn is_for(&self, request: &Request, prompt: &str, variables: &mut Variables) -> bool {
+        let asker = match request.who.agent {
+            None => Asker::Main,
+            Some(_) => Asker::Subagent,
+        };
+        self.from == asker
+            && self
+                .model
+                .as_ref()
+                .is_none_or(|wanted| wanted.fits(&request.model))
+            && self
+                .has_tool
+                .as_ref()
+                .is_none_or(|wanted| request.tools.contains(wanted))
+            && self
+                .prompt
+                .as_ref()
+                .is_none_or(|wanted| wanted.capture(prompt, variables))
+    }
+}
+
+impl Script {
+    /// The rule for a prompt, which is used up by it, and what it captures.
+    fn choose(&self, progress: &mut Progress, request: &Request, prompt: &str) -> Option<(usize, Variables)> {
+        let rules = &self.prompts;
+        let asker = match request.who.agent {
+            None => Asker::Main,
+            Some(_) => Asker::Subagent,
+        };
+        let fits = |n: usize, used: &[u32]| {
+            let rule = &rules[n].value;
+            let mut variables = Variables::new();
+            let fits = used[n] < rule.times.most() && rule.is_for(request, prompt, &mut variables);
+            fits.then_some((n, variables))
+        };
+        let in_order = |n: &usize| {
+            let rule = &rules[*n].value;
+            !rule.anytime && rule.tool_result.is_none() && rule.from == asker
+        };
+        let mut found = None;
+        for n in (progress.current..rules.len()).filter(in_order) {
+            found = fits(n, &progress.used);
+            // A rule whose turn has come waits for its prompt.
+            if found.is_some() || progress.used[n] < rules[n].value.times.least() {
+                break;
+            }
+        }
+        if let Some((n, _)) = &found {
+            progress.current = *n;
+        } else {
+            let mut anytime =
+                (0..rules.len()).filter(|n| rules[*n].value.anytime && rules[*n].value.tool_result.is_none());
+            found = anytime.find_map(|n| fits(n, &progress.used));
+        }
+        if let Some((n, _)) = &found {
+            progress.used[*n] += 1;
+        }
+        found
+    }
+
+    /// The steps of a rule.
+    fn of_rule(&self, n: usize, variables: Variables) -> Vec<Next> {
+        let rule = &self.prompts[n].value;
+        let parent = Next {
+            place: String::new(),
+            step: Step::Drop,
+            rule: n,
+            variables,
+        };
+        self.steps(&rule.steps, &format!("prompts[{n}].steps"), &parent)
+    }
+
+    /// Steps with the places where they stand, and the variables of the rule around them.
+    fn steps(&self, steps: &[Placed<Step>], path: &str, parent: &Next) -> Vec<Next> {
+        let steps = steps.iter().enumerate();
+        steps
+            .map(|(n, step)| Next {
+                place: self.place(step.at, &format!("{path}[{n}]")),
+                step: step.value.clone(),
+                rule: parent.rule,
+                variables: parent.variables.clone(),
+            })
+            .collect()
+    }
+
+    /// Why a prompt has no answer.
+    fn unmatched_text(&self, prompt: &str, used: &[u32]) -> String {
+        let shown: String = prompt.chars().take(200).collect();
+        let mut text = format!("no rule of the script is for the prompt {shown:?}");
+        let rated = self.prompts.iter().enumerate().map(|(n, rule)| {
+            let wanted = rule.value.prompt.as_ref().map_or("", |prompt| prompt.wanted());
+            (strsim::jaro_winkler(prompt, wanted), n)
+        });
+        let Some((_, n)) = rated.max_by(|a, b| a.0.total_cmp(&b.0)) else {
+            return text + "; it has none at all";
+        };
+        let rule = &self.prompts[n];
+        let place = self.place(rule.at, &format!("prompts[{n}]"));
+        let wanted = match &rule.value.prompt {
+            Some(wanted) => wanted.to_string(),
+            None => "any prompt".to_owned(),
+        };
+        text.push_str(&format!("; the nearest is at {place}, for {wanted}"));
+        let most = rule.value.times.most();
+        if used[n] >= most {
+            let times = if most == 1 {
+                "once".to_owned()
+            } else {
+                format!("{most} times")
+            };
+            text.push_str(&format!(", which has been used already ({times})"));
+        } else if rule
+            .value
+            .prompt
+            .as_ref()
+            .is_none_or(|wanted| wanted.fits(prompt))
+        {
+            text.push_str(match (&rule.value.tool_result, rule.value.from) {
+                (Some(_), _) => " and a tool result",
+                (None, Asker::Subagent) => " of a subagent",
+                (None, Asker::Main) if rule.value.model.is_some() || rule.value.has_tool.is_some() => {
+                    ", if its model and its tools fit, or whose turn it is not"
+                }
+                (None, Asker::Main) => ", whose turn it is not",
+            });
+        }
+        text
+    }
+}
