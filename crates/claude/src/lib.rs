@@ -13,4 +13,4 @@ mod sandbox;
 
 pub use fetch::{Fetch, FetchError, FetchFailure, Progress, TERMS, executable};
 pub use pin::{Package, Pin, Platform, pin};
-pub use sandbox::{DUMMY_KEY, Sandbox};
+pub use sandbox::{DUMMY_KEY, LEADS_ELSEWHERE, Sandbox};

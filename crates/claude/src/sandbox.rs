@@ -9,6 +9,16 @@ use tempfile::TempDir;
 /// The API key in the environment of a sandbox: no key of anybody's.
 pub const DUMMY_KEY: &str = "dummy";
 
+/// Variables that would lead the CLI to another API, or to an account: a process that inherits an environment must not have them.
+pub const LEADS_ELSEWHERE: &[&str] = &[
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_VERTEX",
+];
+
 /// A temporary home, configuration and project, removed when this is dropped.
 ///
 /// Processes started with [`env`](Self::env) see nothing of the user's own settings, credentials and sessions, and write

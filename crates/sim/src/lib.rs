@@ -5,6 +5,7 @@
 //! | `api` (default) | [`api`]: the scripted Messages API, and with it an HTTP server |
 //! | `api-record` | passing requests on to a real API and recording them; needs an HTTP client with TLS |
 //! | `claude` (default) | [`claude`]: the pinned CLI; needs code for fetching and unpacking |
+//! | `players` (default) | [`players`] and [`conform`]: a program with either CLI, and the two compared; needs a reader for TOML |
 //!
 //! Without these features the crate has the peers in memory, over tokio and serde, with a reader for YAML.
 
@@ -14,12 +15,16 @@ pub mod assert;
 pub mod cassette;
 #[cfg(feature = "claude")]
 pub mod claude;
+#[cfg(feature = "players")]
+pub mod conform;
 pub mod directive;
 pub mod fault;
 mod flaw;
 mod inject;
 mod near;
 pub mod peer;
+#[cfg(feature = "players")]
+pub mod players;
 mod running;
 pub mod script;
 

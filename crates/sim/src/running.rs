@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 use tokio::io::DuplexStream;
@@ -158,6 +158,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of a process whose lines were recorded elsewhere.
+    #[cfg(feature = "players")]
+    pub(crate) fn of_lines(lines: Vec<Line>, exit: Option<Exit>) -> Self {
+        Self {
+            lines,
+            exit,
+            verdict: Ok(()),
+            flaws: Vec::new(),
+        }
+    }
+
     /// Whether the script was content with its client: neither a [`verdict`](Self::verdict) against it nor
     /// [`flaws`](Self::flaws).
     ///
@@ -291,6 +302,17 @@ pub(crate) struct Log {
     state: Mutex<LogState>,
     /// Changes with every new line.
     grown: watch::Sender<()>,
+    witness: OnceLock<Witness>,
+}
+
+/// Is told each flaw at once.
+#[derive(Clone)]
+pub(crate) struct Witness(pub(crate) Arc<dyn Fn(&Flaw) + Send + Sync>);
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Witness")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -307,6 +329,7 @@ impl Log {
             counted: AtomicU64::new(MEASURED),
             state: Mutex::default(),
             grown: watch::Sender::new(()),
+            witness: OnceLock::new(),
         })
     }
 
@@ -342,7 +365,15 @@ impl Log {
     }
 
     pub(crate) fn flaw(&self, flaw: Flaw) {
+        if let Some(witness) = self.witness.get() {
+            (witness.0)(&flaw);
+        }
         self.lock().flaws.push(flaw);
+    }
+
+    /// Tells each flaw from here on at once. The first witness stays.
+    pub(crate) fn witness(&self, witness: Witness) {
+        let _ = self.witness.set(witness);
     }
 
     /// Notes where a recording and its client disagreed.

@@ -10,7 +10,7 @@ use super::request::{ApiRequest, ended, folded, notes, own_words, user_texts};
 use crate::directive::Block;
 use crate::flaw::Flaw;
 use crate::script::engine::{Engine, Found, Next, Request, Who};
-use crate::script::{self, ApiError, Ask, Call, Script, ScriptError, Step, judge};
+use crate::script::{self, ApiError, Ask, Call, Progress, Script, ScriptError, Step, judge};
 
 /// A script, and how far everybody is in it.
 #[derive(Debug)]
@@ -51,11 +51,18 @@ impl Player {
     /// # Errors
     ///
     /// What the API cannot play.
-    pub(super) fn new(script: Script, home: Option<String>) -> Result<Self, ScriptError> {
+    pub(super) fn new(
+        script: Script,
+        progress: Option<Progress>,
+        home: Option<String>,
+    ) -> Result<Self, ScriptError> {
         script.check(script::Player::Api)?;
         let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         Ok(Self(Mutex::new(Playing {
-            engine: Engine::new(script),
+            engine: match progress {
+                Some(progress) => Engine::among_others(script, progress),
+                None => Engine::new(script),
+            },
             home: home.or_else(|| env::var(variable).ok()).unwrap_or_default(),
             heard: HashMap::new(),
             flaws: Vec::new(),
@@ -132,6 +139,7 @@ impl Playing {
         let mut request = Request {
             who,
             begins,
+            continued: false,
             prompts: Vec::new(),
             woken_by,
             tag: None,

@@ -29,7 +29,7 @@ use super::traffic::{Found, Replay};
 use super::traffic::{Recorder, Upstream};
 use super::verdict::judge;
 use crate::flaw::Flaw;
-use crate::script::{Expect, Flaws, Script, ScriptError};
+use crate::script::{Expect, Flaws, Progress, Script, ScriptError};
 
 /// A running scripted Messages API.
 ///
@@ -136,12 +136,25 @@ impl MessagesApiBuilder {
     ///
     /// # Errors
     /// When there is something in it that the API cannot play, with the place and the way on; see [`Script::check`].
-    pub fn script(mut self, script: Script) -> Result<Self, ScriptError> {
+    pub fn script(self, script: Script) -> Result<Self, ScriptError> {
+        self.playing(script, None)
+    }
+
+    /// The same for the sessions of one run of a program: a rule that one of them used up is used up for all, as with the simulated
+    /// CLI in a run.
+    ///
+    /// # Errors
+    /// See [`script`](Self::script).
+    pub fn script_of_one_run(self, script: Script) -> Result<Self, ScriptError> {
+        self.playing(script, Some(Progress::new()))
+    }
+
+    fn playing(mut self, script: Script, progress: Option<Progress>) -> Result<Self, ScriptError> {
         if !script.models.is_empty() {
             self.models.clone_from(&script.models);
         }
         self.input_tokens = script.input_tokens.or(self.input_tokens);
-        self.player = Some(Player::new(script, self.home.clone())?);
+        self.player = Some(Player::new(script, progress, self.home.clone())?);
         Ok(self)
     }
 

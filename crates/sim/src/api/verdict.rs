@@ -71,7 +71,10 @@ pub(super) fn judge(
         player.with(|engine, found| {
             let script = engine.script();
             flaws.extend(found.iter().cloned());
-            flaws.extend(judge::unused(script, expect, &engine.used()));
+            flaws.extend(match engine.used() {
+                Ok(used) => judge::unused(script, expect, &used),
+                Err(error) => vec![script.lost(&error)],
+            });
             if expect.every_rule_used {
                 let left = engine.left().into_iter().filter(|next| next.is_missing());
                 flaws.extend(

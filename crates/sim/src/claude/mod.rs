@@ -26,8 +26,8 @@ mod process;
 mod transcript;
 
 pub use outrigger_claude::{
-    DUMMY_KEY, Fetch, FetchError, FetchFailure, Package, Pin, Platform, Progress, Sandbox, TERMS, executable,
-    pin,
+    DUMMY_KEY, Fetch, FetchError, FetchFailure, LEADS_ELSEWHERE, Package, Pin, Platform, Progress, Sandbox,
+    TERMS, executable, pin,
 };
 pub use process::{ClaudeProcess, DriveError, Launch, Seen};
 pub use transcript::{Direction, Entry, Transcript};

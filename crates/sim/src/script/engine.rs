@@ -1,9 +1,11 @@
 //! Which steps a request to the model gets. The simulated agent and the scripted API share it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
 
 use super::fill::{self, Variables};
 use super::place::Placed;
+use super::progress::{Progress, Uses};
 use super::rule::{Asker, Rule};
 use super::step::{Ask, Background, Step, Subagent};
 use super::{Script, Unmatched};
@@ -23,6 +25,8 @@ pub(crate) struct Request {
     pub(crate) who: Who,
     /// Whether it begins a turn, so that what an earlier turn left over is gone.
     pub(crate) begins: bool,
+    /// Whether another process began the turn, and its prompt has used up its rule.
+    pub(crate) continued: bool,
     /// The prompts that came since the request before.
     pub(crate) prompts: Vec<String>,
     /// The tag of the background work that began the turn.
@@ -69,7 +73,7 @@ impl Next {
 
 /// How far somebody is in the script.
 #[derive(Debug, Default, Clone)]
-struct Progress {
+struct Course {
     /// How often each rule was used.
     used: Vec<u32>,
     /// The rule whose turn it is, among those that are used in their order.
@@ -98,7 +102,9 @@ struct Handed {
 #[derive(Debug)]
 pub(crate) struct Engine {
     script: Script,
-    askers: HashMap<Who, Progress>,
+    /// Which rules the main agents of all processes and sessions have used, if they share that.
+    shared: Option<Progress>,
+    askers: HashMap<Who, Course>,
     /// The steps of subagents that have not asked yet, by the tags of their steps.
     handed: BTreeMap<u64, Handed>,
     /// The steps of the agent after the end of the background work with this tag.
@@ -109,9 +115,20 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// Everybody plays the script from its beginning.
     pub(crate) fn new(script: Script) -> Self {
+        Self::with(script, None)
+    }
+
+    /// Main agents go on where others with this progress are.
+    pub(crate) fn among_others(script: Script, progress: Progress) -> Self {
+        Self::with(script, Some(progress))
+    }
+
+    fn with(script: Script, shared: Option<Progress>) -> Self {
         Self {
             script,
+            shared,
             askers: HashMap::new(),
             handed: BTreeMap::new(),
             after: BTreeMap::new(),
@@ -164,39 +181,39 @@ impl Engine {
     pub(crate) fn take(&mut self, request: &Request) -> Found {
         let rules = self.script.prompts.len();
         let known = self.askers.contains_key(&request.who);
-        let progress = self.askers.entry(request.who.clone()).or_default();
-        progress.used.resize(rules, 0);
+        let course = self.askers.entry(request.who.clone()).or_default();
+        course.used.resize(rules, 0);
         if let Some(result) = request.results.last() {
-            progress.result.clone_from(result);
+            course.result.clone_from(result);
         }
         if request.begins {
-            progress.left.clear();
+            course.left.clear();
         }
         if let Some(steps) = request.woken_by.and_then(|tag| self.after.remove(&tag)) {
             if let Some(next) = steps.first() {
-                progress.rule = next.rule;
+                course.rule = next.rule;
             }
-            progress.left = steps.into();
-            progress.refused = None;
+            course.left = steps.into();
+            course.refused = None;
         }
         if !request.prompts.is_empty() {
-            progress.requests = 0;
-            progress.refused = None;
+            course.requests = 0;
+            course.refused = None;
         }
-        progress.requests += 1;
-        if progress.requests > self.script.requests_per_prompt {
+        course.requests += 1;
+        if course.requests > self.script.requests_per_prompt {
             return Found::Refused(self.too_many(&request.who));
         }
         let handed = match &request.who.agent {
             Some(_) if !known => self.handed_to(request),
             _ => None,
         };
-        if let (Some(handed), Some(progress)) = (handed, self.askers.get_mut(&request.who)) {
+        if let (Some(handed), Some(course)) = (handed, self.askers.get_mut(&request.who)) {
             if let Some(next) = handed.first() {
-                progress.rule = next.rule;
+                course.rule = next.rule;
             }
-            progress.prompt = request.prompts.first().cloned().unwrap_or_default();
-            progress.left = handed.into();
+            course.prompt = request.prompts.first().cloned().unwrap_or_default();
+            course.left = handed.into();
             return Found::Steps;
         }
         for prompt in &request.prompts {
@@ -209,7 +226,7 @@ impl Engine {
         let refused = self
             .askers
             .get(&request.who)
-            .and_then(|progress| progress.refused.clone());
+            .and_then(|course| course.refused.clone());
         refused.map_or(Found::Steps, Found::Unmatched)
     }
 
@@ -227,60 +244,89 @@ impl Engine {
 
     /// Whether each of these prompts has a rule.
     pub(crate) fn knows(&self, request: &Request, prompts: &[String]) -> bool {
-        let mut progress = self.askers.get(&request.who).cloned().unwrap_or_default();
-        progress.used.resize(self.script.prompts.len(), 0);
+        let mut course = self.askers.get(&request.who).cloned().unwrap_or_default();
+        course.used.resize(self.script.prompts.len(), 0);
         let handed = self.handed.values().any(|handed| {
             handed.session == request.who.session && handed.prompt.trim() == prompts.join("\n").trim()
         });
         handed
             || prompts
                 .iter()
-                .all(|prompt| self.script.choose(&mut progress, request, prompt).is_some())
+                .all(|prompt| self.script.choose(&mut course, request, prompt).is_some())
     }
 
     /// Adds the reply to a prompt.
     fn load(&mut self, request: &Request, prompt: &str) {
-        let Some(progress) = self.askers.get_mut(&request.who) else {
+        let Some(course) = self.askers.get_mut(&request.who) else {
             return;
         };
-        prompt.clone_into(&mut progress.prompt);
-        match self.script.choose(progress, request, prompt) {
+        prompt.clone_into(&mut course.prompt);
+        let shared = self.shared.as_ref().filter(|_| request.who.agent.is_none());
+        let chosen = match shared {
+            None => self.script.choose(course, request, prompt),
+            Some(shared) => match self.script.choose_shared(shared, course, request, prompt) {
+                Ok(chosen) => chosen,
+                Err(error) => {
+                    course.left.clear();
+                    course.refused = Some(self.script.lost(&error).what);
+                    return;
+                }
+            },
+        };
+        match chosen {
             Some((n, variables)) => {
-                progress.rule = n;
-                progress.left.extend(self.script.of_rule(n, variables));
+                course.rule = n;
+                course.left.extend(self.script.of_rule(n, variables));
             }
             None if self.script.unmatched == Unmatched::Ok => {
-                progress.refused = progress.left.is_empty().then(String::new);
+                course.refused = course.left.is_empty().then(String::new);
             }
             None => {
-                progress.left.clear();
-                progress.refused = Some(self.script.unmatched_text(prompt, &progress.used));
+                course.left.clear();
+                course.refused = Some(self.script.unmatched_text(prompt, &course.used));
             }
         }
     }
 
     /// Takes the rule for a tool result, if there is one: its steps take the place of those that are left.
     fn branch(&mut self, request: &Request) {
-        let Some(progress) = self.askers.get_mut(&request.who) else {
+        let Some(course) = self.askers.get_mut(&request.who) else {
             return;
         };
+        let shared = self.shared.as_ref().filter(|_| request.who.agent.is_none());
         let rules = self.script.prompts.iter().enumerate();
         for (n, rule) in rules {
             let Some(wanted) = &rule.value.tool_result else {
                 continue;
             };
-            if progress.used[n] >= rule.value.times.most() {
+            if course.used[n] >= rule.value.times.most() {
                 continue;
             }
             for result in request.results.iter().rev() {
                 let mut variables = Variables::new();
                 if wanted.capture(result, &mut variables)
-                    && rule.value.is_for(request, &progress.prompt, &mut variables)
+                    && rule.value.is_for(request, &course.prompt, &mut variables)
                 {
-                    progress.used[n] += 1;
-                    progress.rule = n;
-                    progress.refused = None;
-                    progress.left = self.script.of_rule(n, variables).into();
+                    let most = rule.value.times.most();
+                    let mut free = true;
+                    if let Some(shared) = shared {
+                        let use_up = |uses: &Uses| (uses.times(n) < most).then_some(n);
+                        match shared.choose(result, use_up) {
+                            Ok(used) => free = used.is_some(),
+                            Err(error) => {
+                                course.left.clear();
+                                course.refused = Some(self.script.lost(&error).what);
+                                return;
+                            }
+                        }
+                    }
+                    if !free {
+                        continue;
+                    }
+                    course.used[n] += 1;
+                    course.rule = n;
+                    course.refused = None;
+                    course.left = self.script.of_rule(n, variables).into();
                     return;
                 }
             }
@@ -289,14 +335,14 @@ impl Engine {
 
     /// The steps of the next response: up to the next tool call, or to what breaks it off. None are left when it is empty.
     pub(crate) fn next(&mut self, request: &Request) -> Vec<Next> {
-        let Some(progress) = self.askers.get_mut(&request.who) else {
+        let Some(course) = self.askers.get_mut(&request.who) else {
             return Vec::new();
         };
         let mut steps = Vec::new();
-        while let Some(mut next) = progress.left.pop_front() {
+        while let Some(mut next) = course.left.pop_front() {
             let mut variables = request.variables.clone();
-            variables.insert("prompt".to_owned(), progress.prompt.clone());
-            variables.insert("result".to_owned(), progress.result.clone());
+            variables.insert("prompt".to_owned(), course.prompt.clone());
+            variables.insert("result".to_owned(), course.result.clone());
             variables.extend(next.variables.clone());
             fill::fill(&mut next.step, &variables);
             let ends = ends_response(&next.step);
@@ -311,24 +357,24 @@ impl Engine {
     /// Puts steps back that the next request is to get.
     #[cfg(feature = "api")]
     pub(crate) fn put_back(&mut self, who: &Who, steps: Vec<Next>) {
-        if let Some(progress) = self.askers.get_mut(who) {
+        if let Some(course) = self.askers.get_mut(who) {
             for next in steps.into_iter().rev() {
-                progress.left.push_front(next);
+                course.left.push_front(next);
             }
         }
     }
 
     /// Drops what is left of a turn.
     pub(crate) fn give_up(&mut self, who: &Who) {
-        if let Some(progress) = self.askers.get_mut(who) {
-            progress.left.clear();
+        if let Some(course) = self.askers.get_mut(who) {
+            course.left.clear();
         }
     }
 
     /// The index of the rule in use.
     #[cfg(feature = "api")]
     pub(crate) fn rule(&self, who: &Who) -> usize {
-        self.askers.get(who).map_or(0, |progress| progress.rule)
+        self.askers.get(who).map_or(0, |course| course.rule)
     }
 
     /// How many prompts of the client there were.
@@ -337,16 +383,18 @@ impl Engine {
         self.prompts
     }
 
-    /// How often each rule was used, by whoever used it most.
-    pub(crate) fn used(&self) -> Vec<u32> {
+    /// How often each rule was used: by all together if they share it, otherwise by whoever used it most.
+    pub(crate) fn used(&self) -> io::Result<Vec<u32>> {
         let rules = 0..self.script.prompts.len();
-        let most = |n: usize| {
-            self.askers
-                .values()
-                .filter_map(|progress| progress.used.get(n))
-                .max()
+        let shared = match &self.shared {
+            Some(shared) => shared.uses()?,
+            None => Uses::default(),
         };
-        rules.map(|n| most(n).copied().unwrap_or_default()).collect()
+        let most = |n: usize| {
+            let by_one = self.askers.values().filter_map(|course| course.used.get(n)).max();
+            by_one.copied().unwrap_or_default().max(shared.times(n))
+        };
+        Ok(rules.map(most).collect())
     }
 
     /// The first step that is left, of everybody who has some left.
@@ -355,7 +403,7 @@ impl Engine {
         let mut left: Vec<&Next> = self
             .askers
             .values()
-            .filter_map(|progress| progress.left.front())
+            .filter_map(|course| course.left.front())
             .collect();
         left.sort_by(|a, b| a.place.cmp(&b.place));
         left.dedup_by(|a, b| a.place == b.place);
@@ -364,13 +412,11 @@ impl Engine {
 
     /// Why a request is refused that is one too many.
     fn too_many(&self, who: &Who) -> String {
-        let progress = self.askers.get(who);
+        let course = self.askers.get(who);
         let limit = self.script.requests_per_prompt;
-        let prompt = progress
-            .map(|progress| progress.prompt.as_str())
-            .unwrap_or_default();
+        let prompt = course.map(|course| course.prompt.as_str()).unwrap_or_default();
         let prompt: String = prompt.chars().take(80).collect();
-        let rule = progress.map_or(0, |progress| progress.rule);
+        let rule = course.map_or(0, |course| course.rule);
         let place = match self.script.prompts.get(rule) {
             Some(rule_there) => self.script.place(rule_there.at, &format!("prompts[{rule}]")),
             None => self.script.name().to_owned(),
@@ -405,6 +451,11 @@ pub(crate) fn breaks_off(step: &Step) -> bool {
 }
 
 impl Rule {
+    /// Whether it is used when its turn has come.
+    fn is_in_order(&self) -> bool {
+        !self.anytime && self.tool_result.is_none()
+    }
+
     /// Whether it is for that prompt in that request. Adds what the pattern of the prompt captures.
     fn is_for(&self, request: &Request, prompt: &str, variables: &mut Variables) -> bool {
         let asker = match request.who.agent {
@@ -428,8 +479,43 @@ impl Rule {
 }
 
 impl Script {
+    /// The same where others may have used rules, and may use them at this time.
+    fn choose_shared(
+        &self,
+        shared: &Progress,
+        course: &mut Course,
+        request: &Request,
+        prompt: &str,
+    ) -> io::Result<Option<(usize, Variables)>> {
+        let rules = &self.prompts;
+        if request.continued {
+            let uses = shared.uses()?;
+            let before = uses.newest().find(|(_, used_by)| *used_by == prompt);
+            let mut variables = Variables::new();
+            if let Some((n, _)) = before
+                && let Some(rule) = rules.get(n)
+                && rule.value.is_for(request, prompt, &mut variables)
+            {
+                return Ok(Some((n, variables)));
+            }
+        }
+        let mut chosen = None;
+        shared.choose(prompt, |uses| {
+            for (n, used) in course.used.iter_mut().enumerate() {
+                *used = uses.times(n);
+            }
+            // The last that was used in order is the one whose turn it is.
+            let used = uses.newest().map(|(n, _)| n);
+            let in_order = |n: &usize| rules.get(*n).is_some_and(|rule| rule.value.is_in_order());
+            course.current = used.filter(in_order).max().unwrap_or_default();
+            chosen = self.choose(course, request, prompt);
+            chosen.as_ref().map(|(n, _)| *n)
+        })?;
+        Ok(chosen)
+    }
+
     /// The rule for a prompt, which is used up by it, and what it captures.
-    fn choose(&self, progress: &mut Progress, request: &Request, prompt: &str) -> Option<(usize, Variables)> {
+    fn choose(&self, course: &mut Course, request: &Request, prompt: &str) -> Option<(usize, Variables)> {
         let rules = &self.prompts;
         let asker = match request.who.agent {
             None => Asker::Main,
@@ -441,27 +527,24 @@ impl Script {
             let fits = used[n] < rule.times.most() && rule.is_for(request, prompt, &mut variables);
             fits.then_some((n, variables))
         };
-        let in_order = |n: &usize| {
-            let rule = &rules[*n].value;
-            !rule.anytime && rule.tool_result.is_none() && rule.from == asker
-        };
+        let in_order = |n: &usize| rules[*n].value.is_in_order() && rules[*n].value.from == asker;
         let mut found = None;
-        for n in (progress.current..rules.len()).filter(in_order) {
-            found = fits(n, &progress.used);
+        for n in (course.current..rules.len()).filter(in_order) {
+            found = fits(n, &course.used);
             // A rule whose turn has come waits for its prompt.
-            if found.is_some() || progress.used[n] < rules[n].value.times.least() {
+            if found.is_some() || course.used[n] < rules[n].value.times.least() {
                 break;
             }
         }
         if let Some((n, _)) = &found {
-            progress.current = *n;
+            course.current = *n;
         } else {
             let mut anytime =
                 (0..rules.len()).filter(|n| rules[*n].value.anytime && rules[*n].value.tool_result.is_none());
-            found = anytime.find_map(|n| fits(n, &progress.used));
+            found = anytime.find_map(|n| fits(n, &course.used));
         }
         if let Some((n, _)) = &found {
-            progress.used[*n] += 1;
+            course.used[*n] += 1;
         }
         found
     }

@@ -201,7 +201,8 @@ pub(super) fn check(assert: &Assert, lines: &[Line]) -> Option<String> {
     if flaw.is_some() {
         return flaw;
     }
-    if let Some(flaw) = counts(&assert.requests, assert.prompts, lines) {
+    let played = [Played { lines, ended: false }];
+    if let Some(flaw) = counts(&assert.requests, assert.prompts, &played) {
         return Some(flaw);
     }
     let pattern = assert.received.as_ref()?;
@@ -225,42 +226,58 @@ fn verb(got: Permitted) -> &'static str {
 fn counts(
     requests: &std::collections::BTreeMap<String, usize>,
     wanted: Option<usize>,
-    lines: &[Line],
+    played: &[Played<'_>],
 ) -> Option<String> {
+    let of_all =
+        |count: &dyn Fn(&[Line]) -> usize| played.iter().map(|played| count(played.lines)).sum::<usize>();
     for (subtype, wanted) in requests {
-        let got = control_requests(lines, subtype);
+        let got = of_all(&|lines| control_requests(lines, subtype));
         if got != *wanted {
             return Some(format!(
                 "expected {wanted} control requests `{subtype}`, but {got} came"
             ));
         }
     }
-    let (wanted, got) = (wanted?, prompts(lines));
+    let (wanted, got) = (wanted?, of_all(&prompts));
     (got != wanted).then(|| format!("expected {wanted} prompts, but {got} came"))
 }
 
-/// What is missing in the end.
-pub(super) fn end(script: &Script, used: &[u32], lines: &[Line]) -> Vec<Flaw> {
-    let mut flaws = Vec::new();
+/// What one process and its client said.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Played<'a> {
+    pub(super) lines: &'a [Line],
+    /// Whether it came to its end.
+    pub(super) ended: bool,
+}
+
+/// What is missing in the end, of what all processes together should have done.
+pub(super) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<Flaw> {
     let expect = &script.expect;
     let general = script.name();
-    flaws.extend(unused(script, expect, used));
-    let calls = calls(lines);
+    let mut flaws = unused(script, expect, used);
+    // Each process by itself: the ids of another may be the same.
+    let calls: Vec<Called> = played.iter().flat_map(|played| calls(played.lines)).collect();
     for (n, called) in expect.tools.iter().enumerate() {
         let place = script.place(called.at, &format!("expect.tools[{n}]"));
         flaws.extend(missed(&called.value, &calls).map(|what| Flaw::new(place, what)));
     }
-    let sent = lines.iter().filter(|line| !line.from_client);
+    let lines = played.iter().flat_map(|played| played.lines);
+    let sent = lines.filter(|line| !line.from_client);
     let results: Vec<String> = blocks(sent, "user", "tool_result")
         .map(|block| text_of(&block["content"]))
         .collect();
     let missed = missed_results(expect, &results).into_iter();
     flaws.extend(missed.map(|what| Flaw::new(format!("{general}: expect.tool_results"), what)));
-    if let Some(what) = counts(&expect.requests, expect.prompts, lines) {
+    if let Some(what) = counts(&expect.requests, expect.prompts, played) {
         flaws.push(Flaw::new(format!("{general}: expect"), what));
     }
     if expect.no_unanswered_request {
-        for request in unanswered(lines) {
+        // Whoever killed a process needs not answer it.
+        for request in played
+            .iter()
+            .filter(|played| played.ended)
+            .flat_map(|played| unanswered(played.lines))
+        {
             flaws.push(Flaw::new(general, format!("the client did not answer {request}")));
         }
     }

@@ -42,6 +42,7 @@ mod gates;
 pub(crate) mod judge;
 pub(crate) mod place;
 mod play;
+mod progress;
 mod rule;
 mod schema;
 pub(crate) mod short;
@@ -66,6 +67,7 @@ pub use error::ScriptError;
 pub use expect::{Expect, ToolCalled};
 pub use gates::Gates;
 pub use place::{Placed, Position};
+pub use progress::Progress;
 pub use rule::{Asker, Rule, Times};
 pub use schema::json_schema;
 pub use step::{
@@ -293,7 +295,13 @@ impl Script {
     /// What plays the script for an agent in its [`setting`](Self::setting). If the script does not pass its
     /// [`check`](Self::check), every reply is an error with the reason.
     pub fn player(&self, gates: &Gates) -> impl Brain + 'static {
-        play::Player::new(self.clone(), gates.clone())
+        play::Player::alone(self.clone(), gates.clone())
+    }
+
+    /// What plays the script together with all others that have this progress. It does not judge what is expected in the end: that
+    /// is for [`judge`](Self::judge), once all are done.
+    pub fn player_in(&self, gates: &Gates, progress: &Progress) -> impl Brain + 'static {
+        play::Player::among_others(self.clone(), gates.clone(), progress.clone())
     }
 
     /// The name of this place: `script.yaml:12:7`, `12:7`, or a path through the script.

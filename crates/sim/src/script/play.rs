@@ -11,6 +11,7 @@ use super::engine::{Engine, Found, Next, Request, Who};
 use super::fill::Variables;
 use super::gates::Gates;
 use super::judge;
+use super::progress::Progress;
 use super::step::{
     Ask, Background, Call, Compact, Elicitation, Permission, Question, Raw, Run, Step, Subagent, Wait,
 };
@@ -18,13 +19,15 @@ use super::{Script, Unmatched};
 use crate::directive::{Block, Fault, FaultKind, Pace, Response, Usage};
 use crate::flaw::Flaw;
 use crate::peer::agent::{Act, Brain, CallPlan, Deed, Look, Outcome, Reply, rate_limit};
-use crate::peer::{Exit, Line, agent};
+use crate::peer::{Exit, Line, Report, agent};
 
 /// Plays a script.
 #[derive(Debug)]
 pub(crate) struct Player {
     engine: Engine,
     gates: Gates,
+    /// Whether nobody else plays the script, so that its expectations can be judged in the end.
+    alone: bool,
     /// Why it cannot be played.
     unfit: Option<String>,
     /// Up to which line waits have looked for control requests.
@@ -32,13 +35,23 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(script: Script, gates: Gates) -> Self {
+    /// Plays it from the beginning, and judges in the end.
+    pub(super) fn alone(script: Script, gates: Gates) -> Self {
         Self {
+            alone: true,
+            ..Self::among_others(script, gates, Progress::new())
+        }
+    }
+
+    /// Goes on where others are.
+    pub(super) fn among_others(script: Script, gates: Gates, progress: Progress) -> Self {
+        Self {
+            alone: false,
             unfit: script
                 .check(super::Player::Simulator)
                 .err()
                 .map(|error| error.to_string()),
-            engine: Engine::new(script),
+            engine: Engine::among_others(script, progress),
             gates,
             looked: Arc::default(),
         }
@@ -260,6 +273,7 @@ impl Brain for Player {
                 agent: ask.agent.as_ref().map(|agent| agent.id.clone()),
             },
             begins,
+            continued: ask.continued,
             prompts: ask.folded.iter().chain(prompts).cloned().collect(),
             woken_by: ask.woken_by.filter(|_| begins),
             tag: ask.agent.as_ref().and_then(|agent| agent.tag),
@@ -298,7 +312,34 @@ impl Brain for Player {
     }
 
     fn end(&mut self, lines: &[Line]) -> Vec<Flaw> {
-        judge::end(self.engine.script(), &self.engine.used(), lines)
+        if !self.alone {
+            return Vec::new();
+        }
+        let played = [judge::Played { lines, ended: true }];
+        match self.engine.used() {
+            Ok(used) => judge::end(self.engine.script(), &used, &played),
+            Err(error) => vec![self.engine.script().lost(&error)],
+        }
+    }
+}
+
+impl Script {
+    /// What the client did wrong, and what is missing, once all that play the script with this progress are done. A process that
+    /// was killed, or whose end is not known, has a report without an [`exit`](Report::exit).
+    pub fn judge(&self, progress: &Progress, reports: &[Report]) -> Vec<Flaw> {
+        let read = progress.flaws().and_then(|flaws| Ok((flaws, progress.uses()?)));
+        let (mut flaws, uses) = match read {
+            Ok(read) => read,
+            Err(error) => return vec![self.lost(&error)],
+        };
+        let played = reports.iter().map(|report| judge::Played {
+            lines: &report.lines,
+            ended: report.exit.is_some(),
+        });
+        flaws.extend(reports.iter().flat_map(|report| report.flaws.iter().cloned()));
+        let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.times(n)).collect();
+        flaws.extend(judge::end(self, &used, &played.collect::<Vec<_>>()));
+        flaws
     }
 }
 

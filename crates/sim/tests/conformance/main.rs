@@ -15,8 +15,6 @@
     reason = "a test fails by panicking"
 )]
 
-mod compare;
-mod differences;
 mod handover;
 mod play;
 mod scenario;
@@ -26,11 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_sim::claude::executable;
+use outrigger_sim::conform::{Difference, Listed, compare};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-
-use compare::{Difference, compare};
-use differences::Listed;
 
 /// How many scenarios are played at once: the real CLI is busy on one core while it starts.
 const AT_ONCE: usize = 3;
@@ -92,7 +88,10 @@ async fn the_simulated_cli_does_as_the_real_one() {
     }
     assert!(played > 0, "there is no such scenario: {chosen:?}");
     found.sort();
-    let listed = Listed::read();
+    let listed = Listed::read().expect("differences.toml is well-formed");
+    for reason in listed.reasons() {
+        assert!(reason.len() > 20, "a reason that gives none: {reason:?}");
+    }
     let mut report = problems;
     report.extend(listed.unlisted(&found));
     if chosen.is_none() && python.is_ok() {

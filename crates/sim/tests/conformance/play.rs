@@ -1,11 +1,11 @@
 //! Plays a scenario to a CLI, whichever it is.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use outrigger_sim::api::MessagesApi;
 use outrigger_sim::claude::{ClaudeProcess, Launch, Sandbox, Seen};
+use outrigger_sim::conform::{Kinds, Spoken, placeless};
 use serde_json::{Value, json};
 
 use super::scenario::{Reply, Run, Scenario, Step};
@@ -13,15 +13,9 @@ use super::scenario::{Reply, Run, Scenario, Step};
 /// How long a wait may take. The real CLI needs a second or two to start, on a machine that is busy more.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What a CLI said in one scenario.
-#[derive(Debug, Default)]
-pub(crate) struct Played {
-    /// The frames with their kinds, in order, and behind those of each process how it ended.
-    pub(crate) frames: Vec<(String, Value)>,
-}
-
-/// Plays all processes of a scenario in a new place and keeps what was said in a file.
-pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) -> Result<Played, String> {
+/// Plays all processes of a scenario in a new place and keeps what was said in a file. Gives what the CLI said, with how each process
+/// ended behind its frames.
+pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) -> Result<Spoken, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let api = MessagesApi::builder()
         .start()
@@ -34,7 +28,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
     for (path, target) in &scenario.links {
         link(&sandbox.project().join(path), target).map_err(|error| text(&error))?;
     }
-    let mut played = Played::default();
+    let mut played = Spoken::default();
     let (mut session, mut answer) = (String::new(), String::new());
     let mut said = String::new();
     let mut problem = None;
@@ -52,8 +46,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
         let mut player = Player {
             run,
             place,
-            asked: HashMap::new(),
-            hooks: HashMap::new(),
+            kinds: Kinds::default(),
             frames: Vec::new(),
         };
         let outcome = player.play(claude).await;
@@ -77,7 +70,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
         let frames = player.frames.drain(..);
         played
             .frames
-            .extend(frames.map(|(kind, frame)| (kind, placeless(&frame, &root))));
+            .extend(frames.map(|(kind, frame)| (kind, placeless(&frame, &[(&root, "{root}")]))));
         match outcome {
             Ok(code) => {
                 let code = code.map_or_else(|| "signal".to_owned(), |code| code.to_string());
@@ -110,19 +103,6 @@ fn link(path: &Path, target: &str) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn link(_: &Path, _: &str) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
-}
-
-/// The frame with the same name for the sandbox in each play.
-fn placeless(value: &Value, root: &str) -> Value {
-    match value {
-        Value::String(text) => Value::String(text.replace(root, "{root}")),
-        Value::Array(items) => items.iter().map(|item| placeless(item, root)).collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| (key.clone(), placeless(value, root)))
-            .collect(),
-        other => other.clone(),
-    }
 }
 
 /// What stands for something in flags and frames.
@@ -193,10 +173,7 @@ fn signal(_: &ClaudeProcess, name: &str) -> Result<(), String> {
 struct Player<'a> {
     run: &'a Run,
     place: Place,
-    /// The subtypes of our requests, by their ids.
-    asked: HashMap<String, String>,
-    /// The events of hook callbacks, by their ids.
-    hooks: HashMap<String, String>,
+    kinds: Kinds,
     frames: Vec<(String, Value)>,
 }
 
@@ -220,11 +197,7 @@ impl Player<'_> {
     async fn step(&mut self, claude: &mut ClaudeProcess, number: usize, step: &Step) -> Result<(), String> {
         let sent = match step {
             Step::Send(frame) => {
-                if let (Some(id), Some(subtype)) =
-                    (frame["request_id"].as_str(), frame["request"]["subtype"].as_str())
-                {
-                    self.asked.insert(id.to_owned(), subtype.to_owned());
-                }
+                self.kinds.of_client(frame);
                 claude.send(&self.fill(frame)).await
             }
             Step::Line(line) => claude.send_line(&self.place.fill(line)).await,
@@ -241,13 +214,9 @@ impl Player<'_> {
             Step::Signal(name) => return signal(claude, name),
             Step::Control(request) => {
                 let id = format!("ask_{number}");
-                let subtype = request["subtype"].as_str().unwrap_or("none");
-                self.asked.insert(id.clone(), subtype.to_owned());
-                if subtype == "initialize" {
-                    self.note_hooks(request);
-                }
                 let request = self.fill(request);
                 let frame = json!({"type": "control_request", "request_id": id, "request": request});
+                self.kinds.of_client(&frame);
                 claude.send(&frame).await.map_err(|error| error.to_string())?;
                 return self
                     .until(claude, |_, frame| {
@@ -290,7 +259,7 @@ impl Player<'_> {
 
     /// Keeps a frame, and answers it if it asks for something.
     async fn take(&mut self, claude: &mut ClaudeProcess, seen: Seen) -> Result<(), String> {
-        let kind = self.kind(&seen.value);
+        let kind = self.kinds.of_cli(&seen.value);
         self.frames.push((kind, seen.value.clone()));
         if seen.frame.subtype() == Some("task_started") {
             self.place.task = seen.value["task_id"].as_str().unwrap_or_default().to_owned();
@@ -316,61 +285,6 @@ impl Player<'_> {
             .send(&json!({"type": "control_response", "response": response}))
             .await;
         Ok(())
-    }
-
-    /// What kind of frame it is, as far as its shape depends on it.
-    fn kind(&self, frame: &Value) -> String {
-        let kind = frame["type"].as_str().unwrap_or("?");
-        let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
-        let detail = match kind {
-            "control_response" => {
-                let response = &frame["response"];
-                let asked = response["request_id"].as_str().and_then(|id| self.asked.get(id));
-                let asked = asked.map_or("nobody", String::as_str);
-                Some(format!("{asked}/{}", text(&response["subtype"])))
-            }
-            "control_request" => {
-                let request = &frame["request"];
-                let about = match request["subtype"].as_str() {
-                    Some("hook_callback") => self
-                        .hooks
-                        .get(request["callback_id"].as_str().unwrap_or_default()),
-                    _ => None,
-                };
-                let about = about.cloned().or_else(|| {
-                    let method = &request["message"]["method"];
-                    method.as_str().map(str::to_owned)
-                });
-                let subtype = text(&request["subtype"]);
-                Some(about.map_or(subtype.clone(), |about| format!("{subtype}/{about}")))
-            }
-            "command_lifecycle" => Some(text(&frame["state"])),
-            "stream_event" => Some(text(&frame["event"]["type"])),
-            "assistant" | "user" => {
-                let content = &frame["message"]["content"];
-                let block = content
-                    .get(0)
-                    .map_or("string", |block| block["type"].as_str().unwrap_or("?"));
-                let within = if frame["parent_tool_use_id"].is_string() {
-                    "subagent/"
-                } else {
-                    ""
-                };
-                Some(format!("{within}{block}"))
-            }
-            _ => frame["subtype"].as_str().map(str::to_owned),
-        };
-        detail.map_or_else(|| kind.to_owned(), |detail| format!("{kind}/{detail}"))
-    }
-
-    fn note_hooks(&mut self, request: &Value) {
-        for (event, matchers) in request["hooks"].as_object().into_iter().flatten() {
-            let ids = matchers.as_array().into_iter().flatten();
-            let ids = ids.flat_map(|matcher| matcher["hookCallbackIds"].as_array().into_iter().flatten());
-            for id in ids.filter_map(Value::as_str) {
-                self.hooks.insert(id.to_owned(), event.clone());
-            }
-        }
     }
 
     fn fill(&self, value: &Value) -> Value {

@@ -150,6 +150,12 @@ fn a_script_is_played_and_judges() {
     );
     assert_eq!(report["content"], false);
     assert_eq!(report["flaws"][1]["place"], "script.yaml:2:5");
+    for way in [
+        "`outrigger-sim play --sim script.yaml -- PROGRAM`",
+        "`expect: {every_rule_used: false}`",
+    ] {
+        assert!(said.contains(way), "{said}");
+    }
 }
 
 #[cfg(unix)]

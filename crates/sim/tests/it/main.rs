@@ -11,5 +11,7 @@ mod api_script;
 #[cfg(feature = "api-record")]
 mod api_traffic;
 mod executable;
+#[cfg(unix)]
+mod players;
 mod real_cli;
 mod scripts;

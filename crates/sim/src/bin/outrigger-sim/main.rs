@@ -7,7 +7,10 @@
 mod death;
 mod log;
 mod own;
+#[cfg(feature = "players")]
+mod programs;
 mod report;
+mod together;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -17,6 +20,7 @@ use outrigger_sim::script::{Gates, Script};
 use serde_json::json;
 
 use own::Own;
+use together::Together;
 
 /// The exit code when the script found flaws in the client.
 const DISCONTENT: u8 = 97;
@@ -30,6 +34,9 @@ fn main() -> ExitCode {
     if let Some(end) = outrigger_sim::peer::faulty::be_grandchild().or_else(death::be_dying) {
         return end;
     }
+    if let Some(code) = together::answer() {
+        return code;
+    }
     let (own, arguments) = match Own::read(std::env::args_os().skip(1)) {
         Ok(read) => read,
         Err(refusal) => return refuse(&refusal),
@@ -41,8 +48,9 @@ fn main() -> ExitCode {
         Ok(log) => log,
         Err(refusal) => return refuse(&refusal),
     };
-    let (lines, code) = match run(&own, arguments) {
-        Ok(Some(report)) => end(&own, &report),
+    let together = Together::from_env();
+    let (lines, code) = match run(&own, &together, arguments) {
+        Ok(Some(report)) => end(&own, &together, &report),
         // There was no runtime to run in.
         Ok(None) => (String::new(), ExitCode::FAILURE),
         Err(refusal) => {
@@ -83,7 +91,11 @@ fn refuse(refusal: &Refusal) -> ExitCode {
     ExitCode::from(refusal.code as u8)
 }
 
-fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, Refusal> {
+fn run(
+    own: &Own,
+    together: &Together,
+    arguments: Vec<std::ffi::OsString>,
+) -> Result<Option<Report>, Refusal> {
     let script = own.script()?;
     let line = CommandLine::read(arguments)?;
     let env = std::env::vars_os();
@@ -99,7 +111,8 @@ fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, 
     let base = script.as_ref().map_or_else(Agent::builder, Script::setting);
     let mut agent = line.agent_from(base, &around)?;
     if let Some(script) = &script {
-        agent = agent.brain(script.player(&gates));
+        agent = agent.brain(script.player_in(&gates, together.progress()));
+        agent = together.tell_flaws(agent);
         let told = std::env::var_os("OUTRIGGER_SIM_SEED").is_some();
         if let (Some(seed), false) = (script.seed, told) {
             agent = agent.seed(seed);
@@ -117,7 +130,7 @@ fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, 
             return Ok(None);
         }
     };
-    let report = runtime.block_on(async {
+    let mut report = runtime.block_on(async {
         let running = agent.spawn(tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
         listen(&running);
         if let Some(script) = &script {
@@ -127,24 +140,33 @@ fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, 
     });
     // A thread may hang in a read of stdin; it does not keep the process.
     runtime.shutdown_background();
+    if let Some(script) = &script {
+        together.judge(script, own, &mut report);
+    }
     Ok(Some(report))
 }
 
 /// Prints the flaws, and returns the lines of the log with the exit code. A signal ends the process here.
-fn end(own: &Own, report: &Report) -> (String, ExitCode) {
+fn end(own: &Own, together: &Together, report: &Report) -> (String, ExitCode) {
     let (code, signal) = match report.exit {
         Some(Exit::Code(code)) => (code as u8, None),
         Some(Exit::Signal(number)) => (128_u8.wrapping_add(number as u8), Some(number)),
         None => (1, None),
     };
-    for flaw in &report.flaws {
-        let _ = writeln!(std::io::stderr(), "{flaw}");
+    if let Some(exit) = report.exit {
+        together.note_end(exit);
+    }
+    // Whoever runs several processes tells of all flaws at the end.
+    if together.is_alone() {
+        for flaw in &report.flaws {
+            let _ = writeln!(std::io::stderr(), "{flaw}");
+        }
     }
     if let Err(error) = own.write_report(report) {
         let _ = writeln!(std::io::stderr(), "{error}");
     }
     let lines = log::went_through(report, signal);
-    if !report.flaws.is_empty() {
+    if together.is_alone() && !report.flaws.is_empty() {
         return (lines, ExitCode::from(DISCONTENT));
     }
     if let Some(number) = signal {

@@ -18,6 +18,12 @@ It takes the CLI's flags, and speaks stream-json on stdin and stdout as the CLI 
 
   outrigger-sim --script FILE --output-format stream-json --input-format stream-json --verbose ...
 
+To run a program with one script for all the processes that it starts, and to let the real CLI play the same script:
+
+  outrigger-sim play --sim SCRIPT -- PROGRAM [ARGUMENTS]
+  outrigger-sim play --real SCRIPT -- PROGRAM [ARGUMENTS]
+  outrigger-sim conform SCRIPT -- PROGRAM [ARGUMENTS]      shows where the program goes another way with one than with the other
+
 What its model says stands in a script. Without one it stands in the prompts: a line `%say TEXT` is said, a line
 `%tool NAME {JSON}` calls a tool, and so on.
 
@@ -154,6 +160,12 @@ impl Own {
             )));
         }
         Ok(Some(script))
+    }
+
+    /// What the script is called on a command line.
+    pub(crate) fn script_name(&self) -> String {
+        let path = self.script.as_deref();
+        path.map_or_else(|| "SCRIPT".to_owned(), |path| path.display().to_string())
     }
 
     /// Opens the gates of a script as soon as there are files for them.

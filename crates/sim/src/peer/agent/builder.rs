@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Agent, Brain, Builder, Outcome, Reply, brain, payload, structured, subagent, transcript};
+use crate::flaw::Flaw;
 use crate::inject::Schedule;
-use crate::running::{ClientIo, Running};
+use crate::running::{ClientIo, Running, Witness};
 
 impl Builder {
     /// Lets the model follow the [directives](crate::directive) in the prompts. This is the default.
@@ -377,6 +378,12 @@ impl Builder {
     /// Whether the agent is all that its process does, so that [faults](Self::faults) may affect the process.
     pub fn owns_process(mut self, owns: bool) -> Self {
         self.agent.config.process = owns;
+        self
+    }
+
+    /// Calls this with each flaw of the client as soon as it is found, so that a flaw is known even if the process is killed.
+    pub fn on_flaw(mut self, tell: impl Fn(&Flaw) + Send + Sync + 'static) -> Self {
+        self.agent.config.witness = Some(Witness(Arc::new(tell)));
         self
     }
 

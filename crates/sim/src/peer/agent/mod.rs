@@ -74,7 +74,7 @@ use tokio::sync::{mpsc, watch};
 use crate::flaw::Flaw;
 use crate::inject::{Direction, Schedule, Stage, Wire};
 
-use crate::running::{self, ClientIo, Exit, Log, Running};
+use crate::running::{self, ClientIo, Exit, Log, Running, Witness};
 
 pub(crate) use act::{Act, Deed, Look, rate_limit};
 pub(crate) use brain::SIDE_QUESTION;
@@ -184,6 +184,8 @@ pub(super) struct Config {
     context_window: u64,
     /// The sources of settings on disk that count: `user`, `project`, `local`.
     sources: Vec<String>,
+    /// Is told each flaw at once.
+    witness: Option<Witness>,
 }
 
 impl Config {
@@ -252,6 +254,7 @@ impl Agent {
             patience: Duration::from_secs(600),
             context_window: 1_000_000,
             sources: Vec::new(),
+            witness: None,
         };
         Builder {
             agent: Self {
@@ -285,6 +288,9 @@ impl Agent {
             signals,
         };
         let Self { mut config, brain } = self;
+        if let Some(witness) = config.witness.take() {
+            log.witness(witness);
+        }
         if config.virtual_clock {
             log.count();
         }

@@ -4,29 +4,57 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::play::Played;
+/// The frames of one side of a conversation, in order, each with its [kind](super::Kinds).
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Spoken {
+    /// The kinds and the frames.
+    pub frames: Vec<(String, Value)>,
+}
+
+impl Spoken {
+    /// These frames.
+    pub fn new(frames: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self {
+            frames: frames.into_iter().collect(),
+        }
+    }
+}
 
 /// Something that only one of them did.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Difference {
-    pub(crate) scenario: &'static str,
-    pub(crate) what: What,
-    pub(crate) who: Who,
+#[non_exhaustive]
+pub struct Difference {
+    /// In which scenario, or with which script.
+    pub scenario: String,
+    /// What it did.
+    pub what: What,
+    /// Who it was.
+    pub who: Who,
 }
 
 /// What it did.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum What {
+#[non_exhaustive]
+pub enum What {
     /// It wrote a frame of this kind where the other wrote none, or one of another kind; or it showed this.
     Frame(String),
     /// Frames of this kind had a field with this path and type.
-    Field { kind: String, field: String },
+    Field {
+        /// The kind of the frames.
+        kind: String,
+        /// The path and the type, as in `message.content[].text: string`.
+        field: String,
+    },
 }
 
 /// Who it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Who {
+#[non_exhaustive]
+pub enum Who {
+    /// The real CLI, or a program with it.
     Real,
+    /// The simulated CLI, or a program with it.
     Simulator,
 }
 
@@ -34,10 +62,14 @@ pub(crate) enum Who {
 const KEYS_ARE_DATA: &[&str] = &["modelUsage", "model_usage_since_last_result", "model_usage"];
 
 /// What a real CLI says, and a simulated one does not, or the other way round.
-pub(crate) fn compare(scenario: &'static str, real: &Played, simulated: &Played) -> Vec<Difference> {
+pub fn compare(scenario: &str, real: &Spoken, simulated: &Spoken) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut add = |what, who| {
-        differences.push(Difference { scenario, what, who });
+        differences.push(Difference {
+            scenario: scenario.to_owned(),
+            what,
+            who,
+        });
     };
     let (expected, seen) = (sequence(real), sequence(simulated));
     for (kind, who) in diff(&expected, &seen) {
@@ -70,9 +102,9 @@ const PIECES: &[&str] = &["stream_event/content_block_delta", "system/thinking_t
 const MIRROR: &str = "transcript_mirror";
 
 /// The kinds in their order, less what depends on time alone.
-fn sequence(played: &Played) -> Vec<String> {
+fn sequence(spoken: &Spoken) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
-    for (kind, _) in &played.frames {
+    for (kind, _) in &spoken.frames {
         // A sign of life comes every 30 s, whatever happens.
         let alive = kind == "keep_alive";
         // How many pieces a text comes in depends on how they arrive: one of each kind stands for all that follow each other.
@@ -88,13 +120,13 @@ fn sequence(played: &Played) -> Vec<String> {
 
 /// The inputs of tools wherever they are shown, and all that a permission request and the description of a mirrored agent say,
 /// by value.
-fn shown(played: &Played) -> Vec<String> {
+fn shown(spoken: &Spoken) -> Vec<String> {
     let mut shown = Vec::new();
     let mut add = |place: &str, tool: &Value, value: &Value| {
         let tool = tool.as_str().unwrap_or("?");
         shown.push(format!("{place} {tool} {}", in_order(value)));
     };
-    for (kind, frame) in &played.frames {
+    for (kind, frame) in &spoken.frames {
         let (request, input) = (&frame["request"], &frame["request"]["input"]);
         for block in frame["message"]["content"].as_array().into_iter().flatten() {
             if block["type"] == "tool_use" {
@@ -152,9 +184,9 @@ fn in_order(value: &Value) -> String {
 }
 
 /// The fields of each kind, from all its frames.
-fn fields(played: &Played) -> BTreeMap<String, BTreeSet<String>> {
+fn fields(spoken: &Spoken) -> BTreeMap<String, BTreeSet<String>> {
     let mut fields = BTreeMap::<String, BTreeSet<String>>::new();
-    for (kind, frame) in played.frames.iter().filter(|(kind, _)| kind != MIRROR) {
+    for (kind, frame) in spoken.frames.iter().filter(|(kind, _)| kind != MIRROR) {
         walk(frame, String::new(), fields.entry(kind.clone()).or_default());
     }
     fields
@@ -191,8 +223,19 @@ fn walk(value: &Value, path: String, into: &mut BTreeSet<String>) {
     into.insert(format!("{path}: {name}"));
 }
 
-/// The shortest way from one list to the other.
+/// Both sequences of kinds as one: with whose each is, where only one of them has it.
+pub(super) fn beside(real: &Spoken, simulated: &Spoken) -> Vec<(String, Option<Who>)> {
+    steps(&sequence(real), &sequence(simulated))
+}
+
+/// What only one of two lists has.
 fn diff(expected: &[String], seen: &[String]) -> Vec<(String, Who)> {
+    let steps = steps(expected, seen).into_iter();
+    steps.filter_map(|(kind, who)| Some((kind, who?))).collect()
+}
+
+/// The shortest way from one list to the other.
+fn steps(expected: &[String], seen: &[String]) -> Vec<(String, Option<Who>)> {
     // lengths[i][j] is that of the longest common part of what is left behind i and j.
     let mut lengths = vec![vec![0_usize; seen.len() + 1]; expected.len() + 1];
     for (i, a) in expected.iter().enumerate().rev() {
@@ -204,68 +247,74 @@ fn diff(expected: &[String], seen: &[String]) -> Vec<(String, Who)> {
             };
         }
     }
-    let (mut i, mut j, mut changes) = (0, 0, Vec::new());
+    let (mut i, mut j, mut steps) = (0, 0, Vec::new());
     while i < expected.len() || j < seen.len() {
         match (expected.get(i), seen.get(j)) {
-            (Some(a), Some(b)) if a == b => (i, j) = (i + 1, j + 1),
+            (Some(a), Some(b)) if a == b => {
+                steps.push((a.clone(), None));
+                (i, j) = (i + 1, j + 1);
+            }
             (Some(a), _) if j == seen.len() || lengths[i + 1][j] >= lengths[i][j + 1] => {
-                changes.push((a.clone(), Who::Real));
+                steps.push((a.clone(), Some(Who::Real)));
                 i += 1;
             }
             (_, Some(b)) => {
-                changes.push((b.clone(), Who::Simulator));
+                steps.push((b.clone(), Some(Who::Simulator)));
                 j += 1;
             }
             (_, None) => break,
         }
     }
-    changes
+    steps
 }
 
-#[test]
-fn a_frame_that_moved_is_a_difference_on_both_sides() {
-    let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(diff(&list("a b c"), &list("a b c")), []);
-    assert_eq!(
-        diff(&list("a b c d"), &list("a c b e d")),
-        [
-            ("b".to_owned(), Who::Real),
-            ("b".to_owned(), Who::Simulator),
-            ("e".to_owned(), Who::Simulator)
-        ]
-    );
-    assert_eq!(diff(&list("a"), &list("a b")), [("b".to_owned(), Who::Simulator)]);
-    assert_eq!(diff(&list("a b"), &list("b")), [("a".to_owned(), Who::Real)]);
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[test]
-fn inputs_are_compared_by_value() {
-    let frame = |path: &str| {
-        let request = serde_json::json!({
-            "subtype": "can_use_tool", "tool_name": "Read", "tool_use_id": path, "input": {"file_path": path},
+    #[test]
+    fn a_frame_that_moved_is_a_difference_on_both_sides() {
+        let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(diff(&list("a b c"), &list("a b c")), []);
+        assert_eq!(
+            diff(&list("a b c d"), &list("a c b e d")),
+            [
+                ("b".to_owned(), Who::Real),
+                ("b".to_owned(), Who::Simulator),
+                ("e".to_owned(), Who::Simulator)
+            ]
+        );
+        assert_eq!(diff(&list("a"), &list("a b")), [("b".to_owned(), Who::Simulator)]);
+        assert_eq!(diff(&list("a b"), &list("b")), [("a".to_owned(), Who::Real)]);
+    }
+
+    #[test]
+    fn inputs_are_compared_by_value() {
+        let frame = |path: &str| {
+            let request = serde_json::json!({
+                "subtype": "can_use_tool", "tool_name": "Read", "tool_use_id": path, "input": {"file_path": path},
+            });
+            let frame = serde_json::json!({"type": "control_request", "request": request});
+            Spoken::new([("control_request/can_use_tool".to_owned(), frame)])
+        };
+        assert_eq!(compare("same", &frame("/a"), &frame("/a")), []);
+        assert_eq!(compare("differs", &frame("/a"), &frame("a")).len(), 2);
+    }
+
+    #[test]
+    fn fields_are_paths_with_types() {
+        let frame = serde_json::json!({
+            "a": {"b": [{"c": 1}, {"c": null}], "d": []}, "modelUsage": {"some-model": {"in": 1.5}}, "e": {},
         });
-        let frame = serde_json::json!({"type": "control_request", "request": request});
-        Played {
-            frames: vec![("control_request/can_use_tool".to_owned(), frame)],
-        }
-    };
-    assert_eq!(compare("same", &frame("/a"), &frame("/a")), []);
-    assert_eq!(compare("differs", &frame("/a"), &frame("a")).len(), 2);
-}
-
-#[test]
-fn fields_are_paths_with_types() {
-    let frame = serde_json::json!({
-        "a": {"b": [{"c": 1}, {"c": null}], "d": []}, "modelUsage": {"some-model": {"in": 1.5}}, "e": {},
-    });
-    let mut seen = BTreeSet::new();
-    walk(&frame, String::new(), &mut seen);
-    let expected = [
-        "a.b[].c: null",
-        "a.b[].c: number",
-        "a.d: []",
-        "e: {}",
-        "modelUsage.*.in: number",
-    ];
-    assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+        let mut seen = BTreeSet::new();
+        walk(&frame, String::new(), &mut seen);
+        let expected = [
+            "a.b[].c: null",
+            "a.b[].c: number",
+            "a.d: []",
+            "e: {}",
+            "modelUsage.*.in: number",
+        ];
+        assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    }
 }

@@ -1,16 +1,15 @@
 //! The differences that are known, each with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde::Deserialize;
 
 use super::compare::{Difference, What, Who};
 
-/// `differences.toml`.
-#[derive(Debug, Deserialize)]
+/// The known differences between the real CLI and the simulated one, and their reasons: `differences.toml`.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Listed {
+pub struct Listed {
     #[serde(default)]
     frames: Vec<Frames>,
     #[serde(default)]
@@ -18,7 +17,7 @@ pub(crate) struct Listed {
 }
 
 /// Frames that only one of them writes, in each of these scenarios, or that it writes in another place.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Frames {
     scenarios: Vec<String>,
@@ -33,7 +32,7 @@ struct Frames {
 }
 
 /// Fields that only one of them writes, in these scenarios or, without any named, in at least one.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
     kinds: Vec<String>,
@@ -57,21 +56,52 @@ fn side<'a>(who: Who, real: &'a [String], simulator: &'a [String]) -> &'a [Strin
 }
 
 impl Listed {
-    pub(crate) fn read() -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/differences.toml");
-        let text = std::fs::read_to_string(&path).expect("differences.toml is there");
-        let listed: Self =
-            toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let frames = listed.frames.iter().map(|entry| &entry.reason);
-        let fields = listed.fields.iter().map(|entry| &entry.reason);
-        for reason in frames.chain(fields) {
-            assert!(reason.len() > 20, "a reason that gives none: {reason:?}");
-        }
-        listed
+    /// The list of this build.
+    ///
+    /// # Errors
+    /// When it is not well-formed.
+    pub fn read() -> Result<Self, toml::de::Error> {
+        toml::from_str(include_str!("../../tests/conformance/differences.toml"))
+    }
+
+    /// All reasons.
+    pub fn reasons(&self) -> impl Iterator<Item = &str> {
+        let frames = self.frames.iter().map(|entry| &entry.reason);
+        let fields = self.fields.iter().map(|entry| &entry.reason);
+        frames.chain(fields).map(String::as_str)
+    }
+
+    /// The reason for a difference that occurs whatever is played: a field that is listed without a scenario.
+    pub fn reason(&self, difference: &Difference) -> Option<&str> {
+        let What::Field { kind, field } = &difference.what else {
+            return None;
+        };
+        let mut entries = self.fields.iter().filter(|entry| entry.scenarios.is_empty());
+        entries
+            .find(|entry| entry.has(difference.who, kind, field))
+            .map(|entry| entry.reason.as_str())
+    }
+
+    /// The scenario in which such a difference is known, and its reason there.
+    pub fn elsewhere(&self, difference: &Difference) -> Option<(&str, &str)> {
+        let (scenarios, reason) = match &difference.what {
+            What::Frame(kind) => {
+                let mut entries = self.frames.iter();
+                let entry = entries
+                    .find(|entry| side(difference.who, &entry.real, &entry.simulator).contains(kind))?;
+                (&entry.scenarios, &entry.reason)
+            }
+            What::Field { kind, field } => {
+                let mut entries = self.fields.iter();
+                let entry = entries.find(|entry| entry.has(difference.who, kind, field))?;
+                (&entry.scenarios, &entry.reason)
+            }
+        };
+        Some((scenarios.first()?, reason))
     }
 
     /// What was found and is not listed, as it would be.
-    pub(crate) fn unlisted(&self, found: &[Difference]) -> Vec<String> {
+    pub fn unlisted(&self, found: &[Difference]) -> Vec<String> {
         let unlisted = found.iter().filter(|difference| !self.covers(difference));
         let mut lines = BTreeMap::<String, BTreeSet<&str>>::new();
         for difference in unlisted {
@@ -83,7 +113,7 @@ impl Listed {
                 What::Frame(kind) => format!("{who} writes {kind}"),
                 What::Field { kind, field } => format!("{who} has in {kind}: {field}"),
             };
-            lines.entry(line).or_default().insert(difference.scenario);
+            lines.entry(line).or_default().insert(&difference.scenario);
         }
         lines
             .into_iter()
@@ -92,21 +122,20 @@ impl Listed {
     }
 
     fn covers(&self, difference: &Difference) -> bool {
-        let named = |scenarios: &[String]| scenarios.iter().any(|name| name == difference.scenario);
+        let named = |scenarios: &[String]| scenarios.contains(&difference.scenario);
         match &difference.what {
             What::Frame(kind) => self.frames.iter().any(|entry| {
                 named(&entry.scenarios) && side(difference.who, &entry.real, &entry.simulator).contains(kind)
             }),
             What::Field { kind, field } => self.fields.iter().any(|entry| {
-                entry.covers(kind)
+                entry.has(difference.who, kind, field)
                     && (entry.scenarios.is_empty() || named(&entry.scenarios))
-                    && side(difference.who, &entry.real, &entry.simulator).contains(field)
             }),
         }
     }
 
     /// What is listed and was not found.
-    pub(crate) fn stale(&self, found: &[Difference]) -> Vec<String> {
+    pub fn stale(&self, found: &[Difference]) -> Vec<String> {
         let mut stale = Vec::new();
         for (who, entry) in self
             .frames
@@ -118,7 +147,7 @@ impl Listed {
                 for scenario in &entry.scenarios {
                     let occurs = found.iter().any(|difference| {
                         difference.who == who
-                            && difference.scenario == scenario
+                            && difference.scenario == *scenario
                             && difference.what == What::Frame(kind.clone())
                     });
                     if !occurs {
@@ -138,7 +167,7 @@ impl Listed {
             let occurs = |field: &String, scenario: Option<&String>| {
                 found.iter().any(|difference| {
                     difference.who == who
-                        && scenario.is_none_or(|scenario| difference.scenario == scenario)
+                        && scenario.is_none_or(|scenario| difference.scenario == *scenario)
                         && matches!(&difference.what, What::Field { kind, field: seen } if entry.covers(kind) && seen == field)
                 })
             };
@@ -166,6 +195,11 @@ impl Listed {
 }
 
 impl Fields {
+    /// Whether it is about this field of this kind, of this one.
+    fn has(&self, who: Who, kind: &str, field: &String) -> bool {
+        self.covers(kind) && side(who, &self.real, &self.simulator).contains(field)
+    }
+
     /// Whether it is about this kind: one that is named, or that begins with what stands before a `*`.
     fn covers(&self, kind: &str) -> bool {
         self.kinds.iter().any(|listed| match listed.strip_suffix('*') {

@@ -1,0 +1,27 @@
+//! A program with one script and either CLI: `outrigger-sim play` and `outrigger-sim conform`.
+//!
+//! [`Play`] runs a program of any language in a place of its own, in which `claude` is one of two players: the simulated CLI, or the
+//! real one with a scripted Messages API behind it. All processes of a run play one script together, and what the script expects is
+//! judged once, at the end. What went through the pipes of each process is recorded, whichever the player is.
+//!
+//! ```text
+//! program ─► bin/claude ─► outrigger-sim --in-run: becomes the player, with a recorder in each pipe
+//!                                                  └─► run/0001.ndjson, run/0002.ndjson, …
+//! ```
+
+mod frames;
+mod project;
+mod runner;
+mod stage;
+
+pub use runner::{Play, PlayError, PlayedRun, Player};
+pub(crate) use stage::Stage;
+pub use stage::{Recorder, become_player, record};
+
+/// The variable with the file in which the processes of a run keep how far their script is.
+pub const PROGRESS: &str = "OUTRIGGER_SIM_PROGRESS";
+
+/// The variable with the file in which the frames of this process are recorded.
+pub const FRAMES: &str = "OUTRIGGER_SIM_FRAMES";
+
+pub use frames::note_end;

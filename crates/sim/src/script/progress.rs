@@ -1,0 +1,222 @@
+//! How far a script is, kept for all that play it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::Script;
+use crate::flaw::Flaw;
+
+/// How far a script is: which rules were used, by which prompts. Clones share it, and so do processes that keep it in one
+/// [file](Self::in_file).
+///
+/// Whoever plays a script with it ([`Script::player_in`]) goes on where the others are. What is expected in the end is judged
+/// once, by [`Script::judge`].
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Kept>);
+
+#[derive(Debug)]
+enum Kept {
+    Memory(Mutex<Vec<Entry>>),
+    /// A line of JSON for each entry. Who adds one has the file locked, which the system undoes if the process is killed.
+    File(PathBuf),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Memory(Mutex::default())
+    }
+}
+
+/// Something that has happened.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Entry {
+    /// A prompt has used up this rule once.
+    Used { rule: usize, prompt: String },
+    /// The client did something wrong.
+    Flaw { place: String, what: String },
+}
+
+/// Which rules were used, how often, and the position.
+#[derive(Debug, Default)]
+pub(crate) struct Uses(Vec<(usize, String)>);
+
+impl Uses {
+    fn of(entries: Vec<Entry>) -> Self {
+        let used = entries.into_iter().filter_map(|entry| match entry {
+            Entry::Used { rule, prompt } => Some((rule, prompt)),
+            Entry::Flaw { .. } => None,
+        });
+        Self(used.collect())
+    }
+
+    /// How often this rule was used.
+    pub(super) fn times(&self, rule: usize) -> u32 {
+        let times = self.0.iter().filter(|(used, _)| *used == rule).count();
+        u32::try_from(times).unwrap_or(u32::MAX)
+    }
+
+    /// The rules that were used, the newest first, each with its prompt.
+    pub(super) fn newest(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.0.iter().rev().map(|(rule, prompt)| (*rule, prompt.as_str()))
+    }
+}
+
+impl Progress {
+    /// The beginning of a script, in memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps it in this file, for several processes. A file that does not exist yet is the beginning.
+    pub fn in_file(path: impl Into<PathBuf>) -> Self {
+        Self(Arc::new(Kept::File(path.into())))
+    }
+
+    /// Notes a flaw of the client.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn note(&self, flaw: &Flaw) -> io::Result<()> {
+        let Flaw { place, what } = flaw.clone();
+        self.change(|_| ((), Some(Entry::Flaw { place, what })))
+    }
+
+    /// The flaws that were noted.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn flaws(&self) -> io::Result<Vec<Flaw>> {
+        let flaws = self.change(|entries| (entries, None))?.into_iter();
+        let flaws = flaws.filter_map(|entry| match entry {
+            Entry::Flaw { place, what } => Some(Flaw::new(place, what)),
+            Entry::Used { .. } => None,
+        });
+        Ok(flaws.collect())
+    }
+
+    /// What was used so far.
+    pub(super) fn uses(&self) -> io::Result<Uses> {
+        self.change(|entries| (Uses::of(entries), None))
+    }
+
+    /// Chooses a rule for a prompt, which is then used, while nobody else can choose.
+    pub(super) fn choose(
+        &self,
+        prompt: &str,
+        choose: impl FnOnce(&Uses) -> Option<usize>,
+    ) -> io::Result<Option<usize>> {
+        self.change(|entries| {
+            let chosen = choose(&Uses::of(entries));
+            let entry = chosen.map(|rule| Entry::Used {
+                rule,
+                prompt: prompt.to_owned(),
+            });
+            (chosen, entry)
+        })
+    }
+
+    /// Reads all entries and adds one, while nobody else does.
+    fn change<T>(&self, change: impl FnOnce(Vec<Entry>) -> (T, Option<Entry>)) -> io::Result<T> {
+        let path = match &*self.0 {
+            Kept::Memory(entries) => {
+                let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+                let (value, entry) = change(entries.clone());
+                entries.extend(entry);
+                return Ok(value);
+            }
+            Kept::File(path) => path,
+        };
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let open = || File::options().read(true).append(true).create(true).open(path);
+        let mut file = open().map_err(named)?;
+        // Unlocked when the file is closed.
+        file.lock().map_err(named)?;
+        let mut text = String::new();
+        file.rewind().map_err(named)?;
+        file.read_to_string(&mut text).map_err(named)?;
+        // Whoever was killed while it wrote has left the beginning of a line, which is no entry.
+        let entries = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let (value, entry) = change(entries.collect());
+        if let Some(entry) = entry {
+            let line = serde_json::to_string(&entry).map_err(io::Error::from)?;
+            let begin = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
+            file.write_all(format!("{begin}{line}\n").as_bytes())
+                .map_err(named)?;
+        }
+        Ok(value)
+    }
+}
+
+impl Script {
+    /// The rules that were not used as often as they must be, if the script [expects](super::Expect::every_rule_used) it.
+    pub fn rules_left(&self, progress: &Progress) -> Vec<Flaw> {
+        match progress.uses() {
+            Ok(uses) => {
+                let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.times(n)).collect();
+                super::judge::unused(self, &self.expect, &used)
+            }
+            Err(error) => vec![self.lost(&error)],
+        }
+    }
+
+    /// What it means for the script that its progress is not known.
+    pub(crate) fn lost(&self, error: &io::Error) -> Flaw {
+        let what = format!("cannot keep how far the script is: {error}");
+        Flaw::new(self.name(), what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first rule that was used less than three times.
+    fn next(uses: &Uses) -> Option<usize> {
+        (0..).find(|rule| uses.times(*rule) < 3)
+    }
+
+    #[test]
+    fn several_that_choose_at_once_use_no_rule_too_often() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("progress");
+        for progress in [Progress::new(), Progress::in_file(&path)] {
+            std::thread::scope(|scope| {
+                for _ in 0..6 {
+                    // A file is opened anew by each, as by processes.
+                    scope.spawn(|| {
+                        for _ in 0..10 {
+                            progress.choose("p", next).unwrap();
+                        }
+                    });
+                }
+            });
+            let uses = progress.uses().unwrap();
+            let times: Vec<u32> = (0..21).map(|rule| uses.times(rule)).collect();
+            assert_eq!(times, [[3; 20].as_slice(), &[0]].concat());
+        }
+    }
+
+    #[test]
+    fn half_a_line_of_one_that_was_killed_does_no_harm() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("progress");
+        let progress = Progress::in_file(&path);
+        progress.choose("one", next).unwrap();
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(b"{\"used\":{\"rule\":1,\"pro").unwrap();
+        progress.choose("two", next).unwrap();
+        progress.note(&Flaw::new("here", "wrong")).unwrap();
+        let uses = progress.uses().unwrap();
+        assert_eq!(uses.newest().collect::<Vec<_>>(), [(0, "two"), (0, "one")]);
+        assert_eq!(progress.flaws().unwrap(), [Flaw::new("here", "wrong")]);
+    }
+}
