@@ -55,15 +55,15 @@ fn lines(path: impl AsRef<Path>) -> Vec<Value> {
 }
 
 const SCRIPT: &str = r"
-conversations:
+prompts:
   - prompt: {contains: write it}
-    replies:
-      - fault: {http: {status: 529}}
+    steps:
+      - api_error: {status: 529, times: 1}
       - say: I write.
-        call: {tool: Write, input: {file_path: '{{cwd}}/made.txt', content: made}}
+      - call: {tool: Write, input: {file_path: '{{cwd}}/made.txt', content: made}}
       - say: Written.
 expect:
-  requests: 3
+  api_requests: 3
   tool_results: [{contains: made.txt}]
 ";
 
@@ -78,7 +78,7 @@ async fn the_real_cli_plays_a_script_and_is_judged() {
     let log = lines(place.path("log"));
     let statuses: Vec<_> = log.iter().map(|line| line["status"].as_u64()).collect();
     assert_eq!(statuses, [Some(529), Some(200), Some(200)]);
-    assert_eq!(log[1]["answered_by"], "script conversations[0]");
+    assert_eq!(log[1]["answered_by"], "script prompts[0]");
 
     // Nothing is for another prompt, and nothing of the script was asked for.
     let (told, code) = failed(&mut place.claude(&arguments, "something else"));
@@ -86,13 +86,10 @@ async fn the_real_cli_plays_a_script_and_is_judged() {
     assert!(told.contains("the API was not asked as expected"), "{told}");
     assert!(
         told.contains("s.yaml: expect.no_unmatched: request 1, asked ")
-            && told.contains(" times: nothing is for this request"),
+            && told.contains(" times: no rule of the script is for the prompt"),
         "{told}"
     );
-    assert!(
-        told.contains("no request got a reply of this conversation, which has 3"),
-        "{told}"
-    );
+    assert!(told.contains("s.yaml:3:5: this rule was never used"), "{told}");
 }
 
 #[tokio::test]
