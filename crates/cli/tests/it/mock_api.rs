@@ -168,14 +168,22 @@ fn commands_get_the_environment_and_give_their_status() {
 fn mistakes_are_told() {
     let place = TempDir::new().unwrap();
     let file = place.path().join("s.yaml");
-    fs::write(&file, "conversations:\n  - prompt: x\n    replys: [a]\n").unwrap();
+    fs::write(&file, "prompts:\n  - prompt: x\n    stps: [say: a]\n").unwrap();
     let path = file.to_str().unwrap();
     let (told, code) = failed(&mut outrigger(&["mock-api", "--script", path]));
     assert_eq!(code, 2);
     assert!(
-        told.contains("s.yaml:3:5: unknown field `replys`, did you mean `replies`?"),
+        told.contains("s.yaml:3:5: unknown field `stps`, did you mean `steps`?"),
         "{told}"
     );
+    for (step, why) in [
+        ("wait: {gate: g}", "s.yaml: it waits for the gate `g`"),
+        ("cost: 1", "s.yaml:1:20: the scripted API cannot play `cost`: "),
+    ] {
+        fs::write(&file, format!("prompts: [{{steps: [{step}]}}]\n")).unwrap();
+        let (told, code) = failed(&mut outrigger(&["mock-api", "--script", path]));
+        assert!(code == 2 && told.contains(why), "{told}");
+    }
     let (told, code) = failed(&mut outrigger(&[
         "mock-api",
         "--upstream",
@@ -194,6 +202,9 @@ fn mistakes_are_told() {
     let schema: Value = serde_json::from_str(&schema).unwrap();
     assert_eq!(
         (&schema["title"], code),
-        (&Value::from("Script for a scripted Messages API"), 0)
+        (
+            &Value::from("Script for the simulated claude and for the scripted API"),
+            0
+        )
     );
 }

@@ -363,7 +363,7 @@ fn a_script_that_cannot_be_used_is_told_before_anything_starts() {
     let (output, _) = run_script("prompts:\n  - stps: []\n", &["go"]);
     assert_eq!(output.status.code(), Some(98));
     let said = String::from_utf8_lossy(&output.stderr);
-    let expected = "script.yaml:2:5: unknown field `stps`, did you mean `steps`? Known here: prompt, times, anytime, steps\n";
+    let expected = "script.yaml:2:5: unknown field `stps`, did you mean `steps`? Known here: prompt, model, from, has_tool, tool_result, times, anytime, steps\n";
     assert_eq!(said, expected);
     let fault = "prompts:\n  - steps:\n      - fault: {fault: stall, mss: 3}\n";
     let (output, _) = run_script(fault, &["go"]);

@@ -306,6 +306,44 @@ async fn faults() {
     assert_eq!(report.exit, Some(Exit::Code(4)));
 }
 
+#[tokio::test(start_paused = true)]
+async fn weather() {
+    let mut client = Client::new(&example("weather.yaml"), allow);
+    let said = client.ask("What is the weather in Oslo?").await;
+    assert_eq!(said, "In Oslo it is 3 degrees.");
+    assert_eq!(client.ask("And in Rome?").await, "In Rome it is 21 degrees.");
+    client.end().await.content().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn network() {
+    let mut client = Client::new(&example("network.yaml"), allow);
+    assert_eq!(client.ask("Try").await, "The third attempt went through.");
+    client.prompt("Try again").await;
+    // The event is tried again in silence.
+    for attempt in 1..=2 {
+        let retry = loop {
+            let line = client.next("system").await.unwrap();
+            if line["subtype"] == "api_retry" {
+                break line;
+            }
+        };
+        assert_eq!(
+            (&retry["attempt"], &retry["error_status"]),
+            (&json!(attempt), &json!(null))
+        );
+    }
+    assert_eq!(client.result().await, "This came at last.");
+    client.end().await.content().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn team() {
+    let mut client = Client::new(&example("team.yaml"), allow);
+    assert_eq!(client.ask("Review it").await, "The reader says: It does nothing.");
+    client.end().await.content().unwrap();
+}
+
 /// Each example has a test of its name, and is what the schema describes.
 #[test]
 fn every_example_is_played_and_fits_the_schema() {
@@ -367,7 +405,7 @@ fn the_scripts_of_the_reference_can_be_read() {
             Script::from_yaml(&text).map(|_| ())
         })
         .unwrap();
-    assert_eq!(read, 3);
+    assert_eq!(read, 4);
 }
 
 /// The reference names every step, and everything that a script, a rule and an assertion have.
@@ -378,7 +416,26 @@ fn the_reference_is_complete() {
     let fields =
         |of: &Value| -> Vec<String> { of["properties"].as_object().unwrap().keys().cloned().collect() };
     let steps = schema["$defs"]["Step"]["oneOf"].as_array().unwrap();
-    let mut names: Vec<String> = steps.iter().flat_map(fields).collect();
+    // A step without anything more is a word.
+    let words = steps.iter().filter_map(|step| {
+        let one = step["const"].as_str().map(str::to_owned);
+        one.map(|word| vec![word]).or_else(|| {
+            let words = step["enum"].as_array()?.iter();
+            Some(
+                words
+                    .filter_map(|word| word.as_str().map(str::to_owned))
+                    .collect(),
+            )
+        })
+    });
+    let mut names: Vec<String> = words.flatten().collect();
+    assert!(names.contains(&"truncated".to_owned()), "{names:?}");
+    names.extend(
+        steps
+            .iter()
+            .filter(|step| step["properties"].is_object())
+            .flat_map(fields),
+    );
     names.extend(fields(&schema));
     for part in ["Rule", "Assert", "Expect"] {
         names.extend(fields(&schema["$defs"][part]));
