@@ -20,19 +20,16 @@ for prompt in "$@"; do
 done
 "#;
 
-/// The words of the model for three prompts, for each player.
-const THREE: [(&str, &str); 2] = [
-    (
-        "--sim",
-        "prompts:\n  - {prompt: {contains: one}, steps: [say: first]}\n  - {prompt: {contains: two}, steps: [say: second]}\n  \
-         - {prompt: {contains: three}, steps: [say: third]}\n",
-    ),
-    (
-        "--real",
-        "conversations:\n  - {prompt: {contains: one}, replies: [first]}\n  - {prompt: {contains: two}, replies: [second]}\n  \
-         - {prompt: {contains: three}, replies: [third]}\n",
-    ),
-];
+/// The players.
+const BOTH: [&str; 2] = ["--sim", "--real"];
+
+/// The words of the model for three prompts.
+const THREE: &str = "
+prompts:
+  - {prompt: {contains: one}, steps: [say: first]}
+  - {prompt: {contains: two}, steps: [say: second]}
+  - {prompt: {contains: three}, steps: [say: third]}
+";
 
 struct Ran {
     code: Option<i32>,
@@ -92,7 +89,7 @@ fn play(player: &str, script: &str, program: &str, arguments: &[&str]) -> Ran {
 
 #[test]
 fn three_processes_play_one_script() {
-    for (player, script) in THREE {
+    for (player, script) in BOTH.map(|player| (player, THREE)) {
         let ran = play(player, script, ONE_BY_ONE, &["one", "two", "three"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{player}");
         assert_eq!(ran.results(), ["first", "second", "third"], "{player}");
@@ -116,21 +113,21 @@ fn three_processes_play_one_script() {
 
 #[test]
 fn what_is_left_over_is_judged_once_at_the_end() {
-    for (player, script) in THREE {
+    for (player, script) in BOTH.map(|player| (player, THREE)) {
         let ran = play(player, script, ONE_BY_ONE, &["one", "two"]);
         assert_eq!(ran.code, Some(97), "{player}: {}", ran.stderr);
         assert_eq!(ran.results(), ["first", "second"], "{player}");
         let flaws = ran.report["flaws"].as_array().unwrap();
         assert_eq!((flaws.len(), &ran.report["content"]), (1, &json!(false)));
         let place = flaws[0]["place"].as_str().unwrap();
-        assert_eq!(place, "script.yaml:4:5", "{player}");
+        assert_eq!(place, "script.yaml:5:5", "{player}");
         assert!(ran.stderr.contains(place), "{}", ran.stderr);
     }
 }
 
 #[test]
 fn a_program_that_fails_is_told_apart_from_a_script_that_is_not_content() {
-    for (player, script) in THREE {
+    for (player, script) in BOTH.map(|player| (player, THREE)) {
         let all = format!("{ONE_BY_ONE}\nexit 5");
         let ran = play(player, script, &all, &["one", "two", "three"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(5), ""), "{player}");
@@ -199,8 +196,11 @@ fn the_others_go_on_behind_a_process_that_was_killed() {
     assert_eq!(flaws.len(), 1, "{flaws:?}");
     assert_eq!(flaws[0]["place"], "script.yaml:5:9");
 
-    let script = "conversations:\n  - {prompt: {contains: two}, replies: [second]}\n  - {prompt: {contains: one}, times: any, replies: \
-         [{say: half, fault: stall}]}\n";
+    let script = "
+prompts:
+  - {prompt: {contains: one}, times: any, anytime: true, steps: [say: half, stall]}
+  - {prompt: {contains: two}, steps: [say: second]}
+";
     let ran = play("--real", script, KILLS, &["init"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(ran.results(), ["second"]);
@@ -256,11 +256,8 @@ printf '{"type":"user","message":{"role":"user","content":"one"},"parent_tool_us
     env -i PATH=/usr/bin:/bin ANTHROPIC_BASE_URL=http://203.0.113.1 "$CLAUDE_CODE_EXECUTABLE" \
     --output-format stream-json --verbose --input-format stream-json
 "#;
-    let scripts = [
-        ("--sim", "prompts: [{steps: [say: here]}]"),
-        ("--real", "conversations: [{replies: [here]}]"),
-    ];
-    for (player, script) in scripts {
+    let script = "prompts: [{steps: [say: here]}]";
+    for player in BOTH {
         let ran = play(player, script, program, &[]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{player}");
         assert_eq!(ran.results(), ["here"], "{player}");
@@ -309,7 +306,7 @@ fn what_cannot_be_run_is_refused() {
             &["play", "--real", "bad.yaml"],
             &["true"],
             98,
-            "bad.yaml:1:1: unknown field `prompts`",
+            "bad.yaml:1:12: unknown field `step`",
         ),
         (
             &["play", "--sim", "gate.yaml"],
