@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -126,6 +126,43 @@ fn run_script(script: &str, prompts: &[&str]) -> (Output, Value) {
     (output, serde_json::from_str(&report).unwrap_or_default())
 }
 
+/// Whoever reads a directory of reports has to tell a process that still runs, or was killed, from none.
+#[test]
+fn a_directory_has_an_empty_report_while_the_process_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger-sim"))
+        .args(FLAGS)
+        .arg("--report")
+        .arg(place.path())
+        .env_clear()
+        .env("HOME", place.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let report = place.path().join(format!("{}.json", child.id()));
+    let mut stdin = child.stdin.take().unwrap();
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "%say hi"}});
+    writeln!(stdin, "{prompt}").unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
+    assert_eq!(std::fs::read(&report).unwrap(), b"");
+    drop(stdin);
+    std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+    child.wait().unwrap();
+    let text = std::fs::read_to_string(&report).unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["content"], true);
+    assert!(report["started_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["arguments"].as_array().unwrap().len(), FLAGS.len() + 2);
+    let files = std::fs::read_dir(place.path()).unwrap();
+    let names: Vec<_> = files.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        !names.iter().any(|name| name.to_string_lossy().ends_with(".part")),
+        "{names:?}"
+    );
+}
+
 #[test]
 fn a_script_is_played_and_judges() {
     let script = "prompts:\n  - prompt: hello\n    steps: [say: hi]\n";
@@ -134,6 +171,7 @@ fn a_script_is_played_and_judges() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(report["content"], true);
     assert_eq!(report["exit"], json!({"code": 0, "signal": null}));
+    assert_eq!(report["arguments"][0], "--output-format");
     let lines = report["lines"].as_array().unwrap();
     assert_eq!(
         (&lines[0]["from"], &lines[0]["kind"]),

@@ -37,12 +37,15 @@ fn main() -> ExitCode {
     if let Some(code) = together::answer() {
         return code;
     }
-    let (own, arguments) = match Own::read(std::env::args_os().skip(1)) {
+    let (mut own, arguments) = match Own::read(std::env::args_os().skip(1)) {
         Ok(read) => read,
         Err(refusal) => return refuse(&refusal),
     };
     if let Some(code) = own.answer() {
         return code;
+    }
+    if let Err(refusal) = own.reserve_report() {
+        return refuse(&refusal);
     }
     let log = match log::open() {
         Ok(log) => log,

@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use outrigger_sim::peer::{CommandLine, Refusal, Report};
 use outrigger_sim::script::{Gates, Player, Script, json_schema};
@@ -29,7 +29,8 @@ What its model says stands in a script. Without one it stands in the prompts: a 
 
 Its own flags, before or among those of the CLI:
   --script FILE   Plays this script, a YAML file.
-  --report FILE   Writes what went through and what was wrong, as JSON. In a directory the file is called by the process id.
+  --report FILE   Writes what went through and what was wrong, as JSON. In a directory the file is called by the process id,
+                  and is empty as long as the process runs.
   --gates DIR     Where gates of the script are opened: `NAME.reached` appears when it waits for the gate NAME, which opens
                   once there is a file NAME.
   --check FILE    Says what is wrong with a script, and does nothing else.
@@ -48,10 +49,12 @@ be used.
 ";
 
 /// The simulator's own flags.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Own {
+    started: SystemTime,
     script: Option<PathBuf>,
     report: Option<PathBuf>,
+    reserved: bool,
     gates: Option<PathBuf>,
     check: Option<PathBuf>,
     schema: bool,
@@ -70,7 +73,11 @@ impl Own {
             script: env("OUTRIGGER_SIM_SCRIPT"),
             report: env("OUTRIGGER_SIM_REPORT"),
             gates: env("OUTRIGGER_SIM_GATES"),
-            ..Self::default()
+            started: SystemTime::now(),
+            reserved: false,
+            check: None,
+            schema: false,
+            help: false,
         };
         let mut rest = Vec::new();
         let mut arguments = arguments;
@@ -187,16 +194,38 @@ impl Own {
         }
     }
 
+    /// In a directory for reports, creates the empty file of this process: whoever reads the directory knows then that there is a
+    /// process whose report is still to come, or that was killed.
+    pub(crate) fn reserve_report(&mut self) -> Result<(), Refusal> {
+        let Some(directory) = self.report.as_ref().filter(|path| path.is_dir()) else {
+            return Ok(());
+        };
+        let path = directory.join(format!("{}.json", std::process::id()));
+        std::fs::write(&path, "")
+            .map_err(|error| Refusal::new(format!("cannot write the report {}: {error}", path.display())))?;
+        self.report = Some(path);
+        self.reserved = true;
+        Ok(())
+    }
+
     /// Writes the report, if one is wanted.
     pub(crate) fn write_report(&self, report: &Report) -> Result<(), String> {
         let Some(path) = &self.report else { return Ok(()) };
-        let path = if path.is_dir() {
-            path.join(format!("{}.json", std::process::id()))
+        let text = super::report::to_json(report, self.script.as_deref(), self.started);
+        // A reader of the directory finds the whole report or none.
+        let file = if self.reserved {
+            path.with_extension("part")
         } else {
             path.clone()
         };
-        let text = super::report::to_json(report, self.script.as_deref().map(Path::new));
-        std::fs::write(&path, format!("{text}\n"))
+        std::fs::write(&file, format!("{text}\n"))
+            .and_then(|()| {
+                if self.reserved {
+                    std::fs::rename(&file, path)
+                } else {
+                    Ok(())
+                }
+            })
             .map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 }

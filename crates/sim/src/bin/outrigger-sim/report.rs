@@ -1,17 +1,26 @@
 //! The report as JSON, for test suites of any language.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_sim::peer::{Exit, Report};
 use outrigger_sim::script::Flaw;
 use serde_json::{Value, json};
 
-/// The lines, the exit, and the flaws.
-pub(crate) fn to_json(report: &Report, script: Option<&Path>) -> Value {
+/// The process, the lines, the exit, and the flaws.
+pub(crate) fn to_json(report: &Report, script: Option<&Path>, started: SystemTime) -> Value {
+    let arguments: Vec<_> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    // A clock before 1970 puts a process first among others, and does nothing else.
+    let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
     json!({
         "content": report.flaws.is_empty(),
         "flaws": flaws_json(&report.flaws),
         "script": script.map(|path| path.display().to_string()),
+        "started_ms": started.as_secs_f64() * 1000.0,
+        "arguments": arguments,
         "exit": exit_json(report.exit),
         "lines": lines_json(report),
     })
