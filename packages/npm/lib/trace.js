@@ -1,0 +1,177 @@
+// What went through between a program and the simulated CLI.
+
+import { AssertionError } from "node:assert";
+import { inspect } from "node:util";
+
+export class Trace {
+  constructor(processes) {
+    this.processes = processes;
+  }
+
+  get frames() {
+    return this.processes.flatMap((process) => process.frames);
+  }
+
+  ofKind(kind) {
+    return this.frames.filter((frame) => frame.kind === kind);
+  }
+
+  get prompts() {
+    const sent = this.ofKind("user").filter((frame) => frame.sender === "client");
+    return sent.map((frame) => text(frame.data.message?.content));
+  }
+
+  get results() {
+    return this.frames.filter((frame) => frame.data.type === "result").map((frame) => frame.data);
+  }
+
+  get toolCalls() {
+    return this.processes.flatMap(toolCalls);
+  }
+
+  get permissionRequests() {
+    return this.#requests("can_use_tool").map(({ request, reply, error }) => {
+      const outcome = { allow: "allowed", deny: "denied" }[reply?.behavior] ?? "failed";
+      return { tool: request.tool_name, input: request.input ?? {}, outcome, reply, error };
+    });
+  }
+
+  get hookCalls() {
+    const calls = this.#requests("hook_callback");
+    return calls.map(({ request, reply, error }) => ({
+      event: request.input?.hook_event_name ?? "",
+      input: request.input ?? {},
+      reply,
+      error,
+    }));
+  }
+
+  /** The requests of the CLI with this subtype, each with the reply or the error that came for it. */
+  #requests(subtype) {
+    return this.processes.flatMap(({ frames }) => {
+      const responses = frames.filter(({ sender, data }) => sender === "client" && data.type === "control_response");
+      const replies = new Map(responses.map(({ data }) => [data.response?.request_id, data.response]));
+      const asked = frames.filter(({ sender, kind }) => sender === "cli" && kind === `control_request/${subtype}`);
+      return asked.map(({ data }) => {
+        const { response, error } = replies.get(data.request_id) ?? {};
+        return { request: data.request ?? {}, reply: response ?? null, error: error ?? null };
+      });
+    });
+  }
+
+  assertPrompts(...expected) {
+    hold(matches(expected, this.prompts), `expected the prompts ${show(expected)}`, this.prompts);
+  }
+
+  assertTool(name, { input, times, isError } = {}) {
+    const found = this.toolCalls.filter(
+      (call) =>
+        call.name === name && matches(input ?? {}, call.input) && (isError === undefined || call.isError === isError),
+    );
+    const wanted = times === undefined ? `a call of ${name}` : `${times} calls of ${name}`;
+    const withInput = input === undefined ? "" : ` with ${show(input)}`;
+    const ended = isError === undefined ? "" : isError ? " that fails" : " that succeeds";
+    const held = times === undefined ? found.length > 0 : found.length === times;
+    hold(held, `expected ${wanted}${withInput}${ended}`, this.toolCalls);
+    return found;
+  }
+
+  assertPermission(tool, outcome, input) {
+    const found = this.permissionRequests.find(
+      (request) => request.tool === tool && request.outcome === outcome && matches(input ?? {}, request.input),
+    );
+    const withInput = input === undefined ? "" : ` with ${show(input)}`;
+    hold(found, `expected a request for ${tool}${withInput} that is ${outcome}`, this.permissionRequests);
+    return found;
+  }
+
+  assertHook(event, { times } = {}) {
+    const found = this.hookCalls.filter((call) => call.event === event);
+    const wanted = times === undefined ? "a call" : `${times} calls`;
+    const held = times === undefined ? found.length > 0 : found.length === times;
+    hold(held, `expected ${wanted} of a hook for ${event}`, this.hookCalls);
+    return found;
+  }
+
+  summary() {
+    const lines = this.processes.flatMap(({ pid, exitCode, signal, frames }) => [
+      `process ${pid}: exit code ${exitCode}, signal ${signal}`,
+      ...frames.map((frame) => {
+        const arrow = frame.sender === "client" ? "->" : "<-";
+        return `  ${frame.atMs.toFixed(1).padStart(8)} ms ${arrow} ${frame.kind} ${gist(frame)}`.trimEnd();
+      }),
+    ]);
+    return lines.join("\n");
+  }
+}
+
+/** A report of the simulator, as it lies in a file. */
+export function readProcess(pid, report) {
+  const frames = report.lines.map((line) => ({ atMs: line.at_ms, sender: line.from, kind: line.kind, data: line.frame }));
+  const { code, signal } = report.exit;
+  return { pid, arguments: report.arguments, exitCode: code, signal, flaws: report.flaws, frames };
+}
+
+function toolCalls({ frames }) {
+  const of = (kind, type) =>
+    frames
+      .filter((frame) => frame.sender === "cli" && frame.kind === kind)
+      .flatMap(({ data }) => blocks(data).filter((block) => block.type === type).map((block) => ({ block, data })));
+  const results = new Map(of("user", "tool_result").map(({ block }) => [block.tool_use_id, block]));
+  return of("assistant", "tool_use").map(({ block, data }) => {
+    const result = results.get(block.id);
+    return {
+      id: block.id,
+      name: block.name,
+      input: block.input ?? {},
+      parent: data.parent_tool_use_id ?? null,
+      result: result ? text(result.content) : null,
+      isError: result?.is_error === true,
+    };
+  });
+}
+
+function blocks(data) {
+  const content = data.message?.content;
+  return Array.isArray(content) ? content : [];
+}
+
+function text(content) {
+  if (Array.isArray(content)) return content.map((block) => block.text ?? "").join("");
+  return content ?? "";
+}
+
+/** Whether an object has the keys of the pattern at least, at every depth. */
+function matches(pattern, value) {
+  if (pattern === null || typeof pattern !== "object") return pattern === value;
+  if (value === null || typeof value !== "object" || Array.isArray(pattern) !== Array.isArray(value)) return false;
+  if (Array.isArray(pattern) && pattern.length !== value.length) return false;
+  return Object.entries(pattern).every(([key, item]) => Object.hasOwn(value, key) && matches(item, value[key]));
+}
+
+function gist({ kind, data }) {
+  let gist = data.result ?? "";
+  if (kind === "user" || kind === "assistant") {
+    const calls = blocks(data).filter((block) => block.type === "tool_use");
+    gist =
+      calls.map((block) => `${block.name} ${show(block.input)}`).join("; ") ||
+      text(data.message?.content) ||
+      blocks(data).map((block) => text(block.content)).join("");
+  } else if (kind === "control_request/can_use_tool") {
+    gist = `${data.request.tool_name} ${show(data.request.input)}`;
+  } else if (data.type === "control_response") {
+    gist = data.response?.error ?? data.response?.response?.behavior ?? "";
+  }
+  const short = String(gist).replaceAll("\n", " ");
+  return short.length <= 120 ? short : `${short.slice(0, 119)}…`;
+}
+
+function show(value) {
+  return inspect(value, { breakLength: Infinity, depth: 4 });
+}
+
+function hold(condition, expected, seen) {
+  if (condition) return;
+  const there = seen.map((item) => `\n  ${show(item)}`).join("") || " nothing";
+  throw new AssertionError({ message: `${expected}, but there was:${there}`, stackStartFn: hold });
+}

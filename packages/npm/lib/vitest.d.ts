@@ -1,0 +1,13 @@
+import type { TestAPI } from "vitest";
+
+import type { Script, Simulation, SimulationOptions } from "./index.js";
+
+/** vitest's `test` with the fixture `claude`. */
+export declare const test: TestAPI<{
+  /**
+   * Makes a simulated CLI for the test. The test fails if an expectation of its script does not hold.
+   *
+   * A relative path of a script belongs to the directory of the test's file.
+   */
+  claude: (script?: Script, options?: SimulationOptions) => Simulation;
+}>;

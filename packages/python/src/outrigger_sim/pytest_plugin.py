@@ -1,0 +1,87 @@
+"""The fixture ``claude_sim``."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from .simulation import Script, Simulation
+
+
+class Simulations:
+    """The simulations of one test."""
+
+    def __init__(self, place: Path, base: Path) -> None:
+        self._place = place
+        self._base = base
+        self._made: list[Simulation] = []
+        self._unjudged: list[Simulation] = []
+
+    def __call__(
+        self, script: Script | None = None, *, env: Mapping[str, str] | None = None, patience: float = 10.0
+    ) -> Simulation:
+        """Makes a simulation with this script, which is judged at the end of the test.
+
+        A relative path of a script belongs to the directory of the test's file. The other arguments are those of
+        :class:`Simulation`.
+        """
+        place = self._place / f"claude-{len(self._made) + 1}"
+        simulation = Simulation(script, place=place, base=self._base, env=env, patience=patience)
+        self._made.append(simulation)
+        self._unjudged.append(simulation)
+        return simulation
+
+    def judge(self, also_running: bool) -> None:
+        """Judges each simulation once. One whose processes still run can wait for a fixture that ends them."""
+        for simulation in list(self._unjudged):
+            if also_running or not simulation.is_running:
+                self._unjudged.remove(simulation)
+                simulation.check()
+
+    def forgive(self) -> None:
+        """Judges none of them any more: the test has failed already."""
+        self._unjudged.clear()
+
+    def end(self) -> None:
+        """Leaves no process behind."""
+        for simulation in self._made:
+            simulation.end()
+
+    def summary(self) -> str:
+        """What has gone through up to now."""
+        return "\n".join(simulation.trace(patience=0).summary() for simulation in self._made)
+
+
+_SIMULATIONS = pytest.StashKey[Simulations]()
+
+
+@pytest.fixture
+def claude_sim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Simulations]:
+    """Makes simulated CLIs for a test: ``claude_sim(script)``.
+
+    The test fails if an expectation of a script does not hold.
+    """
+    simulations = Simulations(tmp_path, request.path.parent)
+    request.node.stash[_SIMULATIONS] = simulations
+    yield simulations
+    try:
+        simulations.judge(also_running=True)
+    finally:
+        simulations.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Judges what has ended with the test itself, so that the test fails and not its teardown."""
+    try:
+        outcome = yield
+        if simulations := item.stash.get(_SIMULATIONS, None):
+            simulations.judge(also_running=False)
+        return outcome
+    except BaseException:
+        if simulations := item.stash.get(_SIMULATIONS, None):
+            simulations.forgive()
+            item.add_report_section("call", "simulated claude", simulations.summary())
+        raise

@@ -1,0 +1,297 @@
+"""What went through between a program and the simulated CLI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """Something that the script expected otherwise."""
+
+    place: str
+    """Where in the script, as ``FILE:LINE:COLUMN``; empty if it belongs to no place."""
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}" if self.place else self.what
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One JSON object on a line of a pipe."""
+
+    at_ms: float
+    """When, since the start of its process."""
+    sender: Literal["client", "cli"]
+    """``client`` is the program under test."""
+    kind: str
+    """Its type, with the subtype: ``assistant``, ``control_request/can_use_tool``."""
+    data: Json
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a tool by the model."""
+
+    id: str
+    name: str
+    input: Json
+    parent: str | None
+    """The id of the call that started the subagent which made this one."""
+    result: str | None
+    """The text that the model read; ``None`` if no result came."""
+    is_error: bool
+
+
+@dataclass(frozen=True)
+class PermissionRequest:
+    """A request for a permission, with what the program replied."""
+
+    tool: str
+    input: Json
+    reply: Json | None
+    """The reply as it was sent: ``behavior``, ``updatedInput``, ``message``; ``None`` if none came."""
+    error: str | None
+    """What the program replied in place of a decision, when its callback failed."""
+
+    @property
+    def outcome(self) -> Literal["allowed", "denied", "failed"]:
+        """What became of it; ``failed`` without a decision."""
+        behavior = (self.reply or {}).get("behavior")
+        return "allowed" if behavior == "allow" else "denied" if behavior == "deny" else "failed"
+
+
+@dataclass(frozen=True)
+class HookCall:
+    """A call of a hook, with what the program replied."""
+
+    event: str
+    input: Json
+    reply: Json | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Process:
+    """One run of the CLI."""
+
+    pid: int
+    arguments: Sequence[str]
+    """Its command line, without the program."""
+    exit_code: int | None
+    signal: int | None
+    flaws: Sequence[Flaw]
+    frames: Sequence[Frame] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What went through, of all processes of a simulation, in the order in which they were started."""
+
+    processes: Sequence[Process]
+
+    @property
+    def frames(self) -> list[Frame]:
+        """All frames of both directions."""
+        return [frame for process in self.processes for frame in process.frames]
+
+    def of_kind(self, kind: str) -> list[Frame]:
+        """The frames of a kind, such as ``result/success`` or ``control_request/interrupt``."""
+        return [frame for frame in self.frames if frame.kind == kind]
+
+    @property
+    def prompts(self) -> list[str]:
+        """The text of each prompt that the program sent."""
+        sent = (frame for frame in self.of_kind("user") if frame.sender == "client")
+        return [_text(_content(frame)) for frame in sent]
+
+    @property
+    def results(self) -> list[Json]:
+        """The ``result`` message of each turn."""
+        return [frame.data for frame in self.frames if frame.data.get("type") == "result"]
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The calls that the model made, those of subagents included."""
+        return [call for process in self.processes for call in _tool_calls(process)]
+
+    @property
+    def permission_requests(self) -> list[PermissionRequest]:
+        """What the program was asked to permit, and how it decided."""
+        found = self._requests("can_use_tool")
+        return [
+            PermissionRequest(str(request.get("tool_name", "")), _object(request.get("input")), reply, error)
+            for request, reply, error in found
+        ]
+
+    @property
+    def hook_calls(self) -> list[HookCall]:
+        """The calls of the program's hooks."""
+        found = ((_object(request.get("input")), reply, error) for request, reply, error in self._requests("hook_callback"))
+        return [HookCall(str(given.get("hook_event_name", "")), given, reply, error) for given, reply, error in found]
+
+    def _requests(self, subtype: str) -> Iterator[tuple[Json, Json | None, str | None]]:
+        """The requests of the CLI with this subtype, each with the reply or the error that came for it."""
+        for process in self.processes:
+            replies = {}
+            for frame in process.frames:
+                if frame.sender == "client" and frame.data.get("type") == "control_response":
+                    response = _object(frame.data.get("response"))
+                    replies[response.get("request_id")] = response
+            for frame in process.frames:
+                if frame.sender == "cli" and frame.kind == f"control_request/{subtype}":
+                    response = replies.get(frame.data.get("request_id"), {})
+                    reply, error = response.get("response"), response.get("error")
+                    yield _object(frame.data.get("request")), reply, None if error is None else str(error)
+
+    def assert_prompts(self, *expected: str) -> None:
+        """Fails unless these are the prompts that the program sent."""
+        _hold(self.prompts == list(expected), f"expected the prompts {list(expected)}", self.prompts)
+
+    def assert_tool(
+        self,
+        name: str,
+        input: Json | None = None,
+        *,
+        times: int | None = None,
+        is_error: bool | None = None,
+    ) -> list[ToolCall]:
+        """Fails unless the tool was called, and returns those calls.
+
+        ``input`` has the keys that the input must have at least, ``is_error`` says how it must have ended, and ``times`` how many
+        such calls there must be; without it, at least one.
+        """
+        found = [
+            call
+            for call in self.tool_calls
+            if call.name == name and _matches(input or {}, call.input) and is_error in (None, call.is_error)
+        ]
+        wanted = f"a call of {name}" if times is None else f"{times} calls of {name}"
+        wanted += "" if input is None else f" with {dict(input)}"
+        wanted += "" if is_error is None else " that fails" if is_error else " that succeeds"
+        _hold(bool(found) if times is None else len(found) == times, f"expected {wanted}", self.tool_calls)
+        return found
+
+    def assert_permission(
+        self, tool: str, outcome: Literal["allowed", "denied", "failed"], input: Json | None = None
+    ) -> PermissionRequest:
+        """Fails unless the program was asked to permit the tool and this came of it, and returns the first such request.
+
+        ``input`` has the keys that the input in the request must have at least.
+        """
+        found = [
+            request
+            for request in self.permission_requests
+            if request.tool == tool and request.outcome == outcome and _matches(input or {}, request.input)
+        ]
+        with_input = "" if input is None else f" with {dict(input)}"
+        _hold(bool(found), f"expected a request for {tool}{with_input} that is {outcome}", self.permission_requests)
+        return found[0]
+
+    def assert_hook(self, event: str, times: int | None = None) -> list[HookCall]:
+        """Fails unless a hook was called for this event, and returns those calls."""
+        found = [call for call in self.hook_calls if call.event == event]
+        held = bool(found) if times is None else len(found) == times
+        wanted = "a call" if times is None else f"{times} calls"
+        _hold(held, f"expected {wanted} of a hook for {event}", self.hook_calls)
+        return found
+
+    def summary(self) -> str:
+        """A line for each frame, to read after a failure."""
+        lines = []
+        for process in self.processes:
+            lines.append(f"process {process.pid}: exit code {process.exit_code}, signal {process.signal}")
+            lines += [f"  {flaw}" for flaw in process.flaws]
+            for frame in process.frames:
+                arrow = "->" if frame.sender == "client" else "<-"
+                lines.append(f"  {frame.at_ms:8.1f} ms {arrow} {frame.kind} {_gist(frame)}".rstrip())
+        return "\n".join(lines)
+
+
+def read_process(pid: int, report: Json) -> Process:
+    """A report of the simulator, as it lies in a file."""
+    frames = [
+        Frame(float(line["at_ms"]), line["from"], line["kind"], _object(line["frame"])) for line in report["lines"]
+    ]
+    flaws = [Flaw(flaw["place"] or "", flaw["what"]) for flaw in report["flaws"]]
+    ended = report["exit"]
+    return Process(pid, report["arguments"], ended["code"], ended["signal"], flaws, frames)
+
+
+def _tool_calls(process: Process) -> Iterator[ToolCall]:
+    results = {}
+    for frame in process.frames:
+        if frame.sender == "cli" and frame.kind == "user":
+            for block in _blocks(frame):
+                if block.get("type") == "tool_result":
+                    results[block.get("tool_use_id")] = block
+    for frame in process.frames:
+        if frame.sender == "cli" and frame.kind == "assistant":
+            for block in _blocks(frame):
+                if block.get("type") == "tool_use":
+                    result = results.get(block["id"])
+                    yield ToolCall(
+                        id=block["id"],
+                        name=block["name"],
+                        input=_object(block.get("input")),
+                        parent=frame.data.get("parent_tool_use_id"),
+                        result=None if result is None else _text(result.get("content")),
+                        is_error=bool((result or {}).get("is_error")),
+                    )
+
+
+def _content(frame: Frame) -> Any:
+    return _object(frame.data.get("message")).get("content")
+
+
+def _blocks(frame: Frame) -> list[Json]:
+    content = _content(frame)
+    return [_object(block) for block in content] if isinstance(content, list) else []
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(_object(block).get("text", "")) for block in content)
+    return "" if content is None else str(content)
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _matches(pattern: Any, value: Any) -> bool:
+    """Whether an object has the keys of the pattern at least, at every depth."""
+    if isinstance(pattern, Mapping):
+        return isinstance(value, Mapping) and all(
+            key in value and _matches(item, value[key]) for key, item in pattern.items()
+        )
+    return bool(pattern == value)
+
+
+def _gist(frame: Frame) -> str:
+    if frame.kind in ("user", "assistant"):
+        blocks = _blocks(frame)
+        calls = [f"{block['name']} {dict(_object(block.get('input')))}" for block in blocks if block.get("type") == "tool_use"]
+        gist = "; ".join(calls) or _text(_content(frame)) or "".join(_text(block.get("content")) for block in blocks)
+    elif frame.kind == "control_request/can_use_tool":
+        request = _object(frame.data.get("request"))
+        gist = f"{request.get('tool_name')} {request.get('input')}"
+    elif frame.kind.startswith("control_response/"):
+        response = _object(frame.data.get("response"))
+        gist = str(response.get("error") or _object(response.get("response")).get("behavior") or "")
+    else:
+        gist = str(frame.data.get("result", ""))
+    return gist if len(gist) <= 120 else f"{gist[:119]}…"
+
+
+def _hold(condition: bool, expected: str, seen: Sequence[object]) -> None:
+    # pytest shows the assertion of the test, not this line.
+    __tracebackhide__ = True
+    if not condition:
+        there = "".join(f"\n  {item}" for item in seen) or " nothing"
+        raise AssertionError(f"{expected}, but there was:{there}")

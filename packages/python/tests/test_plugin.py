@@ -1,0 +1,99 @@
+"""What the plugin does, with the wheel installed."""
+
+import ast
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import anyio
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
+
+import outrigger_sim
+
+FAILING = Path(__file__).with_name("failing.py")
+TESTS = [node for node in ast.parse(FAILING.read_text()).body if getattr(node, "name", "").startswith("test_")]
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """What pytest prints of each test in failing.py."""
+    place = tmp_path_factory.mktemp("failing")
+    command = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(place / "t"), "--tb=short"]
+    ran = subprocess.run([*command, str(FAILING)], capture_output=True, text=True, cwd=place, timeout=120)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    # The one that a fixture ends passes, and fails when it is torn down.
+    assert f"{len(TESTS) - 1} failed, 1 passed, 1 error in" in ran.stdout, ran.stdout
+    parts = re.split(r"^_+ (?:ERROR at teardown of )?(test_\w+)(?:\[.*\])? _+$", ran.stdout.partition("short test summary")[0], flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+@pytest.mark.parametrize("failing", TESTS, ids=lambda node: node.name)
+def test_what_has_to_fail_fails_and_says_why(failing, report):
+    said = report[failing.name]
+    lines = iter(said.splitlines())
+    for pattern in ast.get_docstring(failing).splitlines():
+        assert any(fnmatch.fnmatchcase(line, pattern) for line in lines), f"no line like {pattern!r} follows in:\n{said}"
+
+
+@pytest.mark.anyio
+async def test_nothing_of_the_user_is_touched(claude_sim, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
+    monkeypatch.setenv("OUTRIGGER_SIM_SCRIPT", "/of/somebody/else.yaml")
+    sim = claude_sim()
+    results = [m async for m in query(prompt="%say hi", options=ClaudeAgentOptions(**sim.options))]
+    assert results[-1].result == "hi"
+    [init] = sim.trace().of_kind("system/init")
+    assert init.data["cwd"] == str(sim.cwd)
+    assert list((sim.home / ".claude" / "projects").iterdir())
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_a_gate_holds_a_reply_back(claude_sim):
+    sim = claude_sim("{prompts: [{steps: [{wait: {gate: go}}, {say: gone}]}]}")
+    async with ClaudeSDKClient(ClaudeAgentOptions(**sim.options)) as client:
+        await client.query("wait")
+        with anyio.fail_after(20):
+            while not sim.gate_reached("go"):
+                await anyio.sleep(0.005)
+        sim.open_gate("go")
+        messages = [message async for message in client.receive_response()]
+    assert isinstance(messages[-1], ResultMessage) and messages[-1].result == "gone"
+
+
+@pytest.mark.anyio
+async def test_a_process_that_its_program_leaves_behind_is_told_and_ended(tmp_path):
+    sim = outrigger_sim.Simulation(place=tmp_path / "place", patience=0.05)
+    env = {**os.environ, **sim.env}
+    flags = ["--output-format=stream-json", "--verbose", "--input-format=stream-json"]
+    async with await anyio.open_process([sim.cli_path, *flags], env=env, cwd=sim.cwd) as process:
+        assert process.stdin and process.stdout
+        await process.stdin.send(b'{"type":"user","message":{"role":"user","content":"%say hi"}}\n')
+        await process.stdout.receive()
+        with pytest.raises(outrigger_sim.Discontent, match=f"process {process.pid} was still running at the end"):
+            sim.check()
+        sim.end()
+        with anyio.fail_after(20):
+            await process.wait()
+    assert sim.trace(patience=20).prompts == ["%say hi"]
+
+
+def test_the_executable_is_that_of_the_package(monkeypatch):
+    assert metadata.version("outrigger-sim") == os.environ["OUTRIGGER_VERSION"]
+    assert outrigger_sim.binary().parent == Path(sys.executable).parent
+    monkeypatch.setenv("OUTRIGGER_SIM", "/nowhere")
+    with pytest.raises(outrigger_sim.BinaryMissing, match="OUTRIGGER_SIM names /nowhere"):
+        outrigger_sim.binary()
