@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context as _, Result, bail};
 use outrigger_claude::Sandbox;
 
-use crate::{clients, fetch};
+use crate::{clients, fetch, packages};
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     if let Some(argument) = arguments.first() {
@@ -27,18 +27,18 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         .context("cargo's target directory has no parent")?;
     let place = target.join("clients").join("acp");
     let source = root.join("clients").join("acp");
-    let python = clients::install_python(&source, &place, &[])?;
+    let python = packages::install_python(&source, &place, &[])?;
     let node = clients::install_runtime(&source, &place)?;
     let other = place.join("adapter");
     std::fs::create_dir_all(&other).with_context(|| format!("cannot create {}", other.display()))?;
     // What is optional is a Claude Code of its own; both agents are to drive the same.
-    clients::install_node(&source.join("adapter"), &other, "ci", &["--omit=optional"])?;
+    packages::install_node(&source.join("adapter"), &other, "ci", &["--omit=optional"])?;
     let package = other.join("node_modules/@agentclientprotocol/claude-agent-acp");
     let theirs = [node.as_path(), &package.join("dist").join("index.js")].map(Path::to_owned);
     let ours = [program("outrigger-acp")?];
 
     let sandbox = Sandbox::new().context("cannot create a temporary directory")?;
-    let mut command: Command = clients::isolated(&python)?;
+    let mut command: Command = packages::isolated(&python)?;
     let status = command
         // Without files of its own in the tree.
         .arg("-B")

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::clients::{install, isolated};
+use crate::packages::{install, isolated};
 
 const VERSIONS: &str = include_str!("../../upstream/cli-matrix.json");
 

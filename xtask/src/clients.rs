@@ -17,7 +17,10 @@ use outrigger_claude::Sandbox;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{fetch, isolation};
+use crate::packages::{
+    copy_tree, install, install_node, install_python, install_typescript, isolated, read, remove,
+};
+use crate::{fetch, kit};
 
 /// What every SDK must be able to do against the simulated CLI.
 const PROMISED: &[&str] = &[
@@ -126,12 +129,26 @@ struct Report {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Choice {
     clients: Vec<Client>,
+    /// The simulated CLI as its users install it: a wheel and npm packages.
+    kit: bool,
     scenarios: Vec<String>,
 }
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     let choice = Choice::read(&arguments)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let this = env::current_exe().context("cannot tell where this program is")?;
+    let target = this
+        .ancestors()
+        .nth(2)
+        .context("cargo's target directory has no parent")?;
+    let mut failed = 0;
+    if choice.kit {
+        failed += kit::run(&root, target, &choice.scenarios)?;
+    }
+    if choice.clients.is_empty() {
+        return Ok(ended(failed));
+    }
     let programs = build(&root)?;
     let program = |name: &str| {
         programs
@@ -139,11 +156,6 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             .with_context(|| format!("cargo named no executable {name}"))
     };
     let outrigger = program("outrigger")?;
-    let target = outrigger
-        .ancestors()
-        .nth(2)
-        .context("cargo's target directory has no parent")?;
-    let mut failed = 0;
     for client in choice.clients {
         let place = target.join("clients").join(client.name());
         let source = root.join("clients").join(client.name());
@@ -163,11 +175,15 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
         }
         failed += play(client, command, &place, &choice.scenarios)?;
     }
-    Ok(if failed == 0 {
+    Ok(ended(failed))
+}
+
+fn ended(failed: usize) -> ExitCode {
+    if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
+    }
 }
 
 impl Client {
@@ -188,16 +204,18 @@ impl Choice {
             match argument.to_str() {
                 Some("python") => choice.clients.push(Client::Python),
                 Some("typescript") => choice.clients.push(Client::TypeScript),
+                Some("kit") => choice.kit = true,
                 Some("acp") => choice.clients.push(Client::Acp),
                 Some(name) if !name.starts_with('-') => choice.scenarios.push(name.to_owned()),
                 _ => bail!(
-                    "`clients` takes `python`, `typescript`, `acp` and names of scenarios, not {}",
+                    "`clients` takes `python`, `typescript`, `kit`, `acp` and names of scenarios, not {}",
                     argument.display()
                 ),
             }
         }
-        if choice.clients.is_empty() {
+        if choice.clients.is_empty() && !choice.kit {
             choice.clients = vec![Client::Python, Client::TypeScript, Client::Acp];
+            choice.kit = true;
         }
         Ok(choice)
     }
@@ -235,35 +253,6 @@ fn python(source: &Path, place: &Path) -> Result<Command> {
     // Without files of its own in the tree.
     command.arg("-B").arg(source.join("main.py"));
     Ok(command)
-}
-
-/// Installs what the Python programs need, unless it is there; the interpreter that has it.
-pub(crate) fn install_python(source: &Path, place: &Path, options: &[&str]) -> Result<PathBuf> {
-    let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    let wanted = read(&source.join("requirements.txt"))?;
-    let environment = place.join("venv");
-    let scripts = environment.join(if cfg!(windows) { "Scripts" } else { "bin" });
-    let interpreter = scripts.join(if cfg!(windows) { "python.exe" } else { "python" });
-    let stamp = place.join("installed");
-    if read(&stamp).ok().as_deref() != Some(&wanted) || !interpreter.exists() {
-        remove(&environment)?;
-        let hint = "this needs python3, 3.11 or newer, with its module `venv` (Debian: python3-venv); PYTHON names another \
-                    interpreter";
-        install(Command::new(python).args(["-m", "venv"]).arg(&environment), hint)?;
-        install(
-            Command::new(&interpreter)
-                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-                .args(options)
-                .arg("--requirement")
-                .arg(source.join("requirements.txt")),
-            &format!(
-                "pip could not install what {}/requirements.txt names",
-                source.display()
-            ),
-        )?;
-        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
-    }
-    Ok(interpreter)
 }
 
 /// The command that runs the TypeScript program, once its packages are there.
@@ -359,88 +348,6 @@ fn rust_client(place: &Path, client: &str) -> Result<PathBuf> {
     Ok(target.join("debug").join("examples").join(client))
 }
 
-/// Copies a directory with all that is in it.
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
-    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_tree(&entry.path(), &to)?;
-        } else {
-            fs::copy(entry.path(), &to).with_context(|| format!("cannot copy {}", entry.path().display()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Copies the TypeScript programs to `place` and installs what they need there, unless it is there.
-pub(crate) fn install_typescript(source: &Path, place: &Path) -> Result<()> {
-    // The packages that are optional are CLIs for the platforms.
-    install_node(source, place, "ci", &["--omit=optional"])
-}
-
-/// Copies files to `place` and installs what `package-lock.json` there names, unless it is there.
-pub(crate) fn install_node(source: &Path, place: &Path, command: &str, arguments: &[&str]) -> Result<()> {
-    let wanted = read(&source.join("package-lock.json"))?;
-    let stamp = place.join("installed");
-    // A module finds packages beside or above itself, and the tree shall have none.
-    for entry in fs::read_dir(source).with_context(|| format!("cannot read {}", source.display()))? {
-        let path = entry?.path();
-        if let (Some(name), true) = (path.file_name(), path.is_file()) {
-            fs::copy(&path, place.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
-        }
-    }
-    if read(&stamp).ok().as_deref() != Some(&wanted) || !place.join("node_modules").exists() {
-        let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
-        let hint = format!(
-            "clients on Node need npm, and what {} names",
-            source.join("package-lock.json").display()
-        );
-        install(
-            Command::new(npm)
-                .current_dir(place)
-                .args([
-                    command,
-                    "--ignore-scripts",
-                    "--no-audit",
-                    "--no-fund",
-                    "--loglevel=error",
-                ])
-                .args(arguments),
-            &hint,
-        )?;
-        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
-    }
-    Ok(())
-}
-
-/// Runs a package client, which may use the network and is set up by its own environment.
-pub(crate) fn install(command: &mut Command, hint: &str) -> Result<()> {
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("cannot run {}", command.get_program().display()))
-        .context(hint.to_owned())?;
-    ensure!(
-        status.success(),
-        "{hint}: {} ended with {status}",
-        command.get_program().display()
-    );
-    Ok(())
-}
-
-/// A command that is run off every network but the loopback, where the machine allows it.
-pub(crate) fn isolated(program: &Path) -> Result<Command> {
-    if let Err(reason) = isolation::probe() {
-        eprintln!("warning: the clients run without isolation from the network: {reason}");
-        return Ok(Command::new(program));
-    }
-    let mut command = Command::new(env::current_exe().context("cannot tell where this program is")?);
-    command.arg("isolated").arg(program);
-    Ok(command)
-}
-
 /// Runs a program and prints its scenarios; how many failed.
 fn play(client: Client, mut command: Command, place: &Path, scenarios: &[String]) -> Result<usize> {
     let sandbox = Sandbox::new().context("cannot create a temporary directory")?;
@@ -518,19 +425,6 @@ impl std::fmt::Display for Report {
     }
 }
 
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-fn remove(directory: &Path) -> Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", directory.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -541,6 +435,10 @@ mod tests {
             |line: &str| Choice::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
         let all = vec![Client::Python, Client::TypeScript, Client::Acp];
         assert_eq!(read("").unwrap().clients, all);
+        assert!(read("").unwrap().kit);
+        let choice = read("kit").unwrap();
+        assert!(choice.kit && choice.clients.is_empty());
+        assert!(!read("python").unwrap().kit);
         let choice = read("resume typescript one-shot").unwrap();
         assert_eq!(choice.clients, [Client::TypeScript]);
         assert_eq!(choice.scenarios, ["resume", "one-shot"]);

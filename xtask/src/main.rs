@@ -15,7 +15,9 @@ mod fuzz;
 mod guards;
 mod inventory;
 mod isolation;
+mod kit;
 mod layers;
+mod packages;
 mod policy_diff;
 mod report;
 mod sessions;
@@ -43,9 +45,10 @@ usage: cargo xtask COMMAND
   cli-matrix [VERSION…]
                        fetches a dozen versions of Claude Code, or these, tries with each what is promised of it, and prints a
                        table; needs npm and node
-  clients [python] [typescript] [SCENARIO…]
-                       runs the official SDKs against the simulated CLI; needs python3 and npm, which install what
-                       clients/ names below the target directory
+  clients [python] [typescript] [kit] [acp] [SCENARIO…]
+                       runs the official SDKs against the simulated CLI, builds and tries its packages for Python and Node
+                       (kit), and runs clients of the Agent Client Protocol; needs python3 and npm, which install what clients/
+                       and packages/ name below the target directory
   fuzz [TARGET…] [--seconds N] [--minimize]
                        searches for inputs that break a law of the codec or of a session, 60 s each; or makes the committed
                        corpus of what was found, as small as it can be

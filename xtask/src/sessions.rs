@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{clients, test};
+use crate::{packages, test};
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     ensure!(arguments.is_empty(), "`sessions-diff` takes no arguments");
@@ -22,9 +22,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         Ok((root.join("clients").join(client), place))
     };
     let (source, python) = place("python")?;
-    let interpreter = clients::install_python(&source, &python, &[])?;
+    let interpreter = packages::install_python(&source, &python, &[])?;
     let (source, typescript) = place("typescript")?;
-    clients::install_typescript(&source, &typescript)?;
+    packages::install_typescript(&source, &typescript)?;
 
     let chosen = [
         "--locked",

@@ -7,8 +7,8 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, ensure};
 use outrigger_needs::{Missing, POSTGRESQL, SEAWEEDFS, VALKEY};
 
-use crate::clients::install_python;
 use crate::fetch;
+use crate::packages::install_python;
 
 /// All of it, without which nothing can be tested, and the servers, if they are wanted: those that cannot be had are warned of.
 pub(crate) fn run(with_servers: bool) -> Result<()> {

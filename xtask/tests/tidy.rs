@@ -413,6 +413,32 @@ fn the_changelog_knows_the_version() {
     );
 }
 
+/// The wheel has its version from the crate; the tarballs have theirs from the committed package.
+#[test]
+fn the_packages_have_the_version_of_the_workspace() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let manifest = read("Cargo.toml");
+    let version = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("version = "))
+        .expect("it is stated");
+    let npm: Value = serde_json::from_str(&read("packages/npm/package.json")).unwrap();
+    assert_eq!(
+        npm["version"],
+        version.trim_matches('"'),
+        "packages/npm/package.json"
+    );
+    let python = read("packages/python/pyproject.toml");
+    assert!(
+        python.contains("\ndynamic = [\"version\"]\n") && !python.contains("\nversion = "),
+        "packages/python/pyproject.toml leaves its version to the crate"
+    );
+    assert!(
+        read("crates/sim/Cargo.toml").contains("\nversion.workspace = true\n"),
+        "the wheel has the version of this crate"
+    );
+}
+
 #[test]
 fn the_tested_version_is_the_pinned_one() {
     let protocol = std::fs::read_to_string(root().join("crates/protocol/src/lib.rs")).unwrap();
@@ -492,37 +518,44 @@ fn the_inventory_is_not_behind_the_pinned_version() {
 
 #[test]
 fn the_foreign_clients_are_pinned() {
-    let read = |path: &str| std::fs::read_to_string(root().join("clients").join(path)).unwrap();
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
 
-    let python = read("python/requirements.txt");
-    let loose: Vec<&str> = python
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with(['#', '-']))
-        .filter(|line| !line.contains("==") || line.contains("//"))
-        .collect();
-    assert!(
-        python.contains("\nclaude-agent-sdk==") && loose.is_empty(),
-        "{loose:#?}"
-    );
+    for file in [
+        "clients/python/requirements.txt",
+        "packages/python/tests/requirements.txt",
+    ] {
+        let text = read(file);
+        let loose: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with(['#', '-']))
+            .filter(|line| !line.contains("==") || line.contains("//"))
+            .collect();
+        assert!(text.contains("==") && loose.is_empty(), "{file}: {loose:#?}");
+    }
+    assert!(read("clients/python/requirements.txt").contains("\nclaude-agent-sdk=="));
 
-    let package: Value = serde_json::from_str(&read("typescript/package.json")).unwrap();
-    let lock: Value = serde_json::from_str(&read("typescript/package-lock.json")).unwrap();
-    let named = package["dependencies"].as_object().unwrap();
-    for (name, version) in named {
-        assert_eq!(
-            &lock["packages"][format!("node_modules/{name}")]["version"],
-            version,
-            "{name}"
-        );
-    }
-    // Whoever installs has a registry of their own; what comes from it is held to the checksums.
-    for (path, locked) in lock["packages"].as_object().unwrap() {
-        assert!(locked["resolved"].is_null(), "{path} names where it comes from");
-        assert!(
-            path.is_empty() || locked["integrity"].is_string(),
-            "{path} has no checksum"
-        );
-    }
+    let locked = |directory: &str| -> Value {
+        let package: Value = serde_json::from_str(&read(&format!("{directory}/package.json"))).unwrap();
+        let lock: Value = serde_json::from_str(&read(&format!("{directory}/package-lock.json"))).unwrap();
+        for (name, version) in package["dependencies"].as_object().unwrap() {
+            assert_eq!(
+                &lock["packages"][format!("node_modules/{name}")]["version"],
+                version,
+                "{name}"
+            );
+        }
+        // Whoever installs has a registry of their own; what comes from it is held to the checksums.
+        for (path, locked) in lock["packages"].as_object().unwrap() {
+            assert!(locked["resolved"].is_null(), "{path} names where it comes from");
+            assert!(
+                path.is_empty() || locked["integrity"].is_string(),
+                "{path} has no checksum"
+            );
+        }
+        package["dependencies"].clone()
+    };
+    locked("packages/npm/tests");
+    let named = locked("clients/typescript");
 
     let stamp = std::fs::read_to_string(root().join("upstream/VERSION")).unwrap();
     let sdk = stamp.lines().find_map(|line| line.strip_prefix("sdk "));
@@ -545,6 +578,50 @@ fn links(page: &str) -> Vec<&str> {
         .flat_map(|line| line.split("](").skip(1))
         .filter_map(|rest| rest.split(')').next())
         .collect()
+}
+
+/// The code blocks of a page, with their languages.
+fn code_blocks(page: &str) -> Vec<(&str, String)> {
+    let mut blocks: Vec<(&str, String)> = Vec::new();
+    let mut in_code = false;
+    for line in page.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            in_code = !in_code;
+            if in_code {
+                blocks.push((language, String::new()));
+            }
+        } else if let (true, Some((_, text))) = (in_code, blocks.last_mut()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    blocks
+}
+
+/// Those examples are run by `cargo xtask clients kit`.
+#[test]
+fn what_pages_show_of_python_and_typescript_are_examples_that_run() {
+    for (page, examples) in [
+        ("docs/testing-python.md", "packages/python/examples/*"),
+        ("packages/python/README.md", "packages/python/examples/*"),
+        ("docs/testing-typescript.md", "packages/npm/examples/*"),
+        ("packages/npm/README.md", "packages/npm/examples/*"),
+    ] {
+        let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+        let sources: Vec<String> = files(examples).iter().map(|path| read(path)).collect();
+        let text = read(page);
+        let blocks = code_blocks(&text);
+        let code = blocks
+            .iter()
+            .filter(|(language, _)| !matches!(*language, "console" | "text"));
+        assert!(code.clone().count() > 0, "{page} shows no code");
+        for (language, block) in code {
+            assert!(
+                sources.iter().any(|source| source.contains(block.as_str())),
+                "{page}: no file of {examples} has this {language}:\n{block}"
+            );
+        }
+    }
 }
 
 /// The name by which mdBook and GitHub link to a heading.

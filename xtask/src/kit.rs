@@ -1,0 +1,241 @@
+//! Builds the Python wheel and the npm packages of the simulated CLI, installs them from the built files as their users would, and
+//! runs their examples and tests with the official SDKs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use std::{env, fs};
+
+use anyhow::{Context as _, Result, ensure};
+use outrigger_claude::Sandbox;
+
+use crate::packages::{
+    copy_tree, install, install_node, install_python, install_typescript, isolated, read, remove,
+};
+
+type Step = fn(&Kit) -> Result<()>;
+
+/// What the packages must do, in this order.
+const STEPS: &[(&str, Step)] = &[
+    ("wheel", Kit::wheel),
+    ("pytest", Kit::pytest),
+    ("mypy", Kit::mypy),
+    ("tarballs", Kit::tarballs),
+    ("vitest", Kit::vitest),
+    ("node-test", Kit::node_test),
+    ("tsc", Kit::tsc),
+];
+
+/// The packages, and where they are tried.
+struct Kit {
+    root: PathBuf,
+    target: PathBuf,
+    place: PathBuf,
+}
+
+/// Takes the steps, all or those with these names; how many failed.
+pub(crate) fn run(root: &Path, target: &Path, wanted: &[String]) -> Result<usize> {
+    let place = target.join("clients").join("kit");
+    fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+    let kit = Kit {
+        root: root.to_owned(),
+        target: target.to_owned(),
+        place,
+    };
+    let (mut passed, mut failed) = (0, 0);
+    for (name, step) in STEPS {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        let began = Instant::now();
+        let done = step(&kit);
+        let ms = began.elapsed().as_millis();
+        match done {
+            Ok(()) => {
+                passed += 1;
+                println!("kit         ok    {name:<28} {ms:>6} ms");
+            }
+            Err(error) => {
+                failed += 1;
+                println!("kit         FAIL  {name:<28} {ms:>6} ms\n            {error:#}");
+            }
+        }
+    }
+    println!("kit: {passed} passed, {failed} failed");
+    Ok(failed)
+}
+
+impl Kit {
+    /// The version of the workspace, which the packages have to have.
+    fn version(&self) -> Result<String> {
+        let manifest = read(&self.root.join("Cargo.toml"))?;
+        let line = manifest.lines().find_map(|line| line.strip_prefix("version = "));
+        let version = line.context("Cargo.toml states no version of the workspace")?;
+        Ok(version.trim_matches('"').to_owned())
+    }
+
+    /// The directory of a package.
+    fn package(&self, name: &str) -> PathBuf {
+        self.root.join("packages").join(name)
+    }
+
+    /// The interpreter of an environment with the official SDK, pytest and maturin.
+    fn python(&self) -> Result<PathBuf> {
+        let sdk = read(&self.root.join("clients/python/requirements.txt"))?;
+        let own = read(&self.package("python").join("tests/requirements.txt"))?;
+        let source = self.place.join("requirements");
+        fs::create_dir_all(&source).with_context(|| format!("cannot create {}", source.display()))?;
+        fs::write(source.join("requirements.txt"), sdk + &own)
+            .with_context(|| format!("cannot write to {}", source.display()))?;
+        install_python(&source, &self.place, &[])
+    }
+
+    /// Builds the wheel and installs it from its file.
+    fn wheel(&self) -> Result<()> {
+        let python = self.python()?;
+        let wheels = self.place.join("wheels");
+        remove(&wheels)?;
+        install(
+            Command::new(&python)
+                .current_dir(self.package("python"))
+                .args(["-m", "maturin", "build", "--profile=dev", "--locked", "--quiet"])
+                .arg("--target-dir")
+                .arg(&self.target)
+                .arg("--out")
+                .arg(&wheels),
+            "maturin could not build the wheel",
+        )?;
+        install(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .args(["--force-reinstall", "--no-deps", "--no-index"])
+                .arg(only_file(&wheels)?),
+            "pip could not install the wheel",
+        )
+    }
+
+    /// Runs the tests and the examples of the Python package.
+    fn pytest(&self) -> Result<()> {
+        let package = self.package("python");
+        let mut command = isolated(&self.python()?)?;
+        command
+            // Without files of its own in the tree.
+            .args(["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"])
+            .arg("--basetemp")
+            .arg(self.place.join("pytest"))
+            .arg(package.join("tests"))
+            .arg(package.join("examples"));
+        self.check(&mut command, &package)
+    }
+
+    /// Checks the types of the Python package.
+    fn mypy(&self) -> Result<()> {
+        let package = self.package("python");
+        let mut command = isolated(&self.python()?)?;
+        command
+            .args(["-m", "mypy", "--strict", "--cache-dir"])
+            .arg(self.place.join("mypy"))
+            .arg(package.join("src"));
+        self.check(&mut command, &package)
+    }
+
+    /// Where the packages for Node are tried: below the project that has the official SDK.
+    fn project(&self) -> PathBuf {
+        self.target.join("clients").join("typescript").join("kit")
+    }
+
+    /// Packs the npm packages, with the executable that the wheel has, and installs them from their files.
+    fn tarballs(&self) -> Result<()> {
+        let (package, project) = (self.package("npm"), self.project());
+        let sdk = self.target.join("clients").join("typescript");
+        for directory in [&sdk, &project] {
+            fs::create_dir_all(directory)
+                .with_context(|| format!("cannot create {}", directory.display()))?;
+        }
+        install_typescript(&self.root.join("clients").join("typescript"), &sdk)?;
+        install_node(&package.join("tests"), &project, "ci", &[])?;
+        for (from, to) in [("examples", "examples"), ("tests/failing", "failing")] {
+            remove(&project.join(to))?;
+            copy_tree(&package.join(from), &project.join(to))?;
+        }
+        let tarballs = self.place.join("tarballs");
+        remove(&tarballs)?;
+        let executable = format!("outrigger-sim{}", env::consts::EXE_SUFFIX);
+        install(
+            Command::new("node")
+                .arg(package.join("pack.mjs"))
+                .arg(self.target.join("debug").join(executable))
+                .arg(&tarballs),
+            "the npm packages could not be packed",
+        )?;
+        let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
+        let mut command = Command::new(npm);
+        command
+            .current_dir(&project)
+            .args([
+                "install",
+                "--no-save",
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+            ])
+            .arg("--loglevel=error");
+        for entry in fs::read_dir(&tarballs).with_context(|| format!("cannot read {}", tarballs.display()))? {
+            command.arg(entry?.path());
+        }
+        install(&mut command, "npm could not install the packages")
+    }
+
+    /// Runs the examples for vitest.
+    fn vitest(&self) -> Result<()> {
+        let vitest = self.project().join("node_modules/vitest/vitest.mjs");
+        let mut command = isolated(Path::new("node"))?;
+        command.arg(vitest).args(["run", "--dir", "examples"]);
+        self.check(&mut command, &self.project())
+    }
+
+    /// Runs the example and the tests for Node's own runner.
+    fn node_test(&self) -> Result<()> {
+        let mut command = isolated(Path::new("node"))?;
+        command.args(["--test", "examples/plain.mjs", "kit.mjs"]);
+        self.check(&mut command, &self.project())
+    }
+
+    /// Checks the types of the npm package, as the examples use them.
+    fn tsc(&self) -> Result<()> {
+        let mut command = isolated(Path::new("node"))?;
+        command.arg("node_modules/typescript/bin/tsc");
+        self.check(&mut command, &self.project())
+    }
+
+    /// Runs a test program with an empty home.
+    fn check(&self, command: &mut Command, directory: &Path) -> Result<()> {
+        let sandbox = Sandbox::new().context("cannot create a temporary directory")?;
+        let status = command
+            .current_dir(directory)
+            .env_clear()
+            .envs(sandbox.env("http://127.0.0.1:9"))
+            .env("OUTRIGGER_VERSION", self.version()?)
+            .env("NO_COLOR", "1")
+            // The SDK warns of options that are meant so.
+            .env("NODE_NO_WARNINGS", "1")
+            .stdin(Stdio::null())
+            .status()
+            .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+        ensure!(status.success(), "it ended with {status}; what it said is above");
+        Ok(())
+    }
+}
+
+/// The file that a directory has.
+fn only_file(directory: &Path) -> Result<PathBuf> {
+    let entries = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
+    let files: Vec<_> = entries.collect::<Result<_, _>>()?;
+    ensure!(
+        files.len() == 1,
+        "{} has {} files, not one",
+        directory.display(),
+        files.len()
+    );
+    Ok(files[0].path())
+}
