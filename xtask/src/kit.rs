@@ -20,6 +20,7 @@ const STEPS: &[(&str, Step)] = &[
     ("wheel", Kit::wheel),
     ("pytest", Kit::pytest),
     ("mypy", Kit::mypy),
+    ("sdk-examples", Kit::sdk_examples),
     ("tarballs", Kit::tarballs),
     ("vitest", Kit::vitest),
     ("node-test", Kit::node_test),
@@ -81,11 +82,18 @@ impl Kit {
 
     /// The interpreter of an environment with the official SDK, pytest and maturin.
     fn python(&self) -> Result<PathBuf> {
-        let sdk = read(&self.root.join("clients/python/requirements.txt"))?;
-        let own = read(&self.package("python").join("tests/requirements.txt"))?;
+        let mut wanted = String::new();
+        for file in [
+            "clients/python/requirements.txt",
+            "clients/examples/requirements.txt",
+            "packages/python/tests/requirements.txt",
+        ] {
+            wanted += &read(&self.root.join(file))?;
+            wanted.push('\n');
+        }
         let source = self.place.join("requirements");
         fs::create_dir_all(&source).with_context(|| format!("cannot create {}", source.display()))?;
-        fs::write(source.join("requirements.txt"), sdk + &own)
+        fs::write(source.join("requirements.txt"), wanted)
             .with_context(|| format!("cannot write to {}", source.display()))?;
         install_python(&source, &self.place, &[])
     }
@@ -137,6 +145,52 @@ impl Kit {
             .arg(self.place.join("mypy"))
             .arg(package.join("src"));
         self.check(&mut command, &package)
+    }
+
+    /// The source distribution of the official Python SDK, unpacked; nothing of it is ours to keep in the tree.
+    fn sdk_source(&self) -> Result<PathBuf> {
+        let python = self.python()?;
+        let requirements = read(&self.root.join("clients/python/requirements.txt"))?;
+        let pin = requirements
+            .lines()
+            .find(|line| line.starts_with("claude-agent-sdk=="))
+            .context("clients/python/requirements.txt does not pin claude-agent-sdk")?;
+        let place = self.place.join("sdk").join(pin.replace("==", "-"));
+        let unpacked = place.join("unpacked");
+        if !unpacked.exists() {
+            remove(&place)?;
+            install(
+                Command::new(&python)
+                    .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check"])
+                    .args(["--no-deps", "--no-binary", "claude-agent-sdk", "--dest"])
+                    .arg(place.join("archive"))
+                    .arg(pin),
+                "pip could not download the source of the official SDK",
+            )?;
+            let partly = place.join("partly");
+            install(
+                Command::new(&python)
+                    .args(["-m", "tarfile", "--extract"])
+                    .arg(only_file(&place.join("archive"))?)
+                    .arg(&partly),
+                "Python could not unpack the source of the official SDK",
+            )?;
+            fs::rename(only_file(&partly)?, &unpacked)
+                .with_context(|| format!("cannot move to {}", unpacked.display()))?;
+        }
+        Ok(unpacked)
+    }
+
+    /// Runs the examples of the official Python SDK, unchanged.
+    fn sdk_examples(&self) -> Result<()> {
+        let source = self.sdk_source()?;
+        let mut command = isolated(&self.python()?)?;
+        command
+            .args(["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp"])
+            // One example lets any file below /tmp be written.
+            .arg(self.place.join("pytest-examples"))
+            .arg(self.root.join("clients").join("examples"));
+        self.check(command.env("OUTRIGGER_SDK_EXAMPLES", source), &self.root)
     }
 
     /// Where the packages for Node are tried: below the project that has the official SDK.
@@ -211,10 +265,15 @@ impl Kit {
     /// Runs a test program with an empty home.
     fn check(&self, command: &mut Command, directory: &Path) -> Result<()> {
         let sandbox = Sandbox::new().context("cannot create a temporary directory")?;
+        let named: Vec<_> = command
+            .get_envs()
+            .map(|(name, value)| (name.to_owned(), value.unwrap_or_default().to_owned()))
+            .collect();
         let status = command
             .current_dir(directory)
             .env_clear()
             .envs(sandbox.env("http://127.0.0.1:9"))
+            .envs(named)
             .env("OUTRIGGER_VERSION", self.version()?)
             .env("NO_COLOR", "1")
             // The SDK warns of options that are meant so.

@@ -28,12 +28,26 @@ def anyio_backend():
 def report(tmp_path_factory):
     """What pytest prints of each test in failing.py."""
     place = tmp_path_factory.mktemp("failing")
-    command = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(place / "t"), "--tb=short"]
+    command = [
+        sys.executable,
+        "-B",
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "--basetemp",
+        str(place / "t"),
+        "--tb=short",
+    ]
     ran = subprocess.run([*command, str(FAILING)], capture_output=True, text=True, cwd=place, timeout=120)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     # The one that a fixture ends passes, and fails when it is torn down.
     assert f"{len(TESTS) - 1} failed, 1 passed, 1 error in" in ran.stdout, ran.stdout
-    parts = re.split(r"^_+ (?:ERROR at teardown of )?(test_\w+)(?:\[.*\])? _+$", ran.stdout.partition("short test summary")[0], flags=re.MULTILINE)
+    parts = re.split(
+        r"^_+ (?:ERROR at teardown of )?(test_\w+)(?:\[.*\])? _+$",
+        ran.stdout.partition("short test summary")[0],
+        flags=re.MULTILINE,
+    )
     return dict(zip(parts[1::2], parts[2::2]))
 
 
@@ -42,7 +56,9 @@ def test_what_has_to_fail_fails_and_says_why(failing, report):
     said = report[failing.name]
     lines = iter(said.splitlines())
     for pattern in ast.get_docstring(failing).splitlines():
-        assert any(fnmatch.fnmatchcase(line, pattern) for line in lines), f"no line like {pattern!r} follows in:\n{said}"
+        assert any(
+            fnmatch.fnmatchcase(line, pattern) for line in lines
+        ), f"no line like {pattern!r} follows in:\n{said}"
 
 
 @pytest.mark.anyio

@@ -40,8 +40,14 @@ class Player:
                 report = json.loads(text)
                 found.append((float(report["started_ms"]), read_process(pid, report)))
             else:
-                what = "was still running at the end" if _is_alive(pid) else "ended without a report: it was killed, or refused its arguments"
-                found.append((path.stat().st_mtime * 1000, Process(pid, [], None, None, [Flaw("", f"process {pid} {what}")], [])))
+                what = (
+                    "was still running at the end"
+                    if _is_alive(pid)
+                    else "ended without a report: it was killed, or refused its arguments"
+                )
+                found.append(
+                    (path.stat().st_mtime * 1000, Process(pid, [], None, None, [Flaw("", f"process {pid} {what}")], []))
+                )
         return [process for _, process in sorted(found, key=lambda entry: entry[0])]
 
     def end(self) -> None:

@@ -132,7 +132,9 @@ class Trace:
     @property
     def hook_calls(self) -> list[HookCall]:
         """The calls of the program's hooks."""
-        found = ((_object(request.get("input")), reply, error) for request, reply, error in self._requests("hook_callback"))
+        found = (
+            (_object(request.get("input")), reply, error) for request, reply, error in self._requests("hook_callback")
+        )
         return [HookCall(str(given.get("hook_event_name", "")), given, reply, error) for given, reply, error in found]
 
     def _requests(self, subtype: str) -> Iterator[tuple[Json, Json | None, str | None]]:
@@ -276,7 +278,11 @@ def _matches(pattern: Any, value: Any) -> bool:
 def _gist(frame: Frame) -> str:
     if frame.kind in ("user", "assistant"):
         blocks = _blocks(frame)
-        calls = [f"{block['name']} {dict(_object(block.get('input')))}" for block in blocks if block.get("type") == "tool_use"]
+        calls = [
+            f"{block['name']} {dict(_object(block.get('input')))}"
+            for block in blocks
+            if block.get("type") == "tool_use"
+        ]
         gist = "; ".join(calls) or _text(_content(frame)) or "".join(_text(block.get("content")) for block in blocks)
     elif frame.kind == "control_request/can_use_tool":
         request = _object(frame.data.get("request"))
