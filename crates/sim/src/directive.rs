@@ -1,4 +1,4 @@
-//! The directives by which a prompt controls the model's replies.
+//! The directives by which a prompt controls the model's replies: steps of a [script](crate::script), written in the prompt.
 //!
 //! One directive a line; lines that do not begin with `%` are prose and ignored. A block directive starts a new
 //! response of the model, the same with a `+` adds a block to the response before it:

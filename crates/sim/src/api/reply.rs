@@ -6,6 +6,9 @@ use serde_json::Value;
 
 /// One answer of the API: a message, an error, or a connection that breaks.
 ///
+/// This is the door for what no [script](crate::script) says: gates in the middle of a text, ids, bytes of an event.
+/// Everything else is shorter in a script.
+///
 /// A reply is built from parts in order: content blocks, and between them waits and breaks. The same reply serves streaming and
 /// other requests; for the latter the waits come first and then the whole message. Without any content block it is a
 /// message with empty content.

@@ -9,7 +9,7 @@ use super::request::ApiRequest;
 type Predicate = Arc<dyn Fn(&ApiRequest) -> bool + Send + Sync>;
 type Answer = Arc<dyn Fn(&ApiRequest) -> Reply + Send + Sync>;
 
-/// Which requests a [`Rule`] is for: those to which every condition applies.
+/// Which requests a [`Rule`] is for: those to which every condition applies. A [script](crate::script) says most of it shorter.
 #[derive(Clone)]
 pub struct When {
     conditions: Vec<Predicate>,
@@ -45,43 +45,11 @@ impl When {
         self.holds(move |request| request.last_user_text().is_some_and(|text| text.contains(&part)))
     }
 
-    /// The user's last text is this.
-    #[must_use]
-    pub fn prompt_is(self, text: impl Into<String>) -> Self {
-        let expected = text.into();
-        self.holds(move |request| request.last_user_text().as_ref() == Some(&expected))
-    }
-
-    /// The newest message of the conversation has a tool result that contains this.
-    #[must_use]
-    pub fn tool_result_contains(self, part: impl Into<String>) -> Self {
-        let part = part.into();
-        self.holds(move |request| {
-            request
-                .last_tool_result()
-                .is_some_and(|text| text.contains(&part))
-        })
-    }
-
     /// The request is for this model.
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> Self {
         let model = model.into();
         self.holds(move |request| request.model() == Some(&model))
-    }
-
-    /// The model may call this tool.
-    #[must_use]
-    pub fn has_tool(self, name: impl Into<String>) -> Self {
-        let name = name.into();
-        self.holds(move |request| request.tools().any(|tool| tool == name))
-    }
-
-    /// The request comes from this session.
-    #[must_use]
-    pub fn session(self, id: impl Into<String>) -> Self {
-        let id = id.into();
-        self.holds(move |request| request.session_id() == Some(&id))
     }
 
     /// The request is from a subagent.
@@ -94,12 +62,6 @@ impl When {
     #[must_use]
     pub fn from_main_loop(self) -> Self {
         self.holds(|request| request.agent_id().is_none())
-    }
-
-    /// The request has this number among the message requests of its session and agent, from 1.
-    #[must_use]
-    pub fn turn(self, turn: u64) -> Self {
-        self.holds(move |request| request.turn == turn)
     }
 
     /// Answers them all with this.
