@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::ValueHint;
 use outrigger_sim::api::traffic::{Recorder, Redaction, Replay, Upstream};
 use outrigger_sim::api::{ApiRequest, MessagesApi};
-use outrigger_sim::claude::Sandbox;
+use outrigger_sim::claude::{LEADS_ELSEWHERE, Sandbox};
 use outrigger_sim::script::{Script, json_schema};
 use tokio::process::{Child, Command};
 
@@ -108,20 +108,10 @@ async fn serve(args: Args) -> Result<End, Failure> {
     };
     let mut command = Command::new(program);
     command.args(arguments).envs(&variables).kill_on_drop(true);
-    // These would lead the CLI elsewhere.
-    for name in [
-        "CLAUDE_CODE_USE_BEDROCK",
-        "CLAUDE_CODE_USE_VERTEX",
-        "CLAUDE_CODE_USE_FOUNDRY",
-    ] {
-        command.env_remove(name);
-    }
-    if args.upstream.is_none() {
-        for name in [
-            "ANTHROPIC_AUTH_TOKEN",
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "ANTHROPIC_CUSTOM_HEADERS",
-        ] {
+    // The account counts if there is an upstream; another provider never does.
+    let is_account = |name: &str| !name.starts_with("CLAUDE_CODE_USE_");
+    for name in LEADS_ELSEWHERE {
+        if args.upstream.is_none() || !is_account(name) {
             command.env_remove(name);
         }
     }

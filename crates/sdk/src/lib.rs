@@ -81,6 +81,7 @@
 //!
 //! * `tools`: tools that are functions of this program, and MCP servers written with the crate `rmcp`, in [`mcp`].
 //! * `testing`: a simulated CLI, cassettes and faults for the tests of programs.
+//! * `testing-real`: the same with the real CLI, of a pinned version that npm fetches once, behind a scripted API on loopback.
 //! * `search`: the search in all stored sessions.
 
 // On docs.rs, what needs a feature says so.

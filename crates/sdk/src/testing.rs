@@ -9,6 +9,7 @@
 //!
 //! * [`Simulated`] is a transport to a simulated CLI in memory: turns, tools, permissions, hooks, and a scripted model. With a
 //!   paused clock (`#[tokio::test(start_paused = true)]`) a test takes no time.
+//! * [`RealCli`] is the real CLI with the same doors, behind a scripted API; it needs the feature `testing-real`.
 //! * [`cassette`] returns options that play a recording of the real CLI, or record it if a variable is set. It is made of
 //!   [`Recording`], a transport around another one, and [`Replay`], one that plays what that wrote.
 //! * [`snapshot`] makes values of frames that are the same in each run.
@@ -22,6 +23,8 @@
 
 mod faulty;
 mod once;
+#[cfg(feature = "testing-real")]
+mod real_cli;
 mod recording;
 mod replay;
 mod simulated;
@@ -34,6 +37,8 @@ pub use faulty::Faulty;
 pub use once::{OnceError, RECORD, cassette};
 pub use outrigger_sim as sim;
 pub use outrigger_sim::assert;
+#[cfg(feature = "testing-real")]
+pub use real_cli::{RealCli, RealCliError};
 pub use recording::Recording;
 pub use replay::Replay;
 pub use simulated::Simulated;

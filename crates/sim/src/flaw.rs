@@ -33,6 +33,20 @@ impl fmt::Display for Flaw {
 #[non_exhaustive]
 pub struct Flaws(pub Vec<Flaw>);
 
+impl Flaws {
+    /// An error if there are flaws.
+    ///
+    /// # Errors
+    /// With all flaws.
+    pub fn none_in(flaws: impl IntoIterator<Item = Flaw>) -> Result<(), Self> {
+        let flaws: Vec<Flaw> = flaws.into_iter().collect();
+        match flaws.is_empty() {
+            true => Ok(()),
+            false => Err(Self(flaws)),
+        }
+    }
+}
+
 impl fmt::Display for Flaws {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, flaw) in self.0.iter().enumerate() {

@@ -158,11 +158,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of a process whose lines were recorded elsewhere.
-    #[cfg(feature = "players")]
-    pub(crate) fn of_lines(lines: Vec<Line>, exit: Option<Exit>) -> Self {
+    /// Of a process that was recorded elsewhere, such as the real CLI; without an opinion on its client.
+    pub fn new(lines: impl IntoIterator<Item = Line>, exit: Option<Exit>) -> Self {
         Self {
-            lines,
+            lines: lines.into_iter().collect(),
             exit,
             verdict: Ok(()),
             flaws: Vec::new(),
@@ -178,12 +177,7 @@ impl Report {
     pub fn content(&self) -> Result<(), Flaws> {
         let mismatch = self.verdict.as_ref().err();
         let mismatch = mismatch.map(|mismatch| Flaw::new("script", mismatch.to_string()));
-        let flaws: Vec<Flaw> = mismatch.into_iter().chain(self.flaws.iter().cloned()).collect();
-        if flaws.is_empty() {
-            Ok(())
-        } else {
-            Err(Flaws(flaws))
-        }
+        Flaws::none_in(mismatch.into_iter().chain(self.flaws.iter().cloned()))
     }
 
     /// The lines from the client.

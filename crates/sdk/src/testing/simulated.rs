@@ -6,9 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outrigger_sim::peer::agent::Builder;
-use outrigger_sim::peer::{
-    self, ClientIo, CommandLine, Exit as PeerExit, Report, Running, Script, Surroundings,
-};
+use outrigger_sim::peer::{self, ClientIo, CommandLine, Exit as PeerExit, Report, Running, Surroundings};
+use outrigger_sim::script::{Flaws, Gates, Progress, Script, ScriptError};
 use tempfile::TempDir;
 
 use crate::env::{self, Variables};
@@ -47,6 +46,9 @@ pub struct Simulated(Arc<Inner>);
 struct Inner {
     start: Box<Start>,
     started: Mutex<Vec<Running>>,
+    /// What all of them play, if there is a script.
+    script: Option<(Script, Progress)>,
+    gates: Gates,
     /// An error is reported when a session starts.
     home: io::Result<TempDir>,
 }
@@ -62,22 +64,60 @@ impl Simulated {
     /// unless [`real_tools`](Builder::real_tools) says so. Its ids are the same in each run.
     pub fn agent(configure: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> Self {
         Self::new(move |launch, env, number| {
-            let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
-            let env = env.iter().map(|(name, value)| (text(name), text(value)));
-            let around = Surroundings::new(&launch.cwd, env);
-            match CommandLine::read(&launch.args).and_then(|line| line.agent(&around)) {
-                Ok(agent) => configure(agent.seed(number as u64)).spawn_in_memory(),
-                Err(refusal) => Script::new()
-                    .send_raw(refusal.stdout)
-                    .complain(refusal.stderr.trim_end())
-                    .exit(refusal.code)
-                    .spawn_in_memory(),
-            }
+            by_command_line(launch, env, peer::Agent::builder(), |agent| {
+                configure(agent.seed(number as u64))
+            })
         })
     }
 
-    /// A CLI that runs the steps of a script; `make` returns one for each CLI.
-    pub fn script(make: impl Fn() -> Script + Send + Sync + 'static) -> Self {
+    /// A CLI whose model plays this script. All sessions play it together: a rule that one has used is used, and
+    /// [`verdict`](Self::verdict) says in the end what the script did not like. [`RealCli`](super::RealCli) has the same door.
+    pub fn script(script: Script) -> Self {
+        let (progress, gates) = (Progress::new(), Gates::default());
+        let played = (script.clone(), progress.clone(), gates.clone());
+        let start = move |launch: &Launch, env: &Variables, number| {
+            let (script, progress, gates) = &played;
+            let setting = script.setting();
+            by_command_line(launch, env, setting, |agent| {
+                let seed = script.seed.unwrap_or(number as u64);
+                agent.seed(seed).brain(script.player_in(gates, progress))
+            })
+        };
+        Self::playing(start, Some((script, progress)), gates)
+    }
+
+    /// A CLI whose model plays the script in this file; see [`script`](Self::script). It waits for nothing, and is `async` so that it
+    /// can be exchanged with that of [`RealCli`](super::RealCli).
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not a script.
+    pub async fn script_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
+        Ok(Self::script(Script::from_file(path)?))
+    }
+
+    /// The gates for which the [script](Self::script) waits.
+    pub fn gates(&self) -> &Gates {
+        &self.0.gates
+    }
+
+    /// What the [script](Self::script), or what else plays, did not like so far; what must have happened in the end counts, so ask
+    /// once all sessions are closed.
+    ///
+    /// # Errors
+    /// All that was wrong, each with its place in the script.
+    pub fn verdict(&self) -> Result<(), Flaws> {
+        let reports: Vec<Report> = self.0.started().iter().map(Running::report).collect();
+        match &self.0.script {
+            Some((script, progress)) => Flaws::none_in(script.judge(progress, &reports)),
+            None => {
+                let flaws = reports.iter().filter_map(|report| report.content().err());
+                Flaws::none_in(flaws.flat_map(|flaws| flaws.0))
+            }
+        }
+    }
+
+    /// A CLI that runs these steps and refuses everything else; `make` returns them for each CLI.
+    pub fn steps(make: impl Fn() -> peer::Script + Send + Sync + 'static) -> Self {
         Self::start(move |_, _| make().spawn_in_memory())
     }
 
@@ -89,9 +129,19 @@ impl Simulated {
     fn new(
         start: impl Fn(&Launch, &Variables, usize) -> (ClientIo, Running) + Send + Sync + 'static,
     ) -> Self {
+        Self::playing(start, None, Gates::default())
+    }
+
+    fn playing(
+        start: impl Fn(&Launch, &Variables, usize) -> (ClientIo, Running) + Send + Sync + 'static,
+        script: Option<(Script, Progress)>,
+        gates: Gates,
+    ) -> Self {
         Self(Arc::new(Inner {
             start: Box::new(start),
             started: Mutex::default(),
+            script,
+            gates,
             home: tempfile::Builder::new().prefix("outrigger-simulated-").tempdir(),
         }))
     }
@@ -111,6 +161,26 @@ impl Simulated {
     /// What went through the one that was started last, up to now; `None` if none was.
     pub fn report(&self) -> Option<Report> {
         self.0.started().last().map(Running::report)
+    }
+}
+
+/// The CLI that a command line wants, over these settings, or what refuses the command line.
+fn by_command_line(
+    launch: &Launch,
+    env: &Variables,
+    base: Builder,
+    configure: impl FnOnce(Builder) -> Builder,
+) -> (ClientIo, Running) {
+    let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+    let env = env.iter().map(|(name, value)| (text(name), text(value)));
+    let around = Surroundings::new(&launch.cwd, env);
+    match CommandLine::read(&launch.args).and_then(|line| line.agent_from(base, &around)) {
+        Ok(agent) => configure(agent).spawn_in_memory(),
+        Err(refusal) => peer::Script::new()
+            .send_raw(refusal.stdout)
+            .complain(refusal.stderr.trim_end())
+            .exit(refusal.code)
+            .spawn_in_memory(),
     }
 }
 

@@ -9,12 +9,12 @@ use std::task::{Context, Poll, ready};
 
 use outrigger_protocol::framer::{Framed, LineFramer};
 use outrigger_sim::assert::Trace;
-use outrigger_sim::peer::Line;
+use outrigger_sim::peer::{Exit as PeerExit, Line, Report};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::options::Launch;
-use crate::transport::{BoxFuture, Connection, Transport};
+use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, Transport};
 
 /// Keeps what each session of another transport says and hears, as it is, for what [`assert`](mod@super::assert) asks: the real CLI's
 /// [`Local`](crate::Local) too.
@@ -78,6 +78,14 @@ impl<T> Traced<T> {
         self.sessions().iter().map(Kept::trace).collect()
     }
 
+    /// What went through in the session that was started last, so far, and how its process ended; `None` if there was none.
+    pub fn report(&self) -> Option<Report> {
+        let sessions = self.sessions();
+        let kept = sessions.last()?;
+        let exit = *kept.exit.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Report::new(kept.trace().lines().iter().cloned(), exit))
+    }
+
     fn sessions(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +115,10 @@ impl<T: Transport> Transport for Traced<T> {
                 stdin: Box::new(Heard::new(inner.stdin, &kept, true)),
                 stdout: Box::new(Heard::new(inner.stdout, &kept, false)),
                 stderr: inner.stderr,
-                process: inner.process,
+                process: Box::new(Ended {
+                    process: inner.process,
+                    exit: kept.exit,
+                }),
             })
         })
     }
@@ -133,6 +144,7 @@ type Spoken = (Instant, bool, Vec<u8>);
 struct Kept {
     began: Instant,
     lines: Arc<Mutex<Vec<Spoken>>>,
+    exit: Arc<Mutex<Option<PeerExit>>>,
 }
 
 impl Default for Kept {
@@ -140,6 +152,7 @@ impl Default for Kept {
         Self {
             began: Instant::now(),
             lines: Arc::default(),
+            exit: Arc::default(),
         }
     }
 }
@@ -157,6 +170,42 @@ impl Kept {
             line.at = at.saturating_duration_since(self.began);
             line
         }))
+    }
+}
+
+/// A process whose end is kept.
+struct Ended {
+    process: Box<dyn Process>,
+    exit: Arc<Mutex<Option<PeerExit>>>,
+}
+
+impl Process for Ended {
+    fn id(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>> {
+        Box::pin(async move {
+            let exit = self.process.wait().await?;
+            let ended = exit
+                .code
+                .map(PeerExit::Code)
+                .or(exit.signal.map(PeerExit::Signal));
+            *self.exit.lock().unwrap_or_else(PoisonError::into_inner) = ended;
+            Ok(exit)
+        })
+    }
+
+    fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        self.process.signal(signal)
+    }
+
+    fn signaller(&self) -> Option<Box<dyn Signaller>> {
+        self.process.signaller()
+    }
+
+    fn killed_for_memory(&self) -> Option<bool> {
+        self.process.killed_for_memory()
     }
 }
 

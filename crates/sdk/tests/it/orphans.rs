@@ -672,17 +672,17 @@ async fn the_real_cli_ends_its_command_when_the_program_is_killed() {
     let rig = crate::real::rig::Rig::start().await;
     let job = Job {
         way: "prompting".to_owned(),
-        cli: rig.cli.clone(),
-        cwd: rig.sandbox.project().to_owned(),
-        env: rig.sandbox.env(&rig.api.base_url()),
+        cli: rig.executable().to_owned(),
+        cwd: rig.sandbox().project().to_owned(),
+        env: rig.sandbox().env(&rig.api().base_url()),
         guardian: true,
         end_detached: false,
-        report: rig.sandbox.path().join("report"),
+        report: rig.sandbox().path().join("report"),
     };
     let mut host = Host::start(&job);
     assert_eq!(host.said(&job).await, "ready");
     until("the command", || {
-        let all = living_in(&rig.sandbox.home());
+        let all = living_in(&rig.sandbox().home());
         if all.values().any(|command| command.starts_with("tail -f")) {
             Ok(())
         } else {
@@ -691,5 +691,5 @@ async fn the_real_cli_ends_its_command_when_the_program_is_killed() {
     })
     .await;
     host.kill();
-    none_left(&rig.sandbox.home()).await;
+    none_left(&rig.sandbox().home()).await;
 }

@@ -92,7 +92,7 @@ fn fill(frame: Value, seen: &Seen) -> Value {
 
 /// A CLI that introduces itself and then does these steps.
 pub(crate) fn cli(steps: impl Fn(Script) -> Script + Send + Sync + 'static) -> Simulated {
-    Simulated::script(move || steps(Script::new().initialize()))
+    Simulated::steps(move || steps(Script::new().initialize()))
 }
 
 /// The outcome of a prompt, which comes.

@@ -18,7 +18,7 @@ use crate::kit::{Says as _, outcome};
 
 /// A CLI of this version that asks about a call of a tool, and says these things more of why.
 fn asking(version: &'static str, tool: &'static str, more: Value) -> Simulated {
-    Simulated::script(move || {
+    Simulated::steps(move || {
         let mut asked = frames::ask("q", tool);
         let fields = asked["request"].as_object_mut().unwrap();
         fields.extend(more.as_object().unwrap().clone());

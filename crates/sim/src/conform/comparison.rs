@@ -164,7 +164,7 @@ mod tests {
         let lines = lines
             .iter()
             .map(|(client, json)| Line::new(*client, json.clone()));
-        Report::of_lines(lines.collect(), None)
+        Report::new(lines, None)
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(super) fn read(path: &Path) -> io::Result<Report> {
         line.at = Duration::try_from_secs_f64(entry["t"].as_f64().unwrap_or_default()).unwrap_or_default();
         lines.push(line);
     }
-    Ok(Report::of_lines(lines, exit))
+    Ok(Report::new(lines, exit))
 }
 
 /// Notes in the file of a process how it ended. One that was killed has no such note.

@@ -143,7 +143,7 @@ async fn who_clears_its_environment_is_not_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_real_cli_leaves_what_a_command_detached() {
     let rig = crate::real::rig::Rig::start().await;
-    let home = rig.sandbox.home();
+    let home = rig.sandbox().home();
     let command = "setsid nohup sleep 1003 > /dev/null 2>&1 &";
     let prompt = format!(
         "%tool Bash {}\n%say over",

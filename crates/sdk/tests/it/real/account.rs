@@ -14,7 +14,7 @@ const LOGIN: &str = r#"{"claudeAiOauth": {"accessToken": "sk-ant-oat01-none", "r
     "expiresAt": 4102444800000, "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}}"#;
 
 fn store_login(rig: &Rig) {
-    std::fs::write(rig.sandbox.config().join(".credentials.json"), LOGIN).unwrap();
+    std::fs::write(rig.sandbox().config().join(".credentials.json"), LOGIN).unwrap();
 }
 
 /// Options that find no account but what is given to them, whatever the environment of the tests has.
@@ -83,7 +83,7 @@ async fn whatever_the_cli_finds_is_used() {
     ] {
         says_hello(bare(&rig).env(name, value)).await;
     }
-    let settings = rig.sandbox.config().join("settings.json");
+    let settings = rig.sandbox().config().join("settings.json");
     for own in [
         r#"{"apiKeyHelper": "echo dummy"}"#,
         r#"{"env": {"ANTHROPIC_API_KEY": "dummy"}}"#,
@@ -123,7 +123,7 @@ async fn a_start_without_an_account_fails_and_says_how_to_have_one() {
         unknown.start().await.unwrap_err().cause(),
         Some(Cause::NotLoggedIn)
     );
-    assert_eq!(rig.api.request_count(), 0);
+    assert_eq!(rig.api().request_count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,7 +154,7 @@ async fn who_asks_for_no_account_starts_without_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spare_without_an_account_is_not_claimed() {
     let rig = Rig::start().await;
-    let claim = || Claim::new(rig.sandbox.project());
+    let claim = || Claim::new(rig.sandbox().project());
     let spare = bare(&rig).prewarm().await.unwrap();
     not_logged_in(&spare.claim(claim()).await.unwrap_err().error);
 

@@ -34,7 +34,7 @@ fn on_notification(rig: &Rig, says: impl Into<Reply>) {
     let told = When::any()
         .from_main_loop()
         .holds(|request| last_message(request).contains("<task-notification>"));
-    rig.api.add_rule(told.reply(says));
+    rig.api().add_rule(told.reply(says));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +47,7 @@ async fn a_shell_in_the_background_wakes_a_turn_that_is_nobodys() {
         .start()
         .await
         .unwrap();
-    let gate = Pipe::new(&rig.sandbox.project(), "gate");
+    let gate = Pipe::new(&rig.sandbox().project(), "gate");
     let mut ambient = session.ambient();
     let command = json!({"command": "cat gate", "description": "wait", "run_in_background": true});
     let (_, outcome) = turn(&session, &format!("{}\n%say started", tool("Bash", command))).await;
@@ -85,15 +85,15 @@ async fn a_prompt_that_meets_an_ambient_turn_gets_its_own_outcome() {
         .start()
         .await
         .unwrap();
-    let gate = Pipe::new(&rig.sandbox.project(), "gate");
+    let gate = Pipe::new(&rig.sandbox().project(), "gate");
     let mut ambient = session.ambient();
     let command = json!({"command": "cat gate", "description": "wait", "run_in_background": true});
     turn(&session, &format!("{}\n%say started", tool("Bash", command))).await;
     gate.write("out\n").await;
-    rig.api.gate("ambient").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("ambient").reached(1, PATIENCE).await.unwrap();
     let mut mine = session.prompt("%say mine").await.unwrap();
     soon(session.mcp_status()).await.unwrap();
-    rig.api.gate("ambient").open();
+    rig.api().gate("ambient").open();
     let (seen, outcome) = rest(&mut mine).await;
     assert_eq!(
         (seen, outcome.prompts()),
@@ -143,7 +143,7 @@ async fn a_subagent_in_the_foreground_is_told_apart() {
         ]
     );
     assert_eq!(outcome.result_text(), "the outer answer");
-    assert!(rig.sandbox.project().join("made.txt").exists());
+    assert!(rig.sandbox().project().join("made.txt").exists());
     let tasks = session.tasks();
     let task = tasks.iter().next().expect("the agent is a task");
     assert_eq!(
@@ -169,9 +169,9 @@ async fn the_interim_answer_is_not_the_end_of_the_run() {
             if let Event::Text(text) = event.unwrap() {
                 if text == "I'll wait" {
                     // The turn is as good as over, and the agent still runs.
-                    rig.api.gate("agent").reached(1, PATIENCE).await.unwrap();
+                    rig.api().gate("agent").reached(1, PATIENCE).await.unwrap();
                     assert_eq!(query.session().tasks().running().count(), 1);
-                    rig.api.gate("agent").open();
+                    rig.api().gate("agent").open();
                 }
                 seen.push(text);
             }
@@ -205,7 +205,7 @@ async fn the_run_ends_after_the_last_of_several_agents() {
     let (_, outcome) = turn(&session, &prompt).await;
     assert_eq!(outcome.result_text(), "I'll wait");
     for gate in ["first", "second"] {
-        rig.api.gate(gate).reached(1, PATIENCE).await.unwrap();
+        rig.api().gate(gate).reached(1, PATIENCE).await.unwrap();
     }
     let over = tokio::spawn({
         let session = session.clone();
@@ -215,10 +215,10 @@ async fn the_run_ends_after_the_last_of_several_agents() {
     let mut order = Vec::new();
     for gate in ["second", "first"] {
         assert!(!over.is_finished());
-        rig.api.gate(gate).open();
+        rig.api().gate(gate).open();
         let woken = ambient_turn(&mut ambient).await;
         assert_eq!(woken.origin(), Some("task-notification"));
-        order.push(last_message(&rig.api.message_requests().pop().unwrap()));
+        order.push(last_message(&rig.api().message_requests().pop().unwrap()));
     }
     soon(over).await.unwrap().unwrap();
     assert!(order[0].contains("two") && order[1].contains("one"), "{order:?}");
@@ -262,7 +262,7 @@ async fn a_running_command_moves_to_the_background() {
         .start()
         .await
         .unwrap();
-    let started = Pipe::new(&rig.sandbox.project(), "started");
+    let started = Pipe::new(&rig.sandbox().project(), "started");
     let mut ambient = session.ambient();
     let mut running = session
         .prompt(format!(
@@ -302,7 +302,7 @@ async fn an_interrupt_ends_agents() {
         .prompt(format!("{}\n%say never", agent("%say {{gate:inner}}x", true)))
         .await
         .unwrap();
-    rig.api.gate("inner").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("inner").reached(1, PATIENCE).await.unwrap();
     soon(session.interrupt()).await.unwrap();
     assert_eq!(end(&mut running).await.verdict(), &Verdict::Interrupted);
     let states: Vec<_> = session.tasks().iter().map(|task| task.state.clone()).collect();

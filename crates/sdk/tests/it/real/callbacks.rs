@@ -71,7 +71,7 @@ async fn with_nobody_to_answer_the_model_does_not_get_the_tool() {
         .await
         .unwrap();
     turn(&session, "%say hello").await;
-    let offered = rig.api.message_requests();
+    let offered = rig.api().message_requests();
     assert!(offered[0].tools().any(|tool| tool == "Bash"));
     assert!(!offered[0].tools().any(|tool| tool == "AskUserQuestion"));
     let script = format!("{}\n%say {{{{last}}}}", tool("AskUserQuestion", question()));
@@ -82,7 +82,7 @@ async fn with_nobody_to_answer_the_model_does_not_get_the_tool() {
 /// Has the model write a plan where the CLI wants it, and hand it in.
 async fn plan(rig: &Rig, session: &Session, then: &str) -> (Vec<String>, outrigger::Outcome) {
     turn(session, "%say thinking").await;
-    let said = rig.api.message_requests().last().unwrap().messages().to_vec();
+    let said = rig.api().message_requests().last().unwrap().messages().to_vec();
     let text = serde_json::to_string(&said).unwrap();
     let from = text.find("/plans/").expect("the CLI names the plan's file");
     let begin = text[..from]
@@ -115,7 +115,7 @@ async fn a_plan_is_shown_and_approved_with_a_mode() {
         .start()
         .await
         .unwrap();
-    let written = rig.sandbox.project().join("done.txt");
+    let written = rig.sandbox().project().join("done.txt");
     let write = tool("Write", json!({"file_path": written, "content": "x"}));
     let (seen, _) = plan(&rig, &session, &format!("{write}\n%say done")).await;
     assert_eq!(
@@ -212,10 +212,10 @@ async fn a_decision_may_take_longer_than_every_deadline() {
     .await;
     // What is measured is that nothing happens meanwhile.
     tokio::time::sleep(Duration::from_secs(6)).await;
-    assert!(!rig.sandbox.project().join("later.txt").exists());
+    assert!(!rig.sandbox().project().join("later.txt").exists());
     session.decide(&id, PermissionResult::allow()).await.unwrap();
     assert_eq!(end(&mut turn).await.result_text(), "done");
-    assert!(rig.sandbox.project().join("later.txt").exists());
+    assert!(rig.sandbox().project().join("later.txt").exists());
     let again = session.decide(&id, PermissionResult::allow()).await;
     assert!(again.unwrap_err().is_not_open());
 }
@@ -299,7 +299,7 @@ async fn an_interrupt_takes_back_what_several_agents_ask() {
     }
     assert!(session.pending().is_empty());
     assert_eq!(session.stats().unanswered_by_us, 0);
-    assert!(!rig.sandbox.project().join("one.txt").exists());
+    assert!(!rig.sandbox().project().join("one.txt").exists());
 }
 
 fn bug() -> PermissionDecision {
@@ -318,7 +318,7 @@ async fn a_handler_that_panics_has_refused() {
         "{}",
         outcome.result_text()
     );
-    assert!(!rig.sandbox.project().join("never.txt").exists());
+    assert!(!rig.sandbox().project().join("never.txt").exists());
     assert_eq!(turn(&session, "%say on").await.1.result_text(), "on");
 }
 
@@ -331,7 +331,7 @@ async fn changes_of_permissions_come_with_an_allowance() {
         let rules = names.iter().map(|rule| PermissionRuleValue::calls("Bash", *rule));
         RulesUpdate::new(rules, PermissionBehavior::Allow, here)
     };
-    let elsewhere = rig.sandbox.project().join("../elsewhere");
+    let elsewhere = rig.sandbox().project().join("../elsewhere");
     std::fs::create_dir_all(&elsewhere).unwrap();
     let elsewhere = elsewhere.canonicalize().unwrap();
     let directories = || DirectoriesUpdate::new([elsewhere.to_str().unwrap()], here);
@@ -406,7 +406,7 @@ done
 
 /// That server, as it is configured.
 pub(super) fn forms(rig: &Rig) -> McpServerConfig {
-    let script = rig.sandbox.project().join("forms.sh");
+    let script = rig.sandbox().project().join("forms.sh");
     std::fs::write(&script, FORMS).unwrap();
     serde_json::from_value(json!({"type": "stdio", "command": "/bin/sh", "args": [script]})).unwrap()
 }

@@ -12,8 +12,11 @@ use super::rig::{PATIENCE, Rig, turn};
 
 /// The real CLI with flags behind those of the session, which the options would refuse to pass on.
 fn with_flags(rig: &Rig, name: &str, flags: &str) -> Options {
-    let text = format!("#!/bin/sh\nexec '{}' \"$@\" {flags}\n", rig.cli.display());
-    let path = rig.sandbox.write(name, text).unwrap();
+    let text = format!(
+        "#!/bin/sh\nexec '{}' \"$@\" {flags}\n",
+        rig.executable().display()
+    );
+    let path = rig.sandbox().write(name, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     rig.options().cli_path(path)
 }
@@ -26,7 +29,7 @@ async fn refused(options: Options) -> Error {
 async fn what_the_cli_refuses() {
     let rig = Rig::start().await;
     let root = rustix::process::geteuid().is_root();
-    let damaged = rig.sandbox.write("damaged.json", "{no json").unwrap();
+    let damaged = rig.sandbox().write("damaged.json", "{no json").unwrap();
     let damaged = format!("--mcp-config {}", damaged.display());
     for (flags, cause) in [
         ("--no-such-flag", Cause::UnknownOption),

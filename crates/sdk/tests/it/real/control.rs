@@ -59,8 +59,8 @@ fn object(value: serde_json::Value) -> JsonObject {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_method_is_answered() {
     let rig = Rig::start().await;
-    rig.sandbox.write("README.md", "# readme\n").unwrap();
-    rig.sandbox.write("sub/deep.txt", "x").unwrap();
+    rig.sandbox().write("README.md", "# readme\n").unwrap();
+    rig.sandbox().write("sub/deep.txt", "x").unwrap();
     let settings = json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}});
     let session = rig
         .options()
@@ -179,7 +179,7 @@ async fn model_and_permissions(asked: &Asked) {
             "Bash(touch:*)"
         )
     );
-    let project = asked.rig.sandbox.project();
+    let project = asked.rig.sandbox().project();
     assert_eq!(rules.original_cwd, project.to_str().unwrap());
 }
 
@@ -251,7 +251,7 @@ async fn mcp(asked: &Asked) {
 }
 
 async fn files(asked: &Asked) {
-    let project = asked.rig.sandbox.project();
+    let project = asked.rig.sandbox().project();
     let file = ask!(asked, read_file("README.md"));
     assert_eq!(file.contents, "# readme\n");
     assert_eq!(file.abs_path, project.join("README.md").to_str().unwrap());
@@ -337,7 +337,7 @@ async fn settings_and_plugins(asked: &Asked) {
         "disabled for this session"
     );
     ask!(asked, update_settings(WritableSettings::LocalSettings, style));
-    let written = asked.rig.sandbox.project().join(".claude/settings.local.json");
+    let written = asked.rig.sandbox().project().join(".claude/settings.local.json");
     assert!(std::fs::read_to_string(written).unwrap().contains("Explanatory"));
     refused!(
         asked,
@@ -348,7 +348,7 @@ async fn settings_and_plugins(asked: &Asked) {
 
     asked
         .rig
-        .sandbox
+        .sandbox()
         .write(
             ".claude/skills/later/SKILL.md",
             "---\nname: later\ndescription: came later\n---\nx\n",

@@ -30,7 +30,7 @@ async fn a_question_is_answered_while_thousands_of_messages_wait_unread() {
     let mut running = session.prompt(prompt).await.unwrap();
     let outcome = soon(running.watch().outcome()).await.unwrap();
     assert_eq!(outcome.result_text(), "allowed");
-    assert!(rig.sandbox.project().join("asked").exists());
+    assert!(rig.sandbox().project().join("asked").exists());
     let (seen, _) = rest(&mut running).await;
     let said: usize = seen
         .iter()
@@ -112,7 +112,7 @@ async fn a_kill_in_mid_turn_reaches_everybody() {
     let session = rig.session().await;
     let (mut frames, mut ambient) = (session.frames(), session.ambient());
     let mut running = session.prompt("%hang").await.unwrap();
-    rig.api.wait_for_requests(1, PATIENCE).await.unwrap();
+    rig.api().wait_for_requests(1, PATIENCE).await.unwrap();
     let later = session.prompt("%say later").await.unwrap();
     let pid = i32::try_from(session.pid().unwrap()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();

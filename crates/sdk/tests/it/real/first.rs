@@ -42,7 +42,7 @@ async fn the_policy_is_asked_and_obeyed() {
         .unwrap();
     let (seen, _) = turn(&session, "%tool Bash {\"command\":\"touch made.txt\"}\n%say done").await;
     assert_eq!(seen, ["use Bash", "result ok", "text done"]);
-    assert!(rig.sandbox.project().join("made.txt").exists());
+    assert!(rig.sandbox().project().join("made.txt").exists());
     session.close().await.unwrap();
 
     let session = rig
@@ -63,6 +63,6 @@ async fn the_policy_is_asked_and_obeyed() {
             &Verdict::Completed
         )
     );
-    assert!(!rig.sandbox.project().join("other.txt").exists());
+    assert!(!rig.sandbox().project().join("other.txt").exists());
     session.close().await.unwrap();
 }

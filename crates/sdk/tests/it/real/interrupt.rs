@@ -35,9 +35,9 @@ fn is_interrupted(outcome: &Outcome) {
 async fn before_the_first_byte() {
     let rig = Rig::start().await;
     let session = rig.session().await;
-    rig.api.push(Reply::say("never").hold_headers("headers"));
+    rig.api().push(Reply::say("never").hold_headers("headers"));
     let mut running = session.prompt("go").await.unwrap();
-    rig.api.gate("headers").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("headers").reached(1, PATIENCE).await.unwrap();
     let interrupted = soon(session.interrupt()).await.unwrap();
     is_interrupted(&interrupted.outcomes[0]);
     let (seen, outcome) = rest(&mut running).await;
@@ -61,7 +61,7 @@ async fn while_the_answer_is_written() {
             .prompt(format!("%say half {{{{gate:{gate}}}}}never"))
             .await
             .unwrap();
-        rig.api.gate(&gate).reached(1, PATIENCE).await.unwrap();
+        rig.api().gate(&gate).reached(1, PATIENCE).await.unwrap();
         if partial {
             let mut said = String::new();
             while said != "half " {
@@ -90,7 +90,7 @@ async fn during_a_command() {
         .start()
         .await
         .unwrap();
-    let started = Pipe::new(&rig.sandbox.project(), "started");
+    let started = Pipe::new(&rig.sandbox().project(), "started");
     let mut running = session
         .prompt(format!(
             "{}\n%say never",
@@ -150,7 +150,7 @@ async fn during_a_permission_question() {
         (1, 1),
         "{kinds:?}"
     );
-    assert!(!rig.sandbox.project().join("x").exists());
+    assert!(!rig.sandbox().project().join("x").exists());
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn twice_at_once() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut running = session.prompt("%say {{gate:held}}never").await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let (one, two) = soon(async { tokio::join!(session.interrupt(), session.interrupt()) }).await;
     one.unwrap();
     two.unwrap();
@@ -229,7 +229,7 @@ async fn queued_prompts_survive_or_are_taken_back() {
             .prompt(format!("%say {{{{gate:{gate}}}}}never"))
             .await
             .unwrap();
-        rig.api.gate(&gate).reached(1, PATIENCE).await.unwrap();
+        rig.api().gate(&gate).reached(1, PATIENCE).await.unwrap();
         let mut queued = session.queue("%say queued").await.unwrap();
         let interrupted = if cancel {
             soon(session.interrupt_and_cancel_queued()).await.unwrap()
@@ -257,7 +257,7 @@ async fn the_next_turn_begins_when_the_last_has_drained() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut first = session.prompt("%say begun {{gate:held}}never").await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let mut held = session.prompt("%say after").await.unwrap();
     let interrupt = tokio::spawn({
         let session = session.clone();

@@ -32,7 +32,7 @@ async fn touch(
     .await;
     session.close().await.unwrap();
     assert_eq!(*asked.lock().unwrap(), ["Bash"]);
-    let files = std::fs::read_dir(rig.sandbox.project()).unwrap();
+    let files = std::fs::read_dir(rig.sandbox().project()).unwrap();
     let mut files: Vec<_> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .filter(|file| file.ends_with(".txt"))
@@ -107,7 +107,7 @@ async fn hooks() {
     )
     .await;
     session.close().await.unwrap();
-    let exists = |name| rig.sandbox.project().join(name).exists();
+    let exists = |name| rig.sandbox().project().join(name).exists();
     assert!(
         exists("good.txt") && !exists("bad.txt"),
         "{}",
@@ -157,7 +157,7 @@ async fn resume() {
         (outcome.verdict(), &seen[..]),
         (&Verdict::Completed, &["text two".to_owned()][..])
     );
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let said = serde_json::to_string(requests.last().unwrap().messages()).unwrap();
     assert!(said.contains("%say one") && said.contains("%say two"), "{said}");
 }
@@ -202,7 +202,7 @@ async fn account() {
 #[ignore = "`cargo xtask cli-matrix` runs it"]
 async fn rules() {
     let rig = Rig::start().await;
-    let file = rig.sandbox.project().join("top.txt");
+    let file = rig.sandbox().project().join("top.txt");
     std::fs::write(&file, "the secret\n").unwrap();
     let read = tool("Read", json!({"file_path": file}));
     let grep = |path: &std::path::Path| {
@@ -211,7 +211,7 @@ async fn rules() {
             json!({"pattern": "the s.cret", "path": path, "output_mode": "content"}),
         )
     };
-    let (searched, around) = (grep(&file), grep(&rig.sandbox.project()));
+    let (searched, around) = (grep(&file), grep(&rig.sandbox().project()));
     let ask = || Policy::ask_all();
     for (policy, call, lacks) in [
         (ask().deny(["Read(./top.txt)"]), &searched, None),

@@ -481,7 +481,7 @@ while read -r line; do
 done
 "#
     );
-    let path = rig.sandbox.write(format!("slow-{delay}.sh"), script).unwrap();
+    let path = rig.sandbox().write(format!("slow-{delay}.sh"), script).unwrap();
     McpServerConfig::Stdio(McpStdioServerConfig::new("sh", [path.to_str().unwrap()]))
 }
 
@@ -707,7 +707,7 @@ async fn a_spare_has_servers_from_its_start_and_gets_more_by_its_claim() {
         .prewarm()
         .await
         .unwrap();
-    let claim = outrigger::Claim::new(rig.sandbox.project());
+    let claim = outrigger::Claim::new(rig.sandbox().project());
     let taken = spare
         .claim(claim.clone().sdk_mcp_server("calc", calc()))
         .await

@@ -23,7 +23,7 @@ async fn asked(rig: &Rig, options: Options) -> ApiRequest {
     let (_, outcome) = turn(&session, "%say yes").await;
     assert_eq!(outcome.result_text(), "yes", "{outcome:?}");
     session.close().await.unwrap();
-    rig.api.message_requests().pop().unwrap()
+    rig.api().message_requests().pop().unwrap()
 }
 
 fn system(request: &ApiRequest) -> String {
@@ -129,7 +129,7 @@ async fn the_model_and_how_it_thinks() {
         request.body.get("output_config")
     );
 
-    rig.api
+    rig.api()
         .add_rule(When::any().model("claude-opus-4-5").reply(ApiFault::new(529)));
     let options = rig
         .options()
@@ -175,7 +175,7 @@ async fn long_agents_and_secrets_stay_off_the_command_line() {
     });
     let (_, outcome) = turn(&session, &format!("%tool Agent {call}\n%say back")).await;
     assert_eq!(outcome.result_text(), "back");
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let sub = requests
         .iter()
         .find(|request| request.agent_id().is_some())
@@ -207,9 +207,9 @@ async fn settings_of_the_session() {
 fn homeless(rig: &Rig) -> Options {
     let mut options = Agent::builder()
         .auth(Auth::ApiKey(Secret::new(ApiRequest::DUMMY_KEY)))
-        .cli_path(&rig.cli)
-        .cwd(rig.sandbox.project());
-    for (name, value) in rig.sandbox.env(&rig.api.base_url()) {
+        .cli_path(rig.executable())
+        .cwd(rig.sandbox().project());
+    for (name, value) in rig.sandbox().env(&rig.api().base_url()) {
         if name.starts_with("DISABLE_") || name.contains("TRAFFIC") || name == "ANTHROPIC_BASE_URL" {
             options = options.env(name, value);
         }
@@ -221,9 +221,9 @@ fn homeless(rig: &Rig) -> Options {
 async fn a_hermetic_session_sees_nothing_of_the_project_and_leaves_nothing() {
     let rig = Rig::start().await;
     let rules = json!({"permissions": {"deny": ["Bash(touch:*)"]}}).to_string();
-    rig.sandbox.write(".claude/settings.json", rules).unwrap();
-    rig.sandbox.write("CLAUDE.md", "Always say XYZZY.").unwrap();
-    rig.sandbox
+    rig.sandbox().write(".claude/settings.json", rules).unwrap();
+    rig.sandbox().write("CLAUDE.md", "Always say XYZZY.").unwrap();
+    rig.sandbox()
         .write(".mcp.json", r#"{"mcpServers":{"evil":{"command":"evil"}}}"#)
         .unwrap();
 
@@ -233,7 +233,7 @@ async fn a_hermetic_session_sees_nothing_of_the_project_and_leaves_nothing() {
         .await
         .unwrap();
     turn(&session, "%say one").await;
-    let request = rig.api.message_requests().pop().unwrap();
+    let request = rig.api().message_requests().pop().unwrap();
     assert!(!request.body.to_string().contains("XYZZY"));
     // The project's, besides the one of our own.
     let has_rule = async |session: &outrigger::Session| {
@@ -254,7 +254,7 @@ async fn a_hermetic_session_sees_nothing_of_the_project_and_leaves_nothing() {
     // The same checkout, trusted.
     let session = rig.options().isolation(Isolation::Project).start().await.unwrap();
     turn(&session, "%say one").await;
-    let request = rig.api.message_requests().pop().unwrap();
+    let request = rig.api().message_requests().pop().unwrap();
     assert!(request.body.to_string().contains("XYZZY"));
     assert!(has_rule(&session).await);
     session.close().await.unwrap();
@@ -264,7 +264,7 @@ async fn a_hermetic_session_sees_nothing_of_the_project_and_leaves_nothing() {
 async fn the_environment_passes_by_name() {
     let rig = Rig::start().await;
     let session = rig.session().await;
-    let given = rig.sandbox.env(&rig.api.base_url());
+    let given = rig.sandbox().env(&rig.api().base_url());
     let passes = |name: &str| {
         given.contains_key(name)
             || PASSED.iter().any(|listed| match listed.strip_suffix('*') {
@@ -307,17 +307,17 @@ async fn another_wallet_is_refused_before_the_first_prompt() {
         cause.contains("apiKeyHelper") && cause.contains("none"),
         "{cause}"
     );
-    assert!(rig.api.message_requests().is_empty());
+    assert!(rig.api().message_requests().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn verbatim_prompts_are_not_expanded() {
     let rig = Rig::start().await;
-    rig.sandbox.write("note.md", "the word is XYZZY").unwrap();
+    rig.sandbox().write("note.md", "the word is XYZZY").unwrap();
     for (verbatim, expanded) in [(false, true), (true, false)] {
         let session = rig.options().verbatim_prompts(verbatim).start().await.unwrap();
         turn(&session, "%say seen\nlook at @note.md").await;
-        let request = rig.api.message_requests().pop().unwrap();
+        let request = rig.api().message_requests().pop().unwrap();
         assert_eq!(
             request.body.to_string().contains("XYZZY"),
             expanded,
@@ -413,14 +413,14 @@ async fn a_transport_of_ones_own() {
         .unwrap();
     let (seen, outcome) = turn(&session, "%tool Bash {\"command\":\"touch there\"}\n%say done").await;
     assert_eq!((seen[1].as_str(), outcome.result_text()), ("result ok", "done"));
-    assert!(rig.sandbox.project().join("there").exists());
+    assert!(rig.sandbox().project().join("there").exists());
     assert_eq!(session.close().await.unwrap(), Exit::with_code(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_directories_are_in_reach() {
     let rig = Rig::start().await;
-    let other = rig.sandbox.path().join("other");
+    let other = rig.sandbox().path().join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("file.txt"), "x").unwrap();
     let read = format!(

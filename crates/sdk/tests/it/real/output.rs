@@ -55,7 +55,7 @@ async fn an_answer_in_prose_is_repaired() {
     // The answer that did not fit was paid for, too.
     let parts = answer.outcome().cost() + answer.other_outcomes()[0].cost();
     assert!((answer.cost() - parts).abs() < 1e-9 && answer.cost() > answer.outcome().cost());
-    let last = rig.api.message_requests().pop().unwrap();
+    let last = rig.api().message_requests().pop().unwrap();
     assert!(
         last.last_user_text().unwrap().contains("structured output"),
         "{:?}",
@@ -160,7 +160,7 @@ async fn a_spent_budget_stays_spent() {
         (seen.len(), outcome.verdict(), outcome.cost()),
         (0, &Verdict::Failed(Cause::Budget), 0.0)
     );
-    assert_eq!(rig.api.message_requests().len(), 1);
+    assert_eq!(rig.api().message_requests().len(), 1);
 }
 
 /// Runs `touch asked.txt` with this handler, and returns the events, the outcome, and what the handler was asked.
@@ -176,7 +176,7 @@ async fn asked(rig: &Rig, handler: impl PermissionHandler) -> (Vec<String>, outr
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_to_a_permission_question() {
     let rig = Rig::start().await;
-    let there = |name: &str| rig.sandbox.project().join(name).exists();
+    let there = |name: &str| rig.sandbox().project().join(name).exists();
 
     let (_, outcome) = asked(&rig, |_| async { PermissionResult::deny("not on a Sunday") }).await;
     assert_eq!(
@@ -241,6 +241,6 @@ async fn a_suggestion_that_is_given_back_spares_the_next_question() {
         .await
         .unwrap();
     assert_eq!(end(&mut running).await.result_text(), "done");
-    assert!(rig.sandbox.project().join("two.txt").exists());
+    assert!(rig.sandbox().project().join("two.txt").exists());
     assert_eq!(*questions.lock().unwrap(), 1);
 }

@@ -19,7 +19,7 @@ const ENDLESS: &str = "%tool Bash {\"command\":\"touch begun; tail -f /dev/null\
 
 /// The processes that live in this sandbox: those that have its home in their environment, tools and grandchildren included.
 fn processes(rig: &Rig) -> BTreeMap<i32, String> {
-    living_in(&rig.sandbox.home())
+    living_in(&rig.sandbox().home())
 }
 
 async fn until(rig: &Rig, what: &str, wanted: impl Fn(&BTreeMap<i32, String>) -> bool) {
@@ -35,7 +35,7 @@ async fn until(rig: &Rig, what: &str, wanted: impl Fn(&BTreeMap<i32, String>) ->
 }
 
 pub(crate) async fn none_left(rig: &Rig) {
-    witness::none_left(&rig.sandbox.home()).await;
+    witness::none_left(&rig.sandbox().home()).await;
 }
 
 /// Starts the turn and waits until its tool runs.
@@ -65,12 +65,12 @@ async fn closing_lets_the_turn_finish() {
     let rig = Rig::start().await;
     let session = rig.options().close_grace(PATIENCE).start().await.unwrap();
     let mut running = session.prompt("%say {{gate:end}}finished").await.unwrap();
-    rig.api.gate("end").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("end").reached(1, PATIENCE).await.unwrap();
     let closing = session.clone().close();
     tokio::pin!(closing);
     let first = std::future::poll_fn(|cx| Poll::Ready(closing.as_mut().poll(cx))).await;
     assert!(first.is_pending(), "the turn still runs");
-    rig.api.gate("end").open();
+    rig.api().gate("end").open();
     let outcome = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap();
     assert_eq!(
         (outcome.verdict(), outcome.result_text()),
@@ -88,7 +88,7 @@ async fn closing_does_not_wait_for_ever() {
     let rig = Rig::start().await;
     let session = impatient(&rig).start().await.unwrap();
     let mut hanging = session.prompt("%hang").await.unwrap();
-    rig.api.wait_for_requests(1, PATIENCE).await.unwrap();
+    rig.api().wait_for_requests(1, PATIENCE).await.unwrap();
     let exit = timeout(PATIENCE, session.close()).await.unwrap().unwrap();
     // SIGTERM, which the CLI turns into an exit code.
     assert_eq!(exit, Exit::with_code(143));
@@ -140,9 +140,9 @@ async fn hit_by(signal: Signal, in_mid_turn: bool) -> Error {
         turn(&session, "%say one").await;
     }
     let waiter = session.clone();
-    let aside = rig.api.request_count();
+    let aside = rig.api().request_count();
     let question = tokio::spawn(async move { waiter.side_question("%hang").await.map(drop) });
-    rig.api
+    rig.api()
         .wait_until("the side question", PATIENCE, |requests| {
             requests.len() as u64 > aside
         })
@@ -184,7 +184,7 @@ async fn a_kill_from_outside_in_mid_turn_reaches_whoever_waits() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut running = session.prompt("%hang").await.unwrap();
-    rig.api
+    rig.api()
         .wait_until("the prompt", PATIENCE, |requests| !requests.is_empty())
         .await
         .unwrap();
@@ -273,7 +273,7 @@ fn a_runtime_that_goes_away_leaves_nothing() {
 
 /// An executable script in the sandbox's project.
 fn script(rig: &Rig, name: &str, text: &str) -> PathBuf {
-    let path = rig.sandbox.write(name, text).unwrap();
+    let path = rig.sandbox().write(name, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -295,7 +295,7 @@ fn talking(rig: &Rig, name: &str, before: &str, rest: &str) -> PathBuf {
 async fn what_does_not_start_says_why() {
     let rig = Rig::start().await;
     let start = |cli: &Path| rig.options().cli_path(cli).start();
-    let plain = rig.sandbox.write("plain", "#!/bin/sh\nexit 0\n").unwrap();
+    let plain = rig.sandbox().write("plain", "#!/bin/sh\nexit 0\n").unwrap();
 
     // What is wrong with a file is in the chain of causes.
     let chain = |error: &Error| {
@@ -307,7 +307,7 @@ async fn what_does_not_start_says_why() {
         }
         text
     };
-    let missing = start(&rig.sandbox.project().join("none")).await.unwrap_err();
+    let missing = start(&rig.sandbox().project().join("none")).await.unwrap_err();
     assert!(
         missing.is_invalid() && chain(&missing).contains("project/none"),
         "{}",
@@ -321,7 +321,7 @@ async fn what_does_not_start_says_why() {
     );
     let cwd = rig
         .options()
-        .cwd(rig.sandbox.path().join("gone"))
+        .cwd(rig.sandbox().path().join("gone"))
         .start()
         .await
         .unwrap_err();

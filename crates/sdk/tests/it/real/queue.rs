@@ -30,12 +30,12 @@ async fn prompts_that_wait_at_the_cli_are_merged_and_share_the_outcome() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut first = session.prompt(HELD).await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let mut second = session.queue("also").await.unwrap();
     let mut third = session.queue("%say both").await.unwrap();
     // The CLI has read them once it answers what was written behind them.
     soon(session.mcp_status()).await.unwrap();
-    rig.api.gate("held").open();
+    rig.api().gate("held").open();
     assert_eq!(end(&mut first).await.prompts(), [first.id().to_string()]);
     let (outcome, same) = (end(&mut second).await, end(&mut third).await);
     assert_eq!((outcome.result_text(), same.result_text()), ("both", "both"));
@@ -55,10 +55,10 @@ async fn steering_is_folded_into_the_running_turn() {
         .prompt("%say {{gate:held}}look\n%+tool Bash {\"command\":\"echo hi\"}\n%say done")
         .await
         .unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let mut steered = session.steer("mind the gap").await.unwrap();
     soon(session.mcp_status()).await.unwrap();
-    rig.api.gate("held").open();
+    rig.api().gate("held").open();
     let (seen, outcome) = rest(&mut first).await;
     assert_eq!(seen, ["text look", "use Bash", "result ok", "text done"]);
     let same = end(&mut steered).await;
@@ -67,7 +67,7 @@ async fn steering_is_folded_into_the_running_turn() {
         ("done", "done", 2)
     );
     assert_eq!(session.usage().results, 1);
-    let last = rig.api.message_requests().pop().unwrap();
+    let last = rig.api().message_requests().pop().unwrap();
     assert!(last.body["messages"].to_string().contains("mind the gap"));
     assert_eq!(turn(&session, "%say next").await.1.prompts().len(), 1);
 }
@@ -77,10 +77,10 @@ async fn steering_without_a_boundary_ahead_gets_a_turn() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut first = session.prompt(HELD).await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let mut steered = session.steer("%say second").await.unwrap();
     soon(session.mcp_status()).await.unwrap();
-    rig.api.gate("held").open();
+    rig.api().gate("held").open();
     assert_eq!(rest(&mut first).await.0, ["text first"]);
     let (seen, outcome) = rest(&mut steered).await;
     assert_eq!(
@@ -97,7 +97,7 @@ async fn a_prompt_for_now_displaces_the_running_turn() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut first = session.prompt("%say begun {{gate:held}}never").await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let mut now = session.prompt_now("%say now").await.unwrap();
     let (seen, outcome) = rest(&mut now).await;
     assert_eq!(
@@ -116,7 +116,7 @@ async fn waiting_prompts_can_be_taken_back() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut first = session.prompt(HELD).await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let mut held = session.prompt("%say held here").await.unwrap();
     let mut queued = session.queue("%say queued there").await.unwrap();
     for waiting in [&mut held, &mut queued] {
@@ -124,10 +124,10 @@ async fn waiting_prompts_can_be_taken_back() {
         assert_eq!(end(waiting).await.verdict(), &Verdict::Cancelled);
         assert!(soon(waiting.cancel()).await.unwrap().is_none(), "again");
     }
-    rig.api.gate("held").open();
+    rig.api().gate("held").open();
     assert_eq!(end(&mut first).await.result_text(), "first");
     assert_eq!(turn(&session, "%say next").await.0, ["text next"]);
-    assert_eq!(rig.api.message_requests().len(), 2);
+    assert_eq!(rig.api().message_requests().len(), 2);
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn cancelling_a_running_turn_interrupts_it() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut first = session.prompt(HELD).await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let interrupted = soon(first.cancel()).await.unwrap().expect("it was running");
     assert_eq!(interrupted.outcomes.len(), 1);
     assert_eq!(end(&mut first).await.verdict(), &Verdict::Interrupted);
@@ -181,10 +181,10 @@ async fn replayed_prompts_confuse_nobody() {
         );
     }
     let mut first = session.prompt(HELD).await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let mut queued = session.queue("%say queued").await.unwrap();
     soon(session.mcp_status()).await.unwrap();
-    rig.api.gate("held").open();
+    rig.api().gate("held").open();
     assert_eq!(until(&mut first, "text first").await, ["text first"]);
     assert_eq!(rest(&mut queued).await.0, ["text queued"]);
     session.close().await.unwrap();
@@ -210,5 +210,5 @@ async fn an_id_from_before_the_session_was_resumed_gets_no_result() {
     let mut again = session.prompt(prompt()).await.unwrap();
     assert_eq!(end(&mut again).await.verdict(), &Verdict::NoResult);
     assert_eq!(turn(&session, "%say next").await.0, ["text next"]);
-    assert_eq!(rig.api.message_requests().len(), 2);
+    assert_eq!(rig.api().message_requests().len(), 2);
 }

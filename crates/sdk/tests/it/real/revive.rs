@@ -33,7 +33,7 @@ fn with_commands(rig: &Rig) -> Options {
 
 /// Whether the transcript has this text.
 fn is_written(rig: &Rig, text: &str) -> bool {
-    let projects = rig.sandbox.config().join("projects");
+    let projects = rig.sandbox().config().join("projects");
     let files = |directory: &std::path::Path| -> Vec<_> {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -66,7 +66,7 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
 
 /// Whether each tool call in the last request to the model is followed by its result; how many there are.
 fn answered_calls(rig: &Rig) -> usize {
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let messages = requests.last().unwrap().messages().to_vec();
     let blocks = |message: &Value, kind: &str, id: &str| -> Vec<String> {
         let blocks = message["content"].as_array().into_iter().flatten();
@@ -112,7 +112,7 @@ async fn a_session_that_was_killed_in_a_turn_goes_on_as_it_was() {
     let id = session.id().unwrap();
 
     let begun = session.prompt("%hang\n%say two").await.unwrap();
-    until("the request", || rig.api.message_requests().len() == 2).await;
+    until("the request", || rig.api().message_requests().len() == 2).await;
     until("its being written down", || is_written(&rig, "%say two")).await;
     let queued = session.queue("%say three").await.unwrap();
     let held = session.prompt("%say four").await.unwrap();
@@ -137,7 +137,7 @@ async fn a_session_that_was_killed_in_a_turn_goes_on_as_it_was() {
     assert!(lost.tasks.is_empty() && lost.questions.is_empty() && lost.not_repeated.is_empty());
     // The same conversation, and nothing was said in it.
     assert_eq!(again.id().as_deref(), Some(id.as_str()));
-    assert_eq!(rig.api.message_requests().len(), 2);
+    assert_eq!(rig.api().message_requests().len(), 2);
     assert_eq!(why_not(&session).await, ReviveProblem::AlreadyRevived);
 
     let held = lost.prompts.last().unwrap().prompt.clone();
@@ -148,7 +148,7 @@ async fn a_session_that_was_killed_in_a_turn_goes_on_as_it_was() {
     let init = again.init().unwrap();
     assert_eq!(init.permission_mode.as_str(), "acceptEdits");
     assert!(init.model.contains("haiku"), "{}", init.model);
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let asked = requests.last().unwrap();
     assert!(asked.model().unwrap().contains("haiku"));
     assert!(!asked.tools().any(|tool| tool == "WebFetch"));
@@ -197,7 +197,7 @@ async fn a_tool_that_was_running_does_not_spoil_the_conversation() {
     );
     answered_calls(&rig);
     again.close().await.unwrap();
-    none_left(&rig.sandbox.home()).await;
+    none_left(&rig.sandbox().home()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,7 +236,7 @@ async fn what_ran_and_what_was_asked_is_told() {
     turn(&again, "%say on we go").await;
     answered_calls(&rig);
     again.close().await.unwrap();
-    none_left(&rig.sandbox.home()).await;
+    none_left(&rig.sandbox().home()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,7 +250,7 @@ async fn a_process_that_a_watchdog_ended_is_revived() {
     let session = options.start().await.unwrap();
     turn(&session, "%say one").await;
     let stuck = session.prompt("%delay 60000\n%say two").await.unwrap();
-    until("the request", || rig.api.message_requests().len() == 2).await;
+    until("the request", || rig.api().message_requests().len() == 2).await;
     signal(&session, Signal::STOP);
     let error = stuck.watch().outcome().await.unwrap_err();
     assert!(error.stalled().is_some(), "{error}");
@@ -294,7 +294,7 @@ async fn it_goes_on_by_the_current_id() {
 async fn a_claimed_session_is_revived_with_its_claim() {
     let rig = Rig::start().await;
     let spare = rig.options().prewarm().await.unwrap();
-    let claim = Claim::new(rig.sandbox.project())
+    let claim = Claim::new(rig.sandbox().project())
         .permission_mode(PermissionMode::Plan)
         .append_system_prompt("Be a witness.");
     let session = spare.claim(claim).await.unwrap();
@@ -304,7 +304,7 @@ async fn a_claimed_session_is_revived_with_its_claim() {
     turn(&again, "%say two").await;
     assert_eq!(again.id(), session.id());
     assert_eq!(again.init().unwrap().permission_mode.as_str(), "plan");
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     assert!(
         requests.last().unwrap().body["system"]
             .to_string()
@@ -331,7 +331,7 @@ async fn what_cannot_be_gone_on_with_is_said() {
 
     // Claimed, but nothing was ever said: it has an id and no conversation.
     let spare = rig.options().prewarm().await.unwrap();
-    let session = spare.claim(Claim::new(rig.sandbox.project())).await.unwrap();
+    let session = spare.claim(Claim::new(rig.sandbox().project())).await.unwrap();
     kill(&session).await;
     assert_eq!(why_not(&session).await, ReviveProblem::NeverBegan);
 }

@@ -1,52 +1,41 @@
 //! The real CLI in a place of its own.
 
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::time::Duration;
 
-use outrigger::options::{Auth, Secret};
-use outrigger::{Agent, Event, Options, Outcome, Session};
-use outrigger_sim::api::{ApiRequest, MessagesApi};
-use outrigger_sim::claude::{Sandbox, executable};
+use outrigger::testing::RealCli;
+use outrigger::{Event, Local, Options, Outcome, Session};
+use outrigger_sim::api::MessagesApi;
 
 /// Longer than anything here takes on a machine that is busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A scripted API, and a home for CLIs that ask it. The model does what the prompts say (`outrigger_sim::directive`).
-pub(crate) struct Rig {
-    pub(crate) api: MessagesApi,
-    pub(crate) sandbox: Sandbox,
-    pub(crate) cli: PathBuf,
+/// The real CLI, whose model does what the prompts say (`outrigger_sim::directive`).
+pub(crate) struct Rig(RealCli);
+
+impl Deref for Rig {
+    type Target = RealCli;
+
+    fn deref(&self) -> &RealCli {
+        &self.0
+    }
 }
 
 impl Rig {
     pub(crate) async fn start() -> Self {
-        let api = MessagesApi::builder()
-            .directives(true)
-            .start()
-            .await
-            .expect("the API starts");
-        Self {
-            api,
-            sandbox: Sandbox::new().expect("a directory"),
-            cli: match std::env::var_os("OUTRIGGER_TEST_CLI") {
-                Some(other) => other.into(),
-                None => executable().await.expect("the pinned CLI"),
-            },
-        }
+        let real = match std::env::var_os("OUTRIGGER_TEST_CLI") {
+            Some(other) => {
+                let api = MessagesApi::builder().start().await.expect("the API starts");
+                RealCli::with_executable(other, api)
+            }
+            None => RealCli::directives().await,
+        };
+        Self(real.expect("the pinned CLI, and a place for it"))
     }
 
-    /// Options for a session of the real CLI in this place: clean environment, own home, dummy key, loopback only.
+    /// Options for a session of the real CLI in this place, by the default transport.
     pub(crate) fn options(&self) -> Options {
-        let mut options = Agent::builder()
-            .auth(Auth::ApiKey(Secret::new(ApiRequest::DUMMY_KEY)))
-            .cli_path(&self.cli)
-            .cwd(self.sandbox.project());
-        for (name, value) in self.sandbox.env(&self.api.base_url()) {
-            if name != "ANTHROPIC_API_KEY" {
-                options = options.env(name, value);
-            }
-        }
-        options
+        self.0.options().transport(Local::new())
     }
 
     pub(crate) async fn session(&self) -> Session {

@@ -10,7 +10,7 @@ use super::rig::{Rig, turn};
 
 /// What the model was told in the last request: the words of the user and its own, without what the CLI adds in tags.
 fn told(rig: &Rig) -> Vec<String> {
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let last: &ApiRequest = requests.last().expect("a request");
     let text = |content: &serde_json::Value| match content.as_str() {
         Some(text) => text.to_owned(),
@@ -79,7 +79,7 @@ async fn a_session_is_resumed() {
     session.close().await.unwrap();
 
     // From another directory, too.
-    let elsewhere = rig.sandbox.path().join("elsewhere");
+    let elsewhere = rig.sandbox().path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let (session, same) = third(rig.options().cwd(&elsewhere).resume(id.clone())).await;
     assert_eq!((same, told(&rig).len()), (id, 7));

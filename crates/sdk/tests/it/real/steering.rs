@@ -44,14 +44,14 @@ async fn the_model_and_its_thinking_change_from_the_next_request_on() {
         .prompt("%say {{gate:middle}}three and a half\n%+tool Bash {\"command\":\"echo hi\"}\n%say four")
         .await
         .unwrap();
-    rig.api.gate("middle").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("middle").reached(1, PATIENCE).await.unwrap();
     session.set_model(Some("claude-sonnet-4-5")).await.unwrap();
-    rig.api.gate("middle").open();
+    rig.api().gate("middle").open();
     let outcome = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap();
     assert_eq!(outcome.result_text(), "four");
 
     let asked: Vec<_> = rig
-        .api
+        .api()
         .message_requests()
         .iter()
         // The CLI tries a model out, without tools, before it changes to it.
@@ -86,7 +86,7 @@ async fn the_permission_mode_and_rules_decide() {
         .start()
         .await
         .unwrap();
-    let project = rig.sandbox.project();
+    let project = rig.sandbox().project();
     let write = |name: &str| {
         let path = project.join(name);
         format!(
@@ -137,8 +137,8 @@ async fn a_new_name_is_announced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_brought_back_as_they_were() {
     let rig = Rig::start().await;
-    let kept = rig.sandbox.write("kept.txt", "before\n").unwrap();
-    let made = rig.sandbox.project().join("made.txt");
+    let kept = rig.sandbox().write("kept.txt", "before\n").unwrap();
+    let made = rig.sandbox().project().join("made.txt");
     let session = rig
         .options()
         .enable_file_checkpointing(true)
@@ -388,7 +388,7 @@ async fn requests_are_answered_at_any_moment() {
     decide.send(()).unwrap();
 
     // While the model is silent, from many tasks at once.
-    rig.api.gate("end").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("end").reached(1, PATIENCE).await.unwrap();
     let many = (0..100).map(|number| {
         let session = session.clone();
         tokio::spawn(async move {
@@ -407,7 +407,7 @@ async fn requests_are_answered_at_any_moment() {
         answer.unwrap().unwrap();
     }
     assert!(question.watch().now().is_none(), "the turn still runs");
-    rig.api.gate("end").open();
+    rig.api().gate("end").open();
     let outcome = timeout(PATIENCE, question.outcome()).await.unwrap().unwrap();
     assert_eq!(outcome.result_text(), "asked");
 
@@ -440,11 +440,11 @@ async fn a_request_that_is_given_up_is_taken_back() {
     turn(&session, "%say one").await;
     let asking = session.clone();
     let given_up = tokio::spawn(async move { asking.side_question("%hang").await.map(drop) });
-    rig.api.wait_for_requests(2, PATIENCE).await.unwrap();
+    rig.api().wait_for_requests(2, PATIENCE).await.unwrap();
     assert_eq!(session.stats().unanswered_by_cli, 1);
     given_up.abort();
     // The CLI hangs up on the API, so it was told.
-    rig.api
+    rig.api()
         .wait_until("the side question to be dropped", PATIENCE, |requests| {
             requests
                 .iter()
@@ -472,7 +472,7 @@ async fn the_cli_can_be_asked_to_end_in_mid_turn() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut running = session.prompt("%hang").await.unwrap();
-    rig.api.wait_for_requests(1, PATIENCE).await.unwrap();
+    rig.api().wait_for_requests(1, PATIENCE).await.unwrap();
     session.request(&EndSession::new()).await.unwrap();
     let outcome = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap();
     assert_eq!(outcome.verdict(), &Verdict::Interrupted);

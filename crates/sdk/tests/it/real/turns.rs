@@ -55,7 +55,7 @@ async fn partial_messages_are_said_once_and_grow_to_the_final_text() {
         .prompt("%think let me see\n%+say half {{gate:middle}}whole\n%+tool Bash {\"command\":\"echo hi\"}\n%say done")
         .await
         .unwrap();
-    rig.api.gate("middle").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("middle").reached(1, PATIENCE).await.unwrap();
     // What was written before the pause is here during the pause.
     let (mut thinking, mut text, mut parts) = (String::new(), String::new(), 0);
     let mut input = String::new();
@@ -68,7 +68,7 @@ async fn partial_messages_are_said_once_and_grow_to_the_final_text() {
                     parts += 1;
                     text += &part;
                     if text == "half " {
-                        rig.api.gate("middle").open();
+                        rig.api().gate("middle").open();
                     }
                 }
                 Event::ToolInput { partial_json, .. } => input += &partial_json,
@@ -133,8 +133,8 @@ async fn all_kinds_of_blocks_come_in_order() {
 async fn images_documents_and_files_reach_the_model() {
     let rig = Rig::start().await;
     let session = rig.session().await;
-    let file = rig.sandbox.write("notes.txt", "the notes").unwrap();
-    let picture = rig.sandbox.write("dot.png", PNG).unwrap();
+    let file = rig.sandbox().write("notes.txt", "the notes").unwrap();
+    let picture = rig.sandbox().write("dot.png", PNG).unwrap();
     let prompt = Prompt::text("%say seen")
         .image("image/png", PNG)
         .document("a document")
@@ -146,7 +146,7 @@ async fn images_documents_and_files_reach_the_model() {
         .unwrap();
     let mut running = session.prompt(prompt).await.unwrap();
     assert_eq!(end(&mut running).await.result_text(), "seen");
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let content = last_content(&requests[0]);
     let kinds: Vec<_> = content
         .iter()
@@ -162,7 +162,7 @@ async fn images_documents_and_files_reach_the_model() {
     assert_eq!(documents[1], (&"notes.txt".into(), &"the notes".into()));
     assert!(
         Prompt::text("x")
-            .file(rig.sandbox.project())
+            .file(rig.sandbox().project())
             .await
             .unwrap_err()
             .is_invalid()
@@ -183,7 +183,7 @@ async fn a_prompt_beyond_the_window_is_refused_without_asking_the_model() {
         outcome.terminal_reason()
     );
     assert!(outcome.answer().unwrap_err().outcome().is_some());
-    assert_eq!(rig.api.message_requests().len(), 0);
+    assert_eq!(rig.api().message_requests().len(), 0);
     assert_eq!(
         session.close().await.unwrap().code,
         Some(1),
@@ -227,7 +227,7 @@ async fn what_no_string_can_hold_does_not_end_the_session() {
         .start()
         .await
         .unwrap();
-    rig.api.push(
+    rig.api().push(
         Reply::new().block_json(r#"{"type":"text","text":"cut \ud83d end \u2028 \u0000 \ud83d\ude00"}"#),
     );
     let (seen, outcome) = events(&session, "go").await;
@@ -248,7 +248,7 @@ async fn what_no_string_can_hold_does_not_end_the_session() {
 async fn text_stays_text_and_commands_are_commands() {
     let rig = Rig::start().await;
     let session = rig.session().await;
-    let asked = || rig.api.message_requests().len();
+    let asked = || rig.api().message_requests().len();
     for empty in ["", " \n"] {
         assert!(session.prompt(empty).await.unwrap_err().is_invalid());
     }
@@ -277,7 +277,7 @@ async fn text_stays_text_and_commands_are_commands() {
 #[tokio::test]
 async fn a_verbatim_prompt_is_not_expanded() {
     let rig = Rig::start().await;
-    rig.sandbox
+    rig.sandbox()
         .write("secret.txt", "the contents of the file")
         .unwrap();
     let session = rig.session().await;
@@ -289,7 +289,7 @@ async fn a_verbatim_prompt_is_not_expanded() {
         let mut running = session.prompt(prompt).await.unwrap();
         assert!(end(&mut running).await.is_success());
         asked.push(
-            rig.api
+            rig.api()
                 .message_requests()
                 .pop()
                 .unwrap()
@@ -310,9 +310,9 @@ async fn a_prompt_without_query_waits_in_the_conversation() {
         .await
         .unwrap();
     assert_eq!(end(&mut noted).await.verdict(), &Verdict::Appended);
-    assert_eq!(rig.api.message_requests().len(), 0);
+    assert_eq!(rig.api().message_requests().len(), 0);
     assert_eq!(turn(&session, "%say yes").await.0, ["text yes"]);
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     assert!(
         requests[0].body["messages"]
             .to_string()

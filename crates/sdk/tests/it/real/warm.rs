@@ -21,7 +21,7 @@ async fn parked(rig: &Rig) -> Spare {
 }
 
 fn parking(rig: &Rig) -> Vec<PathBuf> {
-    let spares = rig.sandbox.config().join("spares");
+    let spares = rig.sandbox().config().join("spares");
     let Ok(spares) = std::fs::read_dir(spares) else {
         return Vec::new();
     };
@@ -54,11 +54,11 @@ async fn a_spare_becomes_the_session_that_is_asked_for() {
     assert_eq!(mode & 0o777, 0o700);
     assert!(spare.is_alive() && spare.pid().is_some());
     // It has begun no session.
-    assert!(!rig.sandbox.config().join("projects").exists());
+    assert!(!rig.sandbox().config().join("projects").exists());
 
-    let more = rig.sandbox.path().join("more");
+    let more = rig.sandbox().path().join("more");
     std::fs::create_dir(&more).unwrap();
-    let claim = Claim::new(rig.sandbox.project())
+    let claim = Claim::new(rig.sandbox().project())
         .permission_mode(PermissionMode::AcceptEdits)
         .model("haiku")
         .settings(settings(
@@ -84,10 +84,10 @@ async fn a_spare_becomes_the_session_that_is_asked_for() {
     );
     assert_eq!(
         PathBuf::from(&init.cwd),
-        rig.sandbox.project().canonicalize().unwrap()
+        rig.sandbox().project().canonicalize().unwrap()
     );
     assert!(init.agents.iter().flatten().any(|agent| agent == "helper"));
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let asked = requests.last().unwrap();
     assert!(asked.model().unwrap().contains("haiku"), "{:?}", asked.model());
     assert!(!asked.tools().any(|tool| tool == "WebFetch"));
@@ -119,13 +119,13 @@ async fn what_the_options_depend_on_holds_after_the_claim() {
         .await
         .unwrap();
     assert_eq!(spare.initialized().settings_applied, Some(true));
-    let session = spare.claim(Claim::new(rig.sandbox.project())).await.unwrap();
+    let session = spare.claim(Claim::new(rig.sandbox().project())).await.unwrap();
     // What was confirmed for the spare is still known of the session.
     assert_eq!(session.initialized().settings_applied, Some(true));
     let (_, outcome) = turn(&session, "%say hello").await;
     assert_eq!(outcome.verdict(), &Verdict::Completed);
     assert_eq!(session.init().unwrap().permission_mode.as_str(), "plan");
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     assert!(!requests.last().unwrap().tools().any(|tool| tool == "WebSearch"));
     session.close().await.unwrap();
 }
@@ -136,18 +136,18 @@ async fn a_claim_that_is_wrong_leaves_the_spare_as_it_is() {
     let spare = parked(&rig).await;
     let pid = spare.pid();
     let failed = spare
-        .claim(Claim::new(rig.sandbox.project()).settings(settings(json!({"hooks": {}}))))
+        .claim(Claim::new(rig.sandbox().project()).settings(settings(json!({"hooks": {}}))))
         .await
         .unwrap_err();
     assert!(failed.error.is_invalid(), "{failed}");
     let spare = failed.spare.expect("nothing was sent");
     let failed = spare
-        .claim(Claim::new(rig.sandbox.path().join("nowhere")))
+        .claim(Claim::new(rig.sandbox().path().join("nowhere")))
         .await
         .unwrap_err();
     let spare = failed.spare.expect("nothing was sent");
     assert_eq!(spare.pid(), pid);
-    let session = spare.claim(Claim::new(rig.sandbox.project())).await.unwrap();
+    let session = spare.claim(Claim::new(rig.sandbox().project())).await.unwrap();
     assert_eq!(turn(&session, "%say hello").await.0, ["text hello"]);
     session.close().await.unwrap();
 }
@@ -164,13 +164,13 @@ async fn refused(rig: &Rig, claim: Claim) -> ClaimProblem {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_cli_refuses_what_a_spare_cannot_be() {
     let rig = Rig::start().await;
-    let here = || Claim::new(rig.sandbox.project());
+    let here = || Claim::new(rig.sandbox().project());
     let problem = refused(&rig, here().settings(settings(json!({"agent": "nobody"})))).await;
     assert!(
         matches!(problem, ClaimProblem::SettingsNotApplied { .. }),
         "{problem}"
     );
-    rig.sandbox
+    rig.sandbox()
         .write(".claude/settings.json", r#"{"env": {"A": "b"}}"#)
         .unwrap();
     match refused(&rig, here()).await {
@@ -181,7 +181,7 @@ async fn the_cli_refuses_what_a_spare_cannot_be() {
         other => panic!("{other}"),
     }
     // Nothing was asked of the model, and nothing is left.
-    assert!(rig.api.message_requests().is_empty());
+    assert!(rig.api().message_requests().is_empty());
     gone(&rig).await;
 }
 
@@ -192,10 +192,10 @@ async fn a_claim_does_not_change_who_pays() {
         .options()
         .auth(Auth::OAuthToken(Secret::new("sk-ant-oat01-old")));
     let spare = options.prewarm().await.unwrap();
-    let claim = Claim::new(rig.sandbox.project()).oauth_token("sk-ant-oat01-new");
+    let claim = Claim::new(rig.sandbox().project()).oauth_token("sk-ant-oat01-new");
     let session = spare.claim(claim).await.unwrap();
     assert_eq!(turn(&session, "%say hello").await.0, ["text hello"]);
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let headers = &requests.last().unwrap().headers;
     assert!(headers.contains_key("authorization") && !headers.contains_key("x-api-key"));
     let account = &session.initialized().account;
@@ -203,7 +203,7 @@ async fn a_claim_does_not_change_who_pays() {
     session.close().await.unwrap();
 
     let paid_by_key = parked(&rig).await;
-    let failed = paid_by_key.claim(Claim::new(rig.sandbox.project()).oauth_token("t"));
+    let failed = paid_by_key.claim(Claim::new(rig.sandbox().project()).oauth_token("t"));
     assert!(failed.await.unwrap_err().spare.is_some());
 }
 
@@ -222,7 +222,10 @@ async fn spares_that_are_not_wanted_end() {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     spare.wait_ended().await;
     assert!(!spare.is_alive());
-    let failed = spare.claim(Claim::new(rig.sandbox.project())).await.unwrap_err();
+    let failed = spare
+        .claim(Claim::new(rig.sandbox().project()))
+        .await
+        .unwrap_err();
     assert!(failed.error.is_closed() && failed.spare.is_none(), "{failed}");
 }
 
@@ -271,7 +274,7 @@ async fn the_time_of_hooks_is_not_counted_unless_a_deadline_is_set() {
     );
     // A spare does not run it before it is claimed.
     let spare = rig.options().settings(slow).prewarm().await.unwrap();
-    let session = spare.claim(Claim::new(rig.sandbox.project())).await.unwrap();
+    let session = spare.claim(Claim::new(rig.sandbox().project())).await.unwrap();
     assert_eq!(turn(&session, "%say hello").await.0, ["text hello"]);
     session.close().await.unwrap();
 }
@@ -280,7 +283,7 @@ async fn the_time_of_hooks_is_not_counted_unless_a_deadline_is_set() {
 async fn a_directory_can_be_trusted_in_the_claim() {
     let rig = Rig::start().await;
     let directory = rig
-        .sandbox
+        .sandbox()
         .project()
         .canonicalize()
         .unwrap()
@@ -293,7 +296,7 @@ async fn a_directory_can_be_trusted_in_the_claim() {
     };
     let session = parked(&rig)
         .await
-        .claim(Claim::new(rig.sandbox.project()).workspace_trust(trust))
+        .claim(Claim::new(rig.sandbox().project()).workspace_trust(trust))
         .await
         .unwrap();
     assert_eq!(turn(&session, "%say hello").await.0, ["text hello"]);
@@ -313,9 +316,9 @@ async fn a_pool_of_the_real_cli() {
         }
     };
     tokio::time::timeout(super::rig::PATIENCE, filled).await.unwrap();
-    let other = rig.sandbox.path().join("other");
+    let other = rig.sandbox().path().join("other");
     std::fs::create_dir_all(other.join(".claude")).unwrap();
-    for place in [rig.sandbox.project(), other.clone()] {
+    for place in [rig.sandbox().project(), other.clone()] {
         let pooled = pool.get(&key, Claim::new(&place)).await.unwrap();
         assert!(
             matches!(pooled.origin, PoolOrigin::Spare { .. }),

@@ -20,7 +20,7 @@ use super::rig::{PATIENCE, Rig, turn};
 
 /// The raw driver in the place of this rig.
 fn raw(rig: &Rig) -> ClaudeProcess {
-    Launch::new(&rig.cli, &rig.sandbox, &rig.api.base_url())
+    Launch::new(rig.executable(), rig.sandbox(), &rig.api().base_url())
         .spawn()
         .unwrap()
 }
@@ -28,7 +28,7 @@ fn raw(rig: &Rig) -> ClaudeProcess {
 /// Options that name an MCP server of the host, which the SDK does not have.
 fn with_foreign_server(rig: &Rig) -> Options {
     let servers = json!({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}});
-    let file = rig.sandbox.write("mcp.json", servers.to_string()).unwrap();
+    let file = rig.sandbox().write("mcp.json", servers.to_string()).unwrap();
     rig.options().mcp_config_files([file])
 }
 
@@ -110,12 +110,12 @@ async fn point_03_results_are_not_one_per_prompt() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let mut turns = vec![session.prompt("%say {{gate:held}}first").await.unwrap()];
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     for text in ["one of two", "%say merged"] {
         turns.push(session.queue(text).await.unwrap());
     }
     soon(session.mcp_status()).await.unwrap();
-    rig.api.gate("held").open();
+    rig.api().gate("held").open();
     let mut texts = Vec::new();
     for turn in &mut turns {
         texts.push(end(turn).await.result_text().to_owned());
@@ -191,7 +191,7 @@ async fn point_07_permissions_have_no_deadline() {
     let session = options.start().await.unwrap();
     let (seen, _) = turn(&session, &format!("{}\n%say done", bash("touch late.txt"))).await;
     assert_eq!(seen, ["use Bash", "result ok", "text done"]);
-    assert!(rig.sandbox.project().join("late.txt").exists());
+    assert!(rig.sandbox().project().join("late.txt").exists());
 }
 
 #[tokio::test]
@@ -218,11 +218,11 @@ async fn point_09_closing_stdin_does_not_end_the_turn() {
     let rig = Rig::start().await;
     let session = rig.options().close_grace(PATIENCE).start().await.unwrap();
     let running = session.prompt("%say {{gate:held}}to the end").await.unwrap();
-    rig.api.gate("held").reached(1, PATIENCE).await.unwrap();
+    rig.api().gate("held").reached(1, PATIENCE).await.unwrap();
     let outcome = running.watch();
     drop(running);
     let (exit, ()) =
-        soon(async { tokio::join!(session.close(), async { rig.api.gate("held").open() }) }).await;
+        soon(async { tokio::join!(session.close(), async { rig.api().gate("held").open() }) }).await;
     assert_eq!(outcome.outcome().await.unwrap().result_text(), "to the end");
     assert_eq!(exit.unwrap().code, Some(0));
 }
@@ -384,11 +384,11 @@ async fn point_16_only_the_api_is_asked_and_home_is_where_we_say() {
     turn(&session, "%say hi").await;
     session.close().await.unwrap();
     let others: Vec<_> = rig
-        .api
+        .api()
         .requests()
         .into_iter()
         .filter(|asked| asked.route() == Route::Other)
         .collect();
     assert!(others.is_empty(), "{others:?}");
-    assert!(rig.sandbox.config().join("projects").is_dir());
+    assert!(rig.sandbox().config().join("projects").is_dir());
 }

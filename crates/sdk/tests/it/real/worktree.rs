@@ -44,7 +44,7 @@ async fn place(session: &Session) -> PathBuf {
 async fn a_session_works_in_its_worktree_and_is_revived_there() {
     outrigger_needs::needs!(outrigger_needs::program("git", "a package of the system has it"));
     let rig = Rig::start().await;
-    let project = rig.sandbox.project();
+    let project = rig.sandbox().project();
     repository(&project);
     let worktrees = project.canonicalize().unwrap().join(".claude/worktrees");
     let count = || worktrees.read_dir().unwrap().count();
@@ -73,7 +73,7 @@ async fn a_worktree_that_cannot_be_made_is_a_wrong_argument() {
     let rig = Rig::start().await;
     let outside = rig.options().worktree("feature").start().await.unwrap_err();
     assert_eq!(outside.cause(), Some(Cause::InvalidArgument), "{outside}");
-    repository(&rig.sandbox.project());
+    repository(&rig.sandbox().project());
     let above = rig.options().worktree("../up").start().await.unwrap_err();
     assert_eq!(above.cause(), Some(Cause::InvalidArgument), "{above}");
 }

@@ -163,7 +163,7 @@ async fn the_transcripts_stay_when_the_end_of_stdout_was_not_read() {
     let script = format!(
         "#!/bin/sh\nsetsid sh -c 'echo $$ > {}; exec sleep 60' </dev/null 2>&1 &\nexec '{}' \"$@\"\n",
         holder.display(),
-        rig.cli.display()
+        rig.executable().display()
     );
     std::fs::write(&cli, script).unwrap();
     std::fs::set_permissions(&cli, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -247,7 +247,7 @@ async fn a_session_that_only_this_disk_has_is_stored_from_its_beginning() {
     let session = options.resume(id.clone()).start().await.unwrap();
     assert_eq!(
         config_dir(&session),
-        rig.sandbox.config(),
+        rig.sandbox().config(),
         "it goes on where it is"
     );
     turn(&session, "%say three").await;
@@ -432,7 +432,7 @@ async fn a_program_that_is_killed_in_a_turn_loses_nothing_of_it() {
     let id = two_turns(rig.options().session_store(Arc::clone(&store) as _)).await;
     std::fs::write(report.with_extension("id"), &id).unwrap();
     let mut env: BTreeMap<String, String> = BTreeMap::new();
-    for (name, value) in rig.sandbox.env(&rig.api.base_url()) {
+    for (name, value) in rig.sandbox().env(&rig.api().base_url()) {
         env.insert(name, value);
     }
     let home = root.path().join("home");
@@ -445,8 +445,8 @@ async fn a_program_that_is_killed_in_a_turn_loses_nothing_of_it() {
     env.insert("ANTHROPIC_API_KEY".to_owned(), ApiRequest::DUMMY_KEY.to_owned());
     let job = Job {
         way: "resumed for a turn".to_owned(),
-        cli: rig.cli.clone(),
-        cwd: rig.sandbox.project().to_owned(),
+        cli: rig.executable().to_owned(),
+        cwd: rig.sandbox().project().to_owned(),
         env,
         guardian: true,
         end_detached: false,

@@ -46,7 +46,10 @@ async fn one_of_two_machines_has_a_session() {
     turn(&session, "%say one").await;
     // The CLI has the id that it was given.
     let id = session.id().unwrap();
-    let key = SessionKey::new(project_dir_name(&real_path(rig.sandbox.project().as_ref())), &id);
+    let key = SessionKey::new(
+        project_dir_name(&real_path(rig.sandbox().project().as_ref())),
+        &id,
+    );
     let holder = store.holder(&key).await.unwrap().expect("it is claimed");
     assert!(holder.owner.starts_with("here (process "), "{}", holder.owner);
 
@@ -143,7 +146,7 @@ async fn a_session_on_disk_is_handed_over_and_its_history_is_what_was_told() {
         [told, more].concat()
     );
     taken.close().await.unwrap();
-    let sessions = Sessions::at(rig.sandbox.config());
+    let sessions = Sessions::at(rig.sandbox().config());
     drop(sessions.claim(&SessionId::new(&id).unwrap()).take().unwrap());
 }
 
@@ -160,7 +163,7 @@ async fn a_session_on_disk_is_taken_by_force_and_its_cli_is_gone_by_then() {
     let told = live(&session, &["%say one"]).await;
     let id = session.id().unwrap();
     let of = SessionId::new(&id).unwrap();
-    let driver = driven_by_cli(rig.sandbox.config(), &of).unwrap();
+    let driver = driven_by_cli(rig.sandbox().config(), &of).unwrap();
     assert!(driver.owner.name.contains("a program drives"), "{driver}");
     let by_force = lease("second", OnBusy::TakeOver).patience(Duration::ZERO);
     let taken = rig.options().resume(&id).lease(by_force).start().await.unwrap();
@@ -179,7 +182,7 @@ async fn a_session_on_disk_is_taken_by_force_and_its_cli_is_gone_by_then() {
         without_prompts(frames(taken.history().await.unwrap()).await),
         [told, more].concat()
     );
-    let now = driven_by_cli(rig.sandbox.config(), &of).unwrap();
+    let now = driven_by_cli(rig.sandbox().config(), &of).unwrap();
     assert_ne!(now.owner.pid, driver.owner.pid);
     taken.close().await.unwrap();
 }
@@ -189,7 +192,7 @@ async fn a_session_on_disk_is_taken_by_force_and_its_cli_is_gone_by_then() {
 async fn a_session_of_a_directory_with_a_decomposed_name_is_resumed_from_a_store() {
     let rig = Rig::start().await;
     let store = Arc::new(MemoryStore::new());
-    let dir = rig.sandbox.path().join("cafe\u{301} x");
+    let dir = rig.sandbox().path().join("cafe\u{301} x");
     std::fs::create_dir(&dir).unwrap();
     let (here, _home) = machine(&rig, &store, "here", OnBusy::Fail);
     let session = here.cwd(&dir).start().await.unwrap();

@@ -16,7 +16,7 @@ use crate::real::rig::{Rig, turn};
 
 /// What the model was told in the last request: the words of both, without what the CLI adds in tags.
 pub(super) fn told(rig: &Rig) -> Vec<String> {
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let messages = requests.last().expect("a request").messages().to_vec();
     let texts = |message: serde_json::Value| -> Vec<String> {
         match &message["content"] {
@@ -47,7 +47,7 @@ pub(super) fn elsewhere(rig: &Rig, kept: &Arc<Kept>) -> (Options, TempDir) {
 }
 
 pub(super) fn project(rig: &Rig) -> String {
-    project_dir_name(&real_path(rig.sandbox.project().as_ref()))
+    project_dir_name(&real_path(rig.sandbox().project().as_ref()))
 }
 
 /// The environment that the CLI really has.
@@ -89,7 +89,7 @@ async fn a_session_is_kept_line_by_line_and_goes_on_elsewhere() {
     let id = two_turns(rig.options().session_store(Arc::clone(&kept) as _)).await;
     let key = SessionKey::new(project(&rig), &id);
     let file = rig
-        .sandbox
+        .sandbox()
         .config()
         .join("projects")
         .join(project(&rig))
@@ -171,9 +171,11 @@ async fn a_hermetic_session_goes_on_from_its_store() {
     let options = || {
         let options = Agent::builder()
             .auth(Auth::ApiKey(Secret::new(ApiRequest::DUMMY_KEY)))
-            .cli_path(&rig.cli);
-        let mut options = options.cwd(rig.sandbox.project()).isolation(Isolation::Hermetic);
-        for (name, value) in rig.sandbox.env(&rig.api.base_url()) {
+            .cli_path(rig.executable());
+        let mut options = options
+            .cwd(rig.sandbox().project())
+            .isolation(Isolation::Hermetic);
+        for (name, value) in rig.sandbox().env(&rig.api().base_url()) {
             let moved = [
                 "HOME",
                 "CLAUDE_CONFIG_DIR",
@@ -201,7 +203,7 @@ async fn only_what_may_leave_its_place_goes_along() {
     let rig = Rig::start().await;
     let kept = Kept::new();
     let id = two_turns(rig.options().session_store(Arc::clone(&kept) as _)).await;
-    let config = rig.sandbox.config();
+    let config = rig.sandbox().config();
     let credentials = r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r","expiresAt":1}}"#;
     std::fs::write(config.join(".credentials.json"), credentials).unwrap();
     let settings = r#"{"enabledPlugins":{"x@y":true},"env":{"CLAUDE_CONFIG_DIR":"/c","MINE":"1"}}"#;
@@ -276,7 +278,7 @@ async fn what_is_imported_goes_on_and_a_fork_is_kept_beside_it() {
     let rig = Rig::start().await;
     let id = two_turns(rig.options()).await;
     let file = rig
-        .sandbox
+        .sandbox()
         .config()
         .join("projects")
         .join(project(&rig))

@@ -117,7 +117,7 @@ async fn each_session_of_a_transport_gets_a_cassette_of_its_own() {
 async fn a_death_is_recorded_and_played() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("it.ndjson");
-    let cli = Simulated::script(|| {
+    let cli = Simulated::steps(|| {
         let script = Script::new().initialize().expect(Match::prompt("die"));
         script.complain("it hurts").exit(7)
     });

@@ -2,6 +2,7 @@
 
 mod cassettes;
 mod chaos;
+mod exchanged;
 mod real;
 #[cfg(target_os = "linux")]
 mod real_faults;

@@ -61,7 +61,7 @@ async fn a_session_of_the_real_cli_plays_back_with_the_same_events() {
         Some(outrigger_sim::claude::pin().version.as_str())
     );
     let text = std::fs::read_to_string(&path).unwrap();
-    let home = rig.sandbox.home().to_string_lossy().into_owned();
+    let home = rig.sandbox().home().to_string_lossy().into_owned();
     assert!(
         !text.contains(&home) && !text.contains(outrigger_sim::api::ApiRequest::DUMMY_KEY),
         "{text}"
@@ -72,7 +72,7 @@ async fn a_session_of_the_real_cli_plays_back_with_the_same_events() {
     );
 
     // Once where it was recorded, once elsewhere, and no model is asked.
-    let asked = rig.api.request_count();
+    let asked = rig.api().request_count();
     let elsewhere = Rig::start().await;
     for rig in [&rig, &elsewhere] {
         let replay = Replay::open(&path).unwrap();
@@ -82,7 +82,7 @@ async fn a_session_of_the_real_cli_plays_back_with_the_same_events() {
         assert_eq!(replayed.1, recorded.1);
     }
     assert_eq!(
-        (rig.api.request_count(), elsewhere.api.request_count()),
+        (rig.api().request_count(), elsewhere.api().request_count()),
         (asked, 0)
     );
 }

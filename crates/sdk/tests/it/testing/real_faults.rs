@@ -41,7 +41,7 @@ async fn ended(rig: &Rig, schedule: Schedule, prompt: &str) -> (Result<String, o
     let outcome = tokio::time::timeout(ETERNITY, all)
         .await
         .unwrap_or_else(|_| panic!("it hangs: {}", faulty.story()));
-    none_left(&rig.sandbox.home()).await;
+    none_left(&rig.sandbox().home()).await;
     (outcome, faulty.story())
 }
 
@@ -75,7 +75,7 @@ async fn a_real_cli_that_dies_while_a_tool_runs_takes_the_tool_with_it() {
     let faulty = Faulty::new(Local::new(), &schedule).unwrap();
     let session = impatient(&rig).transport(faulty.clone()).start().await.unwrap();
     let mut running = session.prompt(ENDLESS).await.unwrap();
-    let home = rig.sandbox.home();
+    let home = rig.sandbox().home();
     until("both commands", || {
         let all = living_in(&home);
         let tails = all
@@ -120,7 +120,7 @@ async fn a_real_cli_that_says_nothing_more_is_ended_by_closing() {
     exit.expect("closing ends").unwrap();
     let outcome = tokio::time::timeout(ETERNITY, running.outcome()).await;
     assert!(outcome.expect("the turn ends").is_err(), "{}", faulty.story());
-    none_left(&rig.sandbox.home()).await;
+    none_left(&rig.sandbox().home()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,7 +163,7 @@ fn whatever_breaks_around_the_real_cli_everything_ends() {
                     .await
                     .map_err(|_| "closing hangs")?;
             }
-            none_left(&rig.sandbox.home()).await;
+            none_left(&rig.sandbox().home()).await;
             Ok(())
         });
     assert!(summary.unwrap().strikes > 0);

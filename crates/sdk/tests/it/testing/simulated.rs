@@ -91,7 +91,7 @@ async fn it_refuses_what_the_cli_refuses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_script_says_where_its_client_left_it() {
-    let cli = Simulated::script(|| Script::new().initialize().expect(Match::prompt("this")).exit(0));
+    let cli = Simulated::steps(|| Script::new().initialize().expect(Match::prompt("this")).exit(0));
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("that").await.unwrap();
     assert!(turn.outcome().await.is_err());

@@ -137,7 +137,7 @@ async fn a_spare_and_a_revived_session_have_the_hooks_too() {
     let rig = Rig::start().await;
     let options = rig.options().permissions(Policy::allow_all()).hook(no());
     let spare = options.clone().prewarm().await.unwrap();
-    let session = spare.claim(Claim::new(rig.sandbox.project())).await.unwrap();
+    let session = spare.claim(Claim::new(rig.sandbox().project())).await.unwrap();
     let (_, outcome) = turn(&session, WRITE).await;
     assert!(
         outcome.result_text().contains("never") && !is_written(&rig),
@@ -171,7 +171,7 @@ async fn at_the_start_and_the_end_only_commands_are_run() {
         move || called.fetch_add(1, Ordering::Relaxed)
     };
     let (starts, ends) = (count(), count());
-    let place = rig.sandbox.path().join("log");
+    let place = rig.sandbox().path().join("log");
     let command = |word: &str| json!([{"hooks": [{"type": "command", "command": format!("echo {word} >> '{}'", place.display())}]}]);
     let settings: Settings = serde_json::from_value(
         json!({"hooks": {"SessionStart": command("started"), "SessionEnd": command("ended")}}),
@@ -209,7 +209,7 @@ async fn a_simple_cli_calls_no_hooks() {
     assert!(error.contains("CLAUDE_CODE_SIMPLE"), "{error}");
     // The user's own settings are out of sight, and are not read either unless asked for.
     std::fs::write(
-        rig.sandbox.config().join("settings.json"),
+        rig.sandbox().config().join("settings.json"),
         r#"{"env":{"CLAUDE_CODE_SIMPLE":"1"}}"#,
     )
     .unwrap();

@@ -48,7 +48,7 @@ impl<E: HookKind> Desk<E> {
 
 /// The file that the model wants to write.
 fn is_written(rig: &Rig) -> bool {
-    let file = rig.sandbox.project().join("f.txt");
+    let file = rig.sandbox().project().join("f.txt");
     let is = file.exists();
     let _ = std::fs::remove_file(file);
     is

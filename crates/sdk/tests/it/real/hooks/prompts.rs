@@ -15,12 +15,12 @@ use super::super::rig::{Rig, turn};
 use super::{Desk, command};
 
 fn requests(rig: &Rig) -> usize {
-    rig.api.message_requests().len()
+    rig.api().message_requests().len()
 }
 
 /// What the model was told last.
 fn heard(rig: &Rig) -> String {
-    serde_json::to_string(rig.api.message_requests().last().unwrap().messages()).unwrap()
+    serde_json::to_string(rig.api().message_requests().last().unwrap().messages()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,7 +88,7 @@ async fn a_prompt_whose_guard_fails_is_kept_from_the_model() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slash_command_is_kept_from_the_model() {
     let rig = Rig::start().await;
-    rig.sandbox
+    rig.sandbox()
         .write(".claude/commands/greet.md", "%say hello $ARGUMENTS")
         .unwrap();
     let desk = Desk::<event::UserPromptExpansion>::new();

@@ -124,10 +124,10 @@ async fn a_conversation_is_compacted_and_cleared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn files_and_directories_are_told() {
     let rig = Rig::start().await;
-    rig.sandbox.write("CLAUDE.md", "Be brief.").unwrap();
-    rig.sandbox.write("lib/CLAUDE.md", "Be briefer.").unwrap();
-    let inner = rig.sandbox.write("lib/inner.txt", "x").unwrap();
-    let watched = rig.sandbox.write("watched.txt", "x").unwrap();
+    rig.sandbox().write("CLAUDE.md", "Be brief.").unwrap();
+    rig.sandbox().write("lib/CLAUDE.md", "Be briefer.").unwrap();
+    let inner = rig.sandbox().write("lib/inner.txt", "x").unwrap();
+    let watched = rig.sandbox().write("watched.txt", "x").unwrap();
     let log = Log::default();
     let watch = watched.to_string_lossy().into_owned();
     let name = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -153,7 +153,7 @@ async fn files_and_directories_are_told() {
         loaded.contains(&"InstructionsLoaded nested_traversal".to_owned()),
         "{loaded:?}"
     );
-    let lib = rig.sandbox.project().join("lib");
+    let lib = rig.sandbox().project().join("lib");
     session.register_repo_root(&lib.to_string_lossy()).await.unwrap();
     until("DirectoryAdded", || log.has("DirectoryAdded lib")).await;
     command(&session, "clear", "").await;
@@ -172,7 +172,7 @@ async fn files_and_directories_are_told() {
 async fn new_settings_do_not_count_while_their_guard_fails() {
     for (fails, lets) in [(true, false), (false, true)] {
         let rig = Rig::start().await;
-        let file = rig.sandbox.write(".claude/settings.local.json", "{}").unwrap();
+        let file = rig.sandbox().write(".claude/settings.local.json", "{}").unwrap();
         let log = Log::default();
         let noted = log.clone();
         let session = rig
@@ -314,7 +314,7 @@ async fn subagents_are_told_and_their_tools_guarded() {
     );
     turn(&session, &format!("{call}\n%say done")).await;
     assert!(!is_written(&rig));
-    let requests = rig.api.message_requests();
+    let requests = rig.api().message_requests();
     let mut said = requests
         .iter()
         .map(|request| serde_json::to_string(request.messages()).unwrap());
@@ -328,7 +328,7 @@ async fn subagents_are_told_and_their_tools_guarded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_makes_worktrees() {
     let rig = Rig::start().await;
-    let made = rig.sandbox.path().join("made");
+    let made = rig.sandbox().path().join("made");
     std::fs::create_dir(&made).unwrap();
     let log = Log::default();
     let place = made.to_string_lossy().into_owned();

@@ -231,7 +231,7 @@ async fn a_hook_changes_what_the_model_reads_of_a_tool() {
         );
         assert!(desk.noted()[0].contains("\"stdout\":\"secret\""));
     }
-    let said = rig.api.message_requests().last().unwrap().messages().to_vec();
+    let said = rig.api().message_requests().last().unwrap().messages().to_vec();
     assert!(serde_json::to_string(&said).unwrap().contains("a word besides"));
 }
 
@@ -239,11 +239,11 @@ async fn a_hook_changes_what_the_model_reads_of_a_tool() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_failing_hook_was_to_keep_back_is_kept_back() {
     let rig = Rig::start().await;
-    let text = rig.sandbox.write("secret.txt", "the secret\n").unwrap();
+    let text = rig.sandbox().write("secret.txt", "the secret\n").unwrap();
     // A picture of one red pixel.
     let red =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
-    let picture = rig.sandbox.write("secret.png", base64(red)).unwrap();
+    let picture = rig.sandbox().write("secret.png", base64(red)).unwrap();
     let hook = hooks::post_tool_use(|_, _| async { panic!("a bug") as HookOutput<_> });
     let options = rig.options().allowed_tools(["Bash", "Read"]);
     let open = options.clone().hook(hook.clone()).start().await.unwrap();
@@ -253,7 +253,7 @@ async fn what_a_failing_hook_was_to_keep_back_is_kept_back() {
         "unless told otherwise it is shown"
     );
 
-    let asked = rig.api.message_requests().len();
+    let asked = rig.api().message_requests().len();
     let session = options
         .hook(hook.on_failure(OnFailure::Block))
         .start()
@@ -269,14 +269,14 @@ async fn what_a_failing_hook_was_to_keep_back_is_kept_back() {
         let (_, outcome) = turn(&session, "%say still here").await;
         assert_eq!(outcome.result_text(), "still here");
     }
-    for request in rig.api.message_requests().iter().skip(asked) {
+    for request in rig.api().message_requests().iter().skip(asked) {
         let said = serde_json::to_string(request.messages()).unwrap();
         assert!(
             !said.contains("the secret") && !said.contains("P8z8BQDwAEhQGAhKmMIQ"),
             "{said}"
         );
     }
-    let said = serde_json::to_string(rig.api.message_requests().last().unwrap().messages()).unwrap();
+    let said = serde_json::to_string(rig.api().message_requests().last().unwrap().messages()).unwrap();
     assert!(
         said.contains("withheld: the PostToolUse hook failed: it panicked"),
         "{said}"
@@ -322,7 +322,7 @@ async fn failures_and_batches_are_told() {
     assert_eq!(outcome.result_text(), "on");
     assert_eq!(failures.noted(), ["true Some(false)"]);
     assert_eq!(batches.noted(), ["Bash Bash"]);
-    let said = serde_json::to_string(rig.api.message_requests().last().unwrap().messages()).unwrap();
+    let said = serde_json::to_string(rig.api().message_requests().last().unwrap().messages()).unwrap();
     assert!(said.contains("mind the gap"));
     batches.next(HookOutput::block("that will do"));
     let (_, outcome) = turn(&session, &two).await;

@@ -117,7 +117,7 @@ async fn what_the_cli_asks_about_in_spite_of_a_rule_is_refused() {
             assert!(!text.contains("TOPSECRET"), "{policy:?}: {tool} {input} leaked");
         }
         assert_eq!(place.outside(), before, "{policy:?}");
-        let project = place.rig.sandbox.project();
+        let project = place.rig.sandbox().project();
         assert!(!project.join("AWKPWN").exists() && !project.join(".mcp.json").exists());
     }
 }
@@ -144,7 +144,7 @@ async fn what_a_rule_allows_runs() {
     for (did, text) in made(place.rig.options().permissions(policy), &calls).await {
         assert_eq!(did, Did::Ran, "{text}");
     }
-    assert!(place.rig.sandbox.project().join("made").exists());
+    assert!(place.rig.sandbox().project().join("made").exists());
 }
 
 /// Also for calls about which the CLI asks nobody, wherever the policy is.
@@ -199,7 +199,7 @@ async fn what_a_rule_refuses_is_refused_wherever_the_policy_is() {
                 "{index}: {tool} {input} leaked: {text}"
             );
         }
-        assert!(!place.rig.sandbox.project().join("made").exists(), "{index}");
+        assert!(!place.rig.sandbox().project().join("made").exists(), "{index}");
     }
 }
 
@@ -257,7 +257,7 @@ async fn a_command_that_the_cli_cannot_read_gets_past_no_rule_that_asks() {
     let calls: Vec<_> = calls.iter().map(|line| bash(line)).collect();
     let policy = Policy::allow_all().ask(["Bash(touch *)"]);
     let did = made(place.rig.options().permissions(policy), &calls).await;
-    assert!(!place.rig.sandbox.project().join("made").exists(), "{did:?}");
+    assert!(!place.rig.sandbox().project().join("made").exists(), "{did:?}");
 }
 
 /// Settings of the session, and a claim's or later changes of them, take no rule of a policy away.
@@ -301,7 +301,7 @@ async fn settings_leave_the_rules_of_a_policy_alone() {
     let policy = Policy::allow_all().ask(["Bash(touch a *)"]).deny(["Read(.env)"]);
     let spare = place.rig.options().permissions(policy).prewarm().await.unwrap();
     let change = json!({"permissions": {"ask": [], "allow": ["Bash", "Read"]}});
-    let claim = Claim::new(place.rig.sandbox.project()).settings(serde_json::from_value(change).unwrap());
+    let claim = Claim::new(place.rig.sandbox().project()).settings(serde_json::from_value(change).unwrap());
     let session = spare.claim(claim).await.unwrap();
     let did = place::calls(&session, &[bash("touch a c"), read(".env"), bash("touch b")]).await;
     assert_eq!(
@@ -311,7 +311,7 @@ async fn settings_leave_the_rules_of_a_policy_alone() {
     );
     session.close().await.unwrap();
 
-    let file = place.rig.sandbox.write("settings.json", "{}").unwrap();
+    let file = place.rig.sandbox().write("settings.json", "{}").unwrap();
     let error = place
         .rig
         .options()

@@ -30,7 +30,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) async fn new() -> Self {
         let rig = Rig::start().await;
-        let root = rig.sandbox.path();
+        let root = rig.sandbox().path();
         for directory in [
             "project/src/deep",
             "project/sub",
@@ -58,13 +58,18 @@ impl Place {
 
     /// The path of something here.
     pub(super) fn at(&self, path: &str) -> String {
-        self.rig.sandbox.path().join(path).to_string_lossy().into_owned()
+        self.rig
+            .sandbox()
+            .path()
+            .join(path)
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// The files outside of the project, with what is in them.
     pub(super) fn outside(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
-        let root = self.rig.sandbox.path();
+        let root = self.rig.sandbox().path();
         for directory in ["out", "home/.ssh", "home/notes"] {
             list(root, &root.join(directory), &mut files);
         }
@@ -74,7 +79,7 @@ impl Place {
     /// The files of the project, too.
     pub(super) fn everything(&self) -> BTreeMap<String, String> {
         let mut files = self.outside();
-        let root = self.rig.sandbox.path();
+        let root = self.rig.sandbox().path();
         list(root, &root.join("project"), &mut files);
         files
     }
