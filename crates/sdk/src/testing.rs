@@ -9,7 +9,7 @@
 //!
 //! * [`Simulated`] is a transport to a simulated CLI in memory: turns, tools, permissions, hooks, and a scripted model. With a
 //!   paused clock (`#[tokio::test(start_paused = true)]`) a test takes no time.
-//! * [`RealCli`] is the real CLI with the same doors, behind a scripted API; it needs the feature `testing-real`.
+//! * `RealCli` is the real CLI with the same doors, behind a scripted API; it needs the feature `testing-real`.
 //! * [`cassette`] returns options that play a recording of the real CLI, or record it if a variable is set. It is made of
 //!   [`Recording`], a transport around another one, and [`Replay`], one that plays what that wrote.
 //! * [`snapshot`] makes values of frames that are the same in each run.

@@ -71,7 +71,7 @@ impl Simulated {
     }
 
     /// A CLI whose model plays this script. All sessions play it together: a rule that one has used is used, and
-    /// [`verdict`](Self::verdict) says in the end what the script did not like. [`RealCli`](super::RealCli) has the same door.
+    /// [`verdict`](Self::verdict) says in the end what the script did not like. `RealCli` has the same door.
     pub fn script(script: Script) -> Self {
         let (progress, gates) = (Progress::new(), Gates::default());
         let played = (script.clone(), progress.clone(), gates.clone());
@@ -87,7 +87,7 @@ impl Simulated {
     }
 
     /// A CLI whose model plays the script in this file; see [`script`](Self::script). It waits for nothing, and is `async` so that it
-    /// can be exchanged with that of [`RealCli`](super::RealCli).
+    /// can be exchanged with that of `RealCli`.
     ///
     /// # Errors
     /// When the file cannot be read, or is not a script.
