@@ -169,6 +169,22 @@ fn mistakes_are_told_with_line_and_column() {
             "files: {../x: y}\n",
             "script: the file `../x` is not inside the working directory: give a relative path without `..`",
         ),
+        (
+            "prompts:\n  - prompt: {regex: '(?<what>x)'}\n    steps:\n      - say: '{{waht}}'\n",
+            "script:4:9: unknown variable `waht`, did you mean `what`? Known here: what, prompt, result, cwd, home, plan; a named",
+        ),
+        (
+            "prompts:\n  - steps:\n      - background: {command: x, then: [{call: {tool: X, input: {a: ['{{b}}']}}}]}\n",
+            "script:3:41: unknown variable `b`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - api_error: 200\n",
+            "script:3:9: `200` is no HTTP status of an error: they go from 400 to 599",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: a\n      - drop\n",
+            "script:4:9: `drop` comes before the first byte of a response",
+        ),
         ("prompts: [\n", "script:1:10: unclosed bracket"),
     ];
     let mut off = Vec::new();
@@ -348,6 +364,47 @@ async fn rules_are_used_in_their_order_unless_they_are_for_any_time() {
     assert_eq!(
         flaws[2].to_string(),
         "prompts[3]: this rule was used 0 times, not 2"
+    );
+}
+
+/// The simulated agent has the same engine as the scripted API.
+#[tokio::test(start_paused = true)]
+async fn a_loop_of_tool_calls_comes_to_an_end() {
+    let mut script = Script::new()
+        .rule(Rule::of("go").call("Bash", json!({"command": "echo x"})))
+        .rule(
+            Rule::any()
+                .tool_result(TextMatch::Contains("x".to_owned()))
+                .times(Times::Any)
+                .call("Bash", json!({"command": "echo x"})),
+        );
+    script.requests_per_prompt = 4;
+    script.permission_mode = Some("bypassPermissions".to_owned());
+    let report = play(&script, &["go"]).await;
+    let flaws = report.content().unwrap_err().to_string();
+    let told = "script: more than 4 requests came since the last prompt, \"go\", the last ones for the rule at prompts[1]";
+    assert!(flaws.starts_with(told), "{flaws}");
+    assert_eq!(result(&report)["is_error"], true);
+}
+
+/// Without a check, a script that cannot be played is an error in every reply.
+#[tokio::test(start_paused = true)]
+async fn a_script_of_the_api_is_not_played_in_part() {
+    let script = Script::new().rule(Rule::any().say("a").step(Step::Truncated));
+    assert!(script.spawn_in_memory().is_err());
+    let agent = script.setting().brain(script.player(&Gates::default()));
+    let (mut client, agent) = agent.spawn_in_memory();
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
+    client
+        .stdin
+        .write_all(format!("{prompt}\n").as_bytes())
+        .await
+        .unwrap();
+    drop(client.stdin);
+    let flaws = agent.join().await.content().unwrap_err().to_string();
+    assert!(
+        flaws.contains("the simulator cannot play `truncated`: "),
+        "{flaws}"
     );
 }
 
