@@ -9,8 +9,8 @@
 //!                                                  └─► run/0001.ndjson, run/0002.ndjson, …
 //! ```
 
-mod frames;
 mod project;
+mod recorded;
 mod runner;
 mod stage;
 
@@ -24,4 +24,4 @@ pub const PROGRESS: &str = "OUTRIGGER_SIM_PROGRESS";
 /// The variable with the file in which the frames of this process are recorded.
 pub const FRAMES: &str = "OUTRIGGER_SIM_FRAMES";
 
-pub use frames::note_end;
+pub use recorded::note_end;

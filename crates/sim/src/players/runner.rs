@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::process::{Child, Command};
 
-use super::{PROGRESS, Stage, frames, project};
+use super::{PROGRESS, Stage, project, recorded};
 use crate::api::{MessagesApi, StartError};
 use crate::claude::{DUMMY_KEY, FetchError, LEADS_ELSEWHERE, Sandbox, executable};
 use crate::flaw::Flaw;
@@ -210,8 +210,8 @@ impl Play {
         let killed = end_of_players(&run)
             .await
             .map_err(place("wait for the processes of the CLI"))?;
-        let files = frames::files(&run).map_err(place("read what was recorded"))?;
-        let processes = files.iter().map(|file| frames::read(file));
+        let files = recorded::files(&run).map_err(place("read what was recorded"))?;
+        let processes = files.iter().map(|file| recorded::read(file));
         let processes: Vec<_> = processes
             .collect::<io::Result<_>>()
             .map_err(place("read what was recorded"))?;
@@ -354,16 +354,16 @@ impl Play {
 /// Waits until nothing goes through the pipes of the players any more, and kills those that do not end. Gives how many.
 async fn end_of_players(run: &Path) -> io::Result<usize> {
     let mut killed = 0;
-    for file in frames::files(run)? {
+    for file in recorded::files(run)? {
         let waited = || {
             let file = file.clone();
-            tokio::task::spawn_blocking(move || frames::wait_for_end(&file))
+            tokio::task::spawn_blocking(move || recorded::wait_for_end(&file))
         };
         match tokio::time::timeout(GRACE, waited()).await {
             Ok(ended) => ended.map_err(io::Error::other)??,
             Err(_) => {
                 killed += 1;
-                if let Some(id) = frames::process_id(&file) {
+                if let Some(id) = recorded::process_id(&file) {
                     kill(id);
                 }
                 // A process that the player left behind may hold its pipes for ever.

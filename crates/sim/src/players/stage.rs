@@ -12,7 +12,7 @@ use outrigger_protocol::framer::{Framed, LineFramer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::frames;
+use super::recorded;
 use crate::running::parse;
 
 /// How the player of a run is started.
@@ -74,15 +74,15 @@ pub fn become_player(own: &Path, run: &Path, arguments: &[OsString]) -> io::Resu
         io::Error::new(error.kind(), what)
     })?;
     let stage: Stage = serde_json::from_slice(&stage)?;
-    let (mut file, path) = frames::create(run)?;
-    let began = frames::now();
+    let (mut file, path) = recorded::create(run)?;
+    let began = recorded::now();
     let argv: Vec<_> = arguments
         .iter()
         .map(|argument| argument.to_string_lossy())
         .collect();
     let cwd = std::env::current_dir().unwrap_or_default();
     let start = json!({"argv": argv, "cwd": cwd.to_string_lossy(), "pid": std::process::id()});
-    file.write_all(frames::entry(began, "meta", &start).as_bytes())?;
+    file.write_all(recorded::entry(began, "meta", &start).as_bytes())?;
     let recorder = |direction: &str| {
         let mut recorder = Command::new(own);
         // The lock on the file is theirs as well: it lasts until both have ended. A group of their own keeps signals away.
@@ -167,7 +167,7 @@ pub fn record(recorder: &Recorder) -> io::Result<()> {
         let text = String::from_utf8_lossy(&line);
         let message = parse(&text).unwrap_or_else(|_| Value::String(text.into_owned()));
         // What cannot be recorded must not stop the conversation.
-        let _ = file.write_all(frames::entry(recorder.began, &recorder.direction, &message).as_bytes());
+        let _ = file.write_all(recorded::entry(recorder.began, &recorder.direction, &message).as_bytes());
     };
     let mut chunk = vec![0; 64 * 1024];
     loop {
