@@ -87,7 +87,7 @@ def hooks(trace: Trace, place: Path) -> None:
 
 def permissions(trace: Trace, place: Path) -> None:
     assert [request.outcome for request in trace.permission_requests] == ["allowed", "allowed", "denied", "allowed"]
-    assert (place / "safe_output" / "hello.py").exists() and not (place / "hello.py").exists()
+    assert (place / "safe_output" / "hello.py").exists()
 
 
 EXAMPLES = [
@@ -219,7 +219,7 @@ EXAMPLES = [
         "tool_permission_callback.py",
         [
             "*Allowing bash command: touch*",
-            "*Redirecting write from */hello.py to ./safe_output/hello.py",
+            "*Redirecting write from /opt/elsewhere/hello.py to ./safe_output/hello.py",
             "*Denying dangerous command: sudo *",
             "*Claude: It works.",
             "*Task completed!",
@@ -247,8 +247,7 @@ class Run:
     simulation: Simulation
 
 
-def run(example: Example, sdk: Path, place: Path) -> Run:
-    simulation = Simulation(SCRIPTS / example.file.replace(".py", ".yaml"), place=place, patience=30)
+def run(example: Example, sdk: Path, simulation: Simulation) -> Run:
     path = simulation.place / "bin"
     path.mkdir()
     (path / "claude").symlink_to(simulation.cli_path)
@@ -278,7 +277,12 @@ def runs(tmp_path_factory):
         file.parent.mkdir(parents=True)
         file.write_text(text)
     with ThreadPoolExecutor(6) as pool:
-        yield {example.id: pool.submit(run, example, sdk, root / example.id) for example in EXAMPLES}
+        runs = {}
+        for example in EXAMPLES:
+            script = SCRIPTS / example.file.replace(".py", ".yaml")
+            simulation = Simulation(script, place=root / example.id, patience=30)
+            runs[example.id] = pool.submit(run, example, sdk, simulation)
+        yield runs
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.id)

@@ -187,7 +187,6 @@ impl Kit {
         let mut command = isolated(&self.python()?)?;
         command
             .args(["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp"])
-            // One example lets any file below /tmp be written.
             .arg(self.place.join("pytest-examples"))
             .arg(self.root.join("clients").join("examples"));
         self.check(command.env("OUTRIGGER_SDK_EXAMPLES", source), &self.root)

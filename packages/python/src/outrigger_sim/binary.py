@@ -25,10 +25,12 @@ def binary() -> Path:
         if not Path(named).is_file():
             raise BinaryMissing(f"OUTRIGGER_SIM names {named}, and there is no such file")
         return Path(named)
-    looked = list(dict.fromkeys(_places()))
-    for path in looked:
+    # One after the other: `sysconfig` is not safe with threads, and rarely needed.
+    looked: list[Path] = []
+    for path in _places():
         if path.is_file():
             return path
+        looked.append(path)
     where = ", ".join(str(path) for path in looked)
     raise BinaryMissing(
         f"the executable {NAME} of the package outrigger-sim is not installed; it was looked for at {where}. "
