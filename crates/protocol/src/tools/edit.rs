@@ -78,6 +78,9 @@ pub struct FileEditOutput {
     /// Whether the edit was only put aside for review; the file is then as before.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub staged: Option<bool>,
+    /// True if the model has not read the file as it was. Seen on the wire, not documented.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub content_not_in_model_context: Option<bool>,
 }
 
 /// Output of `Write`.

@@ -72,6 +72,6 @@ pub use rule::{Rule, When};
 pub use server::{MessagesApi, MessagesApiBuilder};
 
 #[cfg(test)]
-mod script_tests;
+mod played_tests;
 #[cfg(test)]
 mod tests;

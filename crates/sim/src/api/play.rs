@@ -9,7 +9,7 @@ use super::reply::{self, ApiFault, Part, Reply, Wait};
 use super::request::{ApiRequest, ended, folded, notes, own_words, user_texts};
 use crate::directive::Block;
 use crate::flaw::Flaw;
-use crate::script::engine::{Engine, Found, Next, Request, Who};
+use crate::script::course::{Engine, Found, Next, Request, Who};
 use crate::script::{self, ApiError, Ask, Call, Progress, Script, ScriptError, Step, judge};
 
 /// A script, and how far everybody is in it.
@@ -219,7 +219,7 @@ impl Playing {
                 }
                 continue;
             }
-            failed |= script::engine::breaks_off(&next.step);
+            failed |= script::course::breaks_off(&next.step);
             reply = match next.step {
                 Step::Assert(assert) => {
                     let results = asked.new_tool_results();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::assertion::Assert;
-use super::engine::ends_response;
+use super::course::ends_response;
 use super::fill;
 use super::place::{Placed, Position};
 use super::rule::Rule;

@@ -34,7 +34,7 @@
 mod assertion;
 mod build;
 mod check;
-pub(crate) mod engine;
+pub(crate) mod course;
 pub(crate) mod error;
 mod expect;
 pub(crate) mod fill;

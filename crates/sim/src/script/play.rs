@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::assertion::Assert;
-use super::engine::{Engine, Found, Next, Request, Who};
+use super::course::{Engine, Found, Next, Request, Who};
 use super::fill::Variables;
 use super::gates::Gates;
 use super::judge;
