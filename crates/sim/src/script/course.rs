@@ -261,17 +261,17 @@ impl Engine {
             return;
         };
         prompt.clone_into(&mut course.prompt);
-        let shared = self.shared.as_ref().filter(|_| request.who.agent.is_none());
-        let chosen = match shared {
-            None => self.script.choose(course, request, prompt),
-            Some(shared) => match self.script.choose_shared(shared, course, request, prompt) {
-                Ok(chosen) => chosen,
-                Err(error) => {
-                    course.left.clear();
-                    course.refused = Some(self.script.lost(&error).what);
-                    return;
-                }
-            },
+        let chosen = match &self.shared {
+            None => Ok(self.script.choose(course, request, prompt)),
+            Some(shared) => self.script.choose_shared(shared, course, request, prompt),
+        };
+        let chosen = match chosen {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                course.left.clear();
+                course.refused = Some(self.script.lost(&error).what);
+                return;
+            }
         };
         match chosen {
             Some((n, variables)) => {
@@ -293,7 +293,6 @@ impl Engine {
         let Some(course) = self.askers.get_mut(&request.who) else {
             return;
         };
-        let shared = self.shared.as_ref().filter(|_| request.who.agent.is_none());
         let rules = self.script.prompts.iter().enumerate();
         for (n, rule) in rules {
             let Some(wanted) = &rule.value.tool_result else {
@@ -308,20 +307,22 @@ impl Engine {
                     && rule.value.is_for(request, &course.prompt, &mut variables)
                 {
                     let most = rule.value.times.most();
-                    let mut free = true;
-                    if let Some(shared) = shared {
-                        let use_up = |uses: &Uses| (uses.times(n) < most).then_some(n);
-                        match shared.choose(result, use_up) {
-                            Ok(used) => free = used.is_some(),
-                            Err(error) => {
-                                course.left.clear();
-                                course.refused = Some(self.script.lost(&error).what);
-                                return;
-                            }
+                    let is_free = match (&self.shared, &request.who.agent) {
+                        (None, _) => Ok(true),
+                        (Some(shared), None) => {
+                            let use_up = |uses: &Uses| (uses.times(n) < most).then_some(n);
+                            shared.choose(result, use_up).map(|used| used.is_some())
                         }
-                    }
-                    if !free {
-                        continue;
+                        (Some(shared), Some(agent)) => shared.used_below(n, result, agent).map(|()| true),
+                    };
+                    match is_free {
+                        Ok(true) => {}
+                        Ok(false) => continue,
+                        Err(error) => {
+                            course.left.clear();
+                            course.refused = Some(self.script.lost(&error).what);
+                            return;
+                        }
                     }
                     course.used[n] += 1;
                     course.rule = n;
@@ -392,7 +393,7 @@ impl Engine {
         };
         let most = |n: usize| {
             let by_one = self.askers.values().filter_map(|course| course.used.get(n)).max();
-            by_one.copied().unwrap_or_default().max(shared.times(n))
+            by_one.copied().unwrap_or_default().max(shared.most(n))
         };
         Ok(rules.map(most).collect())
     }
@@ -479,7 +480,7 @@ impl Rule {
 }
 
 impl Script {
-    /// The same where others may have used rules, and may use them at this time.
+    /// The same where others may have used rules, and may use them at this time. Each subagent goes through the rules for itself.
     fn choose_shared(
         &self,
         shared: &Progress,
@@ -488,6 +489,13 @@ impl Script {
         prompt: &str,
     ) -> io::Result<Option<(usize, Variables)>> {
         let rules = &self.prompts;
+        if let Some(agent) = &request.who.agent {
+            let chosen = self.choose(course, request, prompt);
+            if let Some((n, _)) = &chosen {
+                shared.used_below(*n, prompt, agent)?;
+            }
+            return Ok(chosen);
+        }
         if request.continued {
             let uses = shared.uses()?;
             let before = uses.newest().find(|(_, used_by)| *used_by == prompt);

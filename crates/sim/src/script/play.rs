@@ -337,7 +337,7 @@ impl Script {
             ended: report.exit.is_some(),
         });
         flaws.extend(reports.iter().flat_map(|report| report.flaws.iter().cloned()));
-        let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.times(n)).collect();
+        let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.most(n)).collect();
         flaws.extend(judge::end(self, &used, &played.collect::<Vec<_>>()));
         flaws
     }

@@ -35,35 +35,71 @@ impl Default for Kept {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Entry {
-    /// A prompt has used up this rule once.
-    Used { rule: usize, prompt: String },
+    /// A prompt has used up this rule once, for a subagent if there is one: each of those goes through the rules for itself.
+    Used {
+        rule: usize,
+        prompt: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
     /// The client did something wrong.
     Flaw { place: String, what: String },
 }
 
 /// Which rules were used, how often, and the position.
 #[derive(Debug, Default)]
-pub(crate) struct Uses(Vec<(usize, String)>);
+pub(crate) struct Uses {
+    /// Those of main agents, the oldest first, each with its prompt.
+    main: Vec<(usize, String)>,
+    /// Those of subagents, each with the subagent.
+    below: Vec<(usize, String)>,
+}
 
 impl Uses {
     fn of(entries: Vec<Entry>) -> Self {
-        let used = entries.into_iter().filter_map(|entry| match entry {
-            Entry::Used { rule, prompt } => Some((rule, prompt)),
-            Entry::Flaw { .. } => None,
-        });
-        Self(used.collect())
+        let mut uses = Self::default();
+        for entry in entries {
+            match entry {
+                Entry::Used {
+                    rule,
+                    prompt,
+                    agent: None,
+                } => uses.main.push((rule, prompt)),
+                Entry::Used {
+                    rule,
+                    agent: Some(agent),
+                    ..
+                } => uses.below.push((rule, agent)),
+                Entry::Flaw { .. } => {}
+            }
+        }
+        uses
     }
 
-    /// How often this rule was used.
+    /// How often main agents have used this rule.
     pub(super) fn times(&self, rule: usize) -> u32 {
-        let times = self.0.iter().filter(|(used, _)| *used == rule).count();
-        u32::try_from(times).unwrap_or(u32::MAX)
+        count(&self.main, |(used, _)| *used == rule)
     }
 
-    /// The rules that were used, the newest first, each with its prompt.
-    pub(super) fn newest(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.0.iter().rev().map(|(rule, prompt)| (*rule, prompt.as_str()))
+    /// How often this rule was used: by main agents together, or by the subagent that used it most.
+    pub(super) fn most(&self, rule: usize) -> u32 {
+        let by_one = |agent: &str| count(&self.below, |(used, by)| *used == rule && by == agent);
+        let below = self.below.iter().map(|(_, agent)| by_one(agent)).max();
+        below.unwrap_or_default().max(self.times(rule))
     }
+
+    /// The rules that main agents have used, the newest first, each with its prompt.
+    pub(super) fn newest(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.main
+            .iter()
+            .rev()
+            .map(|(rule, prompt)| (*rule, prompt.as_str()))
+    }
+}
+
+fn count<T>(all: &[T], is_one: impl Fn(&T) -> bool) -> u32 {
+    let count = all.iter().filter(|one| is_one(one)).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl Progress {
@@ -115,9 +151,20 @@ impl Progress {
             let entry = chosen.map(|rule| Entry::Used {
                 rule,
                 prompt: prompt.to_owned(),
+                agent: None,
             });
             (chosen, entry)
         })
+    }
+
+    /// Notes that a subagent has used a rule.
+    pub(super) fn used_below(&self, rule: usize, prompt: &str, agent: &str) -> io::Result<()> {
+        let entry = Entry::Used {
+            rule,
+            prompt: prompt.to_owned(),
+            agent: Some(agent.to_owned()),
+        };
+        self.change(|_| ((), Some(entry)))
     }
 
     /// Reads all entries and adds one, while nobody else does.
@@ -161,7 +208,7 @@ impl Script {
     pub fn rules_left(&self, progress: &Progress) -> Vec<Flaw> {
         match progress.uses() {
             Ok(uses) => {
-                let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.times(n)).collect();
+                let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.most(n)).collect();
                 super::judge::unused(self, &self.expect, &used)
             }
             Err(error) => vec![self.lost(&error)],

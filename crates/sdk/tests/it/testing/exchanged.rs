@@ -95,3 +95,38 @@ async fn the_real_cli_has_a_place_of_its_own() -> Result<(), Box<dyn Error>> {
     assert!(!root.exists(), "it is removed with the last handle");
     Ok(())
 }
+
+const TEAM: &str = "
+prompts:
+  - prompt: build
+    steps:
+      - call:
+          tool: Agent
+          input: {description: dig, prompt: go deeper, subagent_type: general-purpose, run_in_background: false}
+      - say: It stands.
+  - {prompt: go deeper, from: subagent, steps: [say: Deep enough.]}
+  - {tool_result: {contains: Deep enough}, steps: [say: It stands well.]}
+";
+
+macro_rules! rules_of_subagents_and_results_count {
+    ($name:ident, $cli:ident) => {
+        /// The rules of subagents and of tool results are used like all others.
+        #[tokio::test]
+        async fn $name() -> Result<(), Box<dyn Error>> {
+            let place = tempfile::tempdir()?;
+            let file = place.path().join("team.yaml");
+            std::fs::write(&file, TEAM)?;
+            let cli = $cli::script_file(&file).await?;
+            assert_eq!(cli.verdict().expect_err("nothing was asked").0.len(), 3);
+            assert_eq!(
+                ask(|| cli.options(), &["build"]).await?,
+                ["It stands well."]
+            );
+            cli.verdict()?;
+            Ok(())
+        }
+    };
+}
+
+rules_of_subagents_and_results_count!(the_simulated_cli_uses_rules_of_subagents_and_results, Simulated);
+rules_of_subagents_and_results_count!(the_real_cli_uses_rules_of_subagents_and_results, RealCli);
