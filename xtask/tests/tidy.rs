@@ -265,7 +265,6 @@ const SHARED_NAMES: &[(&str, &[&str])] = &[
             "redact",
             "replay",
             "rule",
-            "script",
             "settings",
             "step",
             "tools",

@@ -151,7 +151,7 @@ pub struct Report {
     pub lines: Vec<Line>,
     /// How it ended; `None` while it runs.
     pub exit: Option<Exit>,
-    /// Where a [`Script`](crate::peer::Script) and its client disagreed. An [`Agent`](crate::peer::Agent) has no such opinion.
+    /// Where [`Steps`](crate::peer::Steps) and their client disagreed. An [`Agent`](crate::peer::Agent) has no such opinion.
     pub verdict: Result<(), Mismatch>,
     /// What a [`Script`](crate::script::Script) did not like about its client; complete once it has ended.
     pub flaws: Vec<Flaw>,

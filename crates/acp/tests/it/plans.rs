@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger::testing::Simulated;
-use outrigger_sim::peer::{Script, Signal};
+use outrigger_sim::peer::{Signal, Steps};
 use serde_json::{Value, json};
 
 use crate::draft;
@@ -19,7 +19,7 @@ fn planning(home: &Path, plan: &str) -> String {
 }
 
 /// A CLI with its plans and sessions below a directory. `second` replaces its second process, if it is given.
-fn cli(home: &Path, second: fn() -> Option<Script>) -> Simulated {
+fn cli(home: &Path, second: fn() -> Option<Steps>) -> Simulated {
     let place = home.to_owned();
     Simulated::start(move |launch, number| {
         if number == 1
@@ -164,7 +164,7 @@ async fn a_cancel_while_the_new_process_starts_ends_the_prompt() {
     let home = tempfile::tempdir().unwrap();
     // It never answers.
     let cli = cli(home.path(), || {
-        Some(Script::new().sleep(Duration::from_secs(3600)))
+        Some(Steps::new().sleep(Duration::from_secs(3600)))
     });
     let mut editor = editor_of(&cli, home.path());
     let session = planner(&mut editor, home.path()).await;

@@ -3,7 +3,7 @@
 use outrigger::options::Launch;
 use outrigger::protocol::shared::AgentDefinition;
 use outrigger::testing::Simulated;
-use outrigger_sim::peer::{self, ClientIo, CommandLine, Running, Script, Surroundings};
+use outrigger_sim::peer::{self, ClientIo, CommandLine, Running, Steps, Surroundings};
 use serde_json::{Value, json};
 
 use crate::editor::Editor;
@@ -20,7 +20,7 @@ pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
 
 /// A CLI that answers `initialize` and nothing else.
 pub(crate) fn deaf() -> (ClientIo, Running) {
-    let script = Script::new().initialize().expect("user");
+    let script = Steps::new().initialize().expect("user");
     // Longer than any test; a signal ends it.
     script
         .stop_reading()

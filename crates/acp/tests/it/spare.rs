@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outrigger::testing::Simulated;
 use outrigger_acp::Config;
-use outrigger_sim::peer::{Running, Script, Signal};
+use outrigger_sim::peer::{Running, Signal, Steps};
 use serde_json::{Value, json};
 
 use crate::editor::{Editor, PATIENCE, said};
@@ -186,7 +186,7 @@ async fn it_ends_with_the_editor() {
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits() {
     let cli = Simulated::start(|launch, number| match number {
-        1 => Script::new()
+        1 => Steps::new()
             .initialize()
             .stop_reading()
             // Longer than the test; a signal ends it.
@@ -225,12 +225,12 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
 async fn a_session_that_does_not_begin_says_why_and_is_tried_again() {
     let cli = Simulated::start(|launch, number| match number {
         // It dies when it is claimed, and so does its replacement.
-        1 => Script::new()
+        1 => Steps::new()
             .initialize()
             .expect("control_request")
             .exit(1)
             .spawn_in_memory(),
-        2 | 3 => Script::new().complain("out of order").exit(1).spawn_in_memory(),
+        2 | 3 => Steps::new().complain("out of order").exit(1).spawn_in_memory(),
         _ => agent(launch, number),
     });
     let mut editor = with_spare(&cli, |config| config).await;

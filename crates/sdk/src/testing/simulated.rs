@@ -117,7 +117,7 @@ impl Simulated {
     }
 
     /// A CLI that runs these steps and refuses everything else; `make` returns them for each CLI.
-    pub fn steps(make: impl Fn() -> peer::Script + Send + Sync + 'static) -> Self {
+    pub fn steps(make: impl Fn() -> peer::Steps + Send + Sync + 'static) -> Self {
         Self::start(move |_, _| make().spawn_in_memory())
     }
 
@@ -176,7 +176,7 @@ fn by_command_line(
     let around = Surroundings::new(&launch.cwd, env);
     match CommandLine::read(&launch.args).and_then(|line| line.agent_from(base, &around)) {
         Ok(agent) => configure(agent).spawn_in_memory(),
-        Err(refusal) => peer::Script::new()
+        Err(refusal) => peer::Steps::new()
             .send_raw(refusal.stdout)
             .complain(refusal.stderr.trim_end())
             .exit(refusal.code)

@@ -1,7 +1,7 @@
 //! Where messages and their blocks begin and end, as programs see it.
 
 use outrigger::{AmbientEvent, BlockKind, Error, Event, Session};
-use outrigger_sim::peer::{Agent, Match, Script};
+use outrigger_sim::peer::{Agent, Match, Steps};
 use serde_json::{Value, json};
 
 use crate::support::{reaching, session};
@@ -80,7 +80,7 @@ fn streamed(event: Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn what_a_dead_cli_had_begun_ends_before_the_error() {
     let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "x", "content": []});
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::prompt("go"))
         .send(streamed(json!({"type": "message_start", "message": message})))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use outrigger::options::{Auth, Launch, Secret};
 use outrigger::transport::{BoxFuture, Connection, Pipes, Transport};
 use outrigger::{Agent, Claim, ClaimProblem, Options, Pool, PoolLimits, PoolOrigin, ReviveProblem, Session};
-use outrigger_sim::peer::{self, Match, Running, Script, Signal};
+use outrigger_sim::peer::{self, Match, Running, Signal, Steps};
 use serde_json::json;
 
 use crate::support::{PATIENCE, Peer, reaching};
@@ -279,18 +279,18 @@ async fn keys_are_of_one_pool_and_options_are_checked_at_once() {
     assert_eq!(sims.tried.load(Ordering::SeqCst), 0);
 }
 
-fn claimed() -> Script {
+fn claimed() -> Steps {
     let reply = json!({
         "status": "ok", "session_id": "s", "sdk_mcp_settled": true,
         "initialize": {"current_permission_mode": "default", "account": {"apiKeySource": "ANTHROPIC_API_KEY"}},
     });
-    Script::new()
+    Steps::new()
         .initialize()
         .expect(Match::request("claim_session"))
         .reply(reply)
 }
 
-async fn refused(script: Script, claim: Claim) -> (outrigger::Error, peer::Report) {
+async fn refused(script: Steps, claim: Claim) -> (outrigger::Error, peer::Report) {
     let (options, running) = reaching(script.spawn_in_memory());
     let failed = options.prewarm().await.unwrap().claim(claim).await.unwrap_err();
     assert!(failed.spare.is_none());
@@ -328,14 +328,14 @@ async fn a_part_that_is_not_taken_is_no_session() {
 
     // Another account than the chosen one.
     let other = json!({"session_id": "s", "initialize": {"account": {"apiKeySource": "/login managed key"}}});
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::request("claim_session"))
         .reply(other);
     let (error, _) = refused(script, here()).await;
     assert!(error.to_string().contains("another account"), "{error}");
 
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::request("apply_flag_settings"))
         .reply_error("invalid");
@@ -347,7 +347,7 @@ async fn a_part_that_is_not_taken_is_no_session() {
     ));
 
     // An answer that does not say what the session is.
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::request("claim_session"))
         .reply(json!({"status": "ok"}));
@@ -357,7 +357,7 @@ async fn a_part_that_is_not_taken_is_no_session() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_of_a_claim_are_not_in_the_evidence() {
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::request("claim_session"))
         .complain("cannot use claimed-token-1")
@@ -389,7 +389,7 @@ async fn hooks_have_their_own_time_to_start() {
                "hook_event": "SessionStart", "session_id": "s", "uuid": "u"})
     };
     let slow = |time: u64| {
-        Script::new()
+        Steps::new()
             .patience(Duration::from_secs(3600))
             .send(hook("hook_started"))
             .sleep(Duration::from_secs(time))

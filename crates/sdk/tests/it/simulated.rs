@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::{AmbientEvent, Cause, Event, Policy, Prompt, Verdict};
-use outrigger_sim::peer::{Agent, Match, Script};
+use outrigger_sim::peer::{Agent, Match, Steps};
 use serde_json::json;
 
 use crate::support::{PATIENCE, reaching, session};
@@ -174,7 +174,7 @@ async fn a_waiting_prompt_can_be_taken_back() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_request_is_given_up_and_the_cli_is_told() {
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::request("mcp_status"))
         .expect(Match::kind("control_cancel_request"))
@@ -195,7 +195,7 @@ async fn an_unanswered_request_is_given_up_and_the_cli_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn the_death_of_the_cli_reaches_everybody_who_waits() {
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::prompt("one"))
         .expect(Match::request("mcp_status"))
@@ -219,7 +219,7 @@ async fn the_death_of_the_cli_reaches_everybody_who_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_frame_ends_nothing() {
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::prompt("go"))
         .send_raw("[SandboxDebug] noise\n\n{\"type\":\"never_seen\",\"x\":1}{\"type\":\"keep_alive\"}\n{\"type\":\"assistant\",\"message\":7}\n")
@@ -253,7 +253,7 @@ async fn the_version_is_known_and_an_untested_one_is_no_obstacle() {
     let (_, newest) = outrigger::protocol::TESTED_CLI_VERSIONS;
     assert_eq!(version.as_str(), newest);
 
-    let script = Script::new()
+    let script = Steps::new()
         .initialize_with(json!({"claude_code_version": null}))
         .expect(Match::prompt("go"))
         .send(json!({"type": "system", "subtype": "init", "session_id": "s", "uuid": "u", "cwd": "/", "tools": [],
@@ -321,7 +321,7 @@ async fn a_command_is_checked_against_what_the_cli_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cli_that_never_answers_initialize_is_ended() {
-    let script = Script::new()
+    let script = Steps::new()
         .expect(Match::request("initialize"))
         .expect(Match::kind("control_cancel_request"));
     let (options, running) = reaching(script.spawn_in_memory());
@@ -391,7 +391,7 @@ async fn what_nobody_handles_is_refused_in_the_way_of_its_kind_once() {
         json!({"subtype": "remote_tool_call"}),
     ];
     let ask = |id: &str, request: &serde_json::Value| json!({"type": "control_request", "request_id": id, "request": request});
-    let mut script = Script::new().initialize();
+    let mut script = Steps::new().initialize();
     for (number, request) in not_ours.iter().enumerate() {
         script = script.send(ask(&format!("n{number}"), request));
     }
@@ -462,7 +462,7 @@ async fn a_request_on_a_line_over_the_cap_is_refused_and_its_neighbours_live() {
     let line = format!(
         r#"{{"type":"control_request","request_id":"long","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"{long}"}},"tool_use_id":"t"}}}}"#
     );
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .send_raw(format!("{line}\n").into_bytes())
         .expect(json!({"type": "control_response", "response": {"request_id": "long", "response": {"behavior": "deny"}}}))
@@ -489,9 +489,9 @@ async fn a_request_on_a_line_over_the_cap_is_refused_and_its_neighbours_live() {
 }
 
 /// A turn that leaves an agent in the background, which reports when `then` says so.
-fn leaves_an_agent(then: Script) -> Script {
+fn leaves_an_agent(then: Steps) -> Steps {
     let state = |state: &str| json!({"type":"system","subtype":"session_state_changed","state":state});
-    Script::new()
+    Steps::new()
         .patience(Duration::from_secs(1_000_000))
         .initialize()
         .expect(Match::kind("user"))
@@ -511,7 +511,7 @@ fn leaves_an_agent(then: Script) -> Script {
 
 #[tokio::test(start_paused = true)]
 async fn draining_ends_at_the_ceiling_and_says_so() {
-    let (options, _running) = reaching(leaves_an_agent(Script::new()).spawn_in_memory());
+    let (options, _running) = reaching(leaves_an_agent(Steps::new()).spawn_in_memory());
     let session = options.start().await.unwrap();
     session.prompt("go").await.unwrap().outcome().await.unwrap();
     // The ceiling counts from the result on, not from when somebody begins to wait.
@@ -531,7 +531,7 @@ async fn draining_ends_at_the_ceiling_and_says_so() {
 async fn draining_waits_while_a_turn_runs_or_somebody_is_asked() {
     let hour = Duration::from_secs(3600);
     let state = |state: &str| json!({"type":"system","subtype":"session_state_changed","state":state});
-    let then = Script::new()
+    let then = Steps::new()
         .sleep(Duration::from_secs(500))
         .send(state("requires_action"))
         .sleep(hour)
@@ -555,7 +555,7 @@ async fn draining_waits_while_a_turn_runs_or_somebody_is_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cli_that_asks_without_end_and_reads_no_answers_is_ended() {
-    let mut script = Script::new().initialize().stop_reading();
+    let mut script = Steps::new().initialize().stop_reading();
     for number in 0..9_000 {
         script = script.send(json!({"type":"control_request","request_id":format!("q{number}"),
             "request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"x".repeat(200)},"tool_use_id":"t"}}));
@@ -575,7 +575,7 @@ async fn questions_have_a_bound_in_bytes_and_those_beyond_it_are_refused() {
         json!({"type":"control_request","request_id":id,"request":{"subtype":"can_use_tool","tool_name":"Write",
             "input":{"content":"x".repeat(60_000)},"tool_use_id":"t"}})
     };
-    let script = Script::new()
+    let script = Steps::new()
         .patience(Duration::from_secs(10_000))
         .initialize()
         .send(question("first"))
@@ -619,7 +619,7 @@ async fn questions_have_a_bound_in_bytes_and_those_beyond_it_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn an_agents_report_is_waited_for_where_the_state_is_never_told() {
     let result = |text: &str| json!({"type":"result","subtype":"success","is_error":false,"result":text,"session_id":"s"});
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::kind("user"))
         .send(json!({"type":"system","subtype":"init","session_id":"s"}))
@@ -640,7 +640,7 @@ async fn an_agents_report_is_waited_for_where_the_state_is_never_told() {
     assert_eq!(answer.text(), "now");
 
     // An agent whose end begins no turn holds nobody up for long.
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .expect(Match::kind("user"))
         .send(json!({"type":"system","subtype":"init","session_id":"s"}))

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use outrigger_sim::peer::{Match, Script};
+use outrigger_sim::peer::{Match, Steps};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -10,7 +10,7 @@ use crate::support::reaching;
 
 #[tokio::test]
 async fn lines_come_while_the_session_runs() {
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .complain("first")
         .expect(Match::request("mcp_status"))
@@ -33,7 +33,7 @@ async fn lines_come_while_the_session_runs() {
 #[tokio::test(start_paused = true)]
 async fn a_bad_callback_harms_nothing() {
     for hangs in [true, false] {
-        let mut script = Script::new().initialize().expect(Match::prompt("go"));
+        let mut script = Steps::new().initialize().expect(Match::prompt("go"));
         for number in 0..3000 {
             script = script.complain(format!("line {number}"));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outrigger::permissions::PermissionResult;
 use outrigger::protocol::outbound::control::McpStatus;
 use outrigger::{Phase, Verdict};
-use outrigger_sim::peer::{Agent, Match, Script};
+use outrigger_sim::peer::{Agent, Match, Steps};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ const FOR_EVER: Duration = Duration::from_secs(10_000_000);
 
 #[tokio::test(start_paused = true)]
 async fn a_cli_that_does_not_initialize_is_ended_and_its_last_words_are_kept() {
-    let script = Script::new()
+    let script = Steps::new()
         .patience(FOR_EVER)
         .complain("loading 13 plugins")
         .expect(Match::request("initialize"))
@@ -79,7 +79,7 @@ async fn an_answer_that_stops_in_the_middle_ends_the_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cli_that_does_not_end_the_turn_is_ended() {
-    let script = Script::new()
+    let script = Steps::new()
         .patience(FOR_EVER)
         .initialize()
         .expect(Match::kind("user"))
@@ -113,7 +113,7 @@ async fn a_cli_that_does_not_end_the_turn_is_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_the_cli_never_takes_up_is_taken_back() {
-    let script = Script::new()
+    let script = Steps::new()
         .patience(FOR_EVER)
         .initialize()
         .expect(Match::kind("user"))
@@ -160,7 +160,7 @@ async fn a_person_may_think_for_days_and_a_tool_may_run_as_long() {
         json!({"type":"assistant","session_id":"s","parent_tool_use_id":null,"message":{
         "id":"m","role":"assistant","content":[{"type":"text","text":text}]}})
     };
-    let script = Script::new()
+    let script = Steps::new()
         .patience(FOR_EVER)
         .initialize()
         .expect(Match::kind("user"))

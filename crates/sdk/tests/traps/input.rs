@@ -186,7 +186,7 @@ async fn env_allow_list() {
             .unwrap()
             .send(names.collect::<Vec<String>>())
             .unwrap();
-        outrigger::testing::sim::peer::Script::new()
+        outrigger::testing::sim::peer::Steps::new()
             .initialize()
             .spawn_in_memory()
     });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::faulty::frames;
-use outrigger::testing::sim::peer::{Match, Script, Seen};
+use outrigger::testing::sim::peer::{Match, Seen, Steps};
 use outrigger::{Event, Outcome, Session, Turn};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub(crate) trait Says: Sized {
     }
 }
 
-impl Says for Script {
+impl Says for Steps {
     fn says(self, frame: Value) -> Self {
         self.send_with(move |seen| fill(frame, seen))
     }
@@ -91,8 +91,8 @@ fn fill(frame: Value, seen: &Seen) -> Value {
 }
 
 /// A CLI that introduces itself and then does these steps.
-pub(crate) fn cli(steps: impl Fn(Script) -> Script + Send + Sync + 'static) -> Simulated {
-    Simulated::steps(move || steps(Script::new().initialize()))
+pub(crate) fn cli(steps: impl Fn(Steps) -> Steps + Send + Sync + 'static) -> Simulated {
+    Simulated::steps(move || steps(Steps::new().initialize()))
 }
 
 /// The outcome of a prompt, which comes.

@@ -8,7 +8,7 @@ use outrigger::permissions::{
 };
 use outrigger::testing::Simulated;
 use outrigger::testing::assert::{Trace, question};
-use outrigger::testing::sim::peer::Script;
+use outrigger::testing::sim::peer::Steps;
 use outrigger::testing::sim::peer::agent::Reply;
 use outrigger::testing::sim::peer::faulty::frames;
 use outrigger::{Agent, Options, Policy};
@@ -22,7 +22,7 @@ fn asking(version: &'static str, tool: &'static str, more: Value) -> Simulated {
         let mut asked = frames::ask("q", tool);
         let fields = asked["request"].as_object_mut().unwrap();
         fields.extend(more.as_object().unwrap().clone());
-        let script = Script::new().initialize_with(json!({ "claude_code_version": version }));
+        let script = Steps::new().initialize_with(json!({ "claude_code_version": version }));
         script.begins().says(asked).takes_answer("q").ends("done")
     })
 }

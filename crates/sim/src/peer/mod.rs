@@ -1,10 +1,10 @@
 //! Simulated processes in place of the Claude Code CLI.
 //!
-//! * [`Script`] follows its steps, line by line, and rejects everything else: for special cases.
+//! * [`Steps`] follows its steps, line by line, and rejects everything else: for special cases.
 //! * [`Agent`] plays the CLI, with turns, permissions, queueing and control requests: for everything else.
 //! * [`faulty`] is a real process that misbehaves on command: for faults that only a process can have.
 //!
-//! `Script` and `Agent` use any reader and writer. In memory, with a paused clock, a test of a client takes no time at all:
+//! `Steps` and `Agent` use any reader and writer. In memory, with a paused clock, a test of a client takes no time at all:
 //!
 //! ```
 //! use outrigger_sim::peer::{Agent, Exit};
@@ -26,12 +26,12 @@ mod command_line;
 pub mod faulty;
 mod io;
 mod matcher;
-mod script;
+mod steps;
 
 pub use agent::{Agent, Brain, Reply};
 pub use command_line::{CommandLine, Refusal, Surroundings};
 pub(crate) use io::LineReader;
 pub use matcher::Match;
-pub use script::{Script, Seen};
+pub use steps::{Seen, Steps};
 
 pub use crate::running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};

@@ -2,7 +2,7 @@
 
 use outrigger::options::{Auth, Isolation, Secret};
 use outrigger::{Cause, Claim, Error, Options, Pool, PoolLimits};
-use outrigger_sim::peer::Script;
+use outrigger_sim::peer::Steps;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -180,7 +180,7 @@ async fn a_report_that_is_missing_is_no_failure() {
         silent,
         json!({"tokenSource": "none", "apiProvider": "bedrock"}),
     ] {
-        let script = Script::new()
+        let script = Steps::new()
             .initialize_with(json!({ "account": account }))
             .expect_end()
             .exit(0);

@@ -2,7 +2,7 @@
 
 use outrigger::protocol::Frame;
 use outrigger::testing::sim::cassette::{Cassette, Said};
-use outrigger::testing::sim::peer::{Match, Reply, Script};
+use outrigger::testing::sim::peer::{Match, Reply, Steps};
 use outrigger::testing::{Recording, Replay, Simulated, snapshot_all};
 use outrigger::{Event, Options, Outcome, Policy, Session};
 use serde_json::json;
@@ -118,7 +118,7 @@ async fn a_death_is_recorded_and_played() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("it.ndjson");
     let cli = Simulated::steps(|| {
-        let script = Script::new().initialize().expect(Match::prompt("die"));
+        let script = Steps::new().initialize().expect(Match::prompt("die"));
         script.complain("it hurts").exit(7)
     });
     let recording = Recording::new(cli.clone(), &path);

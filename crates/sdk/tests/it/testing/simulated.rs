@@ -5,7 +5,7 @@ use std::io;
 use outrigger::options::{Auth, Launch};
 use outrigger::sessions::ListOptions;
 use outrigger::testing::Simulated;
-use outrigger::testing::sim::peer::{Exit, Match, Reply, Script};
+use outrigger::testing::sim::peer::{Exit, Match, Reply, Steps};
 use outrigger::transport::{BoxFuture, Connection, Transport};
 use outrigger::{Agent, Options, Policy, SessionId};
 use serde_json::json;
@@ -91,7 +91,7 @@ async fn it_refuses_what_the_cli_refuses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_script_says_where_its_client_left_it() {
-    let cli = Simulated::steps(|| Script::new().initialize().expect(Match::prompt("this")).exit(0));
+    let cli = Simulated::steps(|| Steps::new().initialize().expect(Match::prompt("this")).exit(0));
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("that").await.unwrap();
     assert!(turn.outcome().await.is_err());

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 
 use super::*;
-use crate::peer::{Agent, Exit, Reply, Script};
+use crate::peer::{Agent, Exit, Reply, Steps};
 
 /// A file in memory.
 #[derive(Clone, Default)]
@@ -294,7 +294,7 @@ async fn requests_that_only_ask_may_come_at_another_time() {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_played_at_the_pace_that_is_asked_for() {
-    let script = Script::new()
+    let script = Steps::new()
         .initialize()
         .sleep(Duration::from_secs(8))
         .send(json!({"type": "result", "subtype": "success"}))

@@ -13,7 +13,7 @@ use super::io::LineReader;
 use super::matcher::Match;
 use crate::running::{self, ClientIo, Exit, Log, Mismatch, Running, Signal};
 
-/// The exit code of a script whose client did something else.
+/// The exit code of steps whose client did something else.
 const MISMATCH_CODE: i32 = 97;
 
 /// How many lines may wait for a step that expects them.
@@ -22,14 +22,14 @@ const WAITING: usize = 100_000;
 /// A peer that follows its steps, in order, and does nothing else.
 ///
 /// Lines that come early wait for their step. A step that expects a line takes the next one: if it differs, or none
-/// comes in time, the script ends there with exit code [`MISMATCH_CODE`](Self::MISMATCH_CODE), and the report has
+/// comes in time, the steps end there with exit code [`MISMATCH_CODE`](Self::MISMATCH_CODE), and the report has
 /// the expected and the received line. After its last step it reads on until the client hangs up and exits with 0.
 ///
 /// ```
-/// use outrigger_sim::peer::{Match, Script};
+/// use outrigger_sim::peer::{Match, Steps};
 /// use serde_json::json;
 ///
-/// let script = Script::new()
+/// let script = Steps::new()
 ///     .initialize()
 ///     .expect(Match::prompt("hello"))
 ///     .send(json!({"type": "result", "subtype": "success", "is_error": false}))
@@ -39,7 +39,7 @@ const WAITING: usize = 100_000;
 /// ```
 #[derive(Debug)]
 #[must_use]
-pub struct Script {
+pub struct Steps {
     steps: Vec<Step>,
     patience: Duration,
 }
@@ -58,7 +58,7 @@ enum Step {
 
 type Make = Box<dyn FnOnce(&Seen) -> Value + Send>;
 
-/// The lines that a script has received, for steps that depend on them.
+/// The lines that the peer has received, for steps that depend on them.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Seen {
@@ -83,11 +83,11 @@ impl Seen {
     }
 }
 
-impl Script {
-    /// See [`Script`].
+impl Steps {
+    /// See [`Steps`].
     pub const MISMATCH_CODE: i32 = MISMATCH_CODE;
 
-    /// A script without steps.
+    /// No steps yet.
     pub fn new() -> Self {
         Self {
             steps: Vec::new(),
@@ -194,7 +194,7 @@ impl Script {
         self.step(Step::Exit(Exit::Signal(signal)))
     }
 
-    /// Appends the steps of another script.
+    /// Appends other steps.
     pub fn then(mut self, other: Self) -> Self {
         self.steps.extend(other.steps);
         self
@@ -263,7 +263,7 @@ impl Script {
     }
 }
 
-impl Default for Script {
+impl Default for Steps {
     fn default() -> Self {
         Self::new()
     }
@@ -352,7 +352,7 @@ where
             return Err("the end of input".into());
         }
         if !self.reading {
-            return Err("nothing: the script has stopped reading".into());
+            return Err("nothing: the steps have stopped reading".into());
         }
         match tokio::time::timeout(self.patience, self.stdin.next()).await {
             Err(_) => Err(format!("nothing within {:?}", self.patience)),
@@ -442,5 +442,5 @@ fn merge(target: &mut Value, changes: Value) {
 }
 
 #[cfg(test)]
-#[path = "script_tests.rs"]
+#[path = "steps_tests.rs"]
 mod tests;

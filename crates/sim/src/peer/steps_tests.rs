@@ -7,7 +7,7 @@ async fn write(io: &mut ClientIo, line: Value) {
 
 #[tokio::test(start_paused = true)]
 async fn plays_its_steps() {
-    let script = Script::new()
+    let script = Steps::new()
         .initialize_with(json!({"account": {"tokenSource": "test"}}))
         .expect(Match::prompt("hello"))
         .send_raw(*b"noise\n")
@@ -72,14 +72,14 @@ async fn plays_its_steps() {
 
 #[tokio::test(start_paused = true)]
 async fn says_what_it_expected_and_what_it_received() {
-    let (mut io, peer) = Script::new().expect(Match::prompt("a")).spawn_in_memory();
+    let (mut io, peer) = Steps::new().expect(Match::prompt("a")).spawn_in_memory();
     write(
         &mut io,
         json!({"type": "user", "message": {"role": "user", "content": "b"}}),
     )
     .await;
     let report = peer.join().await;
-    assert_eq!(report.exit, Some(Exit::Code(Script::MISMATCH_CODE)));
+    assert_eq!(report.exit, Some(Exit::Code(Steps::MISMATCH_CODE)));
     assert_eq!(
         report.verdict.unwrap_err().to_string(),
         "step 1 of the script\n  EXPECTED {\"type\":\"user\"} and the text \"a\"\n  RECEIVED \
@@ -89,12 +89,12 @@ async fn says_what_it_expected_and_what_it_received() {
 
 #[tokio::test(start_paused = true)]
 async fn does_not_wait_for_ever() {
-    let (_io, peer) = Script::new().expect(Match::any()).spawn_in_memory();
+    let (_io, peer) = Steps::new().expect(Match::any()).spawn_in_memory();
     assert_eq!(
         peer.join().await.verdict.unwrap_err().received,
         "nothing within 30s"
     );
-    let (io, peer) = Script::new().expect(Match::any()).spawn_in_memory();
+    let (io, peer) = Steps::new().expect(Match::any()).spawn_in_memory();
     drop(io);
     assert_eq!(
         peer.join().await.verdict.unwrap_err().received,
@@ -104,7 +104,7 @@ async fn does_not_wait_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn stops_reading_and_closes() {
-    let (mut io, peer) = Script::new()
+    let (mut io, peer) = Steps::new()
         .stop_reading()
         .close_stdout()
         .sleep(Duration::from_secs(1))
