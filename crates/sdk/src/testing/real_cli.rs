@@ -71,6 +71,10 @@ pub enum RealCliError {
 impl RealCli {
     /// With a model that does what the prompts say ([directives](outrigger_sim::directive)).
     ///
+    /// # Cancel safety
+    /// Dropping the future closes the API and removes the place. A fetch of the CLI that has begun goes on in the background and
+    /// fills the cache.
+    ///
     /// # Errors
     /// When the CLI cannot be had, or the API or a place for them.
     pub async fn directives() -> Result<Self, RealCliError> {
@@ -80,8 +84,11 @@ impl RealCli {
     /// With a model that plays this script. All sessions play it together, and [`verdict`](Self::verdict) says in the end what the
     /// script did not like.
     ///
-    /// # Errors
+    /// # Cancel safety
     /// As [`directives`](Self::directives).
+    ///
+    /// # Errors
+    /// As [`directives`](Self::directives), and when the API cannot play something in the script.
     pub async fn script(script: Script) -> Result<Self, RealCliError> {
         let sandbox = Sandbox::new()?;
         let home = sandbox.home().to_string_lossy().into_owned();
@@ -91,6 +98,9 @@ impl RealCli {
 
     /// With a model that plays the script in this file; see [`script`](Self::script).
     ///
+    /// # Cancel safety
+    /// As [`directives`](Self::directives).
+    ///
     /// # Errors
     /// When the file cannot be read, or is not a script, and as [`directives`](Self::directives).
     pub async fn script_file(path: impl AsRef<Path>) -> Result<Self, RealCliError> {
@@ -98,6 +108,9 @@ impl RealCli {
     }
 
     /// With this API in place of the model.
+    ///
+    /// # Cancel safety
+    /// As [`directives`](Self::directives).
     ///
     /// # Errors
     /// When the CLI cannot be had, or a place for it.

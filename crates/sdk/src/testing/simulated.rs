@@ -89,6 +89,9 @@ impl Simulated {
     /// A CLI whose model plays the script in this file; see [`script`](Self::script). It waits for nothing, and is `async` so that it
     /// can be exchanged with that of `RealCli`.
     ///
+    /// # Cancel safety
+    /// The future is ready at its first poll.
+    ///
     /// # Errors
     /// When the file cannot be read, or is not a script.
     pub async fn script_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {

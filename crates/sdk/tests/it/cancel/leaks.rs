@@ -3,7 +3,16 @@
 //! The count is of the whole process, so it runs in one of its own: this test program starts itself again.
 
 /// What [`complete`](super::complete) finds here.
-pub(super) const COVERED: &[&str] = &["Doctor::examine", "Prompt::file", "Prompt::image_file"];
+pub(super) const COVERED: &[&str] = &[
+    "Doctor::examine",
+    "Prompt::file",
+    "Prompt::image_file",
+    "RealCli::directives",
+    "RealCli::script",
+    "RealCli::script_file",
+    "RealCli::with_api",
+    "Simulated::script_file",
+];
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -16,6 +25,9 @@ mod linux {
     use outrigger::discover::Doctor;
     use outrigger::env::Surroundings;
     use outrigger::options::{Auth, Secret};
+    use outrigger::testing::sim::api::MessagesApi;
+    use outrigger::testing::sim::script::Script;
+    use outrigger::testing::{RealCli, Simulated};
     use outrigger::{Agent, Options, Prompt};
     use tokio::runtime::Handle;
     use tokio::time::{sleep, timeout};
@@ -96,6 +108,34 @@ mod linux {
                 let cancel = Cancel { polls, when };
                 examine(&slow, cancel).await;
                 before.is_back(&directory, &format!("examine, {cancel:?}")).await;
+            }
+        }
+        let script = directory.join("script.yaml");
+        std::fs::write(&script, "prompts: [{steps: [say: hello]}]").unwrap();
+        let before = Held::now(&directory);
+        for when in [When::AtOnce, When::Woken, When::Later] {
+            for polls in 0..ENOUGH {
+                let cancel = Cancel { polls, when };
+                let directives = cancel.of(RealCli::directives()).await.map(Result::unwrap);
+                let done = directives.is_some();
+                drop(directives);
+                let scripted = Script::from_file(&script).unwrap();
+                drop(cancel.of(RealCli::script(scripted)).await.map(Result::unwrap));
+                drop(cancel.of(RealCli::script_file(&script)).await.map(Result::unwrap));
+                let api = MessagesApi::builder().start().await.unwrap();
+                drop(cancel.of(RealCli::with_api(api)).await.map(Result::unwrap));
+                drop(
+                    cancel
+                        .of(Simulated::script_file(&script))
+                        .await
+                        .map(Result::unwrap),
+                );
+                before
+                    .is_back(&directory, &format!("a CLI for tests, {cancel:?}"))
+                    .await;
+                if done {
+                    break;
+                }
             }
         }
 

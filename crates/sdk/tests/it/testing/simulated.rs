@@ -116,7 +116,9 @@ fn stored(options: &Options) -> Vec<SessionId> {
 
 #[tokio::test(start_paused = true)]
 async fn its_sessions_are_stored_in_a_home_of_its_own() {
-    let cli = Simulated::agent(|agent| agent);
+    // A number of its own, so that no earlier run has stored a session with the same id.
+    let seed = uuid::Uuid::new_v4().as_u64_pair().0;
+    let cli = Simulated::agent(move |agent| agent.seed(seed));
     let place = tempfile::tempdir().unwrap();
     let options = cli.options().cwd(place.path());
     let session = options.clone().start().await.unwrap();
