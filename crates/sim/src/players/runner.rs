@@ -90,6 +90,14 @@ pub enum PlayError {
         /// The gate.
         gate: String,
     },
+    /// The script waits for a gate, and the real CLI plays it.
+    #[error("{}: it waits for the gate `{gate}`, which only --sim can open", script.display())]
+    GateOfReal {
+        /// The script.
+        script: PathBuf,
+        /// The gate.
+        gate: String,
+    },
     /// The real CLI cannot be had.
     #[error("the real CLI cannot be had; `--cli PATH` names one that is there")]
     Fetch(#[from] FetchError),
@@ -272,6 +280,11 @@ impl Play {
             }
             Player::Real { cli } => {
                 let script = Script::from_file(&self.script)?;
+                // Nobody could open it, and the run would not end.
+                if let Some(gate) = script.gate_names().into_iter().next() {
+                    let script = self.script.clone();
+                    return Err(PlayError::GateOfReal { script, gate });
+                }
                 let cli = match cli {
                     Some(cli) => absolute(cli),
                     None => executable().await?,

@@ -289,7 +289,7 @@ fn what_cannot_be_run_is_refused() {
     std::fs::write(place.path().join("bad.yaml"), "prompts: [{step: []}]").unwrap();
     let gate = "prompts: [{steps: [wait: {gate: open}]}]";
     std::fs::write(place.path().join("gate.yaml"), gate).unwrap();
-    let cases: [(&[&str], &[&str], i32, &str); 7] = [
+    let cases: [(&[&str], &[&str], i32, &str); 10] = [
         (
             &["play", "--sim", "bad.yaml"],
             &["true"],
@@ -313,6 +313,24 @@ fn what_cannot_be_run_is_refused() {
             &["true"],
             98,
             "it waits for the gate `open`",
+        ),
+        (
+            &["play", "--real", "gate.yaml"],
+            &["true"],
+            98,
+            "it waits for the gate `open`, which only --sim can open",
+        ),
+        (
+            &["play", "--real", "gate.yaml", "--gates=."],
+            &["true"],
+            2,
+            "--gates goes with --sim",
+        ),
+        (
+            &["conform", "good.yaml", "--gates=."],
+            &["true"],
+            2,
+            "unknown option '--gates'",
         ),
         (
             &["play", "--sim", "good.yaml"],

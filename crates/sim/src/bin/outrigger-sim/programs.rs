@@ -28,7 +28,7 @@ loopback. The Python SDK prefers the CLI that it brings: pass it cli_path=os.env
 
 Options:
   --report FILE    Writes what went through and what was wrong, as JSON.
-  --gates DIR      Where gates of the script are opened: `NAME.reached` appears when it waits for the gate NAME, which opens
+  --gates DIR      With --sim: where gates of the script are opened: `NAME.reached` appears when it waits for the gate NAME, which opens
                    once there is a file NAME.
   --project DIR    Runs the program in a copy of this directory, which is removed afterwards.
   --cli PATH       With --real: the CLI, in place of the version that this program is tested with, which npm fetches.
@@ -55,7 +55,7 @@ not count. Tools really run with both. What the program writes to stdout goes to
 Options:
   --project DIR    Runs the program in a copy of this directory, a new one each time, so that the second run does not find what
                    the first one did.
-  --gates DIR, --cli PATH   As for `outrigger-sim play`.
+  --cli PATH       As for `outrigger-sim play`. A script that waits for gates cannot be compared.
   --help           Prints this.
 
 Example:
@@ -102,7 +102,7 @@ impl Line {
                     return Ok(line);
                 }
                 "--report" if plays => &mut line.report,
-                "--gates" => &mut line.gates,
+                "--gates" if plays => &mut line.gates,
                 "--project" => &mut line.project,
                 "--cli" => &mut line.cli,
                 "--" => {
@@ -139,6 +139,9 @@ impl Line {
         if line.sim && line.cli.is_some() {
             return Err("--cli goes with --real".to_owned());
         }
+        if line.real && line.gates.is_some() {
+            return Err("--gates goes with --sim".to_owned());
+        }
         if line.gates.is_none() {
             let gates = std::env::var_os("OUTRIGGER_SIM_GATES").filter(|gates| !gates.is_empty());
             line.gates = gates.map(PathBuf::from);
@@ -174,7 +177,7 @@ fn cannot(error: &PlayError, otherwise: u8) -> ExitCode {
         source = cause.source();
     }
     ExitCode::from(match error {
-        PlayError::Script(_) | PlayError::Gate { .. } => NO_SCRIPT,
+        PlayError::Script(_) | PlayError::Gate { .. } | PlayError::GateOfReal { .. } => NO_SCRIPT,
         PlayError::Program { .. } => 127,
         _ => otherwise,
     })
