@@ -1,0 +1,409 @@
+//! A gate for the turns of many sessions.
+//!
+//! All sessions that share an account's limits enter the same [`Gate`]. It limits how many turns run at once, in all and by model.
+//! It learns from each turn what the API reports: when the API refuses a request of one turn with status 429 or 529, or reports
+//! that a usage limit is reached, the gate closes, and no other turn begins. It is closed until the time that the API gave
+//! (`retry-after`, or the reset time of the limit), or else for a time that doubles with each refusal. Then a few turns may begin
+//! as probes ([`Limits::probes`]), and the gate opens when the API answers one of them.
+//!
+//! Turns that run when the gate closes go on: the CLI repeats their requests by itself. So what the API sees while the gate is
+//! closed are the retries of these turns, and of no other turn.
+//!
+//! Whoever waits is admitted by priority, then the session that was admitted longest ago, then in the order of arrival. A priority
+//! grows while its visitor waits, so that nobody starves.
+//!
+//! A gate is for the sessions of one process. It has no task of its own: it works while somebody waits, or a turn is watched.
+
+mod evidence;
+mod gate_core;
+mod guarded;
+mod limits;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outrigger::{Event, Outcome};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use self::evidence::Evidence;
+use self::gate_core::{GateCore, Mode, PassId, Waiter, WaiterId};
+pub use self::guarded::GuardedTurn;
+pub use self::limits::Limits;
+
+/// A gate for the turns of many sessions. Cloning is cheap; all clones are the same gate.
+#[derive(Debug, Clone)]
+pub struct Gate(Arc<Shared>);
+
+/// Who wants to begin a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visitor {
+    waiter: Waiter,
+    patience: Option<Duration>,
+}
+
+impl Visitor {
+    /// A turn of this session: any name, the same for all turns that share one place in the order. A session id, a user, a job.
+    pub fn new(session: impl Into<String>) -> Self {
+        Self {
+            waiter: Waiter {
+                session: session.into(),
+                model: None,
+                priority: 0,
+            },
+            patience: None,
+        }
+    }
+
+    /// The model of the turn, for [`Limits::by_model`]. By default no limit of a model applies.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.waiter.model = Some(model.into());
+        self
+    }
+
+    /// The priority; 0 by default. A higher one is admitted first.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.waiter.priority = priority;
+        self
+    }
+
+    /// How long to wait at most. By default for as long as it takes: a usage limit may last for hours, and [`Gate::enter`] can be
+    /// dropped at any time.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
+    }
+}
+
+/// Why a visitor does not get in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateError {
+    /// Too many visitors wait already: [`Limits::max_waiting`].
+    #[error("{waiting} turns wait at the gate, and no more may; try again later, or raise `max_waiting`")]
+    #[non_exhaustive]
+    Full {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// The visitor's [`patience`](Visitor::patience) is over.
+    #[error("the turn could not begin within {patience:?}: the gate is {state}")]
+    #[non_exhaustive]
+    Patience {
+        /// The visitor's patience.
+        patience: Duration,
+        /// The state of the gate when it was over.
+        state: GateState,
+    },
+}
+
+/// Whether turns may begin, and how many run and wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GateState {
+    /// Whether turns may begin.
+    pub phase: GatePhase,
+    /// Turns that run.
+    pub running: usize,
+    /// Turns that run, by the model that their [`Visitor`] named.
+    pub running_by_model: BTreeMap<String, usize>,
+    /// Visitors that wait.
+    pub waiting: usize,
+}
+
+/// Whether turns may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GatePhase {
+    /// Turns may begin, up to the limits.
+    Open,
+    /// The API refused a request. No turn begins before this time.
+    Closed(Instant),
+    /// That time is over. At most [`Limits::probes`] turns begin until the API answers one of them.
+    Probing,
+}
+
+impl std::fmt::Display for GateState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.phase {
+            GatePhase::Open => write!(f, "open")?,
+            GatePhase::Closed(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                write!(f, "closed for another {:.1} s", left.as_secs_f64())?;
+            }
+            GatePhase::Probing => write!(f, "probing whether the API accepts requests again")?,
+        }
+        write!(f, "; {} turns run, {} wait", self.running, self.waiting)
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    began: Instant,
+    inner: Mutex<Inner>,
+    phase: watch::Sender<GatePhase>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    core: GateCore,
+    /// Who gets the pass of each waiter.
+    doors: HashMap<WaiterId, oneshot::Sender<Pass>>,
+}
+
+impl Gate {
+    /// An open gate. Limits of zero count as one.
+    pub fn new(limits: Limits) -> Self {
+        Self(Arc::new(Shared {
+            began: Instant::now(),
+            inner: Mutex::new(Inner {
+                core: GateCore::new(limits.normalized()),
+                doors: HashMap::new(),
+            }),
+            phase: watch::Sender::new(GatePhase::Open),
+        }))
+    }
+
+    /// Waits until a turn may begin. The turn may run as long as the [`Pass`] lives.
+    ///
+    /// # Errors
+    /// [`GateError::Full`] at once, [`GateError::Patience`] after the visitor's [`patience`](Visitor::patience).
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the order up. A pass that was granted already goes to the next visitor.
+    pub async fn enter(&self, visitor: Visitor) -> Result<Pass, GateError> {
+        let Visitor { waiter, patience } = visitor;
+        let mut phase = self.0.phase.subscribe();
+        let (mut place, mut pass) = self.0.arrive(waiter)?;
+        let patience = async {
+            match patience {
+                Some(patience) => {
+                    tokio::time::sleep(patience).await;
+                    patience
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(patience);
+        loop {
+            let wake = match *phase.borrow_and_update() {
+                GatePhase::Closed(until) => Some(until),
+                GatePhase::Open | GatePhase::Probing => None,
+            };
+            tokio::select! {
+                biased;
+                Ok(pass) = &mut pass => {
+                    place.left = true;
+                    return Ok(pass);
+                }
+                patience = &mut patience => {
+                    return Err(GateError::Patience { patience, state: self.state() });
+                }
+                _ = phase.changed() => {}
+                () = sleep_until(wake) => self.0.admit(),
+            }
+        }
+    }
+
+    /// Whether turns may begin, and how many run and wait.
+    pub fn state(&self) -> GateState {
+        let inner = self.0.lock();
+        GateState {
+            phase: self.0.phase_of(inner.core.mode()),
+            running: inner.core.running(),
+            running_by_model: inner.core.running_by_model().clone(),
+            waiting: inner.core.waiting(),
+        }
+    }
+
+    /// The changes of the phase from now on. Only the newest is kept for a reader that is slow.
+    pub fn changes(&self) -> GateChanges {
+        GateChanges {
+            phase: self.0.phase.subscribe(),
+            _gate: self.clone(),
+        }
+    }
+
+    /// Opens the gate: whoever waits may begin, up to the limits. For a person who knows better than the gate.
+    pub fn open(&self) {
+        self.0.with(|core, _| core.open());
+    }
+
+    /// Closes the gate for this time, as if the API had refused a request and had given this time. For what a program learns
+    /// elsewhere about the same account.
+    pub fn close_for(&self, wait: Duration) {
+        self.0.with(|core, now| core.limited(now, Some(wait), 0.0));
+    }
+}
+
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The changes of a gate's phase.
+#[derive(Debug)]
+pub struct GateChanges {
+    phase: watch::Receiver<GatePhase>,
+    /// Keeps the sender alive.
+    _gate: Gate,
+}
+
+impl GateChanges {
+    /// Waits for the next change.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> GatePhase {
+        // The sender lives as long as the gate.
+        if self.phase.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        *self.phase.borrow_and_update()
+    }
+}
+
+/// Permission to run one turn. Its place is free for another turn when this is dropped.
+///
+/// [`guard`](Self::guard) wraps the turn, and tells the gate what the API reports in it. A program that reads the events by itself
+/// passes them to [`observe`](Self::observe), and the outcome to [`finish`](Self::finish).
+#[derive(Debug)]
+#[must_use = "the place at the gate is given up when this is dropped"]
+pub struct Pass {
+    shared: Arc<Shared>,
+    /// `None` once the place is given up.
+    id: Option<PassId>,
+}
+
+impl Pass {
+    /// Wraps the turn that this pass is for.
+    pub fn guard(self, turn: outrigger::Turn) -> GuardedTurn {
+        GuardedTurn::new(self, turn)
+    }
+
+    /// Tells the gate what an event of the turn shows about the API.
+    pub fn observe(&self, event: &Event) {
+        self.learn(Evidence::of_event(event));
+    }
+
+    /// The turn has ended with this outcome.
+    pub fn finish(self, outcome: &Outcome) {
+        self.learn(Evidence::of_outcome(outcome));
+    }
+
+    fn learn(&self, evidence: Option<Evidence>) {
+        match evidence {
+            Some(Evidence::Limited(wait)) => {
+                tracing::debug!(?wait, "the API refuses requests; the gate closes");
+                self.shared
+                    .with(|core, now| core.limited(now, wait, fastrand::f64()));
+            }
+            Some(Evidence::Answered) => self.shared.with(|core, _| {
+                if let Some(id) = self.id {
+                    core.answered(id);
+                }
+            }),
+            None => {}
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.shared.with(|core, _| core.leave(id));
+        }
+    }
+}
+
+/// A place in the order of those who wait.
+struct Place {
+    shared: Arc<Shared>,
+    id: WaiterId,
+    left: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.left {
+            let mut inner = self.shared.lock();
+            inner.core.withdraw(self.id);
+            inner.doors.remove(&self.id);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing in the core panics halfway through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn phase_of(&self, mode: Mode) -> GatePhase {
+        match mode {
+            Mode::Open => GatePhase::Open,
+            Mode::Closed(until) => GatePhase::Closed(self.began + until),
+            Mode::Probing => GatePhase::Probing,
+        }
+    }
+
+    fn arrive(self: &Arc<Self>, waiter: Waiter) -> Result<(Place, oneshot::Receiver<Pass>), GateError> {
+        let (door, pass) = oneshot::channel();
+        let id = {
+            let mut inner = self.lock();
+            let waiting = inner.core.waiting();
+            let id = inner
+                .core
+                .arrive(self.now(), waiter)
+                .ok_or(GateError::Full { waiting })?;
+            inner.doors.insert(id, door);
+            id
+        };
+        let place = Place {
+            shared: Arc::clone(self),
+            id,
+            left: false,
+        };
+        self.admit();
+        Ok((place, pass))
+    }
+
+    /// Changes the core, and admits whoever may begin then.
+    fn with(self: &Arc<Self>, change: impl FnOnce(&mut GateCore, Duration)) {
+        change(&mut self.lock().core, self.now());
+        self.admit();
+    }
+
+    fn admit(self: &Arc<Self>) {
+        loop {
+            let granted = {
+                let mut inner = self.lock();
+                let granted = inner.core.admit(self.now());
+                let phase = self.phase_of(inner.core.mode());
+                self.phase.send_if_modified(|known| {
+                    let changed = *known != phase;
+                    *known = phase;
+                    changed
+                });
+                granted.and_then(|(waiter, pass)| Some((inner.doors.remove(&waiter)?, pass)))
+            };
+            let Some((door, id)) = granted else { return };
+            let pass = Pass {
+                shared: Arc::clone(self),
+                id: Some(id),
+            };
+            // The visitor may have just gone. Then the next one gets in, in the next round and not by dropping the pass.
+            if let Err(mut unwanted) = door.send(pass) {
+                unwanted.id = None;
+                self.lock().core.leave(id);
+            }
+        }
+    }
+}
