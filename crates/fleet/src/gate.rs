@@ -16,7 +16,6 @@
 
 mod evidence;
 mod gate_core;
-mod guarded;
 mod limits;
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +28,6 @@ use tokio::time::Instant;
 
 use self::evidence::Evidence;
 use self::gate_core::{GateCore, Mode, PassId, Waiter, WaiterId};
-pub use self::guarded::GuardedTurn;
 pub use self::limits::Limits;
 
 /// A gate for the turns of many sessions. Cloning is cheap; all clones are the same gate.
@@ -268,8 +266,8 @@ impl GateChanges {
 
 /// Permission to run one turn. Its place is free for another turn when this is dropped.
 ///
-/// [`guard`](Self::guard) wraps the turn, and tells the gate what the API reports in it. A program that reads the events by itself
-/// passes them to [`observe`](Self::observe), and the outcome to [`finish`](Self::finish).
+/// A [`GuardedTurn`](crate::GuardedTurn) tells the gate what the API reports in a turn. A program that reads the events by itself passes
+/// them to [`observe`](Self::observe), and the outcome to [`finish`](Self::finish).
 #[derive(Debug)]
 #[must_use = "the place at the gate is given up when this is dropped"]
 pub struct Pass {
@@ -279,11 +277,6 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Wraps the turn that this pass is for.
-    pub fn guard(self, turn: outrigger::Turn) -> GuardedTurn {
-        GuardedTurn::new(self, turn)
-    }
-
     /// Tells the gate what an event of the turn shows about the API.
     pub fn observe(&self, event: &Event) {
         self.learn(Evidence::of_event(event));

@@ -6,9 +6,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use outrigger::testing::Simulated;
-use outrigger::{Cause, Event};
-use outrigger_fleet::gate::{Gate, GateError, GatePhase, Limits, Visitor};
+use outrigger::{Cause, Event, Turn};
+use outrigger_fleet::GuardedTurn;
+use outrigger_fleet::gate::{Gate, GateError, GatePhase, Limits, Pass, Visitor};
 use tokio::time::Instant;
+
+fn guarded(pass: Pass, turn: Turn) -> GuardedTurn {
+    GuardedTurn::new(turn).pass(pass)
+}
 
 fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
@@ -63,7 +68,8 @@ async fn one_refusal_holds_all_sessions_back_until_a_probe_is_answered() {
     );
 
     let pass = gate.enter(Visitor::new("one")).await.unwrap();
-    let mut turn = pass.guard(
+    let mut turn = guarded(
+        pass,
         one.prompt("%error 429 n=1\n%delay 60000\n%say late")
             .await
             .unwrap(),
@@ -84,7 +90,7 @@ async fn one_refusal_holds_all_sessions_back_until_a_probe_is_answered() {
     let mut third = Box::pin(gate.enter(third));
     assert!(third.as_mut().now_or_never().is_none());
 
-    let mut probe = pass.guard(other.prompt("%say quick").await.unwrap());
+    let mut probe = guarded(pass, other.prompt("%say quick").await.unwrap());
     // The answer opens the gate when it begins, and not when the turn ends.
     loop {
         let event = probe.next().await.unwrap().unwrap();
@@ -111,8 +117,7 @@ async fn other_failures_do_not_close_the_gate() {
         "%say <synthetic>",
     ] {
         let pass = gate.enter(Visitor::new("a")).await.unwrap();
-        let _ = pass
-            .guard(session.prompt(prompt).await.unwrap())
+        let _ = guarded(pass, session.prompt(prompt).await.unwrap())
             .outcome()
             .await
             .unwrap();
@@ -167,7 +172,7 @@ async fn fifty_sessions_leave_an_overloaded_api_alone_and_all_of_them_end() {
             while answered < 4 {
                 let pass = gate.enter(Visitor::new(index.to_string())).await.unwrap();
                 let turn = session.prompt(account.prompt()).await.unwrap();
-                let outcome = pass.guard(turn).outcome().await.unwrap();
+                let outcome = guarded(pass, turn).outcome().await.unwrap();
                 match outcome.cause() {
                     None => answered += 1,
                     Some(cause) => assert_eq!(cause, Cause::Api { status: Some(529) }),

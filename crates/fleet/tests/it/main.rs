@@ -1,4 +1,4 @@
-//! Sessions with simulated CLIs behind a gate.
+//! Sessions with simulated CLIs, which share a gate and budgets.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,4 +7,5 @@
     reason = "a test fails by panicking"
 )]
 
+mod budget;
 mod gate;
