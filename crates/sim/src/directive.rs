@@ -20,107 +20,19 @@
 //! | `%delay MS` | MS milliseconds before the first byte |
 //! | `%hang` | after its content the response never ends |
 //! | `%error STATUS n=N msg="…"` | N requests (one by default) fail with this HTTP status first |
-//! | `%sse-error TYPE n=N` | N responses break off with an `error` event first |
-//! | `%drop n=N`, `%cut n=N` | N connections are closed before, or in the middle of, the response first |
+//! | `%sse-error TYPE n=N` | N responses break off with an `error` event first; at most 1000 |
+//! | `%drop n=N`, `%cut n=N` | N connections are closed before, or in the middle of, the response first; at most 1000 |
 //! | `%stop REASON` | the stop reason |
 //! | `%usage in=N out=N` | the token counts |
+//!
+//! The variables of a script (`{{result}}`, `{{cwd}}` and so on) are variables here, too; `{{last}}` is another name of
+//! `{{result}}`.
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// One response of the model.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct Response {
-    /// Its content, in order. May be empty.
-    pub blocks: Vec<Block>,
-    /// How long to wait before the first byte.
-    pub delay: Duration,
-    /// How fast it comes; all at once unless given.
-    pub pace: Option<Pace>,
-    /// Its faults before it succeeds, in order.
-    pub faults: Vec<Fault>,
-    /// Whether it stays open for ever once its content is out.
-    pub hang: bool,
-    /// Its stop reason; `tool_use` or `end_turn`, as the blocks demand, unless given.
-    pub stop_reason: Option<String>,
-    /// Its token counts; 10 in and 5 out unless given.
-    pub usage: Usage,
-}
-
-/// One content block of a response.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Block {
-    /// Text.
-    Text(String),
-    /// Thinking.
-    Thinking(String),
-    /// Thinking that cannot be read.
-    Redacted(String),
-    /// A tool call.
-    ToolUse {
-        /// The tool's name.
-        name: String,
-        /// Its input.
-        input: Value,
-    },
-    /// A block word for word.
-    Raw(Value),
-}
-
-/// How fast a response comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// Time between two deltas.
-    pub every: Duration,
-    /// Characters in a delta.
-    pub chunk: usize,
-}
-
-/// Token counts of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
-    /// Tokens read.
-    pub input: u64,
-    /// Tokens written.
-    pub output: u64,
-}
-
-impl Default for Usage {
-    fn default() -> Self {
-        Self { input: 10, output: 5 }
-    }
-}
-
-/// Something that goes wrong before a response succeeds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The kind of fault.
-    pub kind: FaultKind,
-    /// How often it does, one after the other.
-    pub times: u32,
-}
-
-/// What can go wrong with a request to the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FaultKind {
-    /// An HTTP error.
-    Status {
-        /// The HTTP status.
-        status: u16,
-        /// The error's message, if one was given.
-        message: Option<String>,
-    },
-    /// An `error` event of this type in the stream.
-    SseError(String),
-    /// The connection is closed before a byte was sent.
-    Drop,
-    /// The connection is closed in the middle of the response.
-    Cut,
-}
+use crate::script::{ApiError, Call, Pace, Placed, Step, Usage, Wait};
 
 /// A line that begins with `%` and is no directive, or has wrong arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -132,95 +44,17 @@ pub struct DirectiveError {
     pub reason: String,
 }
 
-impl Response {
-    /// A response of one text block.
-    pub fn say(text: impl Into<String>) -> Self {
-        Self::default().and(Block::Text(text.into()))
-    }
-
-    /// A response of one tool call.
-    pub fn tool(name: impl Into<String>, input: Value) -> Self {
-        Self::default().and(Block::ToolUse {
-            name: name.into(),
-            input,
-        })
-    }
-
-    /// A response of one thinking block; add what follows with [`and`](Self::and).
-    pub fn think(text: impl Into<String>) -> Self {
-        Self::default().and(Block::Thinking(text.into()))
-    }
-
-    /// A response that fails with this HTTP status however often it is requested.
-    pub fn error(status: u16, message: impl Into<String>) -> Self {
-        Self {
-            faults: vec![Fault {
-                kind: FaultKind::Status {
-                    status,
-                    message: Some(message.into()),
-                },
-                times: u32::MAX,
-            }],
-            ..Self::default()
-        }
-    }
-
-    /// A response that never begins.
-    pub fn stall() -> Self {
-        Self {
-            hang: true,
-            ..Self::default()
-        }
-    }
-
-    /// Adds a block.
-    #[must_use]
-    pub fn and(mut self, block: Block) -> Self {
-        self.blocks.push(block);
-        self
-    }
-
-    /// Lets it come slowly: `chunk` characters every `every`.
-    #[must_use]
-    pub fn slowly(mut self, every: Duration, chunk: usize) -> Self {
-        self.pace = Some(Pace {
-            every,
-            chunk: chunk.max(1),
-        });
-        self
-    }
-
-    /// Its stop reason: the given one, or the one that its blocks demand.
-    pub fn stop_reason(&self) -> &str {
-        match &self.stop_reason {
-            Some(reason) => reason,
-            None if self.blocks.iter().any(Block::is_tool_use) => "tool_use",
-            None => "end_turn",
-        }
-    }
-}
-
-impl Block {
-    fn is_tool_use(&self) -> bool {
-        match self {
-            Self::ToolUse { .. } => true,
-            Self::Raw(value) => value["type"] == "tool_use",
-            _ => false,
-        }
-    }
-}
-
 /// Whether a text holds directives at all.
 pub fn present(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('%'))
 }
 
-/// Reads all directives of a text. A text without any gives no responses.
+/// Reads all directives of a text: a [`Step::Response`] for each response. A text without any gives none.
 ///
 /// # Errors
 ///
 /// The first line that begins with `%` and cannot be understood.
-pub fn parse(text: &str) -> Result<Vec<Response>, DirectiveError> {
+pub fn parse(text: &str) -> Result<Vec<Step>, DirectiveError> {
     let mut responses: Vec<Response> = Vec::new();
     let mut next = Response::default();
     let mut pending = false;
@@ -246,78 +80,137 @@ pub fn parse(text: &str) -> Result<Vec<Response>, DirectiveError> {
                 pending = false;
             }
         } else {
-            modify(&mut next, name, rest).map_err(fail)?;
+            next.modify(name, rest).map_err(fail)?;
             pending = true;
         }
     }
     if pending {
         responses.push(next);
     }
-    Ok(responses)
+    Ok(responses.into_iter().map(Response::into_step).collect())
+}
+
+/// A response that is being read.
+#[derive(Default)]
+struct Response {
+    /// Its content.
+    blocks: Vec<Step>,
+    /// How it comes.
+    manner: Vec<Step>,
+    /// What goes wrong before it succeeds, in order, each as often as it does.
+    faults: Vec<Step>,
+    /// Its stop reason, and what keeps it from its end.
+    end: Vec<Step>,
+}
+
+impl Response {
+    /// The steps of all attempts, one behind the other.
+    fn into_step(self) -> Step {
+        let mut steps = Vec::new();
+        for fault in self.faults {
+            match &fault {
+                Step::ApiError(_) => steps.push(fault),
+                Step::Drop => {
+                    let waits = self.manner.iter().filter(|step| matches!(step, Step::Wait(_)));
+                    steps.extend(waits.cloned());
+                    steps.push(fault);
+                }
+                _ => {
+                    steps.extend(self.manner.iter().cloned());
+                    steps.extend(half(&self.blocks));
+                    steps.push(fault);
+                }
+            }
+        }
+        steps.extend(self.manner);
+        steps.extend(self.blocks);
+        steps.extend(self.end);
+        Step::Response(steps.into_iter().map(Placed::from).collect())
+    }
+
+    fn modify(&mut self, name: &str, rest: &str) -> Result<(), String> {
+        let arguments = Arguments::read(rest)?;
+        let mut breaks = |fault: Step| {
+            if arguments.times > MOST_FAULTS {
+                return Err(format!("`n` is at most {MOST_FAULTS} here"));
+            }
+            let times = arguments.times as usize;
+            self.faults.extend(std::iter::repeat_n(fault, times));
+            Ok(())
+        };
+        match name {
+            "slow" => {
+                let every = Duration::from_millis(number(&arguments.plain)?);
+                let chunk = arguments.chunk.unwrap_or(8).max(1);
+                self.manner.push(Pace::new(chunk, every).into());
+            }
+            "delay" => {
+                let time = Duration::from_millis(number(&arguments.plain)?);
+                self.manner.retain(|step| !matches!(step, Step::Wait(_)));
+                self.manner.insert(0, Wait::Time(time).into());
+            }
+            "hang" => self.end.push(Step::Stall),
+            "stop" => self.end.insert(0, Step::StopReason(arguments.plain)),
+            "usage" => {
+                let default = Usage::default();
+                let input = arguments.input.unwrap_or(default.input);
+                let output = arguments.output.unwrap_or(default.output);
+                self.manner.push(Usage::new(input, output).into());
+            }
+            "error" => {
+                let mut error = ApiError::new(number(&arguments.plain)?).times(arguments.times);
+                error.message = arguments.message;
+                if arguments.times > 0 {
+                    self.faults.push(error.into());
+                }
+            }
+            "sse-error" => breaks(Step::ErrorEvent(arguments.plain.clone()))?,
+            "drop" => breaks(Step::Drop)?,
+            "cut" => breaks(Step::Cut)?,
+            _ => return Err("no such directive".into()),
+        }
+        Ok(())
+    }
+}
+
+/// How often a response may break off: each time is a step.
+const MOST_FAULTS: u32 = 1000;
+
+/// The content up to the middle of its first text; none without a text.
+fn half(blocks: &[Step]) -> Vec<Step> {
+    let first = blocks.iter().position(|block| matches!(block, Step::Say(_)));
+    let mut blocks = blocks[..first.map_or(0, |first| first + 1)].to_vec();
+    if let Some(Step::Say(text)) = blocks.last_mut() {
+        let half = text.chars().count().div_ceil(2);
+        *text = text.chars().take(half).collect();
+    }
+    blocks
 }
 
 /// The blocks of a block directive; none if it is not one.
-fn blocks(name: &str, rest: &str) -> Result<Option<Vec<Block>>, String> {
+fn blocks(name: &str, rest: &str) -> Result<Option<Vec<Step>>, String> {
     let block = match name {
-        "say" => Block::Text(text(rest)?),
-        "think" => Block::Thinking(text(rest)?),
-        "redacted" => Block::Redacted(rest.trim().to_owned()),
-        "big" => Block::Text("x".repeat(number(rest)?)),
+        "say" => Step::Say(text(rest)?),
+        "think" => Step::Think(text(rest)?),
+        "redacted" => Step::Redacted(rest.trim().to_owned()),
+        "big" => Step::Say("x".repeat(number(rest)?)),
         "tool" => {
             let (tool, input) = rest.trim().split_once(' ').unwrap_or((rest.trim(), "{}"));
             if tool.is_empty() {
                 return Err("names no tool".into());
             }
-            Block::ToolUse {
-                name: tool.to_owned(),
-                input: serde_json::from_str(input).map_err(|error| format!("input is not JSON: {error}"))?,
-            }
+            let input: Map<String, Value> =
+                serde_json::from_str(input).map_err(|error| format!("input is no JSON object: {error}"))?;
+            Call::new(tool, Value::Object(input)).into()
         }
         "json" => {
-            let blocks: Vec<Value> =
-                serde_json::from_str(rest).map_err(|error| format!("not a list: {error}"))?;
-            return Ok(Some(blocks.into_iter().map(Block::Raw).collect()));
+            let blocks: Vec<Map<String, Value>> =
+                serde_json::from_str(rest).map_err(|error| format!("not a list of objects: {error}"))?;
+            return Ok(Some(blocks.into_iter().map(Step::Block).collect()));
         }
         _ => return Ok(None),
     };
     Ok(Some(vec![block]))
-}
-
-fn modify(next: &mut Response, name: &str, rest: &str) -> Result<(), String> {
-    let arguments = Arguments::read(rest)?;
-    let fault = |kind| Fault {
-        kind,
-        times: arguments.times,
-    };
-    match name {
-        "slow" => {
-            next.pace = Some(Pace {
-                every: Duration::from_millis(number(&arguments.plain)?),
-                chunk: arguments.chunk.unwrap_or(8).max(1),
-            });
-        }
-        "delay" => next.delay = Duration::from_millis(number(&arguments.plain)?),
-        "hang" => next.hang = true,
-        "stop" => next.stop_reason = Some(arguments.plain.clone()),
-        "usage" => {
-            let default = Usage::default();
-            next.usage = Usage {
-                input: arguments.input.unwrap_or(default.input),
-                output: arguments.output.unwrap_or(default.output),
-            };
-        }
-        "error" => next.faults.push(fault(FaultKind::Status {
-            status: number(&arguments.plain)?,
-            message: arguments.message.clone(),
-        })),
-        "sse-error" => next
-            .faults
-            .push(fault(FaultKind::SseError(arguments.plain.clone()))),
-        "drop" => next.faults.push(fault(FaultKind::Drop)),
-        "cut" => next.faults.push(fault(FaultKind::Cut)),
-        _ => return Err("no such directive".into()),
-    }
-    Ok(())
 }
 
 /// The arguments of a directive: a plain word and `key=value` pairs.
@@ -383,21 +276,24 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn response(steps: impl IntoIterator<Item = Step>) -> Step {
+        Step::Response(steps.into_iter().map(Placed::from).collect())
+    }
+
     #[test]
     fn responses_blocks_and_modifiers() {
         let text = "please\n%slow 100 chunk=4\n%say a b \n%+tool Bash {\"command\":\"ls\"}\n%usage in=7\n%stop refusal\n%think \"x\\ny\"";
         let expected = vec![
-            Response::say("a b")
-                .and(Block::ToolUse {
-                    name: "Bash".into(),
-                    input: json!({"command": "ls"}),
-                })
-                .slowly(Duration::from_millis(100), 4),
-            Response {
-                usage: Usage { input: 7, output: 5 },
-                stop_reason: Some("refusal".into()),
-                ..Response::think("x\ny")
-            },
+            response([
+                Pace::new(4, Duration::from_millis(100)).into(),
+                Step::Say("a b".into()),
+                Call::new("Bash", json!({"command": "ls"})).into(),
+            ]),
+            response([
+                Usage::new(7, 5).into(),
+                Step::Think("x\ny".into()),
+                Step::StopReason("refusal".into()),
+            ]),
         ];
         assert_eq!(parse(text), Ok(expected));
         assert_eq!(parse("nothing of the kind"), Ok(Vec::new()));
@@ -405,23 +301,30 @@ mod tests {
 
     #[test]
     fn faults_may_stand_alone() {
-        let responses = parse("%error 400 n=99 msg=\"bad request\"\n%cut").unwrap();
-        assert_eq!(responses.len(), 1);
+        let failure = ApiError::new(400).times(99).message("bad request");
+        let expected = response([failure.into(), Step::Cut]);
         assert_eq!(
-            responses[0].faults,
-            [
-                Fault {
-                    kind: FaultKind::Status {
-                        status: 400,
-                        message: Some("bad request".into())
-                    },
-                    times: 99
-                },
-                Fault {
-                    kind: FaultKind::Cut,
-                    times: 1
-                }
-            ]
+            parse("%error 400 n=99 msg=\"bad request\"\n%cut"),
+            Ok(vec![expected])
+        );
+    }
+
+    #[test]
+    fn each_attempt_that_breaks_off_comes_as_the_response_does() {
+        let wait = || Step::from(Wait::Time(Duration::from_millis(5)));
+        let expected = response([
+            wait(),
+            Step::Drop,
+            wait(),
+            Step::Say("hal".into()),
+            Step::Cut,
+            wait(),
+            Step::Say("halves".into()),
+            Step::Stall,
+        ]);
+        assert_eq!(
+            parse("%drop\n%delay 5\n%hang\n%cut\n%say halves"),
+            Ok(vec![expected])
         );
     }
 
@@ -431,10 +334,13 @@ mod tests {
             "%sya hi",
             "%tool",
             "%tool X {",
+            "%tool X 5",
             "%slow fast",
             "%+say x",
             "%error 400 what=1",
             "%json {}",
+            "%json [1]",
+            "%cut n=1001",
         ] {
             let error = parse(line).unwrap_err();
             assert_eq!(error.line, line);

@@ -21,6 +21,7 @@ pub mod directive;
 pub mod fault;
 mod flaw;
 mod inject;
+mod matcher;
 mod near;
 pub mod peer;
 #[cfg(feature = "players")]

@@ -80,7 +80,7 @@ impl Simulated {
             let setting = script.setting();
             by_command_line(launch, env, setting, |agent| {
                 let seed = script.seed.unwrap_or(number as u64);
-                agent.seed(seed).brain(script.player_in(gates, progress))
+                agent.seed(seed).script_in(script, gates, progress)
             })
         };
         Self::playing(start, Some((script, progress)), gates)

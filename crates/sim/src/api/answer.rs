@@ -15,8 +15,8 @@ use outrigger_protocol::repair;
 use serde_json::{Value, json};
 
 use super::connection::{Breaker, Line};
+use super::message::{Answer, ApiFault, Body, Message, Wait};
 use super::render::{Context, Ending, Step, error_body};
-use super::reply::{ApiFault, Body, Message, Reply, Wait};
 use super::request::{AnsweredBy, ApiRequest, Outcome, Route};
 use super::server::{Decision, Shared, lock};
 use super::traffic::{Ended, Found};
@@ -90,7 +90,7 @@ pub(super) async fn answer(
     if let Some((decision, by)) = shared.decide(&taken) {
         shared.log.decided(taken.number, by);
         return match decision {
-            Decision::Reply(reply) => respond(&shared, &taken, *reply, line, settling).await,
+            Decision::Answer(answer) => respond(&shared, &taken, *answer, line, settling).await,
             Decision::Play(found) => play(&shared, found, line, taken.number, settling).await,
             #[cfg(feature = "api-record")]
             Decision::Upstream => {
@@ -196,14 +196,14 @@ async fn play(shared: &Arc<Shared>, found: Found, line: Line, number: u64, settl
 async fn respond(
     shared: &Arc<Shared>,
     request: &ApiRequest,
-    reply: Reply,
+    answer: Answer,
     line: Line,
     settling: Settling,
 ) -> Response {
-    for wait in &reply.before {
+    for wait in &answer.before {
         shared.wait(wait).await;
     }
-    let message = match reply.body {
+    let message = match answer.body {
         Body::Message(message) => message,
         Body::Fault(fault) => return respond_fault(&fault, request.number, settling),
         Body::Dropped => return break_off(&line.0, settling).await,

@@ -32,8 +32,8 @@ pub(super) struct Place {
 pub(super) enum Spent {
     /// Replies without content, which leave no trace in the conversation.
     Empty,
-    /// Faults of this step.
-    Faults(usize),
+    /// Attempts at this response that failed.
+    Attempts(usize),
 }
 
 impl Conversations {

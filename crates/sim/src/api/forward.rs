@@ -12,7 +12,7 @@ use futures_util::StreamExt as _;
 
 use super::answer::{Settling, break_off, respond_fault};
 use super::connection::Breaker;
-use super::reply::ApiFault;
+use super::message::ApiFault;
 use super::request::{ApiRequest, Outcome};
 use super::server::Shared;
 use super::traffic::{Ended, Tape, Unanswered, passed_on};

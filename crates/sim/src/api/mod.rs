@@ -12,20 +12,19 @@
 //!
 //! The current script is that of the last user message that has directives, and the number of the model's answers since
 //! then is the position in it. A prompt without directives continues an unfinished script, such as the CLI's own
-//! "please continue". In text and in the strings of a tool's input, `{{last}}` becomes the newest tool result,
-//! `{{plan}}` the file to which the CLI wants the plan written and `{{cwd}}` its working directory; in text, `{{gate:NAME}}` holds the reply
-//! there. Directives that cannot be parsed are answered with a 400 that has the reason.
+//! "please continue". In text, `{{gate:NAME}}` holds the reply there. Directives that cannot be parsed are answered with a 400 that has the reason.
 //!
 //! ```
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
-//! use outrigger_sim::api::{ApiFault, MessagesApi, Reply, When};
+//! use outrigger_sim::api::{ApiError, MessagesApi, Reply, When};
+//! use outrigger_sim::script::Step;
 //! use std::time::Duration;
 //!
 //! let api = MessagesApi::builder()
 //!     .rule(When::any().from_subagent().reply(Reply::say("report")))
-//!     .reply(ApiFault::new(529))
-//!     .reply(Reply::new().thinking("let me see").tool("Bash", serde_json::json!({"command": "ls"})))
-//!     .reply(Reply::new().text("half ").hold("middle").more_text("whole"))
+//!     .reply(ApiError::new(529))
+//!     .reply(Reply::think("let me see").and_call("Bash", serde_json::json!({"command": "ls"})))
+//!     .reply(Reply::say("half ").hold("middle").step(Step::More("whole".into())))
 //!     .start()
 //!     .await?;
 //! println!("ANTHROPIC_BASE_URL={}", api.base_url());
@@ -52,11 +51,11 @@ mod forward;
 mod gate;
 mod line;
 mod log;
+mod message;
 mod ndjson;
 mod obey;
 mod play;
 mod render;
-mod reply;
 mod request;
 mod rule;
 mod server;
@@ -66,10 +65,11 @@ mod verdict;
 pub use error::{StartError, WaitError};
 pub use gate::Gate;
 pub use line::LogLine;
-pub use reply::{ApiFault, Pace, Reply, Usage};
 pub use request::{AnsweredBy, ApiRequest, Outcome, Route, ToolResult};
 pub use rule::{Rule, When};
 pub use server::{MessagesApi, MessagesApiBuilder};
+
+pub use crate::script::{ApiError, Reply};
 
 #[cfg(test)]
 mod played_tests;

@@ -7,15 +7,18 @@
 use serde_json::Value;
 
 use super::conversation::{Conversations, Place, Spent};
-use super::reply::{ApiFault, Body, Pace, Part, Reply, SIGNATURE, Usage, Wait};
+use super::message::Answer;
+use super::play::compose_alone;
 use super::request::{ApiRequest, user_texts};
-use crate::directive::{self, Block, DirectiveError, FaultKind, Response};
+use crate::directive::{self, DirectiveError};
+use crate::script::{Placed, Step, Wait};
 
 /// The answer that the conversation's script has for this request; `None` when there is no script or it is used up.
 pub(super) fn obey(
     request: &ApiRequest,
     conversations: &mut Conversations,
-) -> Option<Result<Reply, DirectiveError>> {
+    home: &str,
+) -> Option<Result<Answer, DirectiveError>> {
     let (anchor, text) = find(request)?;
     let script = match directive::parse(text) {
         Ok(script) => script,
@@ -24,21 +27,16 @@ pub(super) fn obey(
     let place = |what| Place::new(request, anchor, text, what);
     let position = answers_since(request.messages(), anchor) + *conversations.spent(place(Spent::Empty));
     let position = usize::try_from(position).ok()?;
-    let response = script.get(position)?;
+    let response = script.into_iter().nth(position)?;
 
-    let spent = conversations.spent(place(Spent::Faults(position)));
-    let mut until = 0;
-    for fault in &response.faults {
-        until += u64::from(fault.times);
-        if *spent < until {
-            *spent += 1;
-            return Some(Ok(failing(&fault.kind, response, request)));
-        }
-    }
-    if response.blocks.is_empty() && !response.hang {
+    let attempts = *conversations.spent(place(Spent::Attempts(position)));
+    let composed = compose_alone(with_gates(response), attempts, request, home);
+    if composed.failed && !composed.stalls {
+        *conversations.spent(place(Spent::Attempts(position))) += 1;
+    } else if !composed.leaves_trace {
         *conversations.spent(place(Spent::Empty)) += 1;
     }
-    Some(Ok(succeeding(response, request)))
+    Some(Ok(composed.answer))
 }
 
 /// The script in force, and the index of its message.
@@ -70,157 +68,34 @@ fn answers_since(messages: &[Value], anchor: usize) -> u64 {
     answers
 }
 
-fn succeeding(response: &Response, request: &ApiRequest) -> Reply {
-    let parts = response
-        .blocks
-        .iter()
-        .flat_map(|block| spoken_parts(block, request));
-    let mut reply = parts.fold(Reply::new(), Reply::part).usage(Usage {
-        input_tokens: response.usage.input,
-        output_tokens: response.usage.output,
-        ..Usage::default()
-    });
-    if !response.delay.is_zero() {
-        reply = reply.delay(response.delay);
-    }
-    if let Some(pace) = response.pace {
-        reply = reply.pace(Pace {
-            chunk: Some(pace.chunk),
-            pause: pace.every,
-        });
-    }
-    if let Some(reason) = &response.stop_reason {
-        reply = reply.stop_reason(reason);
-    }
-    if response.hang {
-        reply = reply.stall();
-    }
-    reply
-}
-
-fn failing(fault: &FaultKind, response: &Response, request: &ApiRequest) -> Reply {
-    let end = match fault {
-        FaultKind::Status { status, message } => {
-            let fault = ApiFault::new(*status);
-            return match message {
-                Some(message) => fault.message(message).into(),
-                None => fault.into(),
-            };
-        }
-        FaultKind::Drop => return Reply::dropped(),
-        FaultKind::Cut => Part::Cut,
-        FaultKind::SseError(kind) => Part::StreamError {
-            kind: kind.clone(),
-            message: "by the script".to_owned(),
-        },
+/// The steps with gates in the middle of their texts.
+fn with_gates(response: Step) -> Step {
+    let Step::Response(steps) = response else {
+        return response;
     };
-    broken_off(succeeding(response, request), vec![end])
-}
-
-/// The reply up to the middle of its first text, or without any content, and then this.
-fn broken_off(mut reply: Reply, end: Vec<Part>) -> Reply {
-    if let Body::Message(message) = &mut reply.body {
-        // Up to the middle of the first text.
-        let first = message
-            .parts
-            .iter()
-            .position(|part| matches!(part, Part::Text(_)));
-        message.parts.truncate(first.map_or(0, |first| first + 1));
-        if let Some(Part::Text(text)) = message.parts.last_mut() {
-            let half = text.chars().count().div_ceil(2);
-            *text = text.chars().take(half).collect();
-        }
-        message.parts.extend(end);
-    }
-    reply
-}
-
-/// The parts of a block, with its placeholders filled in from the conversation.
-fn spoken_parts(block: &Block, request: &ApiRequest) -> Vec<Part> {
-    match block {
-        Block::Text(text) => spoken(&filled(text, request)),
-        Block::ToolUse { name, input } => {
-            let name = name.clone();
-            let input = fill_in(input.clone(), request);
-            parts_of(&Block::ToolUse { name, input }, None)
-        }
-        block => parts_of(block, None),
-    }
-}
-
-/// The parts of a block; a call has this id, or one that the server makes.
-pub(super) fn parts_of(block: &Block, id: Option<String>) -> Vec<Part> {
-    vec![match block {
-        Block::Text(text) => Part::Text(text.clone()),
-        Block::Thinking(text) => Part::Thinking {
-            text: text.clone(),
-            signature: SIGNATURE.to_owned(),
-        },
-        Block::Redacted(data) => {
-            let block = serde_json::json!({"type": "redacted_thinking", "data": data});
-            Part::Block(block.to_string())
-        }
-        Block::ToolUse { name, input } => Part::ToolUse {
-            id,
-            name: name.clone(),
-            input: input.to_string(),
-        },
-        Block::Raw(block) => Part::Block(block.to_string()),
-    }]
-}
-
-/// A placeholder in text and in the strings of a tool's input.
-const LAST: &str = "{{last}}";
-const PLAN: &str = "{{plan}}";
-const CWD: &str = "{{cwd}}";
-
-fn filled(text: &str, request: &ApiRequest) -> String {
-    let mut text = text.to_owned();
-    if text.contains(LAST) {
-        text = text.replace(LAST, &request.last_tool_result().unwrap_or_default());
-    }
-    if text.contains(PLAN) {
-        text = text.replace(PLAN, &request.plan_file().unwrap_or_default());
-    }
-    if text.contains(CWD) {
-        text = text.replace(CWD, &request.working_directory().unwrap_or_default());
-    }
-    text
-}
-
-fn fill_in(value: Value, request: &ApiRequest) -> Value {
-    match value {
-        Value::String(text) => Value::String(filled(&text, request)),
-        Value::Array(items) => items.into_iter().map(|item| fill_in(item, request)).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, value)| (name, fill_in(value, request)))
-            .collect(),
-        other => other,
-    }
+    let steps = steps.into_iter().flat_map(|step| match step.value {
+        Step::Say(text) => spoken(&text),
+        other => vec![other],
+    });
+    Step::Response(steps.map(Placed::from).collect())
 }
 
 /// Text with `{{gate:NAME}}` in it. An opening without its end is text.
-fn spoken(text: &str) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let say = |parts: &mut Vec<Part>, text: &str| {
-        let text = text.to_owned();
-        let part = if parts.is_empty() {
-            Part::Text(text)
-        } else {
-            Part::MoreText(text)
-        };
-        parts.push(part);
-    };
+fn spoken(text: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
     let mut rest = text;
+    let say = |first: bool, text: &str| match first {
+        true => Step::Say(text.to_owned()),
+        false => Step::More(text.to_owned()),
+    };
     while let Some((before, (name, behind))) = rest
         .split_once("{{gate:")
         .and_then(|(before, behind)| Some((before, behind.split_once("}}")?)))
     {
-        say(&mut parts, before);
-        parts.push(Part::Wait(Wait::Gate(name.to_owned())));
+        steps.push(say(steps.is_empty(), before));
+        steps.push(Wait::Gate(name.to_owned()).into());
         rest = behind;
     }
-    say(&mut parts, rest);
-    parts
+    steps.push(say(steps.is_empty(), rest));
+    steps
 }

@@ -1,16 +1,17 @@
 //! Plays a script: what the API answers to a request.
 
 use std::collections::{BTreeMap, HashMap};
-use std::env;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::obey;
-use super::reply::{self, ApiFault, Part, Reply, Wait};
+use serde_json::json;
+
+use super::message::{Answer, ApiFault, Body, Message, Part, Wait};
 use super::request::{ApiRequest, ended, folded, notes, own_words, user_texts};
-use crate::directive::Block;
 use crate::flaw::Flaw;
-use crate::script::course::{Engine, Found, Next, Request, Who};
-use crate::script::{self, ApiError, Ask, Call, Progress, Script, ScriptError, Step, judge};
+use crate::script::course::{Engine, Found, Next, Request, Taken, Who, breaks_off};
+use crate::script::fill::Variables;
+use crate::script::response::Block;
+use crate::script::{self, ApiError, Pace, Progress, Raw, Script, ScriptError, Step, judge};
 
 /// A script, and how far everybody is in it.
 #[derive(Debug)]
@@ -19,7 +20,6 @@ pub(super) struct Player(Mutex<Playing>);
 #[derive(Debug)]
 struct Playing {
     engine: Engine,
-    home: String,
     heard: HashMap<Who, Heard>,
     /// What the script did not like about requests.
     flaws: Vec<Flaw>,
@@ -38,9 +38,9 @@ struct Heard {
 }
 
 /// What a request gets.
-pub(super) enum Answer {
-    /// This reply of this rule.
-    Reply(Box<Reply>, Arc<str>),
+pub(super) enum Verdict {
+    /// This answer of this rule.
+    Answer(Box<Answer>, Arc<str>),
     /// No rule is for it, and why.
     Unmatched(String),
     /// It is one request too many, and why.
@@ -51,19 +51,13 @@ impl Player {
     /// # Errors
     ///
     /// What the API cannot play.
-    pub(super) fn new(
-        script: Script,
-        progress: Option<Progress>,
-        home: Option<String>,
-    ) -> Result<Self, ScriptError> {
+    pub(super) fn new(script: Script, progress: Option<Progress>) -> Result<Self, ScriptError> {
         script.check(script::Player::Api)?;
-        let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         Ok(Self(Mutex::new(Playing {
             engine: match progress {
                 Some(progress) => Engine::among_others(script, progress),
                 None => Engine::new(script),
             },
-            home: home.or_else(|| env::var(variable).ok()).unwrap_or_default(),
             heard: HashMap::new(),
             flaws: Vec::new(),
         })))
@@ -82,33 +76,30 @@ impl Player {
     }
 
     /// The answer to this request.
-    pub(super) fn answer(&self, asked: &ApiRequest) -> Answer {
+    pub(super) fn answer(&self, asked: &ApiRequest, home: &str) -> Verdict {
         let mut playing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let request = playing.hear(asked);
+        let request = playing.hear(asked, home);
         match playing.engine.take(&request) {
             Found::Steps => {}
             Found::Unmatched(why) => {
                 playing.note(&request.who, true, false);
-                return Answer::Unmatched(why);
+                return Verdict::Unmatched(why);
             }
             Found::Refused(why) => {
                 playing.note(&request.who, true, false);
-                return Answer::Refused(why);
+                return Verdict::Refused(why);
             }
         }
-        let reply = playing.reply(&request, asked);
+        let answer = playing.reply(&request, asked);
         let name = format!("prompts[{}]", playing.engine.rule(&request.who));
-        Answer::Reply(Box::new(reply), name.into())
+        Verdict::Answer(Box::new(answer), name.into())
     }
 }
 
 impl Playing {
     /// The request as the engine wants it.
-    fn hear(&mut self, asked: &ApiRequest) -> Request {
-        let who = Who {
-            session: asked.session_id().map(str::to_owned),
-            agent: asked.agent_id().map(str::to_owned),
-        };
+    fn hear(&mut self, asked: &ApiRequest, home: &str) -> Request {
+        let who = who(asked);
         let heard = self.heard.entry(who.clone()).or_default();
         let tail = Tail::of(asked);
         let known = heard.before == tail.before
@@ -130,11 +121,6 @@ impl Playing {
         if !again {
             new.extend(tail.folded);
         }
-        let variables = [
-            ("cwd", asked.working_directory()),
-            ("plan", asked.plan_file()),
-            ("home", Some(self.home.clone())),
-        ];
         let results = asked.new_tool_results();
         let mut request = Request {
             who,
@@ -150,10 +136,7 @@ impl Playing {
                 true => Vec::new(),
                 false => results.into_iter().map(|result| result.text).collect(),
             },
-            variables: variables
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value.unwrap_or_default()))
-                .collect(),
+            variables: variables(asked, home),
         };
         // Blocks of text are several prompts, or one that has several.
         if new.len() > 1 && !self.engine.knows(&request, &new) {
@@ -170,199 +153,233 @@ impl Playing {
         }
     }
 
-    /// The reply with the next steps.
-    fn reply(&mut self, request: &Request, asked: &ApiRequest) -> Reply {
-        let mut steps = self.engine.next(request);
-        let failing = steps
-            .iter()
-            .position(|next| matches!(next.step, Step::ApiError(_)));
-        if let Some(at) = failing {
-            let mut before = Reply::new();
-            let waits = steps.iter().take(at).filter_map(|next| self.wait(next));
-            before.before.extend(waits);
-            // The steps around it come with the request that succeeds, but what was waited for has been waited for.
-            let mut n = 0;
-            steps.retain(|next| {
-                n += 1;
-                n > at || !matches!(next.step, Step::Wait(_))
-            });
-            return self.fail(before, steps, request);
-        }
-        let pacing = self.engine.script().pacing;
-        let mut reply = Reply::new();
-        if !pacing.turn.is_zero() {
-            reply = reply.delay(pacing.turn);
-        }
-        if !pacing.every.is_zero() {
-            reply = reply.pace(reply::Pace {
-                chunk: Some(pacing.chunk.unwrap_or(8).max(1)),
-                pause: pacing.every,
-            });
-        }
-        let (mut content, mut visible, mut failed, mut cut_short) = (false, false, false, false);
-        for next in steps {
-            let blocks = self.blocks(&next, request);
-            if !blocks.is_empty() {
-                content = true;
-                visible |= !blocks
-                    .iter()
-                    .all(|(_, block)| matches!(block, Block::Thinking(_) | Block::Redacted(_)));
-                for (id, block) in blocks {
-                    reply = obey::parts_of(&block, id).into_iter().fold(reply, Reply::part);
-                }
-                continue;
-            }
-            if let Some(wait) = self.wait(&next) {
-                match content {
-                    true => reply = reply.part(Part::Wait(wait)),
-                    false => reply.before.push(wait),
-                }
-                continue;
-            }
-            failed |= script::course::breaks_off(&next.step);
-            reply = match next.step {
-                Step::Assert(assert) => {
-                    let results = asked.new_tool_results();
-                    let result = results
-                        .last()
-                        .map(|result| (result.text.as_str(), result.is_error));
-                    if let Some(what) = judge::result(&assert, result) {
-                        self.flaws.push(Flaw::new(next.place, what));
-                    }
-                    reply
-                }
-                Step::Usage(usage) => reply.usage(reply::Usage {
-                    input_tokens: usage.input,
-                    output_tokens: usage.output,
-                    cache_creation_input_tokens: usage.cache_creation,
-                    cache_read_input_tokens: usage.cache_read,
-                }),
-                Step::Pace(pace) => reply.pace(reply::Pace {
-                    chunk: Some(pace.chunk.max(1)),
-                    pause: pace.every,
-                }),
-                Step::StopReason(reason) => {
-                    cut_short = reason == "max_tokens";
-                    reply.stop_reason(reason)
-                }
-                Step::StopSequence(sequence) => reply.stop_sequence(sequence),
-                Step::Headers(headers) => headers
-                    .into_iter()
-                    .fold(reply, |reply, (name, value)| reply.header(name, value)),
-                Step::ContentType(kind) => reply.content_type(kind),
-                Step::Drop => {
-                    let mut dropped = Reply::dropped();
-                    dropped.before = reply.before;
-                    dropped
-                }
-                Step::Cut => reply.cut(),
-                Step::Stall => reply.stall(),
-                Step::Truncated => reply.truncated(),
-                Step::MalformedEvent => reply
-                    .raw("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"ind\n\n")
-                    .truncated(),
-                Step::ErrorEvent(kind) => reply.stream_error(kind, "by the script"),
-                // The others are content, or waits, or `Script::check` rejects them.
-                _ => reply,
-            };
-        }
-        if !content && !failed && !cut_short {
-            reply = reply.text("ok");
-            visible = true;
-        }
-        self.note(&request.who, failed, cut_short || (!visible && !failed));
-        reply
-    }
-
-    /// The failure at the first step that is one; the other steps wait for the next request.
-    fn fail(&mut self, before: Reply, mut steps: Vec<Next>, request: &Request) -> Reply {
-        let mut fault = ApiFault::new(500);
-        if let Some(at) = steps
-            .iter()
-            .position(|next| matches!(next.step, Step::ApiError(_)))
-            && let Step::ApiError(error) = &mut steps[at].step
-        {
-            fault = fault_of(error);
-            match &mut error.times {
-                Some(times) if *times > 1 => *times -= 1,
-                Some(_) => {
-                    steps.remove(at);
-                }
-                None => {}
-            }
-        }
-        self.engine.put_back(&request.who, steps);
-        self.note(&request.who, true, false);
-        let mut reply = Reply::from(fault);
-        reply.before = before.before;
-        reply
-    }
-
-    /// The wait of a step, if it is one.
-    fn wait(&self, next: &Next) -> Option<Wait> {
-        let Step::Wait(wait) = &next.step else { return None };
-        Some(match wait {
-            script::Wait::Time(time) => Wait::Pause(*time),
-            script::Wait::Gate(name) => Wait::Gate(name.clone()),
-            script::Wait::Interrupt => Wait::HangUp {
-                patience: self.engine.script().patience,
-                place: next.place.clone(),
-            },
-            // `Script::check` rejects these.
-            script::Wait::Prompt | script::Wait::Request(_) => return None,
-        })
-    }
-
-    /// The blocks of a step that is content, with the ids of calls that must be known later.
-    fn blocks(&mut self, next: &Next, request: &Request) -> Vec<(Option<String>, Block)> {
-        let call = |call: Call| {
-            let block = Block::ToolUse {
-                name: call.tool,
-                input: call.input.into(),
-            };
-            vec![(None, block)]
-        };
-        match next.step.clone() {
-            Step::Say(text) => vec![(None, Block::Text(text))],
-            Step::Think(text) => vec![(None, Block::Thinking(text))],
-            Step::Redacted(data) => vec![(None, Block::Redacted(data))],
-            Step::Block(block) => vec![(None, Block::Raw(block.into()))],
-            Step::Call(made) => call(made),
-            Step::Parallel(calls) => calls.into_iter().flat_map(call).collect(),
-            Step::Plan(plan) => call(script::plan_call(plan)),
-            Step::Ask(Ask::Question(question)) => call(script::questions(&[question])),
-            Step::Ask(Ask::Questions(questions)) => call(script::questions(&questions)),
-            Step::Subagent(subagent) => {
-                let tag = self.engine.hand(&request.who, &subagent, next);
-                vec![(Some(tool_id(tag)), script::agent_call(&subagent))]
-            }
-            Step::Background(background) => {
-                let tag = self.engine.set_off(&background, next);
-                vec![(Some(tool_id(tag)), script::command_call(&background))]
-            }
-            _ => Vec::new(),
-        }
+    /// The answer with the next steps.
+    fn reply(&mut self, request: &Request, asked: &ApiRequest) -> Answer {
+        let taken = self.engine.next(request);
+        let composed = compose(&mut self.engine, &request.who, taken, asked);
+        self.flaws.extend(composed.flaws);
+        self.note(&request.who, composed.failed, composed.goes_on);
+        composed.answer
     }
 }
 
-/// The id of the call that a step with this tag makes.
-fn tool_id(tag: u64) -> String {
-    format!("toolu_script_{tag:06}")
+/// The answer of one response, and what is to be known of it.
+pub(super) struct Composed {
+    pub(super) answer: Answer,
+    flaws: Vec<Flaw>,
+    /// Whether it fails or breaks off, so that it is asked for again.
+    pub(super) failed: bool,
+    /// Whether the CLI goes on by itself after it, with words of its own.
+    goes_on: bool,
+    /// Whether nothing more comes at some place.
+    pub(super) stalls: bool,
+    /// Whether a conversation shows it.
+    pub(super) leaves_trace: bool,
 }
 
-fn fault_of(error: &ApiError) -> ApiFault {
-    let mut fault = ApiFault::new(error.status);
-    if let Some(kind) = &error.kind {
-        fault = fault.kind(kind);
+/// The answer with these steps of one response. What is for another attempt goes back.
+fn compose(engine: &mut Engine, who: &Who, taken: Taken, asked: &ApiRequest) -> Composed {
+    let Taken { mut steps, exact } = taken;
+    let mut composed = Composed {
+        answer: Answer::default(),
+        flaws: Vec::new(),
+        failed: false,
+        goes_on: false,
+        stalls: false,
+        leaves_trace: true,
+    };
+    let answer = &mut composed.answer;
+    let fails = |next: &Next| matches!(next.step, Step::ApiError(_));
+    if let Some(at) = steps.iter().position(fails) {
+        let waits = steps.iter().take(at).filter_map(|next| wait_of(engine, next));
+        answer.before.extend(waits);
+        // The steps around it come with the request that succeeds, but what was waited for has been waited for.
+        let mut n = 0;
+        steps.retain(|next| {
+            n += 1;
+            n > at || !matches!(next.step, Step::Wait(_))
+        });
+        answer.body = Body::Fault(fail(engine, who, steps));
+        composed.failed = true;
+        return composed;
     }
-    if let Some(message) = &error.message {
-        fault = fault.message(message);
+    let pacing = engine.script().pacing;
+    let mut message = Message::default();
+    if !pacing.turn.is_zero() {
+        answer.before.push(Wait::Pause(pacing.turn));
     }
-    if let Some(seconds) = error.retry_after {
-        fault = fault.retry_after(seconds);
+    if !pacing.every.is_zero() {
+        message.pace = Some(Pace::new(pacing.chunk.unwrap_or(8), pacing.every));
     }
-    let headers = error.headers.iter();
-    headers.fold(fault, |fault, (name, value)| fault.header(name, value))
+    let (mut content, mut visible, mut dropped) = (false, false, false);
+    for next in steps {
+        let (blocks, tag) = engine.blocks(who, &next);
+        if !blocks.is_empty() {
+            content = true;
+            let hidden = |block: &Block| matches!(block, Block::Thinking(_) | Block::Redacted(_));
+            visible |= !blocks.iter().all(hidden);
+            message
+                .parts
+                .extend(blocks.into_iter().map(|block| part_of(block, tag)));
+            continue;
+        }
+        if let Some(wait) = wait_of(engine, &next) {
+            match content {
+                true => message.parts.push(Part::Wait(wait)),
+                false => answer.before.push(wait),
+            }
+            continue;
+        }
+        composed.failed |= breaks_off(&next.step);
+        match next.step {
+            Step::Assert(assert) => {
+                let results = asked.new_tool_results();
+                let result = results
+                    .last()
+                    .map(|result| (result.text.as_str(), result.is_error));
+                let wrong = judge::result(&assert, result);
+                composed
+                    .flaws
+                    .extend(wrong.map(|what| Flaw::new(next.place, what)));
+            }
+            Step::More(text) => {
+                (content, visible) = (true, true);
+                message.parts.push(Part::MoreText(text));
+            }
+            Step::Raw(Raw::Block(json)) => {
+                (content, visible) = (true, true);
+                message.parts.push(Part::Block(json));
+            }
+            Step::Raw(Raw::Event(text)) => message.parts.push(Part::Raw(text)),
+            Step::Usage(usage) => message.usage = usage,
+            Step::Pace(pace) => message.pace = Some(pace),
+            Step::StopReason(reason) => message.stop_reason = Some(reason),
+            Step::StopSequence(sequence) => message.stop_sequence = Some(sequence),
+            Step::Headers(headers) => message.headers.extend(headers),
+            Step::ContentType(kind) => message.content_type = Some(kind),
+            Step::Drop => dropped = true,
+            Step::Cut => message.parts.push(Part::Cut),
+            Step::Stall => {
+                composed.stalls = true;
+                message.parts.push(Part::Wait(Wait::Forever));
+            }
+            Step::Truncated => message.parts.push(Part::Truncated),
+            Step::MalformedEvent => {
+                let half = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"ind\n\n";
+                message
+                    .parts
+                    .extend([Part::Raw(half.to_owned()), Part::Truncated]);
+            }
+            Step::ErrorEvent(kind) => message.parts.push(Part::StreamError(kind)),
+            // The others are content, or waits, or `Script::check` rejects them.
+            _ => {}
+        }
+    }
+    let cut_short = message.stop_reason.as_deref() == Some("max_tokens");
+    if !content && !composed.failed && !cut_short && !exact {
+        message.parts.push(Part::Text("ok".to_owned()));
+        (content, visible) = (true, true);
+    }
+    composed.goes_on = cut_short || (!visible && !composed.failed);
+    composed.leaves_trace = content || composed.stalls;
+    answer.body = match dropped {
+        true => Body::Dropped,
+        false => Body::Message(message),
+    };
+    composed
+}
+
+/// The failure at the first step that is one; the other steps wait for the next request.
+fn fail(engine: &mut Engine, who: &Who, mut steps: Vec<Next>) -> ApiFault {
+    let mut failure = ApiError::new(500);
+    if let Some(at) = steps
+        .iter()
+        .position(|next| matches!(next.step, Step::ApiError(_)))
+        && let Step::ApiError(error) = &mut steps[at].step
+    {
+        failure = error.clone();
+        match &mut error.times {
+            Some(times) if *times > 1 => *times -= 1,
+            Some(_) => {
+                steps.remove(at);
+            }
+            None => {}
+        }
+    }
+    engine.put_back(who, steps);
+    failure.into()
+}
+
+/// The wait of a step, if it is one.
+fn wait_of(engine: &Engine, next: &Next) -> Option<Wait> {
+    let Step::Wait(wait) = &next.step else { return None };
+    Some(match wait {
+        script::Wait::Time(time) => Wait::Pause(*time),
+        script::Wait::Gate(name) => Wait::Gate(name.clone()),
+        script::Wait::Interrupt => Wait::HangUp {
+            patience: engine.script().patience,
+            place: next.place.clone(),
+        },
+        // `Script::check` rejects these.
+        script::Wait::Prompt | script::Wait::Request(_) => return None,
+    })
+}
+
+/// The part of the message that a block is. The call of a step that started something has an id by which the end of that is known.
+fn part_of(block: Block, tag: Option<u64>) -> Part {
+    match block {
+        Block::Text(text) => Part::Text(text),
+        Block::Thinking(text) => Part::Thinking(text),
+        Block::Redacted(data) => Part::Block(json!({"type": "redacted_thinking", "data": data}).to_string()),
+        Block::ToolUse { name, input } => Part::ToolUse {
+            id: tag.map(|tag| format!("toolu_script_{tag:06}")),
+            name,
+            input: input.to_string(),
+        },
+        Block::Raw(block) => Part::Block(block.to_string()),
+    }
+}
+
+/// The values of variables that depend on a request.
+fn variables(asked: &ApiRequest, home: &str) -> Variables {
+    let variables = [
+        ("cwd", asked.working_directory()),
+        ("plan", asked.plan_file()),
+        ("home", Some(home.to_owned())),
+    ];
+    let variables = variables.into_iter();
+    variables
+        .map(|(name, value)| (name.to_owned(), value.unwrap_or_default()))
+        .collect()
+}
+
+/// Who sends this request.
+fn who(asked: &ApiRequest) -> Who {
+    Who {
+        session: asked.session_id().map(str::to_owned),
+        agent: asked.agent_id().map(str::to_owned),
+    }
+}
+
+/// The answer with the steps of one response that stands in no script, after so many attempts at it.
+pub(super) fn compose_alone(response: Step, attempts: u64, asked: &ApiRequest, home: &str) -> Composed {
+    let mut engine = Engine::new(Script::new());
+    let request = Request {
+        who: who(asked),
+        results: asked.last_tool_result().into_iter().collect(),
+        variables: variables(asked, home),
+        ..Request::default()
+    };
+    let prompt = asked.last_user_text().unwrap_or_default();
+    engine.put(&request.who, &prompt, &[response.into()], Variables::new());
+    let mut attempt = || {
+        let taken = engine.next(&request);
+        compose(&mut engine, &request.who, taken, asked)
+    };
+    for _ in 0..attempts {
+        attempt();
+    }
+    attempt()
 }
 
 /// What came since the model's last answer.

@@ -456,6 +456,9 @@ fn what_only_the_api_plays_is_refused_with_its_place() {
         "content_type: text/html",
         "headers: {a: b}",
         "stop_sequence: x",
+        "more: x",
+        "raw: {event: x}",
+        "raw: {block: '{}'}",
         "api_error: {status: 429, retry_after: 1}",
         "usage: {cache_read: 1}",
         "say: '{{plan}}'",
@@ -472,4 +475,32 @@ fn what_only_the_api_plays_is_refused_with_its_place() {
         error,
         "script: the simulator cannot play `expect.sessions`: nobody asks an API here"
     );
+}
+
+#[tokio::test]
+async fn a_response_may_have_text_behind_a_call_and_parts_as_they_are() {
+    let api = playing(
+        r#"
+prompts:
+  - steps:
+      - response:
+          - call: {tool: Bash, input: {command: ls}}
+          - say: half
+          - wait: 1ms
+          - more: ' and half'
+          - raw: {block: '{"type":"text","text":"{{prompt}}"}'}
+      - response: []
+"#,
+    )
+    .await;
+    let mut talk = Talk::new(&api);
+    talk.say("go").await;
+    let blocks = talk.messages[1]["content"].as_array().unwrap();
+    let texts: Vec<&Value> = blocks.iter().map(|block| &block["text"]).collect();
+    assert_eq!(texts, [&Value::Null, &json!("half and half"), &json!("go")]);
+    talk.messages.push(json!({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": blocks[0]["id"], "content": "a.txt"},
+    ]}));
+    assert_eq!(content(&talk.go_on().await), Vec::<Value>::new());
+    api.verdict().unwrap();
 }

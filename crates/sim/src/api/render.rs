@@ -4,7 +4,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::reply::{ApiFault, Message, Part, Usage, Wait};
+use super::message::{ApiFault, Message, Part, Wait};
+use crate::script::{ApiError, Usage};
+
+/// The signature under thinking.
+const SIGNATURE: &str = "c2lnbmF0dXJl";
 
 /// One thing to do on the way through a streamed reply.
 #[derive(Debug)]
@@ -32,12 +36,12 @@ impl Message {
             message: self,
         };
         let started = Usage {
-            output_tokens: self.usage.output_tokens.min(1),
+            output: self.usage.output.min(1),
             ..self.usage
         };
         let start = json!({"type": "message_start", "message": {
-            "id": self.id(context), "type": "message", "role": "assistant", "model": self.model(context),
-            "content": [], "stop_reason": null, "stop_sequence": null, "usage": started.to_json(),
+            "id": message_id(context), "type": "message", "role": "assistant", "model": context.model,
+            "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(started),
         }});
         writer.event("message_start", &start.to_string());
         for (place, part) in self.parts.iter().enumerate() {
@@ -48,22 +52,21 @@ impl Message {
                 Part::Text(text) => writer.text(text),
                 Part::MoreText(text) if writer.open => writer.text_deltas(text),
                 Part::MoreText(text) => writer.text(text),
-                Part::Thinking { text, signature } => writer.thinking(text, signature),
+                Part::Thinking(text) => writer.thinking(text),
                 Part::ToolUse { id, name, input } => {
                     let id = id.clone().unwrap_or_else(|| tool_id(context, writer.index));
                     writer.tool(&id, name, input);
                 }
                 Part::Block(json) => writer.block(json),
                 Part::Wait(wait) => writer.steps.push(Step::Wait(wait.clone())),
-                Part::Ping => writer.event("ping", r#"{"type":"ping"}"#),
                 Part::Raw(text) => writer.steps.push(Step::Send(text.clone())),
                 Part::Cut => {
                     writer.steps.push(Step::Cut);
                     return writer.steps;
                 }
                 Part::Truncated => return writer.steps,
-                Part::StreamError { kind, message } => {
-                    writer.event("error", &error_body(kind, message).to_string());
+                Part::StreamError(kind) => {
+                    writer.event("error", &error_body(kind, BY_THE_SCRIPT).to_string());
                     return writer.steps;
                 }
             }
@@ -72,7 +75,7 @@ impl Message {
         let delta = json!({
             "type": "message_delta",
             "delta": {"stop_reason": self.stop_reason(), "stop_sequence": self.stop_sequence},
-            "usage": self.usage.to_json(),
+            "usage": usage(self.usage),
         });
         writer.event("message_delta", &delta.to_string());
         writer.event("message_stop", r#"{"type":"message_stop"}"#);
@@ -95,8 +98,8 @@ impl Message {
                     let before = before.get("text").and_then(Value::as_str).unwrap_or_default();
                     blocks.push(json!({"type": "text", "text": format!("{before}{text}")}).to_string());
                 }
-                Part::Thinking { text, signature } => {
-                    let block = json!({"type": "thinking", "thinking": text, "signature": signature});
+                Part::Thinking(text) => {
+                    let block = json!({"type": "thinking", "thinking": text, "signature": SIGNATURE});
                     blocks.push(block.to_string());
                 }
                 Part::ToolUse { id, name, input } => {
@@ -108,19 +111,19 @@ impl Message {
                 }
                 Part::Block(json) => blocks.push(json.clone()),
                 Part::Wait(wait) => waits.push(wait.clone()),
-                Part::Ping => {}
                 Part::Raw(text) => return (waits, Ok(text.clone())),
                 Part::Cut => return (waits, Err(Ending::Cut)),
                 Part::Truncated => return (waits, Ok(self.half(&blocks, context))),
-                Part::StreamError { kind, message } => {
+                Part::StreamError(kind) => {
                     let status = if kind == "overloaded_error" { 529 } else { 500 };
-                    let fault = ApiFault::new(status).kind(kind).message(message);
-                    return (waits, Err(Ending::Fault(fault)));
+                    let mut error = ApiError::new(status).message(BY_THE_SCRIPT);
+                    error.kind = Some(kind.clone());
+                    return (waits, Err(Ending::Fault(error.into())));
                 }
             }
             text_open = match part {
                 Part::Text(_) | Part::MoreText(_) => true,
-                Part::Wait(_) | Part::Ping => text_open,
+                Part::Wait(_) => text_open,
                 _ => false,
             };
         }
@@ -129,9 +132,9 @@ impl Message {
 
     /// The message of these blocks as JSON text.
     fn text(&self, blocks: &[String], context: Context<'_>) -> String {
-        let (id, model) = (json!(self.id(context)), json!(self.model(context)));
+        let (id, model) = (json!(message_id(context)), json!(context.model));
         let (reason, sequence) = (json!(self.stop_reason()), json!(self.stop_sequence));
-        let (content, usage) = (blocks.join(","), self.usage.to_json());
+        let (content, usage) = (blocks.join(","), usage(self.usage));
         format!(
             r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":[{content}],"stop_reason":{reason},"stop_sequence":{sequence},"usage":{usage}}}"#
         )
@@ -147,18 +150,8 @@ impl Message {
         text
     }
 
-    fn id(&self, context: Context<'_>) -> String {
-        self.id
-            .clone()
-            .unwrap_or_else(|| format!("msg_sim_{:06}", context.number))
-    }
-
-    fn model<'a>(&'a self, context: Context<'a>) -> &'a str {
-        self.model.as_deref().unwrap_or(context.model)
-    }
-
     fn stop_reason(&self) -> &str {
-        let calls = || self.parts.iter().any(|part| matches!(part, Part::ToolUse { .. }));
+        let calls = || self.parts.iter().any(Part::is_call);
         match &self.stop_reason {
             Some(reason) => reason,
             None if calls() => "tool_use",
@@ -169,7 +162,7 @@ impl Message {
     /// Whether the block that is open at this place stays open: the steps after the waits continue it, or end the stream in
     /// its middle.
     fn stays_open(&self, place: usize) -> bool {
-        let finite = |part: &&Part| matches!(part, Part::Wait(Wait::Gate(_) | Wait::Pause(_)) | Part::Ping);
+        let finite = |part: &&Part| matches!(part, Part::Wait(Wait::Gate(_) | Wait::Pause(_)));
         let next = self.parts.iter().skip(place).find(|part| !finite(part));
         matches!(
             next,
@@ -178,7 +171,7 @@ impl Message {
                     | Part::Raw(_)
                     | Part::Cut
                     | Part::Truncated
-                    | Part::StreamError { .. }
+                    | Part::StreamError(_)
                     | Part::Wait(Wait::Forever)
             )
         )
@@ -192,15 +185,33 @@ pub(super) enum Ending {
     Fault(ApiFault),
 }
 
-impl Usage {
-    fn to_json(self) -> Value {
-        json!({
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cache_creation_input_tokens": self.cache_creation_input_tokens,
-            "cache_read_input_tokens": self.cache_read_input_tokens,
-        })
+impl Part {
+    fn is_call(&self) -> bool {
+        match self {
+            Self::ToolUse { .. } => true,
+            Self::Block(json) => {
+                serde_json::from_str::<Value>(json).is_ok_and(|block| block["type"] == "tool_use")
+            }
+            _ => false,
+        }
     }
+}
+
+/// The text of errors that a script puts in a stream.
+const BY_THE_SCRIPT: &str = "by the script";
+
+/// Token counts, as the API reports them.
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cache_creation_input_tokens": usage.cache_creation,
+        "cache_read_input_tokens": usage.cache_read,
+    })
+}
+
+fn message_id(context: Context<'_>) -> String {
+    format!("msg_sim_{:06}", context.number)
 }
 
 pub(super) fn error_body(kind: &str, message: &str) -> Value {
@@ -260,10 +271,10 @@ impl Writer<'_> {
         self.paced(text, |piece| json!({"type": "text_delta", "text": piece}));
     }
 
-    fn thinking(&mut self, text: &str, signature: &str) {
+    fn thinking(&mut self, text: &str) {
         self.start(r#"{"type":"thinking","thinking":"","signature":""}"#);
         self.paced(text, |piece| json!({"type": "thinking_delta", "thinking": piece}));
-        self.delta(&json!({"type": "signature_delta", "signature": signature}).to_string());
+        self.delta(&json!({"type": "signature_delta", "signature": SIGNATURE}).to_string());
         self.close();
     }
 
@@ -297,16 +308,14 @@ impl Writer<'_> {
 
     fn paced(&mut self, text: &str, delta: impl Fn(&str) -> Value) {
         let pace = self.message.pace;
-        let size = pace
-            .chunk
-            .unwrap_or_else(|| text.chars().count().div_ceil(3))
-            .max(1);
+        let size = pace.map_or_else(|| text.chars().count().div_ceil(3), |pace| pace.chunk);
+        let (size, pause) = (size.max(1), pace.map(|pace| pace.every).unwrap_or_default());
         let mut rest = text;
         while !rest.is_empty() {
             let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
             let (piece, behind) = rest.split_at(end);
-            if !pace.pause.is_zero() {
-                self.steps.push(Step::Wait(Wait::Pause(pace.pause)));
+            if !pause.is_zero() {
+                self.steps.push(Step::Wait(Wait::Pause(pause)));
             }
             self.delta(&delta(piece).to_string());
             rest = behind;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::reply::Reply;
 use super::request::ApiRequest;
+use crate::script::Reply;
 
 type Predicate = Arc<dyn Fn(&ApiRequest) -> bool + Send + Sync>;
 type Answer = Arc<dyn Fn(&ApiRequest) -> Reply + Send + Sync>;

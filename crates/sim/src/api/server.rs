@@ -19,9 +19,9 @@ use super::conversation::Conversations;
 use super::error::{StartError, WaitError};
 use super::gate::Gate;
 use super::log::{self, Log};
+use super::message::{Answer, ApiFault, Wait};
 use super::obey::obey;
-use super::play::{Answer, Player};
-use super::reply::{ApiFault, Reply, Wait};
+use super::play::{Player, Verdict, compose_alone};
 use super::request::{AnsweredBy, ApiRequest, Route};
 use super::rule::Rule;
 use super::traffic::{Found, Replay};
@@ -29,7 +29,7 @@ use super::traffic::{Found, Replay};
 use super::traffic::{Recorder, Upstream};
 use super::verdict::judge;
 use crate::flaw::Flaw;
-use crate::script::{Expect, Flaws, Progress, Script, ScriptError};
+use crate::script::{Expect, Flaws, Progress, Reply, Script, ScriptError};
 
 /// A running scripted Messages API.
 ///
@@ -79,6 +79,8 @@ pub(super) struct Shared {
     pub(super) input_tokens: Option<u64>,
     pub(super) models: Vec<String>,
     player: Option<Player>,
+    /// The home directory, for scripts.
+    home: String,
     pub(super) replay: Option<Replay>,
     #[cfg(feature = "api-record")]
     pub(super) upstream: Option<Upstream>,
@@ -92,7 +94,7 @@ pub(super) struct Shared {
 /// The reply to a request.
 #[derive(Debug)]
 pub(super) enum Decision {
-    Reply(Box<Reply>),
+    Answer(Box<Answer>),
     Play(Found),
     /// The request is passed on.
     #[cfg(feature = "api-record")]
@@ -154,11 +156,11 @@ impl MessagesApiBuilder {
             self.models.clone_from(&script.models);
         }
         self.input_tokens = script.input_tokens.or(self.input_tokens);
-        self.player = Some(Player::new(script, progress, self.home.clone())?);
+        self.player = Some(Player::new(script, progress)?);
         Ok(self)
     }
 
-    /// Sets the home directory of the CLI, for `{{home}}` in a script that is added after this; that of this process unless set.
+    /// Sets the home directory of the CLI, for `{{home}}` in a script; that of this process unless set.
     pub fn home(mut self, directory: impl Into<String>) -> Self {
         self.home = Some(directory.into());
         self
@@ -240,6 +242,7 @@ impl MessagesApiBuilder {
             input_tokens: self.input_tokens,
             models: self.models,
             player: self.player,
+            home: self.home.unwrap_or_else(home),
             replay: self.replay,
             #[cfg(feature = "api-record")]
             upstream: self.upstream,
@@ -464,30 +467,34 @@ impl Shared {
 
     /// The reply to a request, and its source; `None` if only the server itself can know.
     pub(super) fn decide(&self, request: &ApiRequest) -> Option<(Decision, AnsweredBy)> {
-        let reply = |reply: Reply, by| Some((Decision::Reply(Box::new(reply)), by));
+        let answer = |answer: Answer, by| Some((Decision::Answer(Box::new(answer)), by));
+        let reply = |reply: Reply, by| answer(compose_alone(reply.into(), 0, request, &self.home).answer, by);
         let message = request.route() == Route::Messages;
         if message {
-            if let Some(answer) = lock(&self.rules).iter_mut().find_map(|rule| rule.answer(request)) {
-                return reply(answer, AnsweredBy::Rule);
+            if let Some(found) = lock(&self.rules).iter_mut().find_map(|rule| rule.answer(request)) {
+                return reply(found, AnsweredBy::Rule);
             }
-            if let Some(answer) = lock(&self.replies).pop_front() {
-                return reply(answer, AnsweredBy::Queue);
+            if let Some(next) = lock(&self.replies).pop_front() {
+                return reply(next, AnsweredBy::Queue);
             }
         }
         let refused = |why: String| {
-            let fault = ApiFault::new(400).message(&why).header("x-should-retry", "false");
-            reply(fault.into(), AnsweredBy::Nothing(why.into()))
+            let mut fault = ApiFault::new(400).message(&why);
+            fault
+                .headers
+                .push(("x-should-retry".to_owned(), "false".to_owned()));
+            answer(fault.into(), AnsweredBy::Nothing(why.into()))
         };
         let mut unmatched = None;
         match self
             .player
             .as_ref()
             .filter(|_| message)
-            .map(|player| player.answer(request))
+            .map(|player| player.answer(request, &self.home))
         {
-            Some(Answer::Reply(answer, name)) => return reply(*answer, AnsweredBy::Script(name)),
-            Some(Answer::Refused(why)) => return refused(why),
-            Some(Answer::Unmatched(why)) => unmatched = Some(why).filter(|why| !why.is_empty()),
+            Some(Verdict::Answer(found, name)) => return answer(*found, AnsweredBy::Script(name)),
+            Some(Verdict::Refused(why)) => return refused(why),
+            Some(Verdict::Unmatched(why)) => unmatched = Some(why).filter(|why| !why.is_empty()),
             None => {}
         }
         let mut why = None;
@@ -508,11 +515,11 @@ impl Shared {
             return None;
         }
         if self.directives && self.replay.is_none() {
-            match obey(request, &mut lock(&self.conversations)) {
-                Some(Ok(answer)) => return reply(answer, AnsweredBy::Directives),
+            match obey(request, &mut lock(&self.conversations), &self.home) {
+                Some(Ok(found)) => return answer(found, AnsweredBy::Directives),
                 Some(Err(error)) => {
                     let fault = ApiFault::new(400).message(error.to_string());
-                    return reply(fault.into(), AnsweredBy::Directives);
+                    return answer(fault.into(), AnsweredBy::Directives);
                 }
                 None => {}
             }
@@ -542,6 +549,12 @@ impl Shared {
             }
         }
     }
+}
+
+/// The home directory of whoever runs the server.
+fn home() -> String {
+    let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    std::env::var(variable).unwrap_or_default()
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
+use crate::script::{Raw, Step, Usage};
 
 /// The headers of a client without a key.
 const DUMMY: &[(&str, &str)] = &[("x-api-key", "dummy"), ("x-claude-code-session-id", "s1")];
@@ -101,19 +102,14 @@ pub(super) fn content(answer: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn streams_every_kind_of_block_in_order() {
-    let usage = Usage {
-        input_tokens: 7,
-        output_tokens: 9,
-        cache_creation_input_tokens: 11,
-        cache_read_input_tokens: 13,
-    };
-    let reply = Reply::new()
-        .thinking_signed("let me see", "sig")
-        .text("two tools")
-        .tool_with_id("t1", "Bash", json!({"command": "ls"}))
-        .tool("Read", json!({"file_path": "/a"}))
-        .block_json(r#"{"type":"redacted_thinking","data":"QUJD"}"#)
-        .usage(usage);
+    let mut usage = Usage::new(7, 9);
+    (usage.cache_creation, usage.cache_read) = (11, 13);
+    let reply = Reply::think("let me see")
+        .and_say("two tools")
+        .and_call("Bash", json!({"command": "ls"}))
+        .and_call("Read", json!({"file_path": "/a"}))
+        .step(Step::Redacted("QUJD".into()))
+        .step(usage);
     let api = MessagesApi::builder()
         .reply(reply.clone())
         .reply(reply)
@@ -125,9 +121,9 @@ async fn streams_every_kind_of_block_in_order() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("content-type: text/event-stream"), "{answer}");
     let expected = json!([
-        {"type": "thinking", "thinking": "let me see", "signature": "sig"},
+        {"type": "thinking", "thinking": "let me see", "signature": "c2lnbmF0dXJl"},
         {"type": "text", "text": "two tools"},
-        {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}},
+        {"type": "tool_use", "id": "toolu_sim_000001_2", "name": "Bash", "input": {"command": "ls"}},
         {"type": "tool_use", "id": "toolu_sim_000001_3", "name": "Read", "input": {"file_path": "/a"}},
         {"type": "redacted_thinking", "data": "QUJD"},
     ]);
@@ -149,6 +145,7 @@ async fn streams_every_kind_of_block_in_order() {
     let whole = ask(api.address(), &prompt(false, user("hi"))).await;
     let whole: Value = serde_json::from_str(whole.split_once("\r\n\r\n").unwrap().1).unwrap();
     let mut expected = expected;
+    expected[2]["id"] = "toolu_sim_000002_2".into();
     expected[3]["id"] = "toolu_sim_000002_3".into();
     assert_eq!(whole["content"], expected);
     assert_eq!(whole["stop_reason"], "tool_use");
@@ -260,7 +257,7 @@ async fn faults_are_the_apis_own_errors() {
         (529, "overloaded_error"),
     ];
     for (status, _) in kinds {
-        api = api.reply(ApiFault::new(status).message("as told").retry_after(3));
+        api = api.reply(ApiError::new(status).message("as told").retry_after(3));
     }
     let api = api.start().await.unwrap();
     for (status, kind) in kinds {
@@ -275,15 +272,15 @@ async fn faults_are_the_apis_own_errors() {
 #[tokio::test]
 async fn streams_break_where_the_script_says() {
     let api = MessagesApi::builder()
-        .reply(Reply::new().text("abc").stream_error("overloaded_error", "busy"))
-        .reply(Reply::new().text("abc").cut())
-        .reply(Reply::dropped())
-        .reply(Reply::new().cut())
+        .reply(Reply::say("abc").step(Step::ErrorEvent("overloaded_error".into())))
+        .reply(Reply::say("abc").step(Step::Cut))
+        .reply(Reply::new().step(Step::Drop))
+        .reply(Reply::new().step(Step::Cut))
         .start()
         .await
         .unwrap();
     let answer = ask(api.address(), &prompt(true, user("x"))).await;
-    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
+    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "by the script"}});
     assert_eq!(events(&answer).last(), Some(&error));
     assert!(
         !kinds(&answer).contains(&"content_block_stop".to_owned()),
@@ -335,14 +332,12 @@ async fn streams_break_where_the_script_says() {
 async fn gates_hold_replies_until_they_are_let_through() {
     let api = MessagesApi::builder()
         .reply(
-            Reply::new()
-                .text("one ")
+            Reply::say("one ")
                 .hold("middle")
-                .more_text("two")
-                .ping()
+                .step(Step::More("two".into()))
                 .hold("end"),
         )
-        .reply(Reply::say("late").hold_headers("start"))
+        .reply(Reply::new().hold("start").and_say("late"))
         .start()
         .await
         .unwrap();
@@ -359,9 +354,6 @@ async fn gates_hold_replies_until_they_are_let_through() {
     api.gate("end").open();
     let answer = first.await.unwrap();
     assert_eq!(content(&answer), [json!({"type": "text", "text": "one two"})]);
-    let kinds = kinds(&answer);
-    let place = |kind| kinds.iter().position(|other| other == kind).unwrap();
-    assert!(place("content_block_stop") < place("ping"), "{kinds:?}");
 
     // A client that goes away while its reply is held uses up no release.
     let second = tokio::spawn({
@@ -375,7 +367,7 @@ async fn gates_hold_replies_until_they_are_let_through() {
     })
     .await
     .unwrap();
-    api.push(Reply::say("later").hold_headers("start"));
+    api.push(Reply::new().hold("start").and_say("later"));
     api.gate("start").release();
     assert_eq!(content(&ask(address, &body).await)[0]["text"], "later");
 }
@@ -383,7 +375,7 @@ async fn gates_hold_replies_until_they_are_let_through() {
 #[tokio::test]
 async fn shutdown_does_not_wait_for_held_replies() {
     let api = MessagesApi::builder()
-        .reply(Reply::say("x").stall())
+        .reply(Reply::say("x").step(Step::Stall))
         .start()
         .await
         .unwrap();
@@ -482,7 +474,7 @@ async fn directives_break_hold_and_leave_empty() {
 async fn lone_surrogates_pass_both_ways() {
     let block = r#"{"type":"text","text":"lone \ud83d end"}"#;
     let api = MessagesApi::builder()
-        .reply(Reply::new().block_json(block))
+        .reply(Reply::new().step(Raw::Block(block.into())))
         .start()
         .await
         .unwrap();
@@ -562,7 +554,7 @@ async fn the_log_file_tells_of_each_request() {
     let path = place.path().join("log.ndjson");
     let api = MessagesApi::builder()
         .log_file(std::fs::File::create(&path).unwrap())
-        .reply(Reply::dropped())
+        .reply(Reply::new().step(Step::Drop))
         .start()
         .await
         .unwrap();
@@ -622,10 +614,14 @@ async fn the_log_file_tells_of_each_request() {
 #[tokio::test]
 async fn bodies_can_lie_about_themselves() {
     let api = MessagesApi::builder()
-        .reply(Reply::new().text("abc").truncated())
-        .reply(Reply::new().text("abc").truncated())
-        .reply(Reply::new().raw("event: x\ndata: {no\n\n").text("abc"))
-        .reply(Reply::say("<html>").content_type("text/html"))
+        .reply(Reply::say("abc").step(Step::Truncated))
+        .reply(Reply::say("abc").step(Step::Truncated))
+        .reply(
+            Reply::new()
+                .step(Raw::Event("event: x\ndata: {no\n\n".into()))
+                .and_say("abc"),
+        )
+        .reply(Reply::say("<html>").step(Step::ContentType("text/html".into())))
         .start()
         .await
         .unwrap();

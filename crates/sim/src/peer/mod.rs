@@ -25,13 +25,14 @@ pub mod agent;
 mod command_line;
 pub mod faulty;
 mod io;
-mod matcher;
 mod steps;
 
-pub use agent::{Agent, Brain, Reply};
+pub use agent::{Agent, Brain};
 pub use command_line::{CommandLine, Refusal, Surroundings};
 pub(crate) use io::LineReader;
-pub use matcher::Match;
 pub use steps::{Seen, Steps};
+
+pub use crate::matcher::Match;
+pub use crate::script::Reply;
 
 pub use crate::running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};

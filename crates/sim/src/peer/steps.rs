@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::agent::payload;
 use super::io::LineReader;
-use super::matcher::Match;
+use crate::matcher::Match;
 use crate::running::{self, ClientIo, Exit, Log, Mismatch, Running, Signal};
 
 /// The exit code of steps whose client did something else.

@@ -408,6 +408,13 @@ impl ApiError {
         self.times = Some(times);
         self
     }
+
+    /// Sets the header `retry-after`, in seconds.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
 }
 
 impl Usage {

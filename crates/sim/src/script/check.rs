@@ -7,7 +7,7 @@ use super::course::ends_response;
 use super::fill;
 use super::place::{Placed, Position};
 use super::rule::Rule;
-use super::step::{ApiError, Ask, Background, Call, Run, Step, Usage, Wait};
+use super::step::{ApiError, Ask, Background, Call, Raw, Run, Step, Usage, Wait};
 use super::{Clock, Script, ScriptError};
 
 /// Who plays a script.
@@ -99,7 +99,7 @@ impl Script {
         let top = fields.iter().filter(|(there, ..)| *there);
         found.extend(top.map(|(_, name, why)| (None, format!("`{name}`: {why}"))));
         for rule in &self.prompts {
-            unfit_steps(&rule.value.steps, player, found);
+            unfit_steps(&rule.value.steps, player, true, found);
             let mut unknown = |at, name: &str| {
                 if player == Player::Simulator && name == "plan" {
                     let why = "there is no file for a plan here: give the plan in a `plan` step";
@@ -150,7 +150,7 @@ impl Script {
     }
 
     /// Whether that is true of any step, however deep.
-    pub(super) fn any_step(&self, is: &dyn Fn(&Step) -> bool) -> bool {
+    pub(crate) fn any_step(&self, is: &dyn Fn(&Step) -> bool) -> bool {
         fn any(steps: &[Placed<Step>], is: &dyn Fn(&Step) -> bool) -> bool {
             steps.iter().any(|step| {
                 is(&step.value) || fill::inside(&step.value).iter().any(|(_, steps)| any(steps, is))
@@ -195,17 +195,20 @@ fn each_variable(steps: &[Placed<Step>], visit: &mut dyn FnMut(Option<Position>,
     }
 }
 
-fn unfit_steps(steps: &[Placed<Step>], player: Player, found: &mut Vec<Mistake>) {
+fn unfit_steps(steps: &[Placed<Step>], player: Player, last: bool, found: &mut Vec<Mistake>) {
     for (n, step) in steps.iter().enumerate() {
+        let last = last && n + 1 == steps.len();
         let unfit = match player {
-            Player::Simulator => unfit_for_simulator(&step.value, n + 1 == steps.len()),
+            Player::Simulator => unfit_for_simulator(&step.value, last),
             Player::Api => unfit_for_api(&step.value),
         };
         if let Some((name, why)) = unfit {
             found.push((step.at, format!("`{name}`: {why}")));
         }
+        // The steps of a subagent have an end of their own.
+        let last = last || !matches!(step.value, Step::Response(_));
         for (_, steps) in fill::inside(&step.value) {
-            unfit_steps(steps, player, found);
+            unfit_steps(steps, player, last, found);
         }
     }
 }
@@ -217,6 +220,12 @@ fn unfit_for_simulator(step: &Step, last: bool) -> Option<(&'static str, &'stati
         Step::MalformedEvent => ("malformed_event", BYTES),
         Step::ContentType(_) => ("content_type", BYTES),
         Step::Headers(_) => ("headers", BYTES),
+        Step::More(_) => (
+            "more",
+            "a text comes without a break here: play it with the scripted API",
+        ),
+        Step::Raw(Raw::Event(_)) => ("raw: event", BYTES),
+        Step::Raw(Raw::Block(_)) => ("raw: block", "give a `block`, or play it with the scripted API"),
         Step::StopSequence(_) => ("stop_sequence", "play it with the scripted API"),
         Step::StopReason(_) if !last => (
             "stop_reason",
@@ -270,7 +279,7 @@ fn unfit_for_api(step: &Step) -> Option<(&'static str, &'static str)> {
         Step::RateLimit(_) => ("rate_limit", "give the response `headers`"),
         Step::Compact(_) => ("compact", "the real CLI compacts by itself: send it `/compact`"),
         Step::Cost(_) => ("cost", "the real CLI counts the list price of `usage`"),
-        Step::Raw(_) => ("raw", PIPES),
+        Step::Raw(Raw::Frame(_) | Raw::Line(_) | Raw::Base64(_)) => ("raw", PIPES),
         Step::Stderr(_) => ("stderr", PIPES),
         Step::Fault(_) => ("fault", PIPES),
         Step::Exit(_) => ("exit", PIPES),
@@ -336,6 +345,10 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
                 mistake("an `api_error` that no request gets (`times: 0`) is none");
                 &[]
             }
+            Step::Response(inside) if inside.iter().any(|step| matches!(step.value, Step::Response(_))) => {
+                mistake("a `response` has no other `response` in it");
+                &[]
+            }
             Step::Drop if content => {
                 mistake(
                     "`drop` comes before the first byte of a response: put it before what is said, or take `cut`",
@@ -351,7 +364,8 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
             step.value,
             Step::Say(_) | Step::Think(_) | Step::Redacted(_) | Step::Block(_)
         );
-        content = (content || is_content) && !ends_response(&step.value);
+        let ends = ends_response(&step.value) || matches!(step.value, Step::Response(_));
+        content = (content || is_content) && !ends;
         for call in calls {
             let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
             if call.result.is_none() && call.is_error {

@@ -61,9 +61,30 @@ pub(crate) struct Next {
     /// The rule in which it stands.
     rule: usize,
     variables: Variables,
+    /// Whether it is the first step of a [`Step::Response`] or another one of it, if it stands in one.
+    within: Option<bool>,
+}
+
+/// The steps of one response, or of one attempt at it.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) steps: Vec<Next>,
+    /// Whether the steps say all that it has, so that it may be without content.
+    pub(crate) exact: bool,
 }
 
 impl Next {
+    /// Something in this rule.
+    fn of_rule(rule: usize, variables: Variables) -> Self {
+        Self {
+            place: String::new(),
+            step: Step::Response(Vec::new()),
+            rule,
+            variables,
+            within: None,
+        }
+    }
+
     /// Whether it must be reached: an error for ever is the end of a turn.
     #[cfg(feature = "api")]
     pub(crate) fn is_missing(&self) -> bool {
@@ -183,9 +204,6 @@ impl Engine {
         let known = self.askers.contains_key(&request.who);
         let course = self.askers.entry(request.who.clone()).or_default();
         course.used.resize(rules, 0);
-        if let Some(result) = request.results.last() {
-            course.result.clone_from(result);
-        }
         if request.begins {
             course.left.clear();
         }
@@ -334,25 +352,56 @@ impl Engine {
         }
     }
 
-    /// The steps of the next response: up to the next tool call, or to what breaks it off. None are left when it is empty.
-    pub(crate) fn next(&mut self, request: &Request) -> Vec<Next> {
+    /// Puts these steps in the place of what is left of a turn: steps of no rule.
+    pub(crate) fn put(&mut self, who: &Who, prompt: &str, steps: &[Placed<Step>], variables: Variables) {
+        let parent = Next::of_rule(0, variables);
+        let course = self.askers.entry(who.clone()).or_default();
+        prompt.clone_into(&mut course.prompt);
+        course.left = self.script.steps(steps, "steps", &parent).into();
+    }
+
+    /// Whether nothing is left of a turn.
+    pub(crate) fn is_idle(&self, who: &Who) -> bool {
+        self.askers.get(who).is_none_or(|course| course.left.is_empty())
+    }
+
+    /// The steps of the next response: those of a [`Step::Response`], or all up to the next tool call; in any case not beyond
+    /// what breaks it off. None are left when it is empty.
+    pub(crate) fn next(&mut self, request: &Request) -> Taken {
         let Some(course) = self.askers.get_mut(&request.who) else {
-            return Vec::new();
+            return Taken::default();
         };
-        let mut steps = Vec::new();
+        if let Some(result) = request.results.last() {
+            course.result.clone_from(result);
+        }
+        let mut steps: Vec<Next> = Vec::new();
+        let exact = course.left.front().is_some_and(|next| next.within.is_some());
         while let Some(mut next) = course.left.pop_front() {
+            let continues = if exact {
+                next.within == Some(false)
+            } else {
+                next.within.is_none()
+            };
+            if !steps.is_empty() && !continues {
+                course.left.push_front(next);
+                break;
+            }
             let mut variables = request.variables.clone();
             variables.insert("prompt".to_owned(), course.prompt.clone());
             variables.insert("result".to_owned(), course.result.clone());
+            variables.insert("last".to_owned(), course.result.clone());
             variables.extend(next.variables.clone());
             fill::fill(&mut next.step, &variables);
-            let ends = ends_response(&next.step);
+            let ends = match exact {
+                true => breaks_off(&next.step),
+                false => ends_response(&next.step),
+            };
             steps.push(next);
             if ends {
                 break;
             }
         }
-        steps
+        Taken { steps, exact }
     }
 
     /// Puts steps back that the next request is to get.
@@ -560,26 +609,33 @@ impl Script {
     /// The steps of a rule.
     fn of_rule(&self, n: usize, variables: Variables) -> Vec<Next> {
         let rule = &self.prompts[n].value;
-        let parent = Next {
-            place: String::new(),
-            step: Step::Drop,
-            rule: n,
-            variables,
-        };
+        let parent = Next::of_rule(n, variables);
         self.steps(&rule.steps, &format!("prompts[{n}].steps"), &parent)
     }
 
     /// Steps with the places where they stand, and the variables of the rule around them.
     fn steps(&self, steps: &[Placed<Step>], path: &str, parent: &Next) -> Vec<Next> {
-        let steps = steps.iter().enumerate();
-        steps
-            .map(|(n, step)| Next {
-                place: self.place(step.at, &format!("{path}[{n}]")),
-                step: step.value.clone(),
-                rule: parent.rule,
-                variables: parent.variables.clone(),
-            })
-            .collect()
+        let mut all = Vec::new();
+        for (n, step) in steps.iter().enumerate() {
+            let path = format!("{path}[{n}]");
+            match &step.value {
+                Step::Response(inside) if !inside.is_empty() => {
+                    let inside = self.steps(inside, &format!("{path}.response"), parent);
+                    all.extend(inside.into_iter().enumerate().map(|(n, next)| Next {
+                        within: Some(n == 0),
+                        ..next
+                    }));
+                }
+                value => all.push(Next {
+                    place: self.place(step.at, &path),
+                    step: value.clone(),
+                    // One without content is a response of its own.
+                    within: matches!(value, Step::Response(_)).then_some(true),
+                    ..Next::of_rule(parent.rule, parent.variables.clone())
+                }),
+            }
+        }
+        all
     }
 
     /// Why a prompt has no answer.

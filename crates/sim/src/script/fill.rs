@@ -67,6 +67,7 @@ type Visit<'a> = &'a mut dyn FnMut(&mut String);
 fn strings(step: &mut Step, visit: Visit<'_>) {
     match step {
         Step::Say(text)
+        | Step::More(text)
         | Step::Think(text)
         | Step::Plan(text)
         | Step::Redacted(text)
@@ -75,7 +76,7 @@ fn strings(step: &mut Step, visit: Visit<'_>) {
         | Step::StopSequence(text)
         | Step::ContentType(text)
         | Step::Stderr(text)
-        | Step::Raw(Raw::Line(text)) => visit(text),
+        | Step::Raw(Raw::Line(text) | Raw::Event(text) | Raw::Block(text)) => visit(text),
         Step::Call(call) => in_call(call, visit),
         Step::Parallel(calls) => calls.iter_mut().for_each(|call| in_call(call, visit)),
         Step::Ask(ask) => match ask {
@@ -99,6 +100,7 @@ fn strings(step: &mut Step, visit: Visit<'_>) {
             Ask::Request(request) => in_map(request, visit),
         },
         // Their steps are filled when their time comes.
+        Step::Response(_) => {}
         Step::Subagent(subagent) => {
             visit(&mut subagent.description);
             subagent.prompt.iter_mut().for_each(&mut *visit);
@@ -191,6 +193,7 @@ fn in_value(value: &mut Value, visit: Visit<'_>) {
 /// The steps inside a step, by the name of their field.
 pub(super) fn inside(step: &Step) -> Vec<(&'static str, &[Placed<Step>])> {
     match step {
+        Step::Response(steps) => vec![("response", steps)],
         Step::Subagent(subagent) => vec![("steps", &subagent.steps), ("then", &subagent.then)],
         Step::Background(background) => vec![("then", &background.then)],
         _ => Vec::new(),

@@ -1,9 +1,10 @@
 //! Gates that a test opens by name.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::peer::agent::Gate;
+use tokio::sync::watch;
 
 /// The gates of a script, by name. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -19,5 +20,50 @@ impl Gates {
     /// Opens the gate of this name.
     pub fn open(&self, name: &str) {
         self.gate(name).open();
+    }
+}
+
+/// Holds a reply back until the test opens it. Clones are the same gate.
+#[derive(Clone)]
+pub struct Gate {
+    open: Arc<watch::Sender<bool>>,
+    reached: Arc<watch::Sender<bool>>,
+}
+
+impl Gate {
+    /// A closed gate.
+    pub fn new() -> Self {
+        Self {
+            open: Arc::new(watch::Sender::new(false)),
+            reached: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// Opens it for good.
+    pub fn open(&self) {
+        self.open.send_replace(true);
+    }
+
+    /// Waits until a reply stands before it.
+    pub async fn reached(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.reached.subscribe().wait_for(|reached| *reached).await;
+    }
+
+    pub(crate) async fn pass(&self) {
+        self.reached.send_replace(true);
+        let _ = self.open.subscribe().wait_for(|open| *open).await;
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate(open: {})", *self.open.borrow())
     }
 }

@@ -9,10 +9,11 @@ use super::assertion::{Assert, Permitted};
 use super::expect::{Expect, ToolCalled};
 use super::rule::Times;
 use crate::flaw::Flaw;
-use crate::peer::{Line, Match};
+use crate::matcher::Match;
+use crate::running::Line;
 
 /// The text of a tool's result: a string, or the texts among blocks.
-pub(super) fn text_of(content: &Value) -> String {
+pub(crate) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
@@ -109,7 +110,7 @@ pub(crate) fn result(assert: &Assert, last: Option<(&str, bool)>) -> Option<Stri
 }
 
 /// What an assertion does not like, if anything.
-pub(super) fn check(assert: &Assert, lines: &[Line]) -> Option<String> {
+pub(crate) fn check(assert: &Assert, lines: &[Line]) -> Option<String> {
     let permission = || answered(lines, |request| request["subtype"] == "can_use_tool");
     if let Some(wanted) = assert.permission {
         let Some((request, response)) = permission() else {
@@ -244,14 +245,14 @@ fn counts(
 
 /// What one process and its client said.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Played<'a> {
-    pub(super) lines: &'a [Line],
+pub(crate) struct Played<'a> {
+    pub(crate) lines: &'a [Line],
     /// Whether it came to its end.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// What is missing in the end, of what all processes together should have done.
-pub(super) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<Flaw> {
+pub(crate) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<Flaw> {
     let expect = &script.expect;
     let general = script.name();
     let mut flaws = unused(script, expect, used);

@@ -1,7 +1,7 @@
 //! Scripts: what the model says to which prompts, and expectations of the client.
 //!
 //! A script is a readable file, or is built in Rust; both can express the same. Two players play it: the simulated
-//! [`Agent`], and the scripted Messages API behind the real CLI. It is the model, and it judges the client: prompts without a
+//! [`Agent`](crate::peer::Agent), and the scripted Messages API behind the real CLI. It is the model, and it judges the client: prompts without a
 //! rule, replies that do not match an `assert`, and what is missing in the end are [flaws](Flaw). What only one player can
 //! play, the other rejects before it starts, with the place and the way on: [`Script::check`].
 //!
@@ -41,8 +41,8 @@ pub(crate) mod fill;
 mod gates;
 pub(crate) mod judge;
 pub(crate) mod place;
-mod play;
 mod progress;
+pub(crate) mod response;
 mod rule;
 mod schema;
 pub(crate) mod short;
@@ -57,17 +57,16 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::inject::{Fault, Schedule};
-use crate::peer::agent::Builder;
-use crate::peer::{Agent, Brain, ClientIo, Running};
+use crate::inject::Fault;
 
 pub use assertion::{Assert, Permitted};
 pub use check::Player;
 pub use error::ScriptError;
 pub use expect::{Expect, ToolCalled};
-pub use gates::Gates;
+pub use gates::{Gate, Gates};
 pub use place::{Placed, Position};
 pub use progress::Progress;
+pub use response::Reply;
 pub use rule::{Asker, Rule, Times};
 pub use schema::json_schema;
 pub use step::{
@@ -79,9 +78,6 @@ pub use text::{Pattern, TextMatch};
 pub use crate::flaw::{Flaw, Flaws};
 
 use short::Span;
-
-#[cfg(feature = "api")]
-pub(crate) use play::{agent_call, command_call, plan_call, questions};
 
 /// A script for sessions of the simulated agent, or of the real CLI with the scripted API.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -139,7 +135,7 @@ pub enum Clock {
     #[default]
     Real,
     /// Times are counted, so that they repeat: each line takes a millisecond, and waits of the model end at once and
-    /// are added; see [`Builder::virtual_clock`].
+    /// are added; see [`Builder::virtual_clock`](crate::peer::agent::Builder::virtual_clock).
     Virtual,
 }
 
@@ -234,74 +230,9 @@ impl Script {
         error::read(&text, Some(&name))
     }
 
-    /// An agent that plays this script.
-    ///
-    /// # Errors
-    ///
-    /// When there is something in it that the simulated agent cannot play, see [`check`](Self::check).
-    pub fn agent(&self) -> Result<Builder, ScriptError> {
-        self.agent_with(&Gates::default())
-    }
-
-    /// An agent that plays this script, whose gates the test opens.
-    ///
-    /// # Errors
-    ///
-    /// As [`agent`](Self::agent).
-    pub fn agent_with(&self, gates: &Gates) -> Result<Builder, ScriptError> {
-        self.check(Player::Simulator)?;
-        Ok(self.setting().brain(self.player(gates)))
-    }
-
-    /// Runs an agent that plays this script in a task of its own, over pipes in memory. Must be called inside a tokio
-    /// runtime.
-    ///
-    /// # Errors
-    ///
-    /// As [`agent`](Self::agent).
-    pub fn spawn_in_memory(&self) -> Result<(ClientIo, Running), ScriptError> {
-        Ok(self.agent()?.spawn_in_memory())
-    }
-
-    /// An agent in the setting that the script wants, which does not play it yet.
-    ///
-    /// For the executable, which lets the command line speak behind the script; [`agent`](Self::agent) is for everybody else.
-    pub fn setting(&self) -> Builder {
-        let mut agent = Agent::builder()
-            .sdk_mcp_servers(self.mcp_servers.iter().cloned())
-            .seed(self.seed.unwrap_or_default())
-            .latency(self.pacing.turn)
-            .virtual_clock(self.clock == Clock::Virtual)
-            .real_tools(self.real_tools)
-            .files(self.files.clone());
-        if !self.faults.is_empty() || self.any_step(&|step| matches!(step, Step::Fault(_))) {
-            let schedule = Schedule::new(self.seed.unwrap_or_default());
-            agent = agent.faults(self.faults.iter().fold(schedule, |schedule, fault| {
-                schedule.with(fault.effect.clone(), fault.at.clone())
-            }));
-        }
-        if let Some(model) = &self.model {
-            agent = agent.model(model);
-        }
-        if let Some(mode) = &self.permission_mode {
-            agent = agent.permission_mode(mode);
-        }
-        if let Some(tools) = &self.tools {
-            agent = agent.tools(tools.iter().cloned());
-        }
-        agent
-    }
-
-    /// What plays the script for an agent in its [`setting`](Self::setting). If the script does not pass its
-    /// [`check`](Self::check), every reply is an error with the reason.
-    pub fn player(&self, gates: &Gates) -> impl Brain + 'static {
-        play::Player::alone(self.clone(), gates.clone())
-    }
-
-    /// What plays the script together with all others that have this progress. It does not judge what is expected in the end: that
-    /// is for [`judge`](Self::judge), once all are done.
-    pub fn player_in(&self, gates: &Gates, progress: &Progress) -> impl Brain + 'static {
-        play::Player::among_others(self.clone(), gates.clone(), progress.clone())
+    /// The name of the script.
+    pub(crate) fn name(&self) -> &str {
+        self.source.0.as_deref().unwrap_or("script")
     }
 
     /// The name of this place: `script.yaml:12:7`, `12:7`, or a path through the script.

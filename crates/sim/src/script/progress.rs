@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::Script;
+use super::{Script, judge};
 use crate::flaw::Flaw;
+use crate::running::Report;
 
 /// How far a script is: which rules were used, by which prompts. Clones share it, and so do processes that keep it in one
 /// [file](Self::in_file).
@@ -204,12 +205,30 @@ impl Progress {
 }
 
 impl Script {
+    /// What the client did wrong, and what is missing, once all that play the script with this progress are done. A process that
+    /// was killed, or whose end is not known, has a report without an [`exit`](Report::exit).
+    pub fn judge(&self, progress: &Progress, reports: &[Report]) -> Vec<Flaw> {
+        let read = progress.flaws().and_then(|flaws| Ok((flaws, progress.uses()?)));
+        let (mut flaws, uses) = match read {
+            Ok(read) => read,
+            Err(error) => return vec![self.lost(&error)],
+        };
+        let played = reports.iter().map(|report| judge::Played {
+            lines: &report.lines,
+            ended: report.exit.is_some(),
+        });
+        flaws.extend(reports.iter().flat_map(|report| report.flaws.iter().cloned()));
+        let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.most(n)).collect();
+        flaws.extend(judge::end(self, &used, &played.collect::<Vec<_>>()));
+        flaws
+    }
+
     /// The rules that were not used as often as they must be, if the script [expects](super::Expect::every_rule_used) it.
     pub fn rules_left(&self, progress: &Progress) -> Vec<Flaw> {
         match progress.uses() {
             Ok(uses) => {
                 let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.most(n)).collect();
-                super::judge::unused(self, &self.expect, &used)
+                judge::unused(self, &self.expect, &used)
             }
             Err(error) => vec![self.lost(&error)],
         }

@@ -42,6 +42,10 @@ pub enum Step {
     Redacted(String),
     /// A content block of the model, word for word.
     Block(Map<String, Value>),
+    /// One response with these steps and no others: for what comes behind a tool call, and for one without content.
+    Response(Vec<Placed<Step>>),
+    /// The text before this step goes on, after a wait in its middle.
+    More(String),
     /// The API fails.
     ApiError(ApiError),
     /// The connection is closed before the first byte of a response.
@@ -366,8 +370,7 @@ pub struct Usage {
 
 impl Default for Usage {
     fn default() -> Self {
-        let crate::directive::Usage { input, output } = crate::directive::Usage::default();
-        Self::new(input, output)
+        Self::new(10, 5)
     }
 }
 
@@ -446,6 +449,10 @@ pub enum Raw {
     Line(String),
     /// Bytes without a line break added, in Base64.
     Base64(Bytes),
+    /// Text in the stream of events of the API, which may be half an event. A request without streaming is answered with it.
+    Event(String),
+    /// A content block of the model as JSON text, for what no YAML can hold, such as lone surrogates.
+    Block(String),
 }
 
 /// Bytes, written in Base64.

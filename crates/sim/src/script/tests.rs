@@ -118,6 +118,10 @@ fn mistakes_are_told_with_line_and_column() {
             "script:5:11: unknown field `tol`, did you mean `tool`? Known here: tool, input, result, is_error, details, run",
         ),
         (
+            "prompts:\n  - steps:\n      - response: [{say: a}, {response: []}]\n",
+            "script:3:9: a `response` has no other `response` in it",
+        ),
+        (
             "prompts:\n  - steps:\n      - sya: hi\n",
             "script:3:9: unknown word `sya`, did you mean `say`? Known here: say, think, call, parallel, ask, plan,",
         ),
@@ -392,7 +396,7 @@ async fn a_loop_of_tool_calls_comes_to_an_end() {
 async fn a_script_of_the_api_is_not_played_in_part() {
     let script = Script::new().rule(Rule::any().say("a").step(Step::Truncated));
     assert!(script.spawn_in_memory().is_err());
-    let agent = script.setting().brain(script.player(&Gates::default()));
+    let agent = script.setting().script(&script, &Gates::default());
     let (mut client, agent) = agent.spawn_in_memory();
     let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
     client
@@ -432,5 +436,35 @@ async fn a_request_that_nobody_answers_is_a_flaw() {
     assert_eq!(
         flaws,
         "script: the client did not answer the request `elicitation`"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_has_its_steps_and_no_others() {
+    let script = Script::from_yaml(
+        "
+prompts:
+  - steps:
+      - response:
+          - call: {tool: Bash, input: {command: 'true'}, result: fine}
+          - say: '{{prompt}} came before its call'
+      - say: it is {{result}}
+  - steps:
+      - response: []
+      - say: not in this turn
+",
+    )
+    .unwrap();
+    let report = play(&script, &["this", "that"]).await;
+    report.content().unwrap();
+    let results = report.sent().filter(|line| line["type"] == "result");
+    let results: Vec<&Value> = results.map(|line| &line["result"]).collect();
+    assert_eq!(results, ["it is fine", ""]);
+    let texts = report
+        .sent()
+        .filter_map(|line| line["message"]["content"][0]["text"].as_str());
+    assert_eq!(
+        texts.collect::<Vec<_>>(),
+        ["this came before its call", "it is fine"]
     );
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outrigger_sim::api::{MessagesApi, Outcome, Reply};
 use outrigger_sim::claude::{ClaudeProcess, Launch, Sandbox, Seen, executable};
+use outrigger_sim::script::Raw;
 use serde_json::{Value, json};
 
 type Outcomes = Result<(), Box<dyn Error>>;
@@ -216,7 +217,7 @@ async fn an_interrupt_hangs_up_on_the_api() -> Outcomes {
     let rig = Rig::new().await?;
     let mut claude = rig.spawn(&[])?;
     claude.initialize().await?;
-    rig.api.push(Reply::say("never").hold_headers("start"));
+    rig.api.push(Reply::new().hold("start").and_say("never"));
     claude.prompt("hi").await?;
     rig.api.gate("start").reached(1, SOON).await?;
     claude.control(json!({"subtype": "interrupt"})).await?;
@@ -280,7 +281,7 @@ async fn scripts_go_on_through_what_the_cli_asks_of_itself() -> Outcomes {
     assert_eq!(claude.result().await?.value["result"], "after nothing");
     // A lone surrogate comes back with the next request.
     rig.api
-        .push(Reply::new().block_json(r#"{"type":"text","text":"lone \ud83d end"}"#));
+        .push(Reply::new().step(Raw::Block(r#"{"type":"text","text":"lone \ud83d end"}"#.into())));
     claude.prompt("hi").await?;
     assert_eq!(claude.result().await?.value["result"], "lone \u{fffd} end");
     claude.prompt("%say still here").await?;

@@ -2,7 +2,7 @@
 
 use outrigger::protocol::inbound::system::SystemMessage;
 use outrigger::{Cause, Event, Outcome, Verdict};
-use outrigger_sim::api::ApiFault;
+use outrigger_sim::api::ApiError;
 
 use super::flow::{end, events, rest, soon, system};
 use super::rig::{Rig, turn};
@@ -109,7 +109,7 @@ async fn what_passes_is_retried() {
         ("whole answer", "whole answer")
     );
 
-    rig.api().push(ApiFault::new(429).retry_after(1));
+    rig.api().push(ApiError::new(429).retry_after(1));
     let (seen, outcome) = events(&session, "%say after a while").await;
     assert_eq!(outcome.verdict(), &Verdict::Completed);
     let delay = system(&seen).find_map(|message| match message {

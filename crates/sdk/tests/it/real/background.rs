@@ -6,6 +6,7 @@ use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::outbound::control::BackgroundTasks;
 use outrigger::{AmbientEvent, Event, Policy, SessionState, TaskState, Verdict};
 use outrigger_sim::api::{ApiRequest, Reply, When};
+use outrigger_sim::script::Step;
 use serde_json::json;
 
 use super::flow::{Pipe, ambient_turn, bash, end, events, rest, soon, tool};
@@ -78,7 +79,7 @@ async fn a_shell_in_the_background_wakes_a_turn_that_is_nobodys() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_that_meets_an_ambient_turn_gets_its_own_outcome() {
     let rig = Rig::start().await;
-    on_notification(&rig, Reply::new().text("noted ").hold("ambient").more_text("all"));
+    on_notification(&rig, Reply::say("noted ").hold("ambient").step(Step::More("all".into())));
     let session = rig
         .options()
         .permissions(Policy::allow_all())

@@ -35,7 +35,7 @@ fn is_interrupted(outcome: &Outcome) {
 async fn before_the_first_byte() {
     let rig = Rig::start().await;
     let session = rig.session().await;
-    rig.api().push(Reply::say("never").hold_headers("headers"));
+    rig.api().push(Reply::new().hold("headers").and_say("never"));
     let mut running = session.prompt("go").await.unwrap();
     rig.api().gate("headers").reached(1, PATIENCE).await.unwrap();
     let interrupted = soon(session.interrupt()).await.unwrap();

@@ -2,6 +2,7 @@
 
 use outrigger::{Assembler, Cause, Event, PartialContent, Policy, Prompt, Verdict};
 use outrigger_sim::api::{ApiRequest, Reply};
+use outrigger_sim::script::Raw;
 
 use super::flow::{bash, end, events, rest, soon, until};
 use super::rig::{PATIENCE, Rig, turn};
@@ -228,7 +229,9 @@ async fn what_no_string_can_hold_does_not_end_the_session() {
         .await
         .unwrap();
     rig.api().push(
-        Reply::new().block_json(r#"{"type":"text","text":"cut \ud83d end \u2028 \u0000 \ud83d\ude00"}"#),
+        Reply::new().step(Raw::Block(
+            r#"{"type":"text","text":"cut \ud83d end \u2028 \u0000 \ud83d\ude00"}"#.into(),
+        )),
     );
     let (seen, outcome) = events(&session, "go").await;
     let text: String = seen

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::api::tests::{SOON, ask, content, events, prompt, send, user};
-use crate::api::{AnsweredBy, ApiFault, MessagesApi, MessagesApiBuilder, Outcome, Reply, Usage};
+use crate::api::{AnsweredBy, ApiError, MessagesApi, MessagesApiBuilder, Outcome, Reply};
+use crate::script::{Raw, Step, Usage};
 
 /// An API that records what it passes on to another.
 struct Proxied {
@@ -62,19 +63,14 @@ impl Proxied {
 
 #[tokio::test]
 async fn what_was_recorded_is_played_back() {
-    let usage = Usage {
-        input_tokens: 7,
-        ..Usage::default()
-    };
     let rig = proxied(
         MessagesApi::builder()
             .reply(
-                Reply::new()
-                    .thinking("hm")
-                    .tool_with_id("t1", "Bash", json!({"command": "ls"}))
-                    .usage(usage),
+                Reply::think("hm")
+                    .and_call("Bash", json!({"command": "ls"}))
+                    .step(Usage::new(7, 5)),
             )
-            .reply(ApiFault::new(529).retry_after(3))
+            .reply(ApiError::new(529).retry_after(3))
             .reply(Reply::say("done")),
     )
     .await;
@@ -85,7 +81,7 @@ async fn what_was_recorded_is_played_back() {
         .as_array_mut()
         .unwrap()
         .push(json!({"role": "assistant", "content": content(&first)}));
-    let result = json!({"type": "tool_result", "tool_use_id": "t1", "content": "a.txt"});
+    let result = json!({"type": "tool_result", "tool_use_id": "toolu_sim_000001_1", "content": "a.txt"});
     messages
         .as_array_mut()
         .unwrap()
@@ -192,9 +188,13 @@ async fn nothing_of_the_client_s_own_is_written() {
 async fn broken_answers_break_again() {
     let rig = proxied(
         MessagesApi::builder()
-            .reply(Reply::new().text("abc").cut())
-            .reply(Reply::dropped())
-            .reply(Reply::new().text("abc").raw("event: x\ndata: {\n\n").truncated()),
+            .reply(Reply::say("abc").step(Step::Cut))
+            .reply(Reply::new().step(Step::Drop))
+            .reply(
+                Reply::say("abc")
+                    .step(Raw::Event("event: x\ndata: {\n\n".into()))
+                    .step(Step::Truncated),
+            ),
     )
     .await;
     let mut recorded = Vec::new();
@@ -239,7 +239,7 @@ async fn broken_answers_break_again() {
 
 #[tokio::test]
 async fn a_client_that_hung_up_is_kept_waiting_again() {
-    let rig = proxied(MessagesApi::builder().reply(Reply::say("never ends").stall())).await;
+    let rig = proxied(MessagesApi::builder().reply(Reply::say("never ends").step(Step::Stall))).await;
     let address = rig.proxy.address();
     let client = tokio::spawn(async move { ask(address, &prompt(true, user("x"))).await });
     rig.upstream.wait_for_requests(1, SOON).await.unwrap();

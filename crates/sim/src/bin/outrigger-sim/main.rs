@@ -114,7 +114,7 @@ fn run(
     let base = script.as_ref().map_or_else(Agent::builder, Script::setting);
     let mut agent = line.agent_from(base, &around)?;
     if let Some(script) = &script {
-        agent = agent.brain(script.player_in(&gates, together.progress()));
+        agent = agent.script_in(script, &gates, together.progress());
         agent = together.tell_flaws(agent);
         let told = std::env::var_os("OUTRIGGER_SIM_SEED").is_some();
         if let (Some(seed), false) = (script.seed, told) {

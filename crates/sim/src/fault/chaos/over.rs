@@ -35,7 +35,7 @@ impl Peer for Cassette {
 
 impl Peer for Script {
     fn start(&self) -> (ClientIo, Running) {
-        let agent = self.setting().brain(self.player(&Gates::default()));
+        let agent = self.setting().script(self, &Gates::default());
         agent.spawn_in_memory()
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::brain::Gate;
 use super::context::{Abort, Cancel};
 use super::ids::wall_ms;
 use super::turn::Turn;
 use crate::flaw::Flaw;
 use crate::inject::Fault;
 use crate::running::{Exit, Line};
+use crate::script::Gate;
 
 /// Something that a reply does.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl Turn {
     async fn perform_one(&mut self, act: &Act) -> Result<(), Abort> {
         let flaw = |what: String| self.ctx.log.flaw(Flaw::new(&act.place, what));
         match &act.deed {
-            Deed::Sleep(time) => self.or_abort(tokio::time::sleep(*time)).await?,
+            Deed::Sleep(time) => self.or_abort(self.ctx.pause(*time)).await?,
             Deed::Pass(gate) => self.or_abort(gate.pass()).await?,
             Deed::Until {
                 what,

@@ -1,17 +1,12 @@
 //! The model of a simulated agent.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::watch;
 
 use super::act::Act;
-use crate::directive::{self, Block, Response};
-use crate::flaw::Flaw;
-use crate::running::Line;
+use crate::script::response::Block;
+use crate::script::{Pace, Reply, Usage};
 
 /// Plays the model: returns the next reply, each time that a real agent would call the API.
 ///
@@ -19,11 +14,6 @@ use crate::running::Line;
 pub trait Brain: Send {
     /// The response to one request.
     fn reply(&mut self, ask: &Ask) -> Reply;
-
-    /// The process has ended, with these lines. Returns what was wrong with them.
-    fn end(&mut self, _: &[Line]) -> Vec<Flaw> {
-        Vec::new()
-    }
 }
 
 impl<F: FnMut(&Ask) -> Reply + Send> Brain for F {
@@ -55,8 +45,8 @@ pub struct Ask {
     /// Whether another process began the turn, in which a hook deferred a call. The prompt, the round and the result of that
     /// call are those of the whole turn, in its first request here.
     pub continued: bool,
-    /// The tag of the command or the subagent that woke the turn, see [`CallPlan`].
-    pub woken_by: Option<u64>,
+    /// The tag of the command or the subagent that woke the turn.
+    pub(crate) woken_by: Option<u64>,
     /// The requested model.
     pub model: String,
     /// The tools that the model may call.
@@ -100,8 +90,8 @@ pub struct AgentInfo {
     pub background: bool,
     /// 1 if the main agent started it, 2 if such an agent did, and so on.
     pub depth: u32,
-    /// The tag that the reply gave it, see [`CallPlan::RunTagged`].
-    pub tag: Option<u64>,
+    /// The tag that the reply gave it.
+    pub(crate) tag: Option<u64>,
 }
 
 /// The result of a tool call.
@@ -117,25 +107,61 @@ pub struct ToolResult {
 }
 
 /// A response of the model, with the handling of its tool calls.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Reply {
-    /// The response.
-    pub response: Response,
-    /// The handling of its tool calls, in order; a tool without an entry is run.
-    pub calls: Vec<CallPlan>,
-    /// The gate that it waits for before it begins.
-    pub gate: Option<Gate>,
+#[derive(Debug, Default)]
+pub(super) struct Response {
+    pub(super) blocks: Vec<Block>,
+    /// The handling of its tool calls, in order.
+    pub(super) calls: Vec<CallPlan>,
+    /// How fast it comes; all at once unless given.
+    pub(super) pace: Option<Pace>,
+    /// Its faults before it succeeds, in order.
+    pub(super) faults: Vec<Fault>,
+    /// Whether it stays open for ever once its content is out.
+    pub(super) hang: bool,
+    /// Its stop reason; `tool_use` or `end_turn`, as the blocks demand, unless given.
+    pub(super) stop_reason: Option<String>,
+    pub(super) usage: Usage,
     /// Its cost in US dollars, if that is not the list price of its tokens.
-    pub(crate) cost: Option<f64>,
+    pub(super) cost: Option<f64>,
     /// Its side effects, each before the block of that index.
-    pub(crate) acts: Vec<(usize, Act)>,
+    pub(super) acts: Vec<(usize, Act)>,
+}
+
+impl Response {
+    /// Its stop reason: the given one, or the one that its blocks demand.
+    pub(super) fn stop_reason(&self) -> &str {
+        match &self.stop_reason {
+            Some(reason) => reason,
+            None if self.blocks.iter().any(Block::is_tool_use) => "tool_use",
+            None => "end_turn",
+        }
+    }
+}
+
+/// Something that goes wrong before a response succeeds.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) kind: FaultKind,
+    /// How often it does, one after the other.
+    pub(super) times: u32,
+}
+
+/// What can go wrong with a request to the model.
+#[derive(Debug)]
+pub(super) enum FaultKind {
+    /// An HTTP error.
+    Status { status: u16, message: Option<String> },
+    /// An `error` event of this type in the stream.
+    SseError(String),
+    /// The connection is closed before a byte was sent.
+    Drop,
+    /// The connection is closed in the middle of the response.
+    Cut,
 }
 
 /// The handling of a tool call, once permission is granted.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub enum CallPlan {
+pub(super) enum CallPlan {
     /// The tool is run, see [`real_tools`](super::Builder::real_tools).
     #[default]
     Run,
@@ -143,7 +169,7 @@ pub enum CallPlan {
     RunReal,
     /// The tool is pretended.
     RunSimulated,
-    /// The tool is run, and a subagent that it starts has this tag: see [`AgentInfo::tag`].
+    /// The tool is run, and a subagent that it starts has this tag.
     RunTagged(u64),
     /// The call has this result.
     Outcome(Outcome),
@@ -198,192 +224,5 @@ impl Outcome {
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = details;
         self
-    }
-}
-
-impl Reply {
-    /// Text.
-    pub fn say(text: impl Into<String>) -> Self {
-        Response::say(text).into()
-    }
-
-    /// Thinking, to be followed by [`and_say`](Self::and_say) or [`and_tool`](Self::and_tool).
-    pub fn think(text: impl Into<String>) -> Self {
-        Response::think(text).into()
-    }
-
-    /// A tool call; its result is that of the tool, or the next [`outcome`](Self::outcome).
-    pub fn tool(name: impl Into<String>, input: Value) -> Self {
-        Response::tool(name, input).into()
-    }
-
-    /// A failure of the API with this HTTP status.
-    pub fn api_error(status: u16, message: impl Into<String>) -> Self {
-        Response::error(status, message).into()
-    }
-
-    /// A response that never begins.
-    pub fn stall() -> Self {
-        Response::stall().into()
-    }
-
-    /// Adds text.
-    #[must_use]
-    pub fn and_say(mut self, text: impl Into<String>) -> Self {
-        self.response.blocks.push(Block::Text(text.into()));
-        self
-    }
-
-    /// Adds a tool call.
-    #[must_use]
-    pub fn and_tool(mut self, name: impl Into<String>, input: Value) -> Self {
-        self.response.blocks.push(Block::ToolUse {
-            name: name.into(),
-            input,
-        });
-        self
-    }
-
-    /// Sets the result of the next tool call without one, instead of running the tool.
-    #[must_use]
-    pub fn outcome(mut self, outcome: Outcome) -> Self {
-        self.calls.push(CallPlan::Outcome(outcome));
-        self
-    }
-
-    /// Sets its cost, in US dollars; the list price of its tokens unless set.
-    #[must_use]
-    pub fn cost_usd(mut self, cost: f64) -> Self {
-        self.cost = Some(cost);
-        self
-    }
-
-    /// Lets it begin only when the gate is open.
-    #[must_use]
-    pub fn after(mut self, gate: &Gate) -> Self {
-        self.gate = Some(gate.clone());
-        self
-    }
-}
-
-impl From<Response> for Reply {
-    fn from(response: Response) -> Self {
-        Self {
-            response,
-            ..Self::default()
-        }
-    }
-}
-
-/// Holds a reply back until the test opens it. Clones are the same gate.
-#[derive(Clone)]
-pub struct Gate {
-    open: Arc<watch::Sender<bool>>,
-    reached: Arc<watch::Sender<bool>>,
-}
-
-impl Gate {
-    /// A closed gate.
-    pub fn new() -> Self {
-        Self {
-            open: Arc::new(watch::Sender::new(false)),
-            reached: Arc::new(watch::Sender::new(false)),
-        }
-    }
-
-    /// Opens it for good.
-    pub fn open(&self) {
-        self.open.send_replace(true);
-    }
-
-    /// Waits until a reply stands before it.
-    pub async fn reached(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.reached.subscribe().wait_for(|reached| *reached).await;
-    }
-
-    pub(super) async fn pass(&self) {
-        self.reached.send_replace(true);
-        let _ = self.open.subscribe().wait_for(|open| *open).await;
-    }
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Gate(open: {})", *self.open.borrow())
-    }
-}
-
-/// Follows the [directives](crate::directive) in the prompts.
-///
-/// A prompt without directives is answered `ok:` and its beginning. A turn whose prompt has directives starts them over; the
-/// requests that follow continue them, and so does a turn that background work started. Prompts that were folded in count
-/// only once the directives before them have run out. Further requests are answered `ok`. Each subagent follows its own
-/// prompt. A turn that another process began goes on with the directives that are left of its prompt.
-#[derive(Debug, Default)]
-pub(super) struct Directives {
-    /// The remaining responses, by subagent.
-    left: HashMap<Option<String>, VecDeque<Response>>,
-}
-
-impl Directives {
-    fn load(&mut self, key: &Option<String>, prompt: &str) -> Option<Reply> {
-        let left = self.left.entry(key.clone()).or_default();
-        match directive::parse(prompt) {
-            Err(error) => Some(Reply::api_error(400, error.to_string())),
-            Ok(responses) if responses.is_empty() => {
-                left.clear();
-                let prompt = if prompt.is_empty() { "(no content)" } else { prompt };
-                let beginning: String = prompt.chars().take(60).collect();
-                Some(Reply::say(format!("ok: {beginning}")))
-            }
-            Ok(responses) => {
-                *left = responses.into();
-                None
-            }
-        }
-    }
-}
-
-impl Brain for Directives {
-    fn reply(&mut self, ask: &Ask) -> Reply {
-        let key = ask.agent.as_ref().map(|agent| agent.id.clone());
-        let exhausted = self.left.get(&key).is_none_or(VecDeque::is_empty);
-        if ask.continued {
-            if let Some(reply) = self.load(&key, &ask.prompt) {
-                return reply;
-            }
-            if let Some(left) = self.left.get_mut(&key) {
-                left.drain(..ask.round.min(left.len()));
-            }
-        } else if ask.round == 0 && !ask.woken {
-            if let Some(reply) = self.load(&key, &ask.prompt) {
-                return reply;
-            }
-        } else if let (true, Some(folded)) = (exhausted, ask.folded.last())
-            && let Some(reply) = self.load(&key, folded)
-        {
-            return reply;
-        }
-        match self.left.get_mut(&key).and_then(VecDeque::pop_front) {
-            Some(response) => response.into(),
-            None => Reply::say("ok"),
-        }
-    }
-}
-
-/// Gives replies in order, and `ok` once they have run out.
-#[derive(Debug)]
-pub(super) struct Replies(pub(super) VecDeque<Reply>);
-
-impl Brain for Replies {
-    fn reply(&mut self, _: &Ask) -> Reply {
-        self.0.pop_front().unwrap_or_else(|| Reply::say("ok"))
     }
 }

@@ -6,25 +6,52 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Agent, Brain, Builder, Outcome, Reply, brain, payload, structured, subagent, transcript};
+use super::played::{Player, Source};
+use super::{Agent, Brain, Builder, Outcome, payload, structured, subagent, transcript};
 use crate::flaw::Flaw;
 use crate::inject::Schedule;
 use crate::running::{ClientIo, Running, Witness};
+use crate::script::{Gates, Progress, Reply, Script};
 
 impl Builder {
     /// Lets the model follow the [directives](crate::directive) in the prompts. This is the default.
     pub fn directives(self) -> Self {
-        self.brain(brain::Directives::default())
+        self.source(Source::Prompts)
     }
 
     /// Lets the model give these replies in order, to any request, and `ok` once they have run out.
     pub fn replies(self, replies: impl IntoIterator<Item = Reply>) -> Self {
-        self.brain(brain::Replies(replies.into_iter().collect()))
+        self.source(Source::Replies(replies.into_iter().collect()))
     }
 
     /// Lets this play the model.
-    pub fn brain(mut self, brain: impl Brain + 'static) -> Self {
-        self.agent.brain = Box::new(brain);
+    pub fn brain(self, brain: impl Brain + 'static) -> Self {
+        self.source(Source::Brain(Box::new(brain)))
+    }
+
+    /// The gates of [replies](Reply::hold), which the test opens.
+    pub fn gates(mut self, gates: &Gates) -> Self {
+        self.agent.brain.gates = gates.clone();
+        self
+    }
+
+    /// Lets this script play the model, and judge in the end. If the script does not pass its [`check`](Script::check), every reply is
+    /// an error with the reason.
+    pub fn script(mut self, script: &Script, gates: &Gates) -> Self {
+        self.agent.brain = Player::among_others(script, gates, Progress::new());
+        self.agent.brain.alone = true;
+        self
+    }
+
+    /// Lets this script play the model together with all others that have this progress. It does not judge what is expected in the
+    /// end: that is for [`Script::judge`], once all are done.
+    pub fn script_in(mut self, script: &Script, gates: &Gates, progress: &Progress) -> Self {
+        self.agent.brain = Player::among_others(script, gates, progress.clone());
+        self
+    }
+
+    fn source(mut self, source: Source) -> Self {
+        self.agent.brain.source = source;
         self
     }
 

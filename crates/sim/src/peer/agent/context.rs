@@ -11,13 +11,13 @@ use tokio::task::AbortHandle;
 
 use super::Config;
 use super::background::{Finished, Task};
-use super::brain::Brain;
 use super::cost::Used;
 use super::files::Checkpoint;
 use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
 use super::payload;
+use super::played::Player;
 use super::rules::{Rules, Source};
 use super::settings::Settings;
 use super::structured::Schema;
@@ -40,7 +40,7 @@ pub(super) struct Context {
     pub(super) complaints: mpsc::Sender<Option<String>>,
     /// Why the running turn must stop.
     pub(super) abort: Stop,
-    pub(super) brain: tokio::sync::Mutex<Box<dyn Brain>>,
+    pub(super) brain: tokio::sync::Mutex<Player>,
     pub(super) finished: mpsc::Sender<Finished>,
     /// How the process is to end at once.
     pub(super) exit: watch::Sender<Option<Exit>>,
@@ -225,7 +225,7 @@ pub(super) struct State {
 impl Context {
     pub(super) fn new(
         config: Config,
-        brain: Box<dyn Brain>,
+        brain: Player,
         log: Arc<Log>,
         out: mpsc::Sender<Option<Vec<u8>>>,
         complaints: mpsc::Sender<Option<String>>,

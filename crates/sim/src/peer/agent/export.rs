@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::peer::matcher::prompt_text;
+use crate::matcher::prompt_text;
 
 /// How much of the first prompt names the file.
 const LONGEST_NAME: usize = 50;

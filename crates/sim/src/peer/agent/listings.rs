@@ -6,7 +6,7 @@ use super::brain::{AgentInfo, Ask, SIDE_QUESTION};
 use super::context::Context;
 use super::control::Reply;
 use super::{disk, export, mcp, payload, plans};
-use crate::directive::Block;
+use crate::script::response::Block;
 
 /// The events that hooks can be for, and whether they take a matcher.
 const EVENTS: &[(&str, bool)] = &[
@@ -200,11 +200,11 @@ async fn aside(ctx: &Context, question: &str) -> String {
             ..Ask::default()
         }
     };
-    let reply = ctx.brain.lock().await.reply(&ask);
-    let usage = reply.response.usage;
+    let response = ctx.brain.lock().await.respond(&ask);
+    let usage = response.usage;
     ctx.state()
-        .use_tokens(&ask.model, usage.input, usage.output, reply.cost);
-    let blocks = reply.response.blocks.into_iter();
+        .use_tokens(&ask.model, usage.input, usage.output, response.cost);
+    let blocks = response.blocks.into_iter();
     let texts = blocks.filter_map(|block| match block {
         Block::Text(text) => Some(text),
         _ => None,

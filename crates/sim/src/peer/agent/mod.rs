@@ -47,6 +47,7 @@ pub(crate) mod payload;
 mod permission;
 mod pipe;
 mod plans;
+mod played;
 mod rules;
 mod search;
 mod session;
@@ -76,9 +77,8 @@ use crate::inject::{Direction, Schedule, Stage, Wire};
 
 use crate::running::{self, ClientIo, Exit, Log, Running, Witness};
 
-pub(crate) use act::{Act, Deed, Look, rate_limit};
-pub(crate) use brain::SIDE_QUESTION;
-pub use brain::{AgentInfo, Ask, Brain, CallPlan, Gate, Outcome, Reply, ToolResult};
+pub use crate::script::{Gate, Reply};
+pub use brain::{AgentInfo, Ask, Brain, Outcome, ToolResult};
 
 /// A simulated agent that is ready to run.
 ///
@@ -97,7 +97,7 @@ pub use brain::{AgentInfo, Ask, Brain, CallPlan, Gate, Outcome, Reply, ToolResul
 /// ```
 pub struct Agent {
     config: Config,
-    brain: Box<dyn Brain>,
+    brain: played::Player,
 }
 
 /// The settings of a simulated agent.
@@ -259,7 +259,7 @@ impl Agent {
         Builder {
             agent: Self {
                 config,
-                brain: Box::new(brain::Directives::default()),
+                brain: played::Player::new(),
             },
         }
     }

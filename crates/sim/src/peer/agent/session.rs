@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::background::{self, Finished};
-use super::brain::Brain;
 use super::context::{Abort, Answer, Context, Priority, Prompt};
+use super::played::Player;
 use super::turn::{self, Work};
 use super::{Config, control, cost, deferral, ids, mcp_control, payload, transcript};
 use crate::inject::Wire;
+use crate::matcher::prompt_text;
 use crate::peer::io::LineReader;
-use crate::peer::matcher::prompt_text;
 use crate::running::{self, Exit, Log, Signal};
 
 /// How many lines wait for a client that does not read.
@@ -45,7 +45,7 @@ struct Session<I> {
 
 pub(super) async fn run<I, O, E>(
     config: Config,
-    brain: Box<dyn Brain>,
+    brain: Player,
     log: Arc<Log>,
     signals: mpsc::Receiver<Signal>,
     stdin: I,

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::brain::{CallPlan, Reply};
+use super::brain::{CallPlan, Fault, FaultKind, Response};
 use super::context::{Abort, Said};
 use super::turn::{ApiFailure, Call, End, Turn};
 use super::{inputs, mcp, payload};
-use crate::directive::{Block, Fault, FaultKind, Response};
+use crate::script::response::Block;
 
 /// The side effects before a block.
 fn acts_before(acts: &[(usize, Act)], block: usize) -> impl Iterator<Item = &Act> + Clone {
@@ -35,14 +35,8 @@ struct Message {
 
 impl Turn {
     /// Calls the model once and writes its response. Returns its tool calls.
-    pub(super) async fn respond(&mut self, model: &str, reply: Reply) -> Result<Vec<Call>, End> {
-        let Reply {
-            response,
-            calls: plans,
-            gate,
-            cost,
-            acts,
-        } = reply;
+    pub(super) async fn respond(&mut self, model: &str, mut response: Response) -> Result<Vec<Call>, End> {
+        let acts = std::mem::take(&mut response.acts);
         if self.streams() {
             let mut status = json!({"status": "requesting"});
             if let Some((_, all)) = self.uuids() {
@@ -51,13 +45,7 @@ impl Turn {
             self.ctx.send_system("status", status).await;
         }
         let asked = self.ctx.log.elapsed();
-        let wait = async {
-            if let Some(gate) = &gate {
-                gate.pass().await;
-            }
-            self.ctx.pause(self.ctx.config.latency + response.delay).await;
-        };
-        if let Err(why) = self.or_abort(wait).await {
+        if let Err(why) = self.or_abort(self.ctx.pause(self.ctx.config.latency)).await {
             return Err(self.cut_short(why, None, None).await);
         }
         if let Err(why) = self.perform(acts_before(&acts, 0)).await {
@@ -70,9 +58,9 @@ impl Turn {
             };
             return Err(self.cut_short(why, None, None).await);
         }
-        let calls = self.message(model, &response, cost, &acts).await?;
+        let calls = self.message(model, &response, &acts).await?;
         self.api_time += self.ctx.log.elapsed().saturating_sub(asked);
-        let mut plans = plans.into_iter();
+        let mut plans = response.calls.into_iter();
         Ok(calls
             .into_iter()
             .map(|call| Call {
@@ -91,7 +79,6 @@ impl Turn {
         &mut self,
         model: &str,
         response: &Response,
-        cost: Option<f64>,
         acts: &[(usize, Act)],
     ) -> Result<Vec<Call>, End> {
         let number = self.ctx.state().ids.message();
@@ -150,7 +137,7 @@ impl Turn {
         self.context = usage.input + usage.output;
         {
             let mut state = self.ctx.state();
-            state.use_tokens(model, usage.input, usage.output, cost);
+            state.use_tokens(model, usage.input, usage.output, response.cost);
             if self.agent.is_none() {
                 state.context = self.context;
             }

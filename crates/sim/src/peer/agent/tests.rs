@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 
 use super::*;
 use crate::peer::Signal;
+use crate::script::{Gates, Step};
 
 mod background;
 mod commands;
@@ -260,12 +261,16 @@ async fn controls() {
 
 #[tokio::test(start_paused = true)]
 async fn replies_outcomes_and_gates() {
-    let gate = Gate::new();
+    let gates = Gates::default();
     let replies = [
-        Reply::tool("Lookup", json!({"key": 1})).outcome(Outcome::text("found")),
-        Reply::think("hm").and_say("done").after(&gate),
+        Reply::tool("Lookup", json!({"key": 1})).result("found"),
+        Reply::new()
+            .hold("done")
+            .step(Step::Think("hm".to_owned()))
+            .and_say("done"),
     ];
     let builder = Agent::builder()
+        .gates(&gates)
         .replies(replies)
         .tool("Lookup", |_| Outcome::error("not to be called"))
         .allowed_tools(["Lookup"]);
@@ -273,6 +278,7 @@ async fn replies_outcomes_and_gates() {
     hand.prompt("go").await;
     let user = hand.until("user").await;
     assert_eq!(user["message"]["content"][0]["content"], "found");
+    let gate = gates.gate("done");
     gate.reached().await;
     assert!(!hand.kinds().contains(&"result/success".to_owned()));
     gate.open();

@@ -296,8 +296,8 @@ impl Turn {
             ask.tools = tools::listed(&self.ctx.config, &self.ctx.state());
             ask.cwd = self.ctx.cwd().to_string_lossy().into_owned();
             ask.home.clone_from(&self.ctx.config.home);
-            let reply = self.ctx.brain.lock().await.reply(&ask);
-            let calls = self.respond(&ask.model, reply).await?;
+            let response = self.ctx.brain.lock().await.respond(&ask);
+            let calls = self.respond(&ask.model, response).await?;
             self.within_budget()?;
             ask.tool_results.clear();
             ask.folded.clear();

@@ -14,7 +14,7 @@ const SOURCES: &[&str] = &[
     include_str!("process.rs"),
     include_str!("script.rs"),
     include_str!("step.rs"),
-    include_str!("../matcher.rs"),
+    include_str!("../../matcher.rs"),
     include_str!("../agent/payload.rs"),
     include_str!("../../inject/process.rs"),
 ];

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::step::{Death, Note, Piece, Step};
 use crate::inject::Grandchild;
-use crate::peer::matcher::Match;
+use crate::matcher::Match;
 use crate::running::read_json;
 
 /// The exit code when the input ended while a step waited for a line.

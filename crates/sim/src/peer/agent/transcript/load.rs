@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::place;
+use crate::matcher::prompt_text;
 use crate::peer::agent::Config;
 use crate::peer::agent::cost::Used;
-use crate::peer::matcher::prompt_text;
 
 /// The session to resume.
 #[derive(Debug, Clone)]

@@ -1,0 +1,132 @@
+//! What one request is answered: a message, an error, or nothing.
+
+use std::time::Duration;
+
+use crate::script::{ApiError, Pace, Usage};
+
+/// One answer of the API.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) before: Vec<Wait>,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Message(Message),
+    Fault(ApiFault),
+    /// The connection closes before anything was sent.
+    Dropped,
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::Message(Message::default())
+    }
+}
+
+/// A message, in parts. A request without streaming gets it whole, after the waits.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Message {
+    pub(super) parts: Vec<Part>,
+    pub(super) usage: Usage,
+    pub(super) stop_reason: Option<String>,
+    pub(super) stop_sequence: Option<String>,
+    /// Three deltas a block unless given.
+    pub(super) pace: Option<Pace>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) content_type: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    Text(String),
+    /// Continues the block before it.
+    MoreText(String),
+    Thinking(String),
+    ToolUse {
+        /// One that no other call of this server has, unless given.
+        id: Option<String>,
+        name: String,
+        /// JSON text, sent as it is.
+        input: String,
+    },
+    /// A whole content block as JSON text.
+    Block(String),
+    Wait(Wait),
+    /// Sent in the stream as it is.
+    Raw(String),
+    Cut,
+    /// The body ends, and the connection is fine.
+    Truncated,
+    StreamError(String),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Wait {
+    Gate(String),
+    Pause(Duration),
+    Forever,
+    /// Until the client hangs up. If it does not in time, that is a flaw at this place.
+    HangUp {
+        patience: Duration,
+        place: String,
+    },
+}
+
+/// An error response: an HTTP status with the API's error object. A status that HTTP does not know is sent as 500.
+#[derive(Debug, Clone)]
+pub(super) struct ApiFault {
+    pub(super) status: u16,
+    pub(super) kind: String,
+    pub(super) text: String,
+    pub(super) headers: Vec<(String, String)>,
+}
+
+impl ApiFault {
+    /// An error of this status, with the error type that the API uses for it.
+    pub(super) fn new(status: u16) -> Self {
+        Self::from(ApiError::new(status))
+    }
+
+    /// Sets the error's text.
+    pub(super) fn message(mut self, text: impl Into<String>) -> Self {
+        self.text = text.into();
+        self
+    }
+}
+
+impl From<ApiError> for ApiFault {
+    fn from(error: ApiError) -> Self {
+        let (kind, text) = match error.status {
+            400 => ("invalid_request_error", "the request is not valid"),
+            401 => ("authentication_error", "invalid x-api-key"),
+            402 => ("billing_error", "the account cannot be billed"),
+            403 => ("permission_error", "the key may not use this"),
+            404 => ("not_found_error", "not found"),
+            413 => ("request_too_large", "the request exceeds the maximum size"),
+            429 => ("rate_limit_error", "too many requests"),
+            503 | 529 => ("overloaded_error", "Overloaded"),
+            504 => ("timeout_error", "the request timed out"),
+            ..500 => ("invalid_request_error", "the request was refused"),
+            _ => ("api_error", "internal server error"),
+        };
+        let seconds = error.retry_after.map(|seconds| seconds.to_string());
+        let retry = seconds.map(|seconds| ("retry-after".to_owned(), seconds));
+        Self {
+            status: error.status,
+            kind: error.kind.unwrap_or_else(|| kind.to_owned()),
+            text: error.message.unwrap_or_else(|| text.to_owned()),
+            headers: retry.into_iter().chain(error.headers).collect(),
+        }
+    }
+}
+
+impl From<ApiFault> for Answer {
+    fn from(fault: ApiFault) -> Self {
+        Self {
+            before: Vec::new(),
+            body: Body::Fault(fault),
+        }
+    }
+}
