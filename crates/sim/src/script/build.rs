@@ -15,6 +15,20 @@ use super::text::TextMatch;
 use super::{Clock, Pacing, Placed, Script, Unmatched};
 use crate::inject::Fault;
 
+/// Methods that set the field of their name.
+macro_rules! setters {
+    ($type:ident: $($(#[$doc:meta])* $field:ident($($value:ident: $from:ty)?) = $to:expr;)+) => {
+        impl $type {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $field(mut self $(, $value: $from)?) -> Self {
+                self.$field = $to;
+                self
+            })+
+        }
+    };
+}
+
 /// The fields of an object; nothing of any other value.
 fn object(value: Value) -> Map<String, Value> {
     match value {
@@ -31,45 +45,10 @@ impl Script {
         self
     }
 
-    /// Sets the model.
-    #[must_use]
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
-
-    /// Sets the permission mode at the beginning.
-    #[must_use]
-    pub fn permission_mode(mut self, mode: impl Into<String>) -> Self {
-        self.permission_mode = Some(mode.into());
-        self
-    }
-
-    /// Sets what ids are made from.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
     /// Counts times instead of measuring them, so that they repeat.
     #[must_use]
     pub fn virtual_clock(mut self) -> Self {
         self.clock = Clock::Virtual;
-        self
-    }
-
-    /// Sets how slowly everything comes.
-    #[must_use]
-    pub fn pacing(mut self, pacing: Pacing) -> Self {
-        self.pacing = pacing;
-        self
-    }
-
-    /// Lets tools really run.
-    #[must_use]
-    pub fn real_tools(mut self, real: bool) -> Self {
-        self.real_tools = real;
         self
     }
 
@@ -80,33 +59,31 @@ impl Script {
         self
     }
 
-    /// Sets how long a wait for the client lasts before it is a failure.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
-    /// Sets the reply to a prompt without a rule.
-    #[must_use]
-    pub fn unmatched(mut self, unmatched: Unmatched) -> Self {
-        self.unmatched = unmatched;
-        self
-    }
-
     /// Adds something that goes wrong on the pipes, or with the process.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
         self
     }
+}
 
+setters! { Script:
+    /// Sets the model.
+    model(model: impl Into<String>) = Some(model.into());
+    /// Sets the permission mode at the beginning.
+    permission_mode(mode: impl Into<String>) = Some(mode.into());
+    /// Sets what ids are made from.
+    seed(seed: u64) = Some(seed);
+    /// Sets how slowly everything comes.
+    pacing(pacing: Pacing) = pacing;
+    /// Lets tools really run.
+    real_tools(real: bool) = real;
+    /// Sets how long a wait for the client lasts before it is a failure.
+    patience(patience: Duration) = patience;
+    /// Sets the reply to a prompt without a rule.
+    unmatched(unmatched: Unmatched) = unmatched;
     /// Sets what must have happened in the end.
-    #[must_use]
-    pub fn expect(mut self, expect: Expect) -> Self {
-        self.expect = expect;
-        self
-    }
+    expect(expect: Expect) = expect;
 }
 
 impl Pacing {
@@ -118,13 +95,11 @@ impl Pacing {
             turn: Duration::ZERO,
         }
     }
+}
 
+setters! { Pacing:
     /// Sets the time before each turn, and before each response of the model.
-    #[must_use]
-    pub fn turn(mut self, turn: Duration) -> Self {
-        self.turn = turn;
-        self
-    }
+    turn(turn: Duration) = turn;
 }
 
 impl Rule {
@@ -146,31 +121,10 @@ impl Rule {
         Self::of(TextMatch::Contains(part.into()))
     }
 
-    /// Sets the result of a tool that it is for.
-    #[must_use]
-    pub fn tool_result(mut self, result: impl Into<TextMatch>) -> Self {
-        self.tool_result = Some(result.into());
-        self
-    }
-
     /// Makes it a rule for subagents.
     #[must_use]
     pub fn from_subagent(mut self) -> Self {
         self.from = Asker::Subagent;
-        self
-    }
-
-    /// Sets how many prompts it is for.
-    #[must_use]
-    pub fn times(mut self, times: Times) -> Self {
-        self.times = times;
-        self
-    }
-
-    /// Makes it a rule for a prompt at any time.
-    #[must_use]
-    pub fn anytime(mut self) -> Self {
-        self.anytime = true;
         self
     }
 
@@ -212,6 +166,15 @@ impl Rule {
     }
 }
 
+setters! { Rule:
+    /// Sets the result of a tool that it is for.
+    tool_result(result: impl Into<TextMatch>) = Some(result.into());
+    /// Sets how many prompts it is for.
+    times(times: Times) = times;
+    /// Makes it a rule for a prompt at any time.
+    anytime() = true;
+}
+
 impl Call {
     /// A call of this tool. The input is a JSON object; any other value counts as an empty one.
     pub fn new(tool: impl Into<String>, input: Value) -> Self {
@@ -222,13 +185,6 @@ impl Call {
         }
     }
 
-    /// Sets the result instead of running the tool: a text or content blocks.
-    #[must_use]
-    pub fn result(mut self, result: impl Into<Value>) -> Self {
-        self.result = Some(result.into());
-        self
-    }
-
     /// Sets a failure that comes out of it instead of running it.
     #[must_use]
     pub fn error(mut self, result: impl Into<Value>) -> Self {
@@ -236,20 +192,15 @@ impl Call {
         self.is_error = true;
         self
     }
+}
 
+setters! { Call:
+    /// Sets the result instead of running the tool: a text or content blocks.
+    result(result: impl Into<Value>) = Some(result.into());
     /// Sets the structured result for the client.
-    #[must_use]
-    pub fn details(mut self, details: Value) -> Self {
-        self.details = Some(details);
-        self
-    }
-
+    details(details: Value) = Some(details);
     /// Sets how it is run.
-    #[must_use]
-    pub fn run(mut self, run: Run) -> Self {
-        self.run = Some(run);
-        self
-    }
+    run(run: Run) = Some(run);
 }
 
 impl Question {
@@ -276,13 +227,11 @@ impl Elicitation {
             schema: None,
         }
     }
+}
 
+setters! { Elicitation:
     /// Sets the JSON schema of the requested value.
-    #[must_use]
-    pub fn schema(mut self, schema: Value) -> Self {
-        self.schema = Some(object(schema));
-        self
-    }
+    schema(schema: Value) = Some(object(schema));
 }
 
 impl Permission {
@@ -312,27 +261,6 @@ impl Subagent {
         }
     }
 
-    /// Sets its prompt.
-    #[must_use]
-    pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.prompt = Some(prompt.into());
-        self
-    }
-
-    /// Sets what kind of agent it is.
-    #[must_use]
-    pub fn kind(mut self, kind: impl Into<String>) -> Self {
-        self.kind = Some(kind.into());
-        self
-    }
-
-    /// Lets it work in the background.
-    #[must_use]
-    pub fn background(mut self) -> Self {
-        self.background = true;
-        self
-    }
-
     /// Adds a step that it takes.
     #[must_use]
     pub fn step(mut self, step: impl Into<Step>) -> Self {
@@ -348,6 +276,15 @@ impl Subagent {
     }
 }
 
+setters! { Subagent:
+    /// Sets its prompt.
+    prompt(prompt: impl Into<String>) = Some(prompt.into());
+    /// Sets what kind of agent it is.
+    kind(kind: impl Into<String>) = Some(kind.into());
+    /// Lets it work in the background.
+    background() = true;
+}
+
 impl Background {
     /// A command that ends at once, with success and without output.
     pub fn new(command: impl Into<String>) -> Self {
@@ -355,27 +292,6 @@ impl Background {
             command: command.into(),
             ..Self::default()
         }
-    }
-
-    /// Sets how long it runs.
-    #[must_use]
-    pub fn after(mut self, after: Duration) -> Self {
-        self.after = after;
-        self
-    }
-
-    /// Sets its output.
-    #[must_use]
-    pub fn output(mut self, output: impl Into<String>) -> Self {
-        self.output = output.into();
-        self
-    }
-
-    /// Sets its exit code.
-    #[must_use]
-    pub fn exit(mut self, code: i32) -> Self {
-        self.exit = code;
-        self
     }
 
     /// Adds a step of the agent after the end of the command.
@@ -386,6 +302,15 @@ impl Background {
     }
 }
 
+setters! { Background:
+    /// Sets how long it runs.
+    after(after: Duration) = after;
+    /// Sets its output.
+    output(output: impl Into<String>) = output.into();
+    /// Sets its exit code.
+    exit(code: i32) = code;
+}
+
 impl ApiError {
     /// A failure with this HTTP status, however often it is tried.
     pub fn new(status: u16) -> Self {
@@ -394,27 +319,15 @@ impl ApiError {
             ..Self::default()
         }
     }
+}
 
+setters! { ApiError:
     /// Sets its message.
-    #[must_use]
-    pub fn message(mut self, message: impl Into<String>) -> Self {
-        self.message = Some(message.into());
-        self
-    }
-
+    message(message: impl Into<String>) = Some(message.into());
     /// Sets how many requests fail before one succeeds.
-    #[must_use]
-    pub fn times(mut self, times: u32) -> Self {
-        self.times = Some(times);
-        self
-    }
-
+    times(times: u32) = Some(times);
     /// Sets the header `retry-after`, in seconds.
-    #[must_use]
-    pub fn retry_after(mut self, seconds: u32) -> Self {
-        self.retry_after = Some(seconds);
-        self
-    }
+    retry_after(seconds: u32) = Some(seconds);
 }
 
 impl Usage {
@@ -452,13 +365,11 @@ impl Exit {
             ..Self::default()
         }
     }
+}
 
+setters! { Exit:
     /// Lets the turn finish first.
-    #[must_use]
-    pub fn after_result(mut self) -> Self {
-        self.after_result = true;
-        self
-    }
+    after_result() = true;
 }
 
 impl Assert {
@@ -500,13 +411,11 @@ impl Assert {
         self.requests.insert(subtype.into(), times);
         self
     }
+}
 
+setters! { Assert:
     /// The last answer about a tool put an input in place that fits this pattern.
-    #[must_use]
-    pub fn updated_input(mut self, pattern: Value) -> Self {
-        self.updated_input = Some(pattern);
-        self
-    }
+    updated_input(pattern: Value) = Some(pattern);
 }
 
 impl Expect {
@@ -519,13 +428,6 @@ impl Expect {
             ..ToolCalled::default()
         };
         self.tools.push(called.into());
-        self
-    }
-
-    /// So many prompts must have come.
-    #[must_use]
-    pub fn prompts(mut self, prompts: usize) -> Self {
-        self.prompts = Some(prompts);
         self
     }
 
@@ -542,27 +444,17 @@ impl Expect {
         self.tool_results.push(text.into());
         self
     }
+}
 
+setters! { Expect:
+    /// So many prompts must have come.
+    prompts(prompts: usize) = Some(prompts);
     /// So many requests for a message must have come; for the scripted API.
-    #[must_use]
-    pub fn api_requests(mut self, count: u64) -> Self {
-        self.api_requests = Some(count);
-        self
-    }
-
+    api_requests(count: u64) = Some(count);
     /// So many sessions must have sent requests; for the scripted API.
-    #[must_use]
-    pub fn sessions(mut self, count: usize) -> Self {
-        self.sessions = Some(count);
-        self
-    }
-
+    sessions(count: usize) = Some(count);
     /// So many subagents must have sent requests; for the scripted API.
-    #[must_use]
-    pub fn subagents(mut self, count: usize) -> Self {
-        self.subagents = Some(count);
-        self
-    }
+    subagents(count: usize) = Some(count);
 }
 
 macro_rules! steps {
