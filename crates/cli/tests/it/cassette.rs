@@ -123,7 +123,7 @@ async fn a_session_of_the_real_cli_is_recorded_and_plays_without_it() {
 fn what_is_wrong_with_a_cassette_is_named_with_its_line() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("bad.ndjson");
-    let header = r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#;
+    let header = r#"{"t":0,"dir":"meta","msg":{"cassette":2}}"#;
     let leak = r#"{"t":0.1,"dir":"out","msg":{"type":"keep_alive","key":"sk-ant-api03-0123456789"}}"#;
     fs::write(&file, format!("{header}\n{leak}\n{{\"t\":0.2,\"dir\":")).unwrap();
     let name = file.to_str().unwrap();

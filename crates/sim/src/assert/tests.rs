@@ -223,7 +223,7 @@ fn processes_that_are_left() {
 
 #[test]
 fn a_cassette_is_a_conversation() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes/v2.ndjson");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes/session.ndjson");
     let trace = Trace::from_file(path).unwrap();
     trace.called([tool("Bash")]).unwrap();
     trace.asked([question("Bash").allowed()]).unwrap();

@@ -13,7 +13,7 @@ use super::places::home_of_somebody;
 use super::redact::Redactor;
 use crate::running::kind;
 
-/// The version of the format that is written.
+/// The version of the format: the only one that there is.
 pub const VERSION: u32 = 2;
 
 /// The facts of a recording that are known from its beginning: the first line of its file.
@@ -193,11 +193,9 @@ pub enum CassetteError {
          {{\"t\":0,\"dir\":\"meta\",\"msg\":{{\"cassette\":{VERSION},…}}}}"
     )]
     NoHeader(String),
-    /// The file's version is newer than this program's.
-    #[error(
-        "the cassette is of version {0} of the format, and this program reads versions up to {VERSION}: update outrigger"
-    )]
-    Newer(u32),
+    /// The file has another version of the format than this program.
+    #[error("the cassette is of version {0} of the format, and this program reads version {VERSION}")]
+    Version(u32),
     /// A line in it makes no sense.
     #[error("line {line} of the cassette is damaged: {why}")]
     Damaged {
@@ -212,7 +210,7 @@ impl Cassette {
     /// Reads a file.
     ///
     /// # Errors
-    /// When the file is no cassette, is of a newer version, or is damaged elsewhere than at its end. A last line that was cut off is no
+    /// When the file is no cassette, is of another version, or is damaged elsewhere than at its end. A last line that was cut off is no
     /// error but [`torn`](Self::torn).
     pub fn read(path: impl AsRef<Path>) -> Result<Self, CassetteError> {
         let path = path.as_ref();
@@ -332,23 +330,15 @@ fn header(line: &str) -> Result<Header, CassetteError> {
     struct Version {
         cassette: u32,
     }
-    // A newer header may have another shape, and only its version is sure.
+    // The header of another version may have another shape, and only its version is sure.
     let version: Version = line.msg.decode().map_err(no)?;
-    if version.cassette > VERSION {
-        return Err(CassetteError::Newer(version.cassette));
+    if version.cassette != VERSION {
+        return Err(CassetteError::Version(version.cassette));
     }
     line.msg.decode().map_err(no)
 }
 
 impl Header {
-    /// The bytes that the text of a line of the CLI stands for.
-    pub(super) fn bytes_of(&self, text: &str) -> Vec<u8> {
-        if self.version < 2 {
-            return text.as_bytes().to_vec();
-        }
-        super::lines::to_bytes(text)
-    }
-
     pub(super) fn line(&self) -> String {
         line("meta", Duration::ZERO, &json!(self).to_string(), LineEnd::There)
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::arguments;
 use super::divergence::{Divergence, Received};
 use super::file::{Event, LineEnd, Said, What};
+use super::lines;
 use super::matching::{Comparison, Ids};
 use super::redact::Redactor;
 use super::replay::{Pace, Replay};
@@ -469,7 +470,7 @@ where
         match &self.replay.cassette.events[at].what {
             What::Out(said, end) => {
                 let said = said.map(change);
-                let mut bytes = self.replay.cassette.header.bytes_of(said.text());
+                let mut bytes = lines::to_bytes(said.text());
                 if *end == LineEnd::There {
                     bytes.push(b'\n');
                 }
@@ -478,7 +479,7 @@ where
             }
             What::Err(text) => {
                 let line = change(text).unwrap_or_else(|| text.clone());
-                let mut line = self.replay.cassette.header.bytes_of(&line);
+                let mut line = lines::to_bytes(&line);
                 line.push(b'\n');
                 // A client that does not read stderr any more is no reason to stop.
                 let _ = self.stderr.write_all(&line).await;

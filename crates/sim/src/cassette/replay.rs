@@ -41,7 +41,7 @@ pub enum Pace {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cassette = Cassette::parse(concat!(
-///     r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#, "\n",
+///     r#"{"t":0,"dir":"meta","msg":{"cassette":2}}"#, "\n",
 ///     r#"{"t":0,"dir":"in","msg":{"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}}}"#, "\n",
 ///     r#"{"t":1,"dir":"out","msg":{"type":"result","user_message_uuid":"u1"}}"#, "\n",
 /// ))?;

@@ -346,8 +346,6 @@ async fn a_recording_that_was_cut_off_can_be_read_up_to_there() {
         "line 3 of the cassette is damaged: unknown direction \"up\""
     );
     assert!(matches!(Cassette::parse("{}\n"), Err(CassetteError::NoHeader(_))));
-    let newer = text.replacen(&format!("\"cassette\":{VERSION}"), "\"cassette\":99", 1);
-    assert!(matches!(Cassette::parse(&newer), Err(CassetteError::Newer(99))));
 }
 
 #[test]
@@ -501,31 +499,33 @@ async fn the_command_line_is_compared_by_what_it_says() {
     );
 }
 
-/// Files of each version of the format stay readable; their names say which they are.
 #[tokio::test(start_paused = true)]
-async fn files_of_all_versions_can_be_read_and_played() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes");
-    let mut versions = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let cassette = Cassette::read(&path).unwrap();
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        assert_eq!(name, format!("v{}", cassette.header.version));
-        assert_eq!(cassette.exit(), Some((Some(0), None)));
-        let said = conversation(SECOND, "other");
-        assert_eq!(replayed(&cassette.to_text(), &said).await, None);
-        versions.push(cassette.header.version);
+async fn a_file_can_be_read_and_played_and_one_of_another_version_cannot() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes/session.ndjson");
+    let cassette = Cassette::read(path).unwrap();
+    assert_eq!(cassette.exit(), Some((Some(0), None)));
+    let text = cassette.to_text();
+    assert_eq!(replayed(&text, &conversation(SECOND, "other")).await, None);
+    for version in [1, 99] {
+        let other = text.replacen(
+            &format!("\"cassette\":{VERSION}"),
+            &format!("\"cassette\":{version}"),
+            1,
+        );
+        let error = Cassette::parse(&other).unwrap_err();
+        assert!(
+            matches!(error, CassetteError::Version(found) if found == version),
+            "{error}"
+        );
     }
-    versions.sort_unstable();
-    assert_eq!(versions, (1..=VERSION).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "writes the file of the newest version"]
-async fn write_version() {
+#[ignore = "writes the file"]
+async fn write_file() {
     let mut cassette = Cassette::parse(&session().await).unwrap();
     cassette.edit_ids();
-    // What is new in version 2.
+    // A blank line, and a byte that is no UTF-8.
     let event = |what| Event {
         at: Duration::ZERO,
         what,
@@ -538,13 +538,13 @@ async fn write_version() {
         .insert(2, event(What::Err("caf\u{10FFE9}".to_owned())));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes");
     std::fs::create_dir_all(path).unwrap();
-    cassette.write(format!("{path}/v{VERSION}.ndjson")).unwrap();
+    cassette.write(format!("{path}/session.ndjson")).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_follows_a_signal_is_played_when_it_is_sent() {
     let text = [
-        r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#,
+        r#"{"t":0,"dir":"meta","msg":{"cassette":2}}"#,
         r#"{"t":0,"dir":"out","msg":{"type":"system"}}"#,
         r#"{"t":1,"dir":"meta","msg":{"signal":"SIGINT"}}"#,
         r#"{"t":1,"dir":"out","msg":{"type":"result"}}"#,

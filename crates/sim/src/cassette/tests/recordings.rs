@@ -101,7 +101,7 @@ async fn recorded_conversations_play_to_a_client_that_says_the_same() {
         if text.matches("\"scenario\"").count() > 1 {
             continue;
         }
-        let text = format!("{{\"t\":0,\"dir\":\"meta\",\"msg\":{{\"cassette\":1}}}}\n{text}");
+        let text = format!("{{\"t\":0,\"dir\":\"meta\",\"msg\":{{\"cassette\":2}}}}\n{text}");
         // That recorder wrote what was no JSON in pieces, and not in lines.
         let is_piece = |said: &Said| matches!(said, Said::Text(text) if text.contains('\n'));
         let found = match Cassette::parse(&text) {

@@ -140,7 +140,7 @@ impl Chaos {
     /// use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     ///
     /// let cassette = Cassette::parse(concat!(
-    ///     r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#, "\n",
+    ///     r#"{"t":0,"dir":"meta","msg":{"cassette":2}}"#, "\n",
     ///     r#"{"t":0,"dir":"in","msg":{"type":"user","message":{"role":"user","content":"hi"}}}"#, "\n",
     ///     r#"{"t":1,"dir":"out","msg":{"type":"result","result":"hello"}}"#, "\n",
     /// ))?;

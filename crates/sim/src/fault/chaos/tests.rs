@@ -33,7 +33,7 @@ async fn credulous(case: Case) -> Done {
 /// A conversation of one prompt, as a cassette.
 fn cassette() -> Cassette {
     let lines = [
-        r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#,
+        r#"{"t":0,"dir":"meta","msg":{"cassette":2}}"#,
         r#"{"t":0,"dir":"in","msg":{"type":"user","message":{"role":"user","content":"hi"}}}"#,
         r#"{"t":1,"dir":"out","msg":{"type":"system","subtype":"init"}}"#,
         r#"{"t":1,"dir":"out","msg":{"type":"assistant","message":{"role":"assistant","content":[]}}}"#,
