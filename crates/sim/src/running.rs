@@ -74,6 +74,18 @@ pub enum Signal {
     Kill,
 }
 
+impl Signal {
+    /// How a peer ends by it that does nothing else about it.
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            Self::Term => Exit::Code(143),
+            Self::Int => Exit::Code(0),
+            Self::Hup => Exit::Code(129),
+            Self::Kill => Exit::Signal(9),
+        }
+    }
+}
+
 /// One line that went through.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

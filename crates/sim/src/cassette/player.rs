@@ -1,11 +1,10 @@
 //! The player of a cassette at work.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -17,7 +16,7 @@ use super::matching::{Comparison, Ids};
 use super::redact::Redactor;
 use super::replay::{Pace, Replay};
 use super::strings;
-use crate::peer::LineReader;
+use crate::peer::{Missing, Pipes};
 use crate::running::{Exit, Log, Mismatch, Reins, Signal};
 
 pub(super) struct Player<I, O, E> {
@@ -26,12 +25,7 @@ pub(super) struct Player<I, O, E> {
     ids: Ids,
     /// Which events have happened already, ahead of those before them.
     done: Vec<bool>,
-    stdin: LineReader<I>,
-    stdout: Option<O>,
-    stderr: E,
-    ended: bool,
-    /// Lines of the client that nobody has looked at.
-    early: VecDeque<String>,
+    pipes: Pipes<I, O, E>,
     /// Lines of the client for later steps.
     aside: Vec<(usize, Said)>,
     /// Requests of the client that were made then and were not yet made now.
@@ -87,11 +81,7 @@ where
             done: vec![false; replay.cassette.events.len()],
             ids,
             replay,
-            stdin: LineReader::new(stdin),
-            stdout: Some(stdout),
-            stderr,
-            ended: false,
-            early: VecDeque::new(),
+            pipes: Pipes::new(stdin, stdout, stderr),
             aside: Vec::new(),
             deferred: Vec::new(),
             told: Arc::default(),
@@ -114,16 +104,13 @@ where
                     Some(signal) = reins.signals.recv() => signal,
                 };
                 break match signal {
-                    Signal::Kill => Exit::Signal(9),
                     // What follows was recorded.
-                    _ if recorded > 0 => {
+                    Signal::Term | Signal::Int | Signal::Hup if recorded > 0 => {
                         recorded -= 1;
                         told.notify_one();
                         continue;
                     }
-                    Signal::Term => Exit::Code(143),
-                    Signal::Hup => Exit::Code(129),
-                    Signal::Int => Exit::Code(0),
+                    signal => signal.exit(),
                 };
             }
         };
@@ -142,9 +129,7 @@ where
                     received: text.clone(),
                 });
                 *self.diverged.lock().unwrap_or_else(PoisonError::into_inner) = Some(*divergence);
-                // The client may have gone.
-                let _ = self.stderr.write_all(text.as_bytes()).await;
-                let _ = self.stderr.flush().await;
+                self.pipes.complain(text.as_bytes()).await;
                 Exit::Code(Replay::DIVERGED)
             }
         }
@@ -206,7 +191,7 @@ where
                         }
                         return Ok(exit);
                     }
-                    self.stdout = None;
+                    self.pipes.stdout = None;
                 }
                 What::Signal(_) => {
                     self.expect_signal(at).await?;
@@ -224,7 +209,7 @@ where
         let ended = self.replay.cassette.events.last().map(|event| event.at);
         self.wait(ended.unwrap_or_default()).await;
         match self.deferred.first() {
-            Some(missing) if self.ended => Err(self.diverge(*missing, Received::End)),
+            Some(missing) if self.pipes.ended => Err(self.diverge(*missing, Received::End)),
             _ => Ok(exit_of(code, signal)),
         }
     }
@@ -396,7 +381,7 @@ where
         let told = Arc::clone(&self.told);
         let patience = self.replay.patience;
         let signalled = tokio::time::timeout(patience, told.notified());
-        match self.meanwhile(signalled).await {
+        match self.pipes.meanwhile(signalled).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.diverge(at, Received::Nothing(patience))),
         }
@@ -405,18 +390,11 @@ where
     /// The client's next line, or why there is none.
     async fn take(&mut self, log: &Log) -> Result<Said, Received> {
         loop {
-            let line = match self.early.pop_front() {
-                Some(line) => line,
-                None if self.ended => return Err(Received::End),
-                None => match tokio::time::timeout(self.replay.patience, self.stdin.next()).await {
-                    Err(_) => return Err(Received::Nothing(self.replay.patience)),
-                    Ok(None) => {
-                        self.ended = true;
-                        continue;
-                    }
-                    Ok(Some(line)) => line,
-                },
-            };
+            let patience = self.replay.patience;
+            let line = self.pipes.take(patience).await.map_err(|missing| match missing {
+                Missing::End => Received::End,
+                Missing::Late => Received::Nothing(patience),
+            })?;
             let said = Said::of(&line);
             log.add(true, said.value());
             if !is_keep_alive(&said) {
@@ -449,7 +427,7 @@ where
         let after = at.saturating_sub(self.anchor.1).as_secs_f64() * scale;
         let after = Duration::try_from_secs_f64(after).unwrap_or_default();
         let until = self.anchor.0 + after;
-        self.meanwhile(tokio::time::sleep_until(until)).await;
+        self.pipes.meanwhile(tokio::time::sleep_until(until)).await;
     }
 
     /// Sends the CLI's line, with the current directories and ids.
@@ -475,51 +453,15 @@ where
                     bytes.push(b'\n');
                 }
                 log.add(false, said.value());
-                self.write(bytes).await;
+                self.pipes.write(&bytes).await;
             }
             What::Err(text) => {
                 let line = change(text).unwrap_or_else(|| text.clone());
                 let mut line = lines::to_bytes(&line);
                 line.push(b'\n');
-                // A client that does not read stderr any more is no reason to stop.
-                let _ = self.stderr.write_all(&line).await;
-                let _ = self.stderr.flush().await;
+                self.pipes.complain(&line).await;
             }
             _ => {}
-        }
-    }
-
-    async fn write(&mut self, bytes: Vec<u8>) {
-        let Some(mut stdout) = self.stdout.take() else {
-            return;
-        };
-        let written = self
-            .meanwhile(async {
-                stdout.write_all(&bytes).await?;
-                stdout.flush().await
-            })
-            .await;
-        // A client that has gone reads nothing more; its missing lines show what that means.
-        if written.is_ok() {
-            self.stdout = Some(stdout);
-        }
-    }
-
-    /// Waits for a future and keeps the client's lines meanwhile.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
-        // As many lines as no client writes ahead of the CLI.
-        const WAITING: usize = 100_000;
-        let mut work = std::pin::pin!(work);
-        loop {
-            let listen = !self.ended && self.early.len() < WAITING;
-            tokio::select! {
-                biased;
-                line = self.stdin.next(), if listen => match line {
-                    None => self.ended = true,
-                    Some(line) => self.early.push_back(line),
-                },
-                done = &mut work => return done,
-            }
         }
     }
 }

@@ -29,7 +29,7 @@ mod steps;
 
 pub use agent::{Agent, Brain};
 pub use command_line::{CommandLine, Refusal, Surroundings};
-pub(crate) use io::LineReader;
+pub(crate) use io::{Missing, Pipes};
 pub use steps::{Seen, Steps};
 
 pub use crate::matcher::Match;

@@ -1,23 +1,18 @@
 //! A peer that follows its steps.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, watch};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agent::payload;
-use super::io::LineReader;
+use super::io::{Missing, Pipes};
 use crate::matcher::Match;
-use crate::running::{self, ClientIo, Exit, Log, Mismatch, Running, Signal};
+use crate::running::{self, ClientIo, Exit, Log, Mismatch, Running};
 
 /// The exit code of steps whose client did something else.
 const MISMATCH_CODE: i32 = 97;
-
-/// How many lines may wait for a step that expects them.
-const WAITING: usize = 100_000;
 
 /// A peer that follows its steps, in order, and does nothing else.
 ///
@@ -218,22 +213,11 @@ impl Steps {
         O: AsyncWrite + Unpin + Send + 'static,
         E: AsyncWrite + Unpin + Send + 'static,
     {
-        let log = Log::new();
-        let (exit_sender, exit) = watch::channel(None);
-        let (signals, mut signal) = mpsc::channel(8);
-        let running = Running {
-            log: log.clone(),
-            exit,
-            signals,
-        };
+        let (running, mut reins) = running::reins();
         tokio::spawn(async move {
+            let log = reins.log;
             let mut play = Play {
-                stdin: LineReader::new(stdin),
-                stdout: Some(stdout),
-                stderr,
-                early: VecDeque::new(),
-                reading: true,
-                ended: false,
+                pipes: Pipes::new(stdin, stdout, stderr).logged(log.clone()),
                 patience: self.patience,
                 seen: Seen::default(),
                 log: log.clone(),
@@ -242,22 +226,17 @@ impl Steps {
                 match play.all(self.steps).await {
                     Ok(exit) => exit,
                     Err(mismatch) => {
-                        log.lock().mismatch = Some(mismatch);
+                        log.disagree(mismatch);
                         Exit::Code(MISMATCH_CODE)
                     }
                 }
             };
             let exit = tokio::select! {
                 exit = played => exit,
-                Some(signal) = signal.recv() => match signal {
-                    Signal::Term => Exit::Code(143),
-                    Signal::Int => Exit::Code(0),
-                    Signal::Hup => Exit::Code(129),
-                    Signal::Kill => Exit::Signal(9),
-                },
+                Some(signal) = reins.signals.recv() => signal.exit(),
             };
             drop(play);
-            let _ = exit_sender.send(Some(exit));
+            let _ = reins.exit.send(Some(exit));
         });
         running
     }
@@ -270,13 +249,7 @@ impl Default for Steps {
 }
 
 struct Play<I, O, E> {
-    stdin: LineReader<I>,
-    stdout: Option<O>,
-    stderr: E,
-    /// Lines that have come and wait for a step.
-    early: VecDeque<Value>,
-    reading: bool,
-    ended: bool,
+    pipes: Pipes<I, O, E>,
     patience: Duration,
     seen: Seen,
     log: std::sync::Arc<Log>,
@@ -307,36 +280,29 @@ where
                 },
                 Step::ExpectEnd => match self.take().await {
                     Ok(line) => return Err(wrong("the end of input".into(), line.to_string())),
-                    Err(_) if self.ended => {}
+                    Err(_) if self.pipes.ended => {}
                     Err(reason) => return Err(wrong("the end of input".into(), reason)),
                 },
                 Step::Send(make) => {
                     let line = make(&self.seen);
-                    let mut bytes = line.to_string().into_bytes();
-                    bytes.push(b'\n');
+                    let bytes = format!("{line}\n");
                     self.log.add(false, line);
-                    self.write(bytes).await;
+                    self.pipes.write(bytes.as_bytes()).await;
                 }
                 Step::Raw(bytes) => {
                     self.log
                         .add(false, Value::String(String::from_utf8_lossy(&bytes).into_owned()));
-                    self.write(bytes).await;
+                    self.pipes.write(&bytes).await;
                 }
-                Step::Stderr(line) => {
-                    // A client that does not read stderr any more is no reason to stop.
-                    let _ = self.stderr.write_all(format!("{line}\n").as_bytes()).await;
-                    let _ = self.stderr.flush().await;
-                }
-                Step::Sleep(duration) => self.meanwhile(tokio::time::sleep(duration)).await,
-                Step::StopReading => self.reading = false,
-                Step::CloseStdout => self.stdout = None,
+                Step::Stderr(line) => self.pipes.complain(format!("{line}\n").as_bytes()).await,
+                Step::Sleep(duration) => self.pipes.meanwhile(tokio::time::sleep(duration)).await,
+                Step::StopReading => self.pipes.reading = false,
+                Step::CloseStdout => self.pipes.stdout = None,
                 Step::Exit(exit) => return Ok(exit),
             }
         }
-        if self.reading {
-            while let Some(line) = self.stdin.next().await {
-                self.log.add(true, running::read_json(&line));
-            }
+        if self.pipes.reading {
+            while self.pipes.next().await.is_some() {}
             return Ok(Exit::Code(0));
         }
         // Nothing is read any more, so that the end of the input cannot be seen: only a signal ends it.
@@ -345,62 +311,13 @@ where
 
     /// The next line, or why there is none.
     async fn take(&mut self) -> Result<Value, String> {
-        if let Some(line) = self.early.pop_front() {
-            return Ok(line);
-        }
-        if self.ended {
-            return Err("the end of input".into());
-        }
-        if !self.reading {
+        if !self.pipes.reading && self.pipes.is_empty() {
             return Err("nothing: the steps have stopped reading".into());
         }
-        match tokio::time::timeout(self.patience, self.stdin.next()).await {
-            Err(_) => Err(format!("nothing within {:?}", self.patience)),
-            Ok(None) => {
-                self.ended = true;
-                Err("the end of input".into())
-            }
-            Ok(Some(line)) => {
-                let line = running::read_json(&line);
-                self.log.add(true, line.clone());
-                Ok(line)
-            }
-        }
-    }
-
-    /// Waits for a future and keeps lines that come meanwhile.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = std::pin::pin!(work);
-        loop {
-            let listen = self.reading && !self.ended && self.early.len() < WAITING;
-            tokio::select! {
-                biased;
-                line = self.stdin.next(), if listen => match line {
-                    None => self.ended = true,
-                    Some(line) => {
-                        let line = running::read_json(&line);
-                        self.log.add(true, line.clone());
-                        self.early.push_back(line);
-                    }
-                },
-                done = &mut work => return done,
-            }
-        }
-    }
-
-    async fn write(&mut self, bytes: Vec<u8>) {
-        let Some(mut stdout) = self.stdout.take() else {
-            return;
-        };
-        let written = self
-            .meanwhile(async {
-                stdout.write_all(&bytes).await?;
-                stdout.flush().await
-            })
-            .await;
-        // A client that has gone takes nothing more; the steps that follow show what that means.
-        if written.is_ok() {
-            self.stdout = Some(stdout);
+        match self.pipes.take(self.patience).await {
+            Ok(line) => Ok(running::read_json(&line)),
+            Err(Missing::End) => Err("the end of input".into()),
+            Err(Missing::Late) => Err(format!("nothing within {:?}", self.patience)),
         }
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use crate::running::Signal;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 async fn write(io: &mut ClientIo, line: Value) {
     io.stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();

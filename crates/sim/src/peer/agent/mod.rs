@@ -70,12 +70,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, watch};
 
 use crate::flaw::Flaw;
 use crate::inject::{Direction, Schedule, Stage, Wire};
-
-use crate::running::{self, ClientIo, Exit, Log, Running, Witness};
+use crate::running::{self, ClientIo, Exit, Running, Witness};
 
 pub use crate::script::{Gate, Reply};
 pub use brain::{AgentInfo, Ask, Brain, Outcome, ToolResult};
@@ -279,14 +277,8 @@ impl Agent {
         O: AsyncWrite + Unpin + Send + 'static,
         E: AsyncWrite + Unpin + Send + 'static,
     {
-        let log = Log::new();
-        let (exit_sender, exit) = watch::channel(None);
-        let (signals, signal) = mpsc::channel(8);
-        let running = Running {
-            log: log.clone(),
-            exit,
-            signals,
-        };
+        let (running, reins) = running::reins();
+        let (log, signal) = (reins.log, reins.signals);
         let Self { mut config, brain } = self;
         if let Some(witness) = config.witness.take() {
             log.witness(witness);
@@ -335,7 +327,7 @@ impl Agent {
                     wire.ending().unwrap_or(exit)
                 }
             };
-            let _ = exit_sender.send(Some(exit));
+            let _ = reins.exit.send(Some(exit));
         });
         running
     }
