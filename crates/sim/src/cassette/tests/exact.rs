@@ -109,5 +109,3 @@ async fn what_is_on_stderr_comes_back_too() {
     assert_eq!(playing.exit().await, Exit::Code(0));
     assert_eq!(played, said);
 }
-
-/// In version 1 nothing stands for bytes.
