@@ -29,7 +29,7 @@ use super::traffic::{Found, Replay};
 use super::traffic::{Recorder, Upstream};
 use super::verdict::judge;
 use crate::flaw::Flaw;
-use crate::script::{Expect, Flaws, Progress, Reply, Script, ScriptError};
+use crate::script::{self, Expect, Flaws, Progress, Reply, Script, ScriptError};
 
 /// A running scripted Messages API.
 ///
@@ -468,7 +468,17 @@ impl Shared {
     /// The reply to a request, and its source; `None` if only the server itself can know.
     pub(super) fn decide(&self, request: &ApiRequest) -> Option<(Decision, AnsweredBy)> {
         let answer = |answer: Answer, by| Some((Decision::Answer(Box::new(answer)), by));
-        let reply = |reply: Reply, by| answer(compose_alone(reply.into(), 0, request, &self.home).answer, by);
+        let refused = |why: String| {
+            let mut fault = ApiFault::new(400).message(&why);
+            fault
+                .headers
+                .push(("x-should-retry".to_owned(), "false".to_owned()));
+            answer(fault.into(), AnsweredBy::Nothing(why.into()))
+        };
+        let reply = |reply: Reply, by| match reply.unfit(script::Player::Api) {
+            Some(why) => refused(why),
+            None => answer(compose_alone(reply.into(), 0, request, &self.home).answer, by),
+        };
         let message = request.route() == Route::Messages;
         if message {
             if let Some(found) = lock(&self.rules).iter_mut().find_map(|rule| rule.answer(request)) {
@@ -478,13 +488,6 @@ impl Shared {
                 return reply(next, AnsweredBy::Queue);
             }
         }
-        let refused = |why: String| {
-            let mut fault = ApiFault::new(400).message(&why);
-            fault
-                .headers
-                .push(("x-should-retry".to_owned(), "false".to_owned()));
-            answer(fault.into(), AnsweredBy::Nothing(why.into()))
-        };
         let mut unmatched = None;
         match self
             .player

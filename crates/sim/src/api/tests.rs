@@ -677,3 +677,23 @@ async fn the_working_directory_is_the_one_told_last() {
         [Some("/second".to_owned()), None, Some("/system".to_owned())]
     );
 }
+
+#[tokio::test]
+async fn a_reply_that_the_api_cannot_give_is_refused_with_the_reason() {
+    let api = MessagesApi::builder()
+        .reply(Reply::tool("Bash", json!({"command": "ls"})).result("a.txt"))
+        .reply(Reply::tool("Bash", json!({"command": "ls"})))
+        .start()
+        .await
+        .unwrap();
+    let refused = ask(api.address(), &prompt(true, user("x"))).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 400") && refused.contains("the scripted API cannot play `result`"),
+        "{refused}"
+    );
+    assert_eq!(api.unmatched().len(), 1);
+    assert_eq!(
+        content(&ask(api.address(), &prompt(true, user("x"))).await)[0]["name"],
+        "Bash"
+    );
+}

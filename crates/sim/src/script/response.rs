@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use super::course::{Engine, Next, Who};
 use super::place::Placed;
+use super::rule::Rule;
 use super::step::{ApiError, Ask, Background, Call, Question, Step, Subagent, Wait};
+use super::{Player, Script};
 
 /// What the model says in one response: for a [simulated agent](crate::peer::Agent), and for the
 /// [scripted API](crate::api::MessagesApi).
 ///
-/// It has the steps of a [script](super::Script) for one response. Without any, the response has no content.
+/// It has the steps of a [script](Script) for one response. Without any, the response has no content.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[must_use]
 pub struct Reply {
@@ -61,10 +63,16 @@ impl Reply {
         self.step(Wait::Gate(gate.into()))
     }
 
-    /// Adds a step. What one player cannot play is left out there, see [`Script::check`](super::Script::check).
+    /// Adds a step. A reply with a step that its player cannot play, see [`Script::check`], is an error with the reason.
     pub fn step(mut self, step: impl Into<Step>) -> Self {
         self.steps.push(Placed::from(step.into()));
         self
+    }
+
+    /// Why this player cannot play it.
+    pub(crate) fn unfit(&self, player: Player) -> Option<String> {
+        let script = Script::new().rule(Rule::any().step(self.clone()));
+        script.check(player).err().map(|error| error.to_string())
     }
 }
 

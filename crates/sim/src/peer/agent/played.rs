@@ -328,6 +328,12 @@ impl Player {
             Source::Replies(replies) => replies.pop_front(),
             Source::Brain(brain) => Some(brain.reply(ask)),
         };
+        if let Some(why) = reply
+            .as_ref()
+            .and_then(|reply| reply.unfit(script::Player::Simulator))
+        {
+            return Err(Box::new(self.refuse(request, why)));
+        }
         let steps: Vec<_> = reply.map(|reply| Step::from(reply).into()).into_iter().collect();
         self.engine
             .put(&request.who, &ask.prompt, &steps, Variables::new());

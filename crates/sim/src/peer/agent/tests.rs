@@ -287,6 +287,18 @@ async fn replies_outcomes_and_gates() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_that_it_cannot_give_is_an_error_and_a_flaw() {
+    let replies = [Reply::say("a").step(Step::Truncated)];
+    let mut hand = Hand::ready(Agent::builder().replies(replies)).await;
+    hand.prompt("go").await;
+    let result = hand.until("result/success").await;
+    let told = "the simulator cannot play `truncated`";
+    assert!(result["result"].as_str().unwrap().contains(told), "{result}");
+    let flaws = hand.agent.report().flaws;
+    assert!(flaws[0].to_string().contains(told), "{flaws:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_same_conversation_gives_the_same_lines() {
     let mut lines = Vec::new();
     for _ in 0..2 {
