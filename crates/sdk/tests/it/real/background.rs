@@ -79,7 +79,12 @@ async fn a_shell_in_the_background_wakes_a_turn_that_is_nobodys() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_that_meets_an_ambient_turn_gets_its_own_outcome() {
     let rig = Rig::start().await;
-    on_notification(&rig, Reply::say("noted ").hold("ambient").step(Step::More("all".into())));
+    on_notification(
+        &rig,
+        Reply::say("noted ")
+            .hold("ambient")
+            .step(Step::More("all".into())),
+    );
     let session = rig
         .options()
         .permissions(Policy::allow_all())

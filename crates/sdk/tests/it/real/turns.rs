@@ -228,11 +228,9 @@ async fn what_no_string_can_hold_does_not_end_the_session() {
         .start()
         .await
         .unwrap();
-    rig.api().push(
-        Reply::new().step(Raw::Block(
-            r#"{"type":"text","text":"cut \ud83d end \u2028 \u0000 \ud83d\ude00"}"#.into(),
-        )),
-    );
+    rig.api().push(Reply::new().step(Raw::Block(
+        r#"{"type":"text","text":"cut \ud83d end \u2028 \u0000 \ud83d\ude00"}"#.into(),
+    )));
     let (seen, outcome) = events(&session, "go").await;
     let text: String = seen
         .iter()
