@@ -1,6 +1,7 @@
 //! Plays a script: what the API answers to a request.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
@@ -8,18 +9,46 @@ use serde_json::json;
 use super::message::{Answer, ApiFault, Body, Message, Part, Wait};
 use super::request::{ApiRequest, ended, folded, notes, own_words, user_texts};
 use crate::flaw::Flaw;
+use crate::peer::Line;
 use crate::script::course::{Engine, Found, Next, Request, Taken, Who, breaks_off};
 use crate::script::fill::Variables;
 use crate::script::response::Block;
 use crate::script::{self, ApiError, Pace, Progress, Raw, Script, ScriptError, Step, judge};
 
+impl Frames {
+    /// What an assertion does not like about the frames of this session.
+    fn check(&self, assert: script::Assert, who: &Who) -> Option<String> {
+        let lines = self.0(who.session.as_deref().unwrap_or_default());
+        // The request itself has what the model read.
+        let assert = script::Assert {
+            result: None,
+            is_error: None,
+            ..assert
+        };
+        judge::check(&assert, &lines)
+    }
+}
+
 /// A script, and how far everybody is in it.
 #[derive(Debug)]
 pub(super) struct Player(Mutex<Playing>);
 
+/// The frames of the process that has this session, up to now, for whoever sees them.
+#[derive(Clone)]
+pub(super) struct Frames(pub(super) Arc<Look>);
+
+type Look = dyn Fn(&str) -> Vec<Line> + Send + Sync;
+
+impl fmt::Debug for Frames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Frames")
+    }
+}
+
 #[derive(Debug)]
 struct Playing {
     engine: Engine,
+    frames: Option<Frames>,
     heard: HashMap<Who, Heard>,
     /// What the script did not like about requests.
     flaws: Vec<Flaw>,
@@ -51,13 +80,21 @@ impl Player {
     /// # Errors
     ///
     /// What the API cannot play.
-    pub(super) fn new(script: Script, progress: Option<Progress>) -> Result<Self, ScriptError> {
-        script.check(script::Player::Api)?;
+    pub(super) fn new(
+        script: Script,
+        progress: Option<Progress>,
+        frames: Option<Frames>,
+    ) -> Result<Self, ScriptError> {
+        script.check(match frames {
+            Some(_) => script::Player::RealCli,
+            None => script::Player::Api,
+        })?;
         Ok(Self(Mutex::new(Playing {
             engine: match progress {
                 Some(progress) => Engine::among_others(script, progress),
                 None => Engine::new(script),
             },
+            frames,
             heard: HashMap::new(),
             flaws: Vec::new(),
         })))
@@ -156,7 +193,7 @@ impl Playing {
     /// The answer with the next steps.
     fn reply(&mut self, request: &Request, asked: &ApiRequest) -> Answer {
         let taken = self.engine.next(request);
-        let composed = compose(&mut self.engine, &request.who, taken, asked);
+        let composed = compose(&mut self.engine, &request.who, taken, asked, self.frames.as_ref());
         self.flaws.extend(composed.flaws);
         self.note(&request.who, composed.failed, composed.goes_on);
         composed.answer
@@ -178,7 +215,13 @@ pub(super) struct Composed {
 }
 
 /// The answer with these steps of one response. What is for another attempt goes back.
-fn compose(engine: &mut Engine, who: &Who, taken: Taken, asked: &ApiRequest) -> Composed {
+fn compose(
+    engine: &mut Engine,
+    who: &Who,
+    taken: Taken,
+    asked: &ApiRequest,
+    frames: Option<&Frames>,
+) -> Composed {
     let Taken { mut steps, exact } = taken;
     let mut composed = Composed {
         answer: Answer::default(),
@@ -238,9 +281,11 @@ fn compose(engine: &mut Engine, who: &Who, taken: Taken, asked: &ApiRequest) -> 
                     .last()
                     .map(|result| (result.text.as_str(), result.is_error));
                 let wrong = judge::result(&assert, result);
+                let in_frames = frames.and_then(|frames| frames.check(*assert, who));
+                let wrong = wrong.into_iter().chain(in_frames);
                 composed
                     .flaws
-                    .extend(wrong.map(|what| Flaw::new(next.place, what)));
+                    .extend(wrong.map(|what| Flaw::new(&next.place, what)));
             }
             Step::More(text) => {
                 (content, visible) = (true, true);
@@ -374,7 +419,7 @@ pub(super) fn compose_alone(response: Step, attempts: u64, asked: &ApiRequest, h
     engine.put(&request.who, &prompt, &[response.into()], Variables::new());
     let mut attempt = || {
         let taken = engine.next(&request);
-        compose(&mut engine, &request.who, taken, asked)
+        compose(&mut engine, &request.who, taken, asked, None)
     };
     for _ in 0..attempts {
         attempt();

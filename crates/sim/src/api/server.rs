@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use super::gate::Gate;
 use super::log::{self, Log};
 use super::message::{Answer, ApiFault, Wait};
 use super::obey::obey;
-use super::play::{Player, Verdict, compose_alone};
+use super::play::{Frames, Player, Verdict, compose_alone};
 use super::request::{AnsweredBy, ApiRequest, Route};
 use super::rule::Rule;
 use super::traffic::{Found, Replay};
@@ -29,7 +30,7 @@ use super::traffic::{Found, Replay};
 use super::traffic::{Recorder, Upstream};
 use super::verdict::judge;
 use crate::flaw::Flaw;
-use crate::script::{self, Expect, Flaws, Progress, Reply, Script, ScriptError};
+use crate::script::{self, Expect, Flaws, GateFiles, Gates, Progress, Reply, Script, ScriptError};
 
 /// A running scripted Messages API.
 ///
@@ -59,6 +60,8 @@ pub struct MessagesApiBuilder {
     port: u16,
     player: Option<Player>,
     home: Option<String>,
+    gate_files: Option<GateFiles>,
+    frames: Option<Frames>,
     replay: Option<Replay>,
     #[cfg(feature = "api-record")]
     upstream: Option<Upstream>,
@@ -70,6 +73,8 @@ pub struct MessagesApiBuilder {
 pub(super) struct Shared {
     pub(super) log: Log,
     gates: Mutex<HashMap<String, Gate>>,
+    gates_of_script: Gates,
+    gate_files: Option<GateFiles>,
     rules: Mutex<Vec<Rule>>,
     replies: Mutex<VecDeque<Reply>>,
     pub(super) conversations: Mutex<Conversations>,
@@ -156,13 +161,29 @@ impl MessagesApiBuilder {
             self.models.clone_from(&script.models);
         }
         self.input_tokens = script.input_tokens.or(self.input_tokens);
-        self.player = Some(Player::new(script, progress)?);
+        self.player = Some(Player::new(script, progress, self.frames.clone())?);
         Ok(self)
     }
 
     /// Sets the home directory of the CLI, for `{{home}}` in a script; that of this process unless set.
     pub fn home(mut self, directory: impl Into<String>) -> Self {
         self.home = Some(directory.into());
+        self
+    }
+
+    /// Sets who sees the frames of the process that has a session, for a script that is added after this.
+    #[cfg(feature = "players")]
+    pub(crate) fn frames(
+        mut self,
+        frames: impl Fn(&str) -> Vec<crate::peer::Line> + Send + Sync + 'static,
+    ) -> Self {
+        self.frames = Some(Frames(Arc::new(frames)));
+        self
+    }
+
+    /// Lets another program open the gates, by files in this directory: see [`GateFiles`].
+    pub fn gate_files(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.gate_files = Some(GateFiles::new(directory));
         self
     }
 
@@ -233,6 +254,8 @@ impl MessagesApiBuilder {
         let shared = Arc::new(Shared {
             log: Log::new(self.log_limit, self.log_file),
             gates: Mutex::default(),
+            gates_of_script: Gates::default(),
+            gate_files: self.gate_files,
             rules: Mutex::new(self.rules),
             replies: Mutex::new(self.replies),
             conversations: Mutex::default(),
@@ -292,6 +315,8 @@ impl MessagesApi {
             port: 0,
             player: None,
             home: None,
+            gate_files: None,
+            frames: None,
             replay: None,
             #[cfg(feature = "api-record")]
             upstream: None,
@@ -313,6 +338,11 @@ impl MessagesApi {
     /// The gate of this name; it is created on first use, here or by a reply.
     pub fn gate(&self, name: &str) -> Gate {
         self.shared.gate(name)
+    }
+
+    /// The same gates as a script knows them: [`Gates::open`] lets everything through, now and later.
+    pub fn gates(&self) -> &Gates {
+        &self.shared.gates_of_script
     }
 
     /// Adds a reply for the next request that no rule is for, behind those that wait.
@@ -538,9 +568,30 @@ impl Shared {
         reply(self.default_reply.clone(), AnsweredBy::Default)
     }
 
+    /// Until somebody opens this gate for good, by its name or by a file.
+    async fn open_for_script(&self, name: &str) {
+        let gate = self.gates_of_script.gate(name);
+        let Some(files) = &self.gate_files else {
+            return gate.pass().await;
+        };
+        if let Err(error) = files.reached(name) {
+            tracing::error!(%error, name, "cannot say that a gate is reached");
+        }
+        tokio::select! {
+            () = gate.pass() => {}
+            () = files.opened(name) => {}
+        }
+    }
+
     pub(super) async fn wait(&self, wait: &Wait) {
         match wait {
-            Wait::Gate(name) => self.gate(name).pass().await,
+            Wait::Gate(name) => {
+                let gate = self.gate(name);
+                tokio::select! {
+                    () = gate.pass() => {}
+                    () = self.open_for_script(name) => {}
+                }
+            }
             Wait::Pause(time) => tokio::time::sleep(*time).await,
             Wait::Forever => pending().await,
             Wait::HangUp { patience, place } => {

@@ -1,7 +1,7 @@
 //! A program with one script and either CLI: `outrigger-sim play` and `outrigger-sim conform`.
 //!
-//! [`Play`] runs a program of any language in a place of its own, in which `claude` is one of two players: the simulated CLI, or the
-//! real one with a scripted Messages API behind it. All processes of a run play one script together, and what the script expects is
+//! [`Scene`] puts one of two players in the place of `claude`: the simulated CLI, or the real one with a scripted Messages API behind it.
+//! [`Play`] runs a program of any language with it. All processes of a run play one script together, and what the script expects is
 //! judged once, at the end. What went through the pipes of each process is recorded, whichever the player is.
 //!
 //! ```text
@@ -12,9 +12,12 @@
 mod project;
 mod recorded;
 mod runner;
+mod scene;
 mod stage;
 
+pub use recorded::{PlayedProcess, note_end};
 pub use runner::{Play, PlayError, PlayedRun, Player};
+pub use scene::{Scene, Setting};
 pub(crate) use stage::Stage;
 pub use stage::{Recorder, become_player, record};
 
@@ -23,5 +26,3 @@ pub const PROGRESS: &str = "OUTRIGGER_SIM_PROGRESS";
 
 /// The variable with the file in which the frames of this process are recorded.
 pub const FRAMES: &str = "OUTRIGGER_SIM_FRAMES";
-
-pub use recorded::note_end;

@@ -50,6 +50,88 @@ pub(super) fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// A process of a run.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PlayedProcess {
+    /// Its id.
+    pub id: i32,
+    /// Its command line, without the program.
+    pub arguments: Vec<String>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// When it began, since 1970.
+    pub began: Duration,
+    /// Whether it has not ended yet.
+    pub running: bool,
+    /// What went through its pipes. How it ended is known only of the simulated CLI, and only if it was not killed.
+    pub report: Report,
+}
+
+/// What says that stdout of the process has ended, and that all of it is in the file.
+pub(super) fn closed(file: &Path) -> PathBuf {
+    file.with_extension("closed")
+}
+
+/// Whether all that the process wrote is in this file.
+pub(super) fn is_complete(file: &Path) -> bool {
+    let unlocked = || {
+        File::options()
+            .append(true)
+            .open(file)
+            .is_ok_and(|file| file.try_lock().is_ok())
+    };
+    closed(file).exists() || unlocked()
+}
+
+/// Whether the process goes on. One that has ended, and whose parent has not asked how, does not.
+fn is_running(file: &Path, id: i32) -> bool {
+    !is_complete(file) && exists(id)
+}
+
+#[cfg(unix)]
+fn exists(id: i32) -> bool {
+    use rustix::io::Errno;
+    use rustix::process::{Pid, test_kill_process};
+    let id = Pid::from_raw(id);
+    id.is_some_and(|id| !matches!(test_kill_process(id), Err(Errno::SRCH)))
+}
+
+/// There are no runs here.
+#[cfg(not(unix))]
+fn exists(_: i32) -> bool {
+    false
+}
+
+/// Asks a process to end.
+#[cfg(unix)]
+pub(super) fn terminate(id: i32) {
+    signal(id, rustix::process::Signal::TERM);
+}
+
+/// Kills a process.
+#[cfg(unix)]
+pub(super) fn kill(id: i32) {
+    signal(id, rustix::process::Signal::KILL);
+}
+
+#[cfg(unix)]
+fn signal(id: i32, signal: rustix::process::Signal) {
+    use rustix::process::{Pid, kill_process};
+    if let Some(id) = Pid::from_raw(id) {
+        // One that has ended just now needs no signal.
+        let _ = kill_process(id, signal);
+    }
+}
+
+/// There are no runs here.
+#[cfg(not(unix))]
+pub(super) fn terminate(_: i32) {}
+
+/// There are no runs here.
+#[cfg(not(unix))]
+pub(super) fn kill(_: i32) {}
+
 /// Waits until nobody records in a file any more. Blocks.
 pub(super) fn wait_for_end(path: &Path) -> io::Result<()> {
     File::options().append(true).open(path)?.lock()
@@ -62,11 +144,13 @@ pub(super) fn process_id(path: &Path) -> Option<i32> {
     first["msg"]["pid"].as_i64().and_then(|id| i32::try_from(id).ok())
 }
 
-/// What went through the pipes of a process, and how it ended, as far as that is known.
-pub(super) fn read(path: &Path) -> io::Result<Report> {
+/// What is known of a process; none if it has not said yet which one it is.
+pub(super) fn read(path: &Path) -> io::Result<Option<PlayedProcess>> {
+    // Asked before the file is read, so that one that has ended has all of its frames.
+    let complete = is_complete(path);
     let text = fs::read_to_string(path)?;
     let mut lines = Vec::new();
-    let mut exit = None;
+    let (mut exit, mut start) = (None, None);
     // Whoever was killed while it wrote has left the beginning of a line.
     let entries = text
         .lines()
@@ -77,6 +161,10 @@ pub(super) fn read(path: &Path) -> io::Result<Report> {
             Some("in") => true,
             Some("out") => false,
             _ => {
+                if message["pid"].is_i64() {
+                    start = Some(message);
+                    continue;
+                }
                 let number = |name: &str| message[name].as_i64().and_then(|n| i32::try_from(n).ok());
                 exit = exit
                     .or(number("exit_code").map(Exit::Code))
@@ -92,7 +180,20 @@ pub(super) fn read(path: &Path) -> io::Result<Report> {
         line.at = Duration::try_from_secs_f64(entry["t"].as_f64().unwrap_or_default()).unwrap_or_default();
         lines.push(line);
     }
-    Ok(Report::new(lines, exit))
+    let Some(start) = start else { return Ok(None) };
+    let id = start["pid"].as_i64().and_then(|id| i32::try_from(id).ok());
+    let id = id.unwrap_or_default();
+    let arguments = start["argv"].as_array().into_iter().flatten();
+    Ok(Some(PlayedProcess {
+        id,
+        arguments: arguments
+            .filter_map(|argument| argument.as_str().map(str::to_owned))
+            .collect(),
+        cwd: PathBuf::from(start["cwd"].as_str().unwrap_or_default()),
+        began: Duration::try_from_secs_f64(start["began"].as_f64().unwrap_or_default()).unwrap_or_default(),
+        running: !complete && is_running(path, id),
+        report: Report::new(lines, exit),
+    }))
 }
 
 /// Notes in the file of a process how it ended. One that was killed has no such note.

@@ -26,6 +26,10 @@ pub(crate) struct Stage {
     pub(crate) defaults: BTreeMap<String, String>,
     /// Variables that it must not have.
     pub(crate) unset: Vec<String>,
+    /// Values that count as none: a program has them from the user, and not from its test.
+    pub(crate) users: BTreeMap<String, String>,
+    /// A working directory in place of which the player gets another one.
+    pub(crate) moved: Option<(PathBuf, PathBuf)>,
 }
 
 /// The file of the stage in the directory of a run.
@@ -80,8 +84,16 @@ pub fn become_player(own: &Path, run: &Path, arguments: &[OsString]) -> io::Resu
         .iter()
         .map(|argument| argument.to_string_lossy())
         .collect();
-    let cwd = std::env::current_dir().unwrap_or_default();
-    let start = json!({"argv": argv, "cwd": cwd.to_string_lossy(), "pid": std::process::id()});
+    let mut cwd = std::env::current_dir().unwrap_or_default();
+    if let Some((from, to)) = &stage.moved
+        && *from == cwd
+    {
+        std::env::set_current_dir(to)?;
+        cwd.clone_from(to);
+    }
+    let start = json!({
+        "argv": argv, "cwd": cwd.to_string_lossy(), "pid": std::process::id(), "began": began.as_secs_f64(),
+    });
     file.write_all(recorded::entry(began, "meta", &start).as_bytes())?;
     let recorder = |direction: &str| {
         let mut recorder = Command::new(own);
@@ -90,6 +102,7 @@ pub fn become_player(own: &Path, run: &Path, arguments: &[OsString]) -> io::Resu
             .arg("--record-frames")
             .arg(direction)
             .arg(began.as_micros().to_string())
+            .arg(&path)
             .process_group(0);
         recorder
     };
@@ -106,12 +119,17 @@ pub fn become_player(own: &Path, run: &Path, arguments: &[OsString]) -> io::Resu
         .stderr(file.try_clone()?)
         .spawn()?;
     let mut player = Command::new(&stage.cli);
-    player.args(arguments).stdin(input).stdout(output);
+    player
+        .args(arguments)
+        .stdin(input)
+        .stdout(output)
+        .env("PWD", &cwd);
     for name in &stage.unset {
         player.env_remove(name);
     }
     for (name, value) in &stage.defaults {
-        if std::env::var_os(name).is_none_or(|value| value.is_empty()) {
+        let own = std::env::var_os(name).filter(|value| !value.is_empty());
+        if own.is_none_or(|own| stage.users.get(name).is_some_and(|users| own == **users)) {
             player.env(name, value);
         }
     }
@@ -136,16 +154,19 @@ pub fn become_player(_: &Path, _: &Path, _: &[OsString]) -> io::Result<Infallibl
 pub struct Recorder {
     direction: String,
     began: Duration,
+    file: PathBuf,
 }
 
 impl Recorder {
-    /// From the arguments behind `--record-frames`: the direction, and when the process began.
+    /// From the arguments behind `--record-frames`: the direction, when the process began, and the file of its frames.
     pub fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let direction = arguments.next()?.into_string().ok()?;
         let began = arguments.next()?.to_str()?.parse().ok()?;
+        let file = arguments.next()?.into();
         Some(Self {
             direction,
             began: Duration::from_micros(began),
+            file,
         })
     }
 }
@@ -183,5 +204,8 @@ pub fn record(recorder: &Recorder) -> io::Result<()> {
         output.flush()?;
     }
     framer.finish(&mut keep);
+    if recorder.direction == "out" {
+        fs::write(recorded::closed(&recorder.file), "")?;
+    }
     Ok(())
 }

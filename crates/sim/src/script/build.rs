@@ -77,7 +77,7 @@ setters! { Script:
     /// Sets how slowly everything comes.
     pacing(pacing: Pacing) = pacing;
     /// Lets tools really run.
-    real_tools(real: bool) = real;
+    real_tools(real: bool) = Some(real);
     /// Sets how long a wait for the client lasts before it is a failure.
     patience(patience: Duration) = patience;
     /// Sets the reply to a prompt without a rule.

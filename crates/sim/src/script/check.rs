@@ -18,6 +18,8 @@ pub enum Player {
     Simulator,
     /// The scripted Messages API, behind the real CLI.
     Api,
+    /// The same in a run of `outrigger-sim play`, which makes the files and sees the frames of the client.
+    RealCli,
 }
 
 /// The place of something that is wrong, and what is wrong.
@@ -45,6 +47,7 @@ impl Script {
         let who = match player {
             Player::Simulator => "the simulator",
             Player::Api => "the scripted API",
+            Player::RealCli => "the real CLI",
         };
         Err(ScriptError {
             file: self.source.0.as_deref().map(str::to_owned),
@@ -68,7 +71,7 @@ impl Script {
                 (expect.sessions.is_some(), "expect.sessions", NO_API),
                 (expect.subagents.is_some(), "expect.subagents", NO_API),
             ],
-            Player::Api => &[
+            Player::Api | Player::RealCli => &[
                 (self.model.is_some(), "model", FLAG),
                 (self.permission_mode.is_some(), "permission_mode", FLAG),
                 (self.tools.is_some(), "tools", FLAG),
@@ -88,12 +91,21 @@ impl Script {
                     "the real CLI measures its times",
                 ),
                 (
-                    !self.files.is_empty(),
+                    !self.files.is_empty() && player == Player::Api,
                     "files",
-                    "the real CLI works on the files that are there: make them before",
+                    "the API makes no files: make them before, or let `outrigger-sim play --real` do it",
+                ),
+                (
+                    self.real_tools == Some(false),
+                    "real_tools: false",
+                    "the tools of the real CLI always run",
                 ),
                 (!self.faults.is_empty(), "faults", PIPES),
-                (!expect.requests.is_empty(), "expect.requests", FRAMES),
+                (
+                    !expect.requests.is_empty() && player == Player::Api,
+                    "expect.requests",
+                    FRAMES,
+                ),
             ],
         };
         let top = fields.iter().filter(|(there, ..)| *there);
@@ -200,7 +212,7 @@ fn unfit_steps(steps: &[Placed<Step>], player: Player, last: bool, found: &mut V
         let last = last && n + 1 == steps.len();
         let unfit = match player {
             Player::Simulator => unfit_for_simulator(&step.value, last),
-            Player::Api => unfit_for_api(&step.value),
+            Player::Api | Player::RealCli => unfit_for_api(&step.value, player),
         };
         if let Some((name, why)) = unfit {
             found.push((step.at, format!("`{name}`: {why}")));
@@ -252,7 +264,7 @@ fn unfit_for_simulator(step: &Step, last: bool) -> Option<(&'static str, &'stati
     })
 }
 
-fn unfit_for_api(step: &Step) -> Option<(&'static str, &'static str)> {
+fn unfit_for_api(step: &Step, player: Player) -> Option<(&'static str, &'static str)> {
     let in_call = |call: &Call| match call {
         Call { result: Some(_), .. } => Some(("result", RUNS)),
         Call {
@@ -285,7 +297,7 @@ fn unfit_for_api(step: &Step) -> Option<(&'static str, &'static str)> {
         Step::Exit(_) => ("exit", PIPES),
         Step::Wait(Wait::Prompt) => ("wait: prompt", "wait for a gate that the test opens"),
         Step::Wait(Wait::Request(_)) => ("wait: request", "wait for a gate that the test opens"),
-        Step::Assert(assert) if !judged_by_both(assert) => ("assert", FRAMES),
+        Step::Assert(assert) if player == Player::Api && !judged_by_both(assert) => ("assert", FRAMES),
         _ => return None,
     })
 }
@@ -301,7 +313,7 @@ fn judged_by_both(assert: &Assert) -> bool {
 }
 
 /// Whether a gate may be called so; there is a file of that name.
-fn is_gate_name(name: &str) -> bool {
+pub(super) fn is_gate_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.chars().all(known)
 }

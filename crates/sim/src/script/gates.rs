@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{fs, io};
 
 use tokio::sync::watch;
+
+use super::check::is_gate_name;
 
 /// The gates of a script, by name. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -65,5 +70,41 @@ impl Default for Gate {
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Gate(open: {})", *self.open.borrow())
+    }
+}
+
+/// How often it is looked whether there is a file.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Gates that another program opens: in a directory, `NAME.reached` appears when the gate NAME is reached, and the gate opens once there
+/// is a file NAME.
+#[derive(Debug, Clone)]
+pub struct GateFiles(PathBuf);
+
+impl GateFiles {
+    /// In this directory.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self(directory.into())
+    }
+
+    /// Says that this gate is reached.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or the name is that of no gate.
+    pub fn reached(&self, name: &str) -> io::Result<()> {
+        if !is_gate_name(name) {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        fs::write(self.0.join(format!("{name}.reached")), "")
+    }
+
+    /// Waits until there is a file for this gate, for as long as it takes.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn opened(&self, name: &str) {
+        while !(is_gate_name(name) && self.0.join(name).exists()) {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 }

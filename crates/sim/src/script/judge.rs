@@ -243,6 +243,20 @@ fn counts(
     (got != wanted).then(|| format!("expected {wanted} prompts, but {got} came"))
 }
 
+/// What is wrong with the numbers of control requests, of all processes together.
+#[cfg(feature = "players")]
+pub(crate) fn requests(script: &Script, reports: &[crate::peer::Report]) -> Option<Flaw> {
+    let played: Vec<_> = reports
+        .iter()
+        .map(|report| Played {
+            lines: &report.lines,
+            ended: false,
+        })
+        .collect();
+    let what = counts(&script.expect.requests, None, &played)?;
+    Some(Flaw::new(format!("{}: expect", script.name()), what))
+}
+
 /// What one process and its client said.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Played<'a> {

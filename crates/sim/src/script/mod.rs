@@ -50,6 +50,7 @@ mod step;
 mod text;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +64,7 @@ pub use assertion::{Assert, Permitted};
 pub use check::Player;
 pub use error::ScriptError;
 pub use expect::{Expect, ToolCalled};
-pub use gates::{Gate, Gates};
+pub use gates::{Gate, GateFiles, Gates};
 pub use place::{Placed, Position};
 pub use progress::Progress;
 pub use response::Reply;
@@ -98,9 +99,10 @@ pub struct Script {
     pub clock: Clock,
     /// How slowly everything comes; at once unless given.
     pub pacing: Pacing,
-    /// Whether `Bash`, `Read`, `Write` and `Edit` really run and touch files, in the working directory.
-    pub real_tools: bool,
-    /// Files that exist at the beginning, by their paths relative to the working directory. With `real_tools` they are
+    /// Whether `Bash`, `Read`, `Write` and `Edit` really run and touch files, in the working directory. Unless given they do in a run
+    /// of `outrigger-sim play`, and with the simulated CLI alone they do not.
+    pub real_tools: Option<bool>,
+    /// Files that exist at the beginning, by their paths relative to the working directory. Where tools really run they are
     /// written, unless they are there already.
     pub files: BTreeMap<String, String>,
     /// How long a `wait` for the client lasts before it is a failure; 30 seconds unless given.
@@ -188,7 +190,7 @@ impl Default for Script {
             seed: None,
             clock: Clock::default(),
             pacing: Pacing::default(),
-            real_tools: false,
+            real_tools: None,
             files: BTreeMap::new(),
             patience: Duration::from_secs(30),
             faults: Vec::new(),
@@ -228,6 +230,24 @@ impl Script {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| ScriptError::io(&name, &error))?;
         error::read(&text, Some(&name))
+    }
+
+    /// Writes its [`files`](Self::files) below this directory, unless they are there already.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be written.
+    pub fn write_files(&self, directory: &Path) -> io::Result<()> {
+        for (path, content) in &self.files {
+            let path = directory.join(path);
+            if !path.exists() {
+                if let Some(parent) = path.parent() {
+                    std::fs::create_dir_all(parent)?;
+                }
+                std::fs::write(path, content)?;
+            }
+        }
+        Ok(())
     }
 
     /// The name of the script.

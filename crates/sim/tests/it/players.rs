@@ -107,6 +107,10 @@ fn three_processes_play_one_script() {
             };
             assert_eq!(of("client", "user")["type"], "user", "{player}");
             assert_eq!(of("cli", "result/success")["result"], result, "{player}");
+            assert_eq!(process["arguments"][0], "--output-format", "{player}");
+            assert_eq!(process["running"], false, "{player}");
+            assert!(process["pid"].as_i64() > Some(0), "{player}");
+            assert!(process["started_ms"].as_f64() > Some(1e12), "{player}");
         }
     }
 }
@@ -264,6 +268,269 @@ printf '{"type":"user","message":{"role":"user","content":"one"},"parent_tool_us
     }
 }
 
+/// Asks for what its argument says, and answers each request for a permission.
+const PERMITS: &str = r#"
+mkfifo in
+claude --output-format stream-json --verbose --input-format stream-json --permission-prompt-tool stdio <in | {
+    exec 3>in
+    printf '{"type":"user","message":{"role":"user","content":"%s"},"parent_tool_use_id":null,"session_id":""}\n' "$1" >&3
+    while read -r line; do
+        printf '%s\n' "$line"
+        case "$line" in
+        *'"subtype":"can_use_tool"'*)
+            id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+            printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"behavior":"%s"%s}}}\n' \
+                "$id" "$2" "$3" >&3
+            ;;
+        *'"type":"result"'*) exec 3>&- ;;
+        esac
+    done
+}
+"#;
+
+#[test]
+fn tools_are_real_and_work_in_a_directory_with_the_files_of_the_script() {
+    let script = r#"
+files: {a/b.txt: "from the script"}
+prompts:
+  - steps:
+      - call: {tool: Bash, input: {command: "cat a/b.txt; mv a/b.txt here.txt; pwd", description: x}}
+      - assert: {permission: allowed, is_error: false, result: {contains: from the script}}
+      - say: done
+  - steps:
+      - call: {tool: Read, input: {file_path: here.txt}}
+      - assert: {is_error: false}
+      - call: {tool: Read, input: {file_path: a/b.txt}}
+      - assert: {is_error: true}
+"#;
+    let program = format!("({PERMITS})\n[ -e a ] || [ -e here.txt ] && exit 9\nset -- two\n{ONE_BY_ONE}");
+    for player in BOTH {
+        let ran = play(
+            player,
+            script,
+            &program,
+            &[
+                "one",
+                "allow",
+                r#","updatedInput":{"command":"cat a/b.txt; mv a/b.txt here.txt; pwd"}"#,
+            ],
+        );
+        assert_eq!(
+            (ran.code, ran.stderr.as_str()),
+            (Some(0), ""),
+            "{player}: {}",
+            ran.stdout
+        );
+        assert_eq!(ran.results()[0], "done", "{player}");
+    }
+    // Unless the script says otherwise.
+    let memory = script
+        .replace("prompts:", "real_tools: false\nprompts:")
+        .replace("cat a/b.txt; mv a/b.txt here.txt; pwd", "x");
+    let ran = play("--sim", &memory, ONE_BY_ONE, &["one"]);
+    assert_eq!(ran.code, Some(97));
+    assert!(!ran.stdout.contains("command not found"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_the_client_replied_is_judged_with_both() {
+    let script = "
+prompts:
+  - steps:
+      - call: {tool: Write, input: {file_path: a.txt, content: b}}
+      - assert: {permission: denied, message: {contains: never}}
+      - assert: {permission: allowed}
+      - say: done
+expect: {requests: {interrupt: 1}}
+";
+    for player in BOTH {
+        let ran = play(player, script, PERMITS, &["one", "deny", r#","message":"never""#]);
+        assert_eq!(ran.code, Some(97), "{player}: {}", ran.stderr);
+        let flaws = ran.report["flaws"].as_array().unwrap();
+        assert_eq!(flaws.len(), 2, "{player}: {flaws:?}");
+        let requests = "expected 1 control requests `interrupt`, but 0 came";
+        assert_eq!(flaws[1]["what"], requests, "{player}");
+        assert_eq!(flaws[0]["place"], "script.yaml:6:9", "{player}");
+        let what = flaws[0]["what"].as_str().unwrap();
+        assert!(
+            what.starts_with("expected \"Write\" to be allowed, but it was denied"),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn the_program_opens_gates_of_both() {
+    let script = "prompts: [{steps: [wait: {gate: go}, say: gone]}]";
+    let program = format!(
+        r#"{{ until [ -e "$OUTRIGGER_SIM_GATES/go.reached" ]; do sleep 0.02; done; echo reached; : >"$OUTRIGGER_SIM_GATES/go"; }} &
+        {ONE_BY_ONE}"#
+    );
+    for player in BOTH {
+        let ran = play(player, script, &program, &["one"]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{player}");
+        assert_eq!(ran.results(), ["gone"], "{player}");
+        let (reached, result) = (ran.stdout.find("reached\n"), ran.stdout.find("\"result\""));
+        assert!(reached.is_some() && reached < result, "{player}: {}", ran.stdout);
+    }
+    let output = conform(script, &program, &["one"]);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{output:?}");
+}
+
+#[test]
+fn without_a_script_the_prompts_say_what_the_model_says() {
+    for player in BOTH {
+        let place = tempfile::tempdir().unwrap();
+        let program = ["sh", "-c", ONE_BY_ONE, "sh", "%say hello"];
+        let output = command(place.path(), &["play", player], &program)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{player}: {output:?}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains(r#""result":"hello""#), "{player}: {stdout}");
+    }
+}
+
+/// A stage, its answers, and what it said first.
+struct Staged {
+    child: std::process::Child,
+    answers: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
+    first: Value,
+}
+
+impl Staged {
+    fn set(place: &Path, player: &str, script: &str) -> Self {
+        use std::io::{BufRead as _, BufReader};
+        std::fs::write(place.join("script.yaml"), script).unwrap();
+        let mut child = command(place, &["stage", player, "place", "script.yaml"], &[]);
+        // The helper has no program behind `--`.
+        let arguments: Vec<_> = child.get_args().take(4).map(ToOwned::to_owned).collect();
+        let mut without = Command::new(child.get_program());
+        without.args(arguments).current_dir(place).env_clear();
+        for (name, value) in child.get_envs() {
+            without.env(name, value.unwrap_or_default());
+        }
+        child = without;
+        let mut child = child
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        Self {
+            child,
+            answers,
+            first,
+        }
+    }
+
+    fn report(&mut self, patience_ms: u64) -> Value {
+        use std::io::Write as _;
+        let asked = json!({"report": {"patience_ms": patience_ms}});
+        writeln!(self.child.stdin.as_mut().unwrap(), "{asked}").unwrap();
+        serde_json::from_str(&self.answers.next().unwrap().unwrap()).unwrap()
+    }
+
+    /// The player, with the environment of this test alone.
+    fn claude(&self) -> Command {
+        let mut claude = Command::new(self.first["claude"].as_str().unwrap());
+        claude
+            .args([
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--input-format",
+                "stream-json",
+            ])
+            .current_dir(self.first["project"].as_str().unwrap());
+        claude
+    }
+}
+
+#[test]
+fn a_stage_is_there_until_stdin_ends() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    for player in BOTH {
+        let place = tempfile::tempdir().unwrap();
+        let script = "prompts: [{steps: [say: first]}, {steps: [say: second, wait: interrupt]}]";
+        let mut stage = Staged::set(place.path(), player, script);
+        let report = stage.report(0);
+        assert_eq!(report["flaws"].as_array().unwrap().len(), 2, "{player}: {report}");
+        assert_eq!(report["processes"], json!([]), "{player}");
+
+        // It has nothing but the path.
+        let mut running = stage
+            .claude()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = running.stdin.take().unwrap();
+        let prompt = r#"{"type":"user","message":{"role":"user","content":"go"},"parent_tool_use_id":null,"session_id":""}"#;
+        writeln!(input, "{prompt}").unwrap();
+        let mut lines = BufReader::new(running.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
+        assert!(lines.any(|line| line.contains(r#""result":"first""#)), "{player}");
+        let home = place.path().join("place/home/.claude");
+        assert!(
+            home.join("projects").is_dir(),
+            "{player}: the user's home is not touched"
+        );
+
+        let report = stage.report(0);
+        let process = &report["processes"][0];
+        assert_eq!(process["pid"], running.id(), "{player}");
+        assert_eq!(process["running"], true, "{player}");
+        let left = report["flaws"][1]["what"].as_str().unwrap().to_owned();
+        assert_eq!(
+            left,
+            format!("process {} was still running at the end", running.id()),
+            "{player}"
+        );
+
+        drop(input);
+        running.wait().unwrap();
+        let report = stage.report(10_000);
+        assert_eq!(report["processes"][0]["running"], false, "{player}");
+        assert_eq!(report["flaws"].as_array().unwrap().len(), 1, "{player}: {report}");
+
+        // One that is killed, and one that is left behind.
+        let mut killed = stage
+            .claude()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let number = |report: &Value| report["processes"].as_array().unwrap().len();
+        while number(&stage.report(0)) < 2 {}
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        drop(killed.stdin.take());
+        let report = stage.report(10_000);
+        let told = format!("process {} was killed", killed.id());
+        let flaws = report["flaws"].as_array().unwrap();
+        let told = flaws.iter().any(|flaw| flaw["what"] == told.as_str());
+        assert_eq!(told, player == "--sim", "{player}: {report}");
+        let mut left = stage
+            .claude()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while number(&stage.report(0)) < 3 {}
+        drop(stage.child.stdin.take());
+        assert!(stage.child.wait().unwrap().success(), "{player}");
+        left.wait().unwrap();
+        assert!(
+            !Path::new(stage.first["claude"].as_str().unwrap()).exists(),
+            "{player}"
+        );
+    }
+}
+
 #[test]
 fn a_copy_of_the_project_is_all_that_is_changed() {
     let place = tempfile::tempdir().unwrap();
@@ -287,9 +554,8 @@ fn what_cannot_be_run_is_refused() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("good.yaml"), "{}").unwrap();
     std::fs::write(place.path().join("bad.yaml"), "prompts: [{step: []}]").unwrap();
-    let gate = "prompts: [{steps: [wait: {gate: open}]}]";
-    std::fs::write(place.path().join("gate.yaml"), gate).unwrap();
-    let cases: [(&[&str], &[&str], i32, &str); 10] = [
+    std::fs::write(place.path().join("memory.yaml"), "real_tools: false").unwrap();
+    let cases: [(&[&str], &[&str], i32, &str); 9] = [
         (
             &["play", "--sim", "bad.yaml"],
             &["true"],
@@ -309,23 +575,12 @@ fn what_cannot_be_run_is_refused() {
             "bad.yaml:1:12: unknown field `step`",
         ),
         (
-            &["play", "--sim", "gate.yaml"],
+            &["play", "--real", "memory.yaml"],
             &["true"],
             98,
-            "it waits for the gate `open`",
+            "the real CLI cannot play `real_tools: false`: the tools of the real CLI always run",
         ),
-        (
-            &["play", "--real", "gate.yaml"],
-            &["true"],
-            98,
-            "it waits for the gate `open`, which only --sim can open",
-        ),
-        (
-            &["play", "--real", "gate.yaml", "--gates=."],
-            &["true"],
-            2,
-            "--gates goes with --sim",
-        ),
+        (&["stage", "--sim"], &[], 2, "unknown option '--'"),
         (
             &["conform", "good.yaml", "--gates=."],
             &["true"],
@@ -352,7 +607,7 @@ fn what_cannot_be_run_is_refused() {
         assert_eq!(output.status.code(), Some(code), "{options:?}: {stderr}");
         assert!(stderr.contains(said), "{options:?}: {stderr}");
     }
-    for name in ["play", "conform"] {
+    for name in ["play", "conform", "stage"] {
         let output = command(place.path(), &[name, "--help"], &[]).output().unwrap();
         assert_eq!(output.status.code(), Some(0));
         let begin = format!("outrigger-sim {name}: ");

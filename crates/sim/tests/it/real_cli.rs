@@ -6,6 +6,7 @@ use std::time::Duration;
 use outrigger_sim::api::{MessagesApi, Outcome, Reply};
 use outrigger_sim::claude::{ClaudeProcess, Launch, Sandbox, Seen, executable};
 use outrigger_sim::script::Raw;
+use outrigger_sim::script::Script;
 use serde_json::{Value, json};
 
 type Outcomes = Result<(), Box<dyn Error>>;
@@ -326,6 +327,35 @@ async fn a_stream_that_hangs_keeps_what_it_said() -> Outcomes {
         of_kind(&turn, "assistant")[0]["message"]["content"][0]["text"],
         "never ends"
     );
+    claude.finish().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_gate_of_a_script_is_opened_by_its_name_or_by_a_file() -> Outcomes {
+    let gates = tempfile::tempdir()?;
+    let script = Script::from_yaml(
+        "prompts: [{steps: [wait: {gate: a}, say: first]}, {steps: [wait: {gate: b}, say: second]}]",
+    )?;
+    let api = MessagesApi::builder()
+        .gate_files(gates.path())
+        .script(script)?
+        .start()
+        .await?;
+    let sandbox = Sandbox::new()?;
+    let mut claude = Launch::new(executable().await?, &sandbox, &api.base_url()).spawn()?;
+    claude.initialize().await?;
+
+    claude.prompt("one").await?;
+    tokio::time::timeout(SOON, api.gates().gate("a").reached()).await?;
+    assert!(gates.path().join("a.reached").exists());
+    api.gates().open("a");
+    assert_eq!(claude.result().await?.value["result"], "first");
+
+    claude.prompt("two").await?;
+    tokio::time::timeout(SOON, api.gates().gate("b").reached()).await?;
+    std::fs::write(gates.path().join("b"), "")?;
+    assert_eq!(claude.result().await?.value["result"], "second");
     claude.finish().await?;
     Ok(())
 }

@@ -10,6 +10,8 @@ mod own;
 #[cfg(feature = "players")]
 mod programs;
 mod report;
+#[cfg(feature = "players")]
+mod staging;
 mod together;
 
 use std::io::Write as _;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         // There was no runtime to run in.
         Ok(None) => (String::new(), ExitCode::FAILURE),
         Err(refusal) => {
+            together.note_end(Exit::Code(refusal.code));
             let said = json!({"raw": refusal.stderr.trim_end()});
             let exit = json!({"exit_code": refusal.code, "exit_signal": null});
             (
@@ -99,7 +102,10 @@ fn run(
     together: &Together,
     arguments: Vec<std::ffi::OsString>,
 ) -> Result<Option<Report>, Refusal> {
-    let script = own.script()?;
+    let mut script = own.script()?;
+    if let Some(script) = &mut script {
+        together.leave_files(script);
+    }
     let line = CommandLine::read(arguments)?;
     let env = std::env::vars_os();
     let env = env.map(|(key, value)| {

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use outrigger_sim::peer::{CommandLine, Refusal, Report};
-use outrigger_sim::script::{Gates, Player, Script, json_schema};
+use outrigger_sim::script::{GateFiles, Gates, Player, Script, json_schema};
 
 use super::NO_SCRIPT;
 
@@ -133,10 +133,11 @@ impl Own {
             return Some(print(&format!("{:#}\n", json_schema())));
         }
         let path = self.check.as_ref()?;
-        let players =
-            |script: Script| [Player::Simulator, Player::Api].map(|player| script.check(player).err());
+        let players = |script: Script| {
+            [Player::Simulator, Player::Api, Player::RealCli].map(|player| script.check(player).err())
+        };
         let flaws = match Script::from_file(path).map(players) {
-            Ok([Some(simulator), Some(api)]) => format!("{simulator}\n{api}\n"),
+            Ok([Some(simulator), Some(api), Some(_)]) => format!("{simulator}\n{api}\n"),
             Ok(limits) => {
                 let limits = limits.into_iter().flatten();
                 let notes: String = limits.map(|limit| format!("note: {limit}\n")).collect();
@@ -179,16 +180,16 @@ impl Own {
     pub(crate) fn open_gates(&self, script: &Script, gates: &Gates) {
         let Some(directory) = &self.gates else { return };
         for name in script.gate_names() {
-            let (gate, directory) = (gates.gate(&name), directory.clone());
+            let (gate, files) = (gates.gate(&name), GateFiles::new(directory));
             tokio::spawn(async move {
                 gate.reached().await;
-                let reached = directory.join(format!("{name}.reached"));
-                if let Err(error) = std::fs::write(&reached, "") {
-                    let _ = writeln!(std::io::stderr(), "cannot write {}: {error}", reached.display());
+                if let Err(error) = files.reached(&name) {
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "cannot say that the gate {name} is reached: {error}"
+                    );
                 }
-                while !directory.join(&name).exists() {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+                files.opened(&name).await;
                 gate.open();
             });
         }

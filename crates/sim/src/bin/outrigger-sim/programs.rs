@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use outrigger_sim::conform::{Comparison, Conversation};
 use outrigger_sim::peer::Exit;
-use outrigger_sim::players::{Play, PlayError, PlayedRun, Player};
+use outrigger_sim::players::{Play, PlayError, PlayedProcess, PlayedRun, Player};
 use serde_json::{Value, json};
 
 use super::report::{exit_json, flaws_json, lines_json};
@@ -16,21 +16,24 @@ use super::{DISCONTENT, NO_SCRIPT};
 pub(crate) const PLAY_HELP: &str = "\
 outrigger-sim play: runs a program with a script and a CLI in place. One word says which CLI it is.
 
-  outrigger-sim play --sim SCRIPT [OPTIONS] -- PROGRAM [ARGUMENTS]    the simulated CLI
-  outrigger-sim play --real SCRIPT [OPTIONS] -- PROGRAM [ARGUMENTS]   the real CLI; the model's words come from the script
+  outrigger-sim play --sim [SCRIPT] [OPTIONS] -- PROGRAM [ARGUMENTS]    the simulated CLI
+  outrigger-sim play --real [SCRIPT] [OPTIONS] -- PROGRAM [ARGUMENTS]   the real CLI; the model's words come from the script
 
 All processes that the program starts play one script together: a rule that one has used is used. What the script expects is
-judged once, when the program has ended.
+judged once, when the program has ended. Without a SCRIPT, the prompts say what the model says.
 
 The program finds the CLI as `claude` in its PATH, and its path in OUTRIGGER_CLAUDE and CLAUDE_CODE_EXECUTABLE. It has a home of
 its own (HOME, CLAUDE_CONFIG_DIR), which is removed afterwards, a key that is none, and with --real the address of an API on
 loopback. The Python SDK prefers the CLI that it brings: pass it cli_path=os.environ[\"CLAUDE_CODE_EXECUTABLE\"].
 
+Tools really run with both, unless the script says `real_tools: false`, which only --sim can play. A CLI that is started in the working
+directory works in a temporary one in its place, where the files of the script are.
+
 Options:
   --report FILE    Writes what went through and what was wrong, as JSON.
-  --gates DIR      With --sim: where gates of the script are opened: `NAME.reached` appears when it waits for the gate NAME, which opens
-                   once there is a file NAME.
-  --project DIR    Runs the program in a copy of this directory, which is removed afterwards.
+  --gates DIR      Where gates of the script are opened: `NAME.reached` appears when it waits for the gate NAME, which opens once
+                   there is a file NAME. The program finds the directory in OUTRIGGER_SIM_GATES, also without this option.
+  --project DIR    Runs the program and the CLI in a copy of this directory, which is removed afterwards.
   --cli PATH       With --real: the CLI, in place of the version that this program is tested with, which npm fetches.
   --help           Prints this.
 
@@ -55,7 +58,7 @@ not count. Tools really run with both. What the program writes to stdout goes to
 Options:
   --project DIR    Runs the program in a copy of this directory, a new one each time, so that the second run does not find what
                    the first one did.
-  --cli PATH       As for `outrigger-sim play`. A script that waits for gates cannot be compared.
+  --cli PATH       As for `outrigger-sim play`. Gates are opened by the program, in OUTRIGGER_SIM_GATES.
   --help           Prints this.
 
 Example:
@@ -127,9 +130,6 @@ impl Line {
                     .into(),
             );
         }
-        if line.script.is_none() {
-            return Err("the script is missing".to_owned());
-        }
         if line.program.is_empty() {
             return Err("the program is missing: it stands behind `--`".to_owned());
         }
@@ -139,10 +139,7 @@ impl Line {
         if line.sim && line.cli.is_some() {
             return Err("--cli goes with --real".to_owned());
         }
-        if line.real && line.gates.is_some() {
-            return Err("--gates goes with --sim".to_owned());
-        }
-        if line.gates.is_none() {
+        if line.gates.is_none() && plays {
             let gates = std::env::var_os("OUTRIGGER_SIM_GATES").filter(|gates| !gates.is_empty());
             line.gates = gates.map(PathBuf::from);
         }
@@ -152,38 +149,53 @@ impl Line {
     fn play(&self, player: Player) -> Result<Play, String> {
         let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let (program, arguments) = self.program.split_first().ok_or("the program is missing")?;
-        let script = self.script.clone().unwrap_or_default();
-        let play = Play::new(own, player, script, program, arguments.iter().cloned());
+        let play = Play::new(
+            own,
+            player,
+            self.script.clone(),
+            program,
+            arguments.iter().cloned(),
+        );
         Ok(play.gates(self.gates.clone()).project(self.project.clone()))
     }
 }
 
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     // A failed write can't be reported.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn print(text: &str) -> ExitCode {
+pub(crate) fn print(text: &str) -> ExitCode {
     let written = std::io::stdout().write_all(text.as_bytes());
     ExitCode::from(u8::from(written.is_err()))
 }
 
 /// The exit code of something that kept the program from being run.
 fn cannot(error: &PlayError, otherwise: u8) -> ExitCode {
-    say(&format!("{error}\n"));
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        say(&format!("  caused by: {cause}\n"));
-        source = cause.source();
-    }
-    ExitCode::from(match error {
-        PlayError::Script(_) | PlayError::Gate { .. } | PlayError::GateOfReal { .. } => NO_SCRIPT,
-        PlayError::Program { .. } => 127,
-        _ => otherwise,
-    })
+    say(&format!("{}\n", causes(error)));
+    ExitCode::from(code_of(error, otherwise))
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> Result<T, std::io::Error> {
+/// Why the program cannot be run, a cause a line.
+pub(crate) fn causes(error: &PlayError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text += &format!("\n  caused by: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+pub(crate) fn code_of(error: &PlayError, otherwise: u8) -> u8 {
+    match error {
+        PlayError::Script(_) => NO_SCRIPT,
+        PlayError::Program { .. } => 127,
+        _ => otherwise,
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, std::io::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -222,19 +234,30 @@ fn shown(exit: Exit) -> String {
     }
 }
 
-fn report(run: &PlayedRun, player: &str, script: &std::path::Path) -> Value {
-    let processes: Vec<Value> = run
-        .processes
-        .iter()
-        .map(|process| json!({"exit": exit_json(process.exit), "lines": lines_json(process)}))
-        .collect();
+/// The processes of a report.
+pub(crate) fn processes_json(processes: &[PlayedProcess]) -> Vec<Value> {
+    let json = processes.iter().map(|process| {
+        json!({
+            "pid": process.id,
+            "arguments": process.arguments,
+            "cwd": process.cwd.display().to_string(),
+            "started_ms": process.began.as_secs_f64() * 1000.0,
+            "running": process.running,
+            "exit": exit_json(process.report.exit),
+            "lines": lines_json(&process.report),
+        })
+    });
+    json.collect()
+}
+
+fn report(run: &PlayedRun, player: &str, script: Option<&std::path::Path>) -> Value {
     json!({
         "content": run.flaws.is_empty(),
         "flaws": flaws_json(&run.flaws),
-        "script": script.display().to_string(),
+        "script": script.map(|script| script.display().to_string()),
         "player": player,
         "exit": exit_json(Some(run.exit)),
-        "processes": processes,
+        "processes": processes_json(&run.processes),
     })
 }
 
@@ -272,7 +295,7 @@ pub(crate) fn play(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     tell(&run);
     let mut lost = false;
     if let Some(path) = &line.report {
-        let report = report(&run, name, line.script.as_deref().unwrap_or(path));
+        let report = report(&run, name, line.script.as_deref());
         if let Err(error) = std::fs::write(path, format!("{report}\n")) {
             say(&format!("cannot write {}: {error}\n", path.display()));
             lost = true;
@@ -308,9 +331,7 @@ pub(crate) fn conform(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Player::Simulated => "the simulated CLI",
             _ => "the real CLI",
         };
-        let play = line
-            .play(player)
-            .map(|play| play.real_tools(true).stdout_aside(true));
+        let play = line.play(player).map(|play| play.stdout_aside(true));
         let played = play.map(|play| block_on(async { play.run().await }));
         let run = match played {
             Ok(Ok(Ok(run))) => run,
@@ -335,8 +356,14 @@ pub(crate) fn conform(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     };
     let conversation = |run: &PlayedRun| {
-        let root = run.root.to_string_lossy();
-        Conversation::new(&run.processes, &[(&root, "{root}")])
+        let roots: Vec<_> = run.roots.iter().map(|root| root.to_string_lossy()).collect();
+        let places: Vec<_> = roots.iter().map(|root| (&**root, "{root}")).collect();
+        let reports: Vec<_> = run
+            .processes
+            .iter()
+            .map(|process| process.report.clone())
+            .collect();
+        Conversation::new(&reports, &places)
     };
     let comparison = match Comparison::new(&conversation(real), &conversation(simulated)) {
         Ok(comparison) => comparison,

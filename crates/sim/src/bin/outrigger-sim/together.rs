@@ -54,6 +54,13 @@ impl Together {
         &self.progress
     }
 
+    /// The run has put the files of the script in place, where tools really run: what a process has removed stays removed.
+    pub(crate) fn leave_files(&self, script: &mut Script) {
+        if !self.alone && script.real_tools != Some(false) {
+            script.files.clear();
+        }
+    }
+
     pub(crate) fn is_alone(&self) -> bool {
         self.alone
     }
@@ -111,6 +118,8 @@ pub(crate) fn answer() -> Option<ExitCode> {
         #[cfg(feature = "players")]
         "conform" => Some(super::programs::conform(arguments)),
         #[cfg(feature = "players")]
+        "stage" => Some(super::staging::stage(arguments)),
+        #[cfg(feature = "players")]
         "--in-run" => {
             let directory = arguments.next()?;
             let rest: Vec<_> = arguments.collect();
@@ -128,8 +137,8 @@ pub(crate) fn answer() -> Option<ExitCode> {
             Some(ExitCode::from(u8::from(recorded.is_err())))
         }
         #[cfg(not(feature = "players"))]
-        "play" | "conform" => {
-            let what = "outrigger-sim: this build has no `play` and no `conform`: build it with the cargo feature `players`";
+        "play" | "conform" | "stage" => {
+            let what = "outrigger-sim: this build has no `play`, `conform` and `stage`: build it with the cargo feature `players`";
             let _ = writeln!(std::io::stderr(), "{what}");
             Some(ExitCode::from(2))
         }

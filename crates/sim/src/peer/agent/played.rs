@@ -409,7 +409,7 @@ impl Script {
             .seed(self.seed.unwrap_or_default())
             .latency(self.pacing.turn)
             .virtual_clock(self.clock == Clock::Virtual)
-            .real_tools(self.real_tools)
+            .real_tools(self.real_tools.unwrap_or(false))
             .files(self.files.clone());
         if !self.faults.is_empty() || self.any_step(&|step| matches!(step, Step::Fault(_))) {
             let schedule = Schedule::new(self.seed.unwrap_or_default());
