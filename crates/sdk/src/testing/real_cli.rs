@@ -8,7 +8,7 @@ use std::sync::Arc;
 use outrigger_sim::api::{MessagesApi, StartError};
 use outrigger_sim::claude::{DUMMY_KEY, FetchError, Sandbox, executable};
 use outrigger_sim::peer::Report;
-use outrigger_sim::script::{Flaws, Script, ScriptError};
+use outrigger_sim::script::{Flaws, Gates, Script, ScriptError};
 
 use super::Traced;
 use crate::child::Local;
@@ -81,7 +81,7 @@ impl RealCli {
         Self::with_api(MessagesApi::builder().start().await?).await
     }
 
-    /// With a model that plays this script. All sessions play it together, and [`verdict`](Self::verdict) says in the end what the
+    /// With a model that plays this script, whose files are put into the project. All sessions play it together, and [`verdict`](Self::verdict) says in the end what the
     /// script did not like.
     ///
     /// # Cancel safety
@@ -89,8 +89,10 @@ impl RealCli {
     ///
     /// # Errors
     /// As [`directives`](Self::directives), and when the API cannot play something in the script.
-    pub async fn script(script: Script) -> Result<Self, RealCliError> {
+    pub async fn script(mut script: Script) -> Result<Self, RealCliError> {
         let sandbox = Sandbox::new()?;
+        script.write_files(&sandbox.project())?;
+        script.files.clear();
         let home = sandbox.home().to_string_lossy().into_owned();
         let api = MessagesApi::builder().home(home).script_of_one_run(script)?;
         Ok(Self::of(sandbox, executable().await?, api.start().await?))
@@ -166,7 +168,12 @@ impl RealCli {
         self.0.api.verdict()
     }
 
-    /// The API, for its requests and its gates.
+    /// The gates for which the [script](Self::script) waits.
+    pub fn gates(&self) -> &Gates {
+        self.0.api.gates()
+    }
+
+    /// The API, for its requests, and for gates that let one reply through.
     pub fn api(&self) -> &MessagesApi {
         &self.0.api
     }
