@@ -1,4 +1,5 @@
-"""Runs the examples that the official Python SDK has in its source distribution, unchanged, with scripts of ours.
+"""Runs the examples that the official Python SDK has in its source distribution, unchanged, with scripts of ours: once with the simulated
+CLI, once with the real one. Both have to behave alike.
 
 They name no CLI, so they find `claude` in the PATH: the SDK was installed from that distribution, which brings no CLI of its own.
 OUTRIGGER_SDK_EXAMPLES is where it was unpacked. Several examples run at once, since some of them wait for seconds.
@@ -31,6 +32,17 @@ NOT_RUN = {
 """What is not run, with the reason."""
 
 
+DIFFERENT = {
+    "stderr_callback_example": "its script writes to stderr, which only the simulated CLI can be told to do",
+    "streaming_mode-async_iterable_prompt": "the real CLI answers prompts that wait together, and takes the first rule for them",
+    "hooks-all": "its hook for UserPromptSubmit names another event in its reply, for which the real CLI ends the turn",
+    "tools_option": "the real CLI lists the tools in an order of its own",
+}
+"""What is not alike with the real CLI, with the reason. An example that no longer differs fails its test."""
+
+PLAYERS = ["simulated", "real"]
+
+
 @dataclass
 class Example:
     """A program, what it has to print, in this order, and what its processes of the CLI have to have seen."""
@@ -45,6 +57,10 @@ class Example:
     @property
     def id(self) -> str:
         return "-".join([self.file.removesuffix(".py"), *self.arguments])
+
+    @property
+    def script(self) -> Path:
+        return SCRIPTS / self.file.replace(".py", ".yaml")
 
 
 def quick_start(trace: Trace, place: Path) -> None:
@@ -247,11 +263,10 @@ class Run:
     simulation: Simulation
 
 
-def run(example: Example, sdk: Path, simulation: Simulation) -> Run:
-    path = simulation.place / "bin"
-    path.mkdir()
-    (path / "claude").symlink_to(simulation.cli_path)
-    env = {**os.environ, **simulation.env, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}
+def run(example: Example, sdk: Path, place: Path, real: bool) -> Run:
+    simulation = Simulation(example.script, place=place, patience=30, real=real)
+    path = os.pathsep.join([os.path.dirname(simulation.cli_path), os.environ["PATH"]])
+    env = {**os.environ, **simulation.env, "PATH": path}
     command = [sys.executable, "-B", sdk / "examples" / example.file, *example.arguments]
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
@@ -276,18 +291,40 @@ def runs(tmp_path_factory):
         file = sdk / ".claude" / name
         file.parent.mkdir(parents=True)
         file.write_text(text)
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(4) as pool:
         runs = {}
         for example in EXAMPLES:
-            script = SCRIPTS / example.file.replace(".py", ".yaml")
-            simulation = Simulation(script, place=root / example.id, patience=30)
-            runs[example.id] = pool.submit(run, example, sdk, simulation)
+            for player in PLAYERS:
+                place = root / player / example.id
+                runs[example.id, player] = pool.submit(run, example, sdk, place, player == "real")
         yield runs
+    for ran in runs.values():
+        if not ran.exception():
+            ran.result().simulation.end()
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.id)
-def test_example(example, runs):
-    ran = runs[example.id].result()
+def behaviour(trace: Trace) -> object:
+    """What a program went through, whatever the CLI calls it."""
+    return {
+        "prompts": [trace.prompts for trace in map(Trace, zip(trace.processes))],
+        "tools": [(call.name, call.is_error) for call in trace.tool_calls],
+        "permissions": [(request.tool, request.outcome) for request in trace.permission_requests],
+        "hooks": [(call.event, call.reply) for call in trace.hook_calls],
+        "results": [(result["subtype"], result.get("result")) for result in trace.results],
+    }
+
+
+def played():
+    for example in EXAMPLES:
+        for player in PLAYERS:
+            reason = DIFFERENT.get(example.id) if player == "real" else None
+            marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+            yield pytest.param(example, player, marks=marks, id=f"{example.id}-{player}")
+
+
+@pytest.mark.parametrize(("example", "player"), list(played()))
+def test_example(example, player, runs):
+    ran = runs[example.id, player].result()
     assert ran.code == example.code, ran.output
     lines = iter(ran.output.splitlines())
     for pattern in example.prints:
@@ -297,8 +334,11 @@ def test_example(example, runs):
     assert len(trace.processes) == example.processes
     if example.check:
         example.check(trace, ran.simulation.cwd)
+    if player == "real":
+        assert behaviour(trace) == behaviour(runs[example.id, "simulated"].result().simulation.trace())
 
 
 def test_every_example_is_run_or_has_a_reason():
     found = {path.name for path in (SOURCE / "examples").iterdir()}
     assert found == {example.file for example in EXAMPLES} | NOT_RUN.keys()
+    assert DIFFERENT.keys() <= {example.id for example in EXAMPLES}

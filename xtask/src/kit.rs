@@ -7,23 +7,29 @@ use std::time::Instant;
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, ensure};
-use outrigger_claude::Sandbox;
+use outrigger_claude::{Fetch, Sandbox};
 
 use crate::packages::{
     copy_tree, install, install_node, install_python, install_typescript, isolated, read, remove,
 };
+
+/// The variable that says which CLI plays.
+const REAL: &str = "OUTRIGGER_SIM_REAL";
 
 type Step = fn(&Kit) -> Result<()>;
 
 /// What the packages must do, in this order.
 const STEPS: &[(&str, Step)] = &[
     ("wheel", Kit::wheel),
-    ("pytest", Kit::pytest),
+    ("pytest", |kit| kit.pytest(&[])),
+    ("pytest-real", |kit| kit.pytest(&["--claude-real"])),
     ("mypy", Kit::mypy),
     ("sdk-examples", Kit::sdk_examples),
     ("tarballs", Kit::tarballs),
-    ("vitest", Kit::vitest),
-    ("node-test", Kit::node_test),
+    ("vitest", |kit| kit.vitest("0")),
+    ("vitest-real", |kit| kit.vitest("1")),
+    ("node-test", |kit| kit.node_test("0")),
+    ("node-test-real", |kit| kit.node_test("1")),
     ("tsc", Kit::tsc),
 ];
 
@@ -36,6 +42,8 @@ struct Kit {
 
 /// Takes the steps, all or those with these names; how many failed.
 pub(crate) fn run(root: &Path, target: &Path, wanted: &[String]) -> Result<usize> {
+    // The SDKs come without their CLIs, so the pinned one stands in for those.
+    crate::fetch::run()?;
     let place = target.join("clients").join("kit");
     fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
     let kit = Kit {
@@ -122,8 +130,8 @@ impl Kit {
         )
     }
 
-    /// Runs the tests and the examples of the Python package.
-    fn pytest(&self) -> Result<()> {
+    /// Runs the tests and the examples of the Python package, with the simulated CLI or the real one.
+    fn pytest(&self, player: &[&str]) -> Result<()> {
         let package = self.package("python");
         let mut command = isolated(&self.python()?)?;
         command
@@ -131,6 +139,7 @@ impl Kit {
             .args(["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"])
             .arg("--basetemp")
             .arg(self.place.join("pytest"))
+            .args(player)
             .arg(package.join("tests"))
             .arg(package.join("examples"));
         self.check(&mut command, &package)
@@ -239,19 +248,21 @@ impl Kit {
         install(&mut command, "npm could not install the packages")
     }
 
-    /// Runs the examples for vitest.
-    fn vitest(&self) -> Result<()> {
+    /// Runs the examples for vitest, with the simulated CLI or the real one.
+    fn vitest(&self, real: &str) -> Result<()> {
         let vitest = self.project().join("node_modules/vitest/vitest.mjs");
         let mut command = isolated(Path::new("node"))?;
         command.arg(vitest).args(["run", "--dir", "examples"]);
-        self.check(&mut command, &self.project())
+        // The real CLI starts slowly on a machine with other work.
+        command.arg("--test-timeout=60000");
+        self.check(command.env(REAL, real), &self.project())
     }
 
-    /// Runs the example and the tests for Node's own runner.
-    fn node_test(&self) -> Result<()> {
+    /// Runs the example and the tests for Node's own runner, with the simulated CLI or the real one.
+    fn node_test(&self, real: &str) -> Result<()> {
         let mut command = isolated(Path::new("node"))?;
         command.args(["--test", "examples/plain.mjs", "kit.mjs"]);
-        self.check(&mut command, &self.project())
+        self.check(command.env(REAL, real), &self.project())
     }
 
     /// Checks the types of the npm package, as the examples use them.
@@ -268,11 +279,13 @@ impl Kit {
             .get_envs()
             .map(|(name, value)| (name.to_owned(), value.unwrap_or_default().to_owned()))
             .collect();
+        let fetched = Fetch::new().context("cannot tell where the pinned CLI is kept")?;
         let status = command
             .current_dir(directory)
             .env_clear()
             .envs(sandbox.env("http://127.0.0.1:9"))
             .envs(named)
+            .env("OUTRIGGER_CLAUDE_CACHE", fetched.directory())
             .env("OUTRIGGER_VERSION", self.version()?)
             .env("NO_COLOR", "1")
             // The SDK warns of options that are meant so.

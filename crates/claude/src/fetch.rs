@@ -131,6 +131,11 @@ impl Fetch {
         &self.package.package
     }
 
+    /// The directory of the cache.
+    pub fn directory(&self) -> &Path {
+        &self.cache
+    }
+
     /// Uses this directory as the cache.
     pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache = directory.into();
@@ -158,7 +163,7 @@ impl Fetch {
     /// Where the executable is, or will be.
     pub fn path(&self) -> PathBuf {
         let name = if cfg!(windows) { "claude.exe" } else { "claude" };
-        self.directory().join(name)
+        self.place().join(name)
     }
 
     /// The executable, if the cache has it already.
@@ -180,7 +185,7 @@ impl Fetch {
             self.package.package,
             self.version,
             size.unwrap_or_default(),
-            self.directory().display(),
+            self.place().display(),
         )
     }
 
@@ -201,7 +206,7 @@ impl Fetch {
 
     fn fetch(&self, mut progress: impl FnMut(Progress)) -> Result<PathBuf, FetchFailure> {
         let until = Instant::now() + self.timeout;
-        let directory = self.directory();
+        let directory = self.place();
         fs::create_dir_all(&directory).map_err(failed("create", &directory))?;
         let lock = directory.join(".lock");
         let _lock = self.lock(&lock, until, &mut progress)?;
@@ -396,7 +401,7 @@ impl Fetch {
         Ok(())
     }
 
-    fn directory(&self) -> PathBuf {
+    fn place(&self) -> PathBuf {
         self.cache.join(&self.version).join(self.platform.as_str())
     }
 

@@ -2,14 +2,12 @@ import { query, type Options } from "@anthropic-ai/claude-agent-sdk";
 import { test } from "outrigger-sim/vitest";
 import { expect } from "vitest";
 
-// Each `query()` is a process, and each process plays the script from its beginning. So each rule may be used at any time, and
-// no process has to use all of them.
+// Each `query()` is a process, and all processes of a simulation play the script together.
 const script = `
 prompts:
-  - {prompt: {contains: title}, anytime: true, steps: [{say: Milk}]}
-  - {prompt: {contains: summary}, anytime: true, steps: [{say: You want milk.}]}
-  - {prompt: {contains: tags}, anytime: true, steps: [{say: "shopping, food"}]}
-expect: {every_rule_used: false}
+  - {prompt: {contains: title}, steps: [{say: Milk}]}
+  - {prompt: {contains: summary}, steps: [{say: You want milk.}]}
+  - {prompt: {contains: tags}, steps: [{say: "shopping, food"}]}
 `;
 
 async function ask(prompt: string, options: Options) {
@@ -27,8 +25,5 @@ test("three questions", async ({ claude }) => {
   }
 
   expect(answers).toEqual(["Milk", "You want milk.", "shopping, food"]);
-  const trace = await sim.trace();
-  expect(trace.processes).toHaveLength(3);
-  // What `every_rule_used` would have checked.
-  trace.assertPrompts("Write a title.", "Write a summary.", "Write a list of tags.");
+  expect((await sim.trace()).processes).toHaveLength(3);
 });

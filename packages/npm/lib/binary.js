@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 const require = createRequire(import.meta.url);
 const PLATFORMS = JSON.parse(readFileSync(new URL("../platforms.json", import.meta.url), "utf8"));
@@ -43,6 +44,24 @@ export function binary() {
     `the executable of outrigger-sim is not installed: its package ${candidates.join(" or ")} is missing. ` +
       "It is an optional dependency; install again without `--omit=optional`, or name an executable in OUTRIGGER_SIM.",
   );
+}
+
+const SDK = "@anthropic-ai/claude-agent-sdk";
+
+/** The CLI in the optional package that the official SDK has for this machine; none if it was installed without. */
+export function sdkCli(base) {
+  // As the program finds the SDK, then as this package does.
+  for (const from of [join(base, "_"), fileURLToPath(import.meta.url)]) {
+    try {
+      const sdk = createRequire(createRequire(from).resolve(SDK));
+      const musl = libcOfThisMachine() === "musl" ? "-musl" : "";
+      const name = process.platform === "win32" ? "claude.exe" : "claude";
+      return sdk.resolve(`${SDK}-${process.platform}-${process.arch}${musl}/${name}`);
+    } catch (error) {
+      if (error.code !== "MODULE_NOT_FOUND") throw error;
+    }
+  }
+  return undefined;
 }
 
 function libcOfThisMachine() {

@@ -34,21 +34,33 @@ export interface SimulationOptions {
   env?: Record<string, string>;
   /** How many milliseconds a process of the CLI may take to end; 10,000 unless given. */
   patience?: number;
+  /**
+   * Whether the real CLI plays the script: the one that the official SDK brings in its optional package, else the one that this
+   * version is tested with, which npm fetches once. A path names an executable. Unless given, the environment variable
+   * `OUTRIGGER_SIM_REAL` decides: `1`, or the path of an executable.
+   */
+  real?: boolean | string;
 }
 
+/** The script cannot be played by this CLI, or the CLI cannot be had. */
+export class CannotPlay extends Error {}
+
 /**
- * The simulated CLI with a script, in a home and a project of its own.
+ * The CLI with a script, simulated or real, in a home and a project of its own.
  *
- * Without a script, the prompts say what the model says.
+ * Without a script, the prompts say what the model says. Throws {@link CannotPlay} if there is something in the script that this CLI
+ * cannot play, or if the CLI cannot be had.
  */
 export function simulate(script?: Script, options?: SimulationOptions): Simulation;
 
-/** The simulated CLI with a script. Nothing of the user's own `~/.claude` is read or written. */
+/** The CLI with a script. Nothing of the user's own `~/.claude` is read or written. */
 export class Simulation {
   constructor(script?: Script, options?: SimulationOptions);
 
   /** Options for `query()`: the executable, the environment and the working directory. */
   readonly options: { pathToClaudeCodeExecutable: string; env: Record<string, string | undefined>; cwd: string };
+  /** Whether it is the real CLI. */
+  readonly real: boolean;
   /** The executable to start in place of the CLI. */
   readonly path: string;
   /** The whole environment for it: that of this process without accounts, and what the simulation needs. */
@@ -59,7 +71,7 @@ export class Simulation {
   /** The project in which the CLI is to work. */
   readonly cwd: string;
 
-  /** What went through. A process reports when it ends, so end the session before. */
+  /** What went through, as soon as all processes have ended, or when the patience is at its end. */
   trace(): Promise<Trace>;
   /** Waits for the end of the CLI, and rejects with {@link Discontent} if the script's expectations do not hold. */
   check(): Promise<Trace>;
@@ -87,9 +99,13 @@ export interface Process {
   pid: number;
   /** Its command line, without the program. */
   arguments: string[];
+  /** Its working directory. */
+  cwd: string;
+  /** Whether it has not ended yet. */
+  running: boolean;
+  /** `null` if it runs, if a signal ended it, or if it is the real CLI. */
   exitCode: number | null;
   signal: number | null;
-  flaws: Flaw[];
   frames: Frame[];
 }
 
@@ -130,6 +146,8 @@ export interface HookCall {
 /** What went through, of all processes of a simulation, in the order in which they were started. */
 export class Trace {
   readonly processes: Process[];
+  /** What the script expected otherwise, up to now. */
+  readonly flaws: Flaw[];
   /** All frames of both directions. */
   readonly frames: Frame[];
   /** The text of each prompt that the program sent. */

@@ -1,86 +1,118 @@
-// How a script is played: the one place that knows how the CLI's stand-in is started and where it leaves its reports.
+// How a script is played: the one place that knows how the CLI's stand-in is put in place and asked for its report.
 
-import { mkdirSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { binary } from "./binary.js";
-import { readProcess } from "./trace.js";
+import { binary, sdkCli } from "./binary.js";
+import { Trace } from "./trace.js";
 
-/** Prepares the simulated CLI to play a script, with a directory for what it leaves behind. */
-export function start(script, place) {
-  const reports = join(place, "reports");
-  const gates = join(place, "gates");
-  mkdirSync(reports);
-  mkdirSync(gates);
-  return new Player(binary(), reports, gates, {
-    OUTRIGGER_SIM_REPORT: reports,
-    OUTRIGGER_SIM_GATES: gates,
-    // Empty is none: a script in the environment of the tests is not for this one.
-    OUTRIGGER_SIM_SCRIPT: script ?? "",
-  });
+/** How often it is looked whether there is an answer, in milliseconds. */
+const LOOK = 5;
+
+/** How long it may take to put the CLI in place, in milliseconds: npm may have to fetch it. */
+const PLACING = 600_000;
+
+/** How long it may take to take it away, in milliseconds. */
+const LEAVING = 10_000;
+
+export class CannotPlay extends Error {
+  constructor(what) {
+    super(what);
+    this.name = "CannotPlay";
+  }
 }
 
-/** A stand-in for the CLI that is ready to be started, any number of times. */
-class Player {
-  #reports;
+/** What OUTRIGGER_SIM_REAL says: `1` for the real CLI, or the path of its executable. */
+export function realFromEnvironment() {
+  const named = process.env.OUTRIGGER_SIM_REAL ?? "";
+  return named === "" || named === "0" ? false : named === "1" ? true : named;
+}
 
-  constructor(path, reports, gates, env) {
-    this.path = path;
-    this.gates = gates;
-    this.env = env;
-    this.#reports = reports;
-  }
+/** A CLI in place, which may be started any number of times until this ends. */
+export class Player {
+  #child;
+  #ended;
+  #output;
+  #answered = 0;
+  #asking = Promise.resolve();
+  #last = new Trace([], []);
 
-  /** What the processes reported, the first first. Waits for those that still run. */
-  async processes(patience) {
-    for (const until = Date.now() + patience; this.#unwritten().some(isAlive) && Date.now() < until; ) await sleep(5);
-    const found = this.#pids().map((pid) => {
-      const file = this.#file(pid);
-      const text = readFileSync(file, "utf8");
-      if (text) {
-        const report = JSON.parse(text);
-        return [report.started_ms, readProcess(pid, report)];
-      }
-      const what = isAlive(pid)
-        ? "was still running at the end"
-        : "ended without a report: it was killed, or refused its arguments";
-      const flaws = [{ place: null, what: `process ${pid} ${what}` }];
-      return [statSync(file).mtimeMs, readProcess(pid, { arguments: [], exit: { code: null, signal: null }, flaws, lines: [] })];
+  /** Puts it in place: its home, project and gates are made in the directory `place`. */
+  constructor(script, place, real, base) {
+    const cli = real === true ? sdkCli(base) : real;
+    const flags = real === false ? ["--sim"] : ["--real", ...(cli ? ["--cli", cli] : [])];
+    // What it says is read from a file, since a test gets its simulation at once, without waiting for events.
+    this.#output = join(place, "stage.ndjson");
+    const output = openSync(this.#output, "a");
+    // In a session of its own: Ctrl-C is for the tests, and this ends with its stdin.
+    this.#child = spawn(binary(), ["stage", ...flags, place, ...(script ? [script] : [])], {
+      stdio: ["pipe", output, "inherit"],
+      detached: true,
     });
-    return found.sort(([a], [b]) => a - b).map(([, process]) => process);
+    closeSync(output);
+    this.#ended = new Promise((resolve) => this.#child.on("exit", resolve).on("error", resolve));
+    // Who asks one that has ended gets no answer.
+    this.#child.stdin.on("error", () => {});
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    const until = Date.now() + PLACING;
+    let there;
+    while ((there = this.#next()) === undefined) {
+      if (this.#child.pid === undefined || Date.now() > until) throw new CannotPlay(`${binary()} does not start`);
+      Atomics.wait(cell, 0, 0, LOOK);
+    }
+    this.path = there.claude;
+    this.env = there.env;
+    this.home = there.home;
+    this.cwd = there.project;
+    this.gates = there.gates;
+    // It may outlive neither the tests nor keep them alive.
+    this.#child.unref();
+    this.#child.stdin.unref?.();
   }
 
-  /** Ends processes that their program left behind. */
-  end() {
-    for (const pid of this.#unwritten().filter(isAlive)) {
-      try {
-        process.kill(pid, "SIGTERM");
-      } catch (error) {
-        if (error.code !== "ESRCH") throw error;
+  /** What went through. Waits for the processes that still run, for at most so many milliseconds. */
+  trace(patience) {
+    // One question after the other.
+    const answer = this.#asking.then(() => this.#ask(patience));
+    this.#asking = answer.catch(() => {});
+    return answer;
+  }
+
+  async #ask(patience) {
+    if (this.#child.stdin.writableEnded) return this.#last;
+    this.#child.stdin.write(`${JSON.stringify({ report: { patience_ms: Math.ceil(patience) } })}\n`);
+    let gone = false;
+    this.#ended.then(() => (gone = true));
+    for (;;) {
+      const ended = gone;
+      const report = this.#next();
+      if (report) {
+        this.#last = Trace.read(report);
+        return this.#last;
       }
+      if (ended) throw new CannotPlay(`${binary()} ended: what it said is on stderr`);
+      await sleep(LOOK);
     }
   }
 
-  #file(pid) {
-    return join(this.#reports, `${pid}.json`);
+  /** Ends what the program left behind, and removes what was put in place. */
+  async end() {
+    this.#child.stdin.end();
+    const late = setTimeout(() => this.#child.kill("SIGKILL"), LEAVING);
+    await this.#ended;
+    clearTimeout(late);
   }
 
-  #pids() {
-    const names = readdirSync(this.#reports).filter((name) => name.endsWith(".json"));
-    return names.map((name) => Number(name.slice(0, -".json".length)));
-  }
-
-  /** The processes that have not written their report. */
-  #unwritten() {
-    return this.#pids().filter((pid) => statSync(this.#file(pid)).size === 0);
-  }
-}
-
-function isAlive(pid) {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return error.code === "EPERM";
+  /** The next answer, if it is there as a whole. */
+  #next() {
+    const text = readFileSync(this.#output, "utf8").slice(this.#answered);
+    const end = text.indexOf("\n");
+    if (end < 0) return undefined;
+    this.#answered += end + 1;
+    const answer = JSON.parse(text.slice(0, end));
+    if (answer.error !== undefined) throw new CannotPlay(answer.error);
+    return answer;
   }
 }

@@ -1,12 +1,11 @@
 // One script, for one test.
 
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { start } from "./player.js";
-import { Trace } from "./trace.js";
+import { Player, realFromEnvironment } from "./player.js";
 
 export class Discontent extends Error {
   constructor(flaws, trace) {
@@ -26,45 +25,38 @@ export class Simulation {
   #patience;
   #ended;
 
-  constructor(script, { base = process.cwd(), env = {}, patience = 10_000 } = {}) {
+  constructor(script, { base = process.cwd(), env = {}, patience = 10_000, real = realFromEnvironment() } = {}) {
     // Without links, since the CLI names a project by its resolved path.
     this.place = realpathSync(mkdtempSync(join(tmpdir(), "outrigger-sim-")));
-    this.home = join(this.place, "home");
-    this.cwd = join(this.place, "project");
-    for (const directory of [join(this.home, ".claude"), this.cwd, join(this.place, "tmp")]) {
-      mkdirSync(directory, { recursive: true });
-    }
     this.#patience = patience;
-    this.#player = start(fileOf(script, this.place, base), this.place);
+    this.real = real !== false;
+    try {
+      this.#player = new Player(fileOf(script, this.place, base), this.place, real, base);
+    } catch (error) {
+      rmSync(this.place, { recursive: true, force: true });
+      throw error;
+    }
     this.path = this.#player.path;
-    this.env = {
-      ...withoutAccounts(process.env),
-      HOME: this.home,
-      CLAUDE_CONFIG_DIR: join(this.home, ".claude"),
-      CLAUDE_CODE_TMPDIR: join(this.place, "tmp"),
-      ANTHROPIC_API_KEY: "dummy",
-      ...this.#player.env,
-      ...env,
-    };
+    this.home = this.#player.home;
+    this.cwd = this.#player.cwd;
+    this.env = { ...withoutAccounts(process.env), ...this.#player.env, ...env };
   }
 
   get options() {
     return { pathToClaudeCodeExecutable: this.path, env: { ...this.env }, cwd: this.cwd };
   }
 
-  async trace() {
-    return new Trace(await this.#player.processes(this.#patience));
+  trace() {
+    return this.#player.trace(this.#patience);
   }
 
   async check() {
     const trace = await this.trace();
-    const flaws = trace.processes.flatMap((process) => process.flaws);
     if (trace.processes.length === 0) {
-      const what =
-        "no process of the simulated CLI was started: the program has to be given `pathToClaudeCodeExecutable` and `env`";
-      flaws.push({ place: null, what });
+      const what = "no process of the CLI was started: the program has to be given `pathToClaudeCodeExecutable`";
+      throw new Discontent([{ place: null, what }], trace);
     }
-    if (flaws.length > 0) throw new Discontent(flaws, trace);
+    if (trace.flaws.length > 0) throw new Discontent(trace.flaws, trace);
     return trace;
   }
 
@@ -73,7 +65,7 @@ export class Simulation {
       try {
         await this.check();
       } finally {
-        this.#player.end();
+        await this.#player.end();
         rmSync(this.place, { recursive: true, force: true, maxRetries: 5 });
       }
     })();

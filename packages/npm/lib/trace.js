@@ -4,8 +4,14 @@ import { AssertionError } from "node:assert";
 import { inspect } from "node:util";
 
 export class Trace {
-  constructor(processes) {
+  constructor(processes, flaws) {
     this.processes = processes;
+    this.flaws = flaws;
+  }
+
+  /** A report of `outrigger-sim`. */
+  static read(report) {
+    return new Trace(report.processes.map(readProcess), report.flaws);
   }
 
   get frames() {
@@ -94,9 +100,11 @@ export class Trace {
   }
 
   summary() {
-    const lines = this.processes.flatMap(({ pid, exitCode, signal, frames }) => [
-      `process ${pid}: exit code ${exitCode}, signal ${signal}`,
-      ...frames.map((frame) => {
+    const ends = ({ exitCode, signal, running }) =>
+      exitCode !== null ? `exit code ${exitCode}` : signal !== null ? `signal ${signal}` : running ? "still runs" : "ended";
+    const lines = this.processes.flatMap((process) => [
+      `process ${process.pid}: ${ends(process)}`,
+      ...process.frames.map((frame) => {
         const arrow = frame.sender === "client" ? "->" : "<-";
         return `  ${frame.atMs.toFixed(1).padStart(8)} ms ${arrow} ${frame.kind} ${gist(frame)}`.trimEnd();
       }),
@@ -105,11 +113,10 @@ export class Trace {
   }
 }
 
-/** A report of the simulator, as it lies in a file. */
-export function readProcess(pid, report) {
+function readProcess(report) {
   const frames = report.lines.map((line) => ({ atMs: line.at_ms, sender: line.from, kind: line.kind, data: line.frame }));
   const { code, signal } = report.exit;
-  return { pid, arguments: report.arguments, exitCode: code, signal, flaws: report.flaws, frames };
+  return { pid: report.pid, arguments: report.arguments, cwd: report.cwd, running: report.running, exitCode: code, signal, frames };
 }
 
 function toolCalls({ frames }) {

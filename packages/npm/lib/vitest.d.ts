@@ -5,7 +5,7 @@ import type { Script, Simulation, SimulationOptions } from "./index.js";
 /** vitest's `test` with the fixture `claude`. */
 export declare const test: TestAPI<{
   /**
-   * Makes a simulated CLI for the test. The test fails if an expectation of its script does not hold.
+   * Makes a CLI for the test, simulated or real. The test fails if an expectation of its script does not hold.
    *
    * A relative path of a script belongs to the directory of the test's file.
    */

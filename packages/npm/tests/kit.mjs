@@ -19,11 +19,11 @@ const require = createRequire(import.meta.url);
 /** What has to be in the message of each failing test. */
 const FAILING = {
   expectation: [/^Discontent: the script is not content with the program:\n.*script\.yaml.*Bash/, /-> user hello/],
-  "program fails for an expectation": [/code 97/, /script\.yaml.*Bash/],
   "program fails": [/no rule of the script is for the prompt "good morning"/],
-  "not started": [/no process of the simulated CLI was started.*pathToClaudeCodeExecutable/],
-  killed: [/process \d+ ended without a report: it was killed/],
-  "script is wrong": [/script\.yaml:2:.*stepz/],
+  "not started": [/no process of the CLI was started.*pathToClaudeCodeExecutable/],
+  killed: [/process \d+ was killed/],
+  "script is wrong": [/^CannotPlay: .*script\.yaml:2:.*stepz/],
+  "only the simulated CLI plays it": [/^CannotPlay: .*script\.yaml:2:.*the real CLI cannot play `cost`/],
   "script is missing": [/there is no script .*nowhere\.yaml/],
   assertion: [/expected a call of Read with \{ file_path: 'b\.txt' \}, but there was:\n.*a\.txt/],
 };
@@ -91,6 +91,27 @@ test("a process that its program leaves behind is told and ended", async () => {
     return true;
   });
   await ended;
+});
+
+test("a run says which CLI plays", async (t) => {
+  const real = process.env.OUTRIGGER_SIM_REAL === "1";
+  const sim = simulate();
+  t.after(() => sim.end());
+  assert.equal(sim.real, real);
+  // Nothing but the path is given, and the home is that of the simulation all the same.
+  const messages = [];
+  for await (const message of query({ prompt: "%say hi", options: { pathToClaudeCodeExecutable: sim.path } })) messages.push(message);
+  assert.equal(messages.at(-1).result, "hi");
+  const [{ running, exitCode, arguments: given }] = (await sim.trace()).processes;
+  // Only of the simulated CLI it is known how it ended.
+  assert.deepEqual([running, exitCode], [false, real ? null : 0]);
+  assert.equal(given[0], "--output-format");
+  assert(existsSync(join(sim.home, ".claude", "projects")));
+
+  const named = simulate(undefined, { real: "/nowhere/claude" });
+  const ran = spawnSync(named.path, { encoding: "utf8" });
+  assert.match(ran.stderr, /cannot start \/nowhere\/claude/);
+  await named.end();
 });
 
 test("the executable is that of the package for this machine", () => {

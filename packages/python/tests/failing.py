@@ -31,7 +31,7 @@ async def test_expectation(claude_sim):
     """
     *Discontent: the script is not content with the program:
     *script.yaml*Bash*
-    *simulated claude*
+    *Captured claude*
     *-> user hello
     *<- result/success hi
     """
@@ -40,7 +40,7 @@ async def test_expectation(claude_sim):
 
 async def test_program_fails(claude_sim):
     """
-    *simulated claude*
+    *Captured claude*
     *no rule of the script is for the prompt "good morning"*
     """
     await ask("good morning", claude_sim("{prompts: [{prompt: good night, steps: [{say: hi}]}]}"))
@@ -57,29 +57,37 @@ async def test_unused_rule(claude_sim):
 
 async def test_not_started(claude_sim):
     """
-    *no process of the simulated CLI was started*cli_path*
+    *no process of the CLI was started*cli_path*
     """
     claude_sim()
 
 
 async def test_killed(claude_sim):
     """
-    *process * ended without a report: it was killed*
+    *process * was killed*
     """
-    sim = claude_sim("{prompts: [{steps: [{wait: interrupt}]}]}")
+    # How a process of the real CLI ended is not known.
+    sim = claude_sim("{prompts: [{steps: [{wait: interrupt}]}]}", real=False)
     async with ClaudeSDKClient(ClaudeAgentOptions(**sim.options)) as client:
         await client.query("a")
         async for _ in client.receive_messages():
             break
-        [report] = (sim.place / "reports").iterdir()
-        os.kill(int(report.stem), signal.SIGKILL)
+        [process] = sim.trace(patience=0).processes
+        os.kill(process.pid, signal.SIGKILL)
 
 
 async def test_script_is_wrong(claude_sim):
     """
-    *script.yaml:2:*stepz*
+    *CannotPlay: *script.yaml:2:*stepz*
     """
     await ask("hello", claude_sim("prompts:\n  - {prompt: a, stepz: []}\n"))
+
+
+async def test_only_the_simulated_cli_plays_it(claude_sim):
+    """
+    *CannotPlay: *script.yaml:2:*the real CLI cannot play `cost`*
+    """
+    claude_sim("prompts:\n  - steps: [{cost: 1}]\n", real=True)
 
 
 async def test_script_is_missing(claude_sim):
@@ -93,7 +101,7 @@ async def test_assertion(claude_sim):
     """
     *AssertionError: expected a call of Read with *b.txt*, but there was:
     *ToolCall(*a.txt*
-    *simulated claude*
+    *Captured claude*
     """
     sim = claude_sim("{prompts: [{steps: [{call: {tool: Read, input: {file_path: a.txt}}}]}]}")
     await ask("go", sim)

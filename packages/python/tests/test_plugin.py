@@ -24,8 +24,14 @@ def anyio_backend():
     return "asyncio"
 
 
+@pytest.fixture
+def real(pytestconfig):
+    """Whether the real CLI plays in this run."""
+    return pytestconfig.getoption("claude_real")
+
+
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def report(tmp_path_factory, pytestconfig):
     """What pytest prints of each test in failing.py."""
     place = tmp_path_factory.mktemp("failing")
     command = [
@@ -38,6 +44,7 @@ def report(tmp_path_factory):
         "--basetemp",
         str(place / "t"),
         "--tb=short",
+        *(["--claude-real"] if pytestconfig.getoption("claude_real") else []),
     ]
     ran = subprocess.run([*command, str(FAILING)], capture_output=True, text=True, cwd=place, timeout=120)
     assert ran.returncode == 1, ran.stdout + ran.stderr
@@ -91,6 +98,27 @@ async def test_a_gate_holds_a_reply_back(claude_sim):
 
 
 @pytest.mark.anyio
+async def test_a_run_says_which_cli_plays(claude_sim, real, monkeypatch, tmp_path):
+    sim = claude_sim()
+    assert sim.real == real
+    messages = [m async for m in query(prompt="%say hi", options=ClaudeAgentOptions(cli_path=sim.cli_path))]
+    assert messages[-1].result == "hi"
+    [process] = sim.trace().processes
+    # Only of the simulated CLI it is known how it ended.
+    assert (process.running, process.exit_code) == (False, None if real else 0)
+    assert process.arguments[:2] == ["--output-format", "stream-json"]
+    # Nothing but the path was given, and the home is that of the simulation all the same.
+    assert list((sim.home / ".claude" / "projects").iterdir())
+
+    monkeypatch.setenv("OUTRIGGER_SIM_REAL", "/nowhere/claude")
+    assert not outrigger_sim.Simulation(place=tmp_path / "named", real=False).real
+    named = outrigger_sim.Simulation(place=tmp_path / "from the environment")
+    ran = subprocess.run([named.cli_path], capture_output=True, text=True, timeout=60)
+    assert named.real and "cannot start /nowhere/claude" in ran.stderr
+    named.end()
+
+
+@pytest.mark.anyio
 async def test_a_process_that_its_program_leaves_behind_is_told_and_ended(tmp_path):
     sim = outrigger_sim.Simulation(place=tmp_path / "place", patience=0.05)
     env = {**os.environ, **sim.env}
@@ -104,7 +132,7 @@ async def test_a_process_that_its_program_leaves_behind_is_told_and_ended(tmp_pa
         sim.end()
         with anyio.fail_after(20):
             await process.wait()
-    assert sim.trace(patience=20).prompts == ["%say hi"]
+    assert sim.trace().prompts == ["%say hi"]
 
 
 def test_the_executable_is_that_of_the_package(monkeypatch):

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 NAME = "outrigger-sim.exe" if os.name == "nt" else "outrigger-sim"
@@ -36,6 +37,16 @@ def binary() -> Path:
         f"the executable {NAME} of the package outrigger-sim is not installed; it was looked for at {where}. "
         "Install the wheel again, or name an executable in OUTRIGGER_SIM."
     )
+
+
+def sdk_cli() -> Path | None:
+    """The CLI that the official SDK brings; none if it was installed without one."""
+    package = find_spec("claude_agent_sdk")
+    for place in (package and package.submodule_search_locations) or []:
+        cli = Path(place) / "_bundled" / ("claude.exe" if os.name == "nt" else "claude")
+        if cli.is_file():
+            return cli
+    return None
 
 
 def _places() -> Iterator[Path]:

@@ -1,89 +1,87 @@
-"""How a script is played: the one place that knows how the CLI's stand-in is started and where it leaves its reports."""
+"""How a script is played: the one place that knows how the CLI's stand-in is put in place and asked for its report."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import time
+import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Union
 
-from .binary import binary
-from .trace import Flaw, Process, read_process
+from .binary import binary, sdk_cli
+from .trace import Trace, read_trace
+
+Real = Union[bool, str, "os.PathLike[str]"]
+"""Which CLI plays: ``False`` is the simulated one, ``True`` the real one, and a path the executable of the real one."""
+
+VARIABLE = "OUTRIGGER_SIM_REAL"
 
 
-@dataclass(frozen=True)
+class CannotPlay(RuntimeError):
+    """The script cannot be played, or the CLI cannot be had."""
+
+
 class Player:
-    """A stand-in for the CLI that is ready to be started, any number of times."""
+    """A CLI in place, which may be started any number of times until this ends."""
 
-    cli_path: Path
-    env: Mapping[str, str]
-    """What has to be in the environment of its processes."""
-    reports: Path
-    gates: Path
+    def __init__(self, script: Path | None, place: Path, real: Real) -> None:
+        """Puts it in place: its home, project and gates are made in the directory ``place``."""
+        arguments = ["--sim"]
+        if real is not False:
+            cli = sdk_cli() if real is True else Path(real)
+            arguments = ["--real", *(["--cli", str(cli)] if cli else [])]
+        arguments += [str(place), *([str(script)] if script else [])]
+        # In a session of its own: Ctrl-C is for the tests, and this ends with its stdin.
+        self._process = subprocess.Popen(
+            [str(binary()), "stage", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            there = self._read()
+        except BaseException:
+            self.end()
+            raise
+        self.cli_path = str(there["claude"])
+        self.env: Mapping[str, str] = there["env"]
+        self.gates = Path(there["gates"])
+        self._last: Trace | None = None
 
-    def is_running(self) -> bool:
-        """Whether a process has not ended yet."""
-        return any(_is_alive(pid) for pid in _unwritten(self.reports))
-
-    def processes(self, patience: float) -> list[Process]:
-        """What the processes reported, the first first. Waits for those that still run."""
-        until = time.monotonic() + patience
-        while self.is_running() and time.monotonic() < until:
-            time.sleep(0.005)
-        found = []
-        for path in self.reports.glob("*.json"):
-            pid, text = int(path.stem), path.read_text(encoding="utf-8")
-            if text:
-                report = json.loads(text)
-                found.append((float(report["started_ms"]), read_process(pid, report)))
-            else:
-                what = (
-                    "was still running at the end"
-                    if _is_alive(pid)
-                    else "ended without a report: it was killed, or refused its arguments"
-                )
-                found.append(
-                    (path.stat().st_mtime * 1000, Process(pid, [], None, None, [Flaw("", f"process {pid} {what}")], []))
-                )
-        return [process for _, process in sorted(found, key=lambda entry: entry[0])]
+    def trace(self, patience: float) -> Trace:
+        """What went through. Waits for the processes that still run, for at most so many seconds."""
+        if self._process.stdin is None or self._process.stdin.closed:
+            return self._last or Trace([])
+        asked = {"report": {"patience_ms": int(patience * 1000)}}
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        self._last = read_trace(self._read())
+        return self._last
 
     def end(self) -> None:
-        """Ends processes that their program left behind."""
-        for pid in _unwritten(self.reports):
-            try:
-                os.kill(pid, signal.SIGTERM)
-            except OSError:
-                # It has ended.
-                pass
+        """Ends what the program left behind, and removes what was put in place."""
+        if self._process.stdin and not self._process.stdin.closed:
+            self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def _read(self) -> dict[str, Any]:
+        line = self._process.stdout.readline() if self._process.stdout else b""
+        if not line:
+            raise CannotPlay(f"{binary()} ended: what it said is on stderr")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise CannotPlay(str(answer["error"]))
+        return answer
 
 
-def start(script: Path | None, place: Path) -> Player:
-    """Prepares the simulated CLI to play a script, with a directory for what it leaves behind."""
-    reports, gates = place / "reports", place / "gates"
-    reports.mkdir()
-    gates.mkdir()
-    env = {"OUTRIGGER_SIM_REPORT": str(reports), "OUTRIGGER_SIM_GATES": str(gates)}
-    # Empty is none: a script in the environment of the tests is not for this one.
-    env["OUTRIGGER_SIM_SCRIPT"] = "" if script is None else str(script)
-    return Player(binary(), env, reports, gates)
-
-
-def _unwritten(reports: Path) -> list[int]:
-    """The processes that have not written their report."""
-    return [int(path.stem) for path in reports.glob("*.json") if path.stat().st_size == 0]
-
-
-def _is_alive(pid: int) -> bool:
-    if os.name == "nt":
-        # Windows has no question that does no harm.
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def real_from_environment() -> Real:
+    """What ``OUTRIGGER_SIM_REAL`` says: ``1`` for the real CLI, or the path of its executable."""
+    named = os.environ.get(VARIABLE, "")
+    return False if named in ("", "0") else True if named == "1" else named

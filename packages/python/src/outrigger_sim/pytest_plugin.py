@@ -7,28 +7,36 @@ from pathlib import Path
 
 import pytest
 
+from .player import Real
 from .simulation import Script, Simulation
 
 
 class Simulations:
     """The simulations of one test."""
 
-    def __init__(self, place: Path, base: Path) -> None:
+    def __init__(self, place: Path, base: Path, real: Real | None = None) -> None:
         self._place = place
         self._base = base
+        self._real = real
         self._made: list[Simulation] = []
         self._unjudged: list[Simulation] = []
 
     def __call__(
-        self, script: Script | None = None, *, env: Mapping[str, str] | None = None, patience: float = 10.0
+        self,
+        script: Script | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        patience: float = 10.0,
+        real: Real | None = None,
     ) -> Simulation:
         """Makes a simulation with this script, which is judged at the end of the test.
 
         A relative path of a script belongs to the directory of the test's file. The other arguments are those of
-        :class:`Simulation`.
+        :class:`Simulation`. ``real`` takes precedence over the option ``--claude-real``.
         """
+        real = self._real if real is None else real
         place = self._place / f"claude-{len(self._made) + 1}"
-        simulation = Simulation(script, place=place, base=self._base, env=env, patience=patience)
+        simulation = Simulation(script, place=place, base=self._base, env=env, patience=patience, real=real)
         self._made.append(simulation)
         self._unjudged.append(simulation)
         return simulation
@@ -54,16 +62,38 @@ class Simulations:
         return "\n".join(simulation.trace(patience=0).summary() for simulation in self._made)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options for a whole run."""
+    group = parser.getgroup("outrigger-sim")
+    group.addoption(
+        "--claude-real", action="store_true", help="let the real Claude Code CLI play the scripts of `claude_sim`"
+    )
+    group.addoption(
+        "--claude-cli",
+        metavar="PATH",
+        help="with --claude-real: the CLI, in place of the one that the official SDK brings",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuses a CLI that nobody would start."""
+    if config.getoption("claude_cli") and not config.getoption("claude_real"):
+        raise pytest.UsageError("--claude-cli goes with --claude-real")
+
+
 _SIMULATIONS = pytest.StashKey[Simulations]()
 
 
 @pytest.fixture
 def claude_sim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Simulations]:
-    """Makes simulated CLIs for a test: ``claude_sim(script)``.
+    """Makes CLIs for a test, simulated or real: ``claude_sim(script)``, ``claude_sim(script, real=True)``.
 
     The test fails if an expectation of a script does not hold.
     """
-    simulations = Simulations(tmp_path, request.path.parent)
+    real: Real | None = None
+    if request.config.getoption("claude_real"):
+        real = request.config.getoption("claude_cli") or True
+    simulations = Simulations(tmp_path, request.path.parent, real)
     request.node.stash[_SIMULATIONS] = simulations
     yield simulations
     try:
@@ -83,5 +113,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     except BaseException:
         if simulations := item.stash.get(_SIMULATIONS, None):
             simulations.forgive()
-            item.add_report_section("call", "simulated claude", simulations.summary())
+            item.add_report_section("call", "claude", simulations.summary())
         raise

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
-from . import player
+from .player import Player, Real, real_from_environment
 from .trace import Flaw, Trace
 
 Script = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -27,7 +27,7 @@ class Discontent(AssertionError):
 
 
 class Simulation:
-    """The simulated CLI with a script, in a home and a project of its own.
+    """The CLI with a script, in a home and a project of its own: the simulated one, or the real one.
 
     Nothing of the user's own ``~/.claude`` is read or written. Give the program ``cli_path``, ``env`` and ``cwd``, run it, and
     call :meth:`check`.
@@ -41,29 +41,30 @@ class Simulation:
         base: str | os.PathLike[str] = ".",
         env: Mapping[str, str] | None = None,
         patience: float = 10.0,
+        real: Real | None = None,
     ) -> None:
         """Prepares a simulation in the directory ``place``, which has to be new or empty.
 
         Without a script, the prompts say what the model says. A relative path of a script belongs to ``base``. ``env`` is added
         to the environment of the CLI. ``patience`` is how many seconds a process of the CLI may take to end.
+
+        With ``real=True`` the real CLI plays the script: the one that the official SDK brings, else the one that this version is
+        tested with, which npm fetches once. ``real=PATH`` names an executable, and ``real=False`` the simulated CLI. Unless given,
+        the environment variable ``OUTRIGGER_SIM_REAL`` decides: ``1``, or the path of an executable.
+
+        Raises :class:`CannotPlay` if there is something in the script that this CLI cannot play, or if the CLI cannot be had.
         """
         self.place = Path(place).resolve()
         self.home = self.place / "home"
         self.cwd = self.place / "project"
         self.patience = patience
-        for directory in (self.home / ".claude", self.cwd, self.place / "tmp"):
-            directory.mkdir(parents=True)
-        self._player = player.start(_file_of(script, self.place, Path(base)), self.place)
-        self.cli_path = str(self._player.cli_path)
-        self.env: dict[str, str] = {
-            "HOME": str(self.home),
-            "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
-            "CLAUDE_CODE_TMPDIR": str(self.place / "tmp"),
-            # No account of the user has a part in it.
-            "ANTHROPIC_API_KEY": "dummy",
-            **self._player.env,
-            **(env or {}),
-        }
+        self.place.mkdir(parents=True, exist_ok=True)
+        chosen = real_from_environment() if real is None else real
+        self.real = chosen is not False
+        """Whether it is the real CLI."""
+        self._player = Player(_file_of(script, self.place, Path(base)), self.place, chosen)
+        self.cli_path = self._player.cli_path
+        self.env: dict[str, str] = {**self._player.env, **(env or {})}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -73,25 +74,23 @@ class Simulation:
     @property
     def is_running(self) -> bool:
         """Whether a process of the CLI has not ended yet."""
-        return self._player.is_running()
+        return any(process.running for process in self.trace(patience=0).processes)
 
     def trace(self, *, patience: float | None = None) -> Trace:
-        """What went through. A process reports when it ends, so end the session before."""
-        return Trace(self._player.processes(self.patience if patience is None else patience))
+        """What went through, as soon as all processes have ended, or when the patience is at its end."""
+        return self._player.trace(self.patience if patience is None else patience)
 
     def check(self) -> Trace:
         """Waits for the end of the CLI and raises :class:`Discontent` if the script's expectations do not hold."""
         trace = self.trace()
-        flaws = [flaw for process in trace.processes for flaw in process.flaws]
         if not trace.processes:
-            nothing = "no process of the simulated CLI was started: the program has to be given `cli_path` and `env`"
-            flaws = [Flaw("", nothing)]
-        if flaws:
-            raise Discontent(flaws)
+            raise Discontent([Flaw("", "no process of the CLI was started: the program has to be given `cli_path`")])
+        if trace.flaws:
+            raise Discontent(trace.flaws)
         return trace
 
     def end(self) -> None:
-        """Ends the processes that the program left behind."""
+        """Ends the processes that the program left behind, and takes the CLI away."""
         self._player.end()
 
     def gate_reached(self, name: str) -> bool:

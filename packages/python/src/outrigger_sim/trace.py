@@ -83,9 +83,13 @@ class Process:
     pid: int
     arguments: Sequence[str]
     """Its command line, without the program."""
+    cwd: str
+    """Its working directory."""
+    running: bool
+    """Whether it has not ended yet."""
     exit_code: int | None
+    """``None`` if it runs, if a signal ended it, or if it is the real CLI."""
     signal: int | None
-    flaws: Sequence[Flaw]
     frames: Sequence[Frame] = field(repr=False)
 
 
@@ -94,6 +98,8 @@ class Trace:
     """What went through, of all processes of a simulation, in the order in which they were started."""
 
     processes: Sequence[Process]
+    flaws: Sequence[Flaw] = ()
+    """What the script expected otherwise, up to now."""
 
     @property
     def frames(self) -> list[Frame]:
@@ -205,24 +211,37 @@ class Trace:
 
     def summary(self) -> str:
         """A line for each frame, to read after a failure."""
-        lines = []
+        lines = [str(flaw) for flaw in self.flaws]
         for process in self.processes:
-            lines.append(f"process {process.pid}: exit code {process.exit_code}, signal {process.signal}")
-            lines += [f"  {flaw}" for flaw in process.flaws]
+            ended = {"exit code": process.exit_code, "signal": process.signal}
+            ends = [f"{name} {value}" for name, value in ended.items() if value is not None]
+            lines.append(f"process {process.pid}: {', '.join(ends) or ('still runs' if process.running else 'ended')}")
             for frame in process.frames:
                 arrow = "->" if frame.sender == "client" else "<-"
                 lines.append(f"  {frame.at_ms:8.1f} ms {arrow} {frame.kind} {_gist(frame)}".rstrip())
         return "\n".join(lines)
 
 
-def read_process(pid: int, report: Json) -> Process:
-    """A report of the simulator, as it lies in a file."""
+def read_trace(report: Json) -> Trace:
+    """A report of ``outrigger-sim``."""
+    flaws = [Flaw(flaw["place"] or "", flaw["what"]) for flaw in report["flaws"]]
+    return Trace([_process(process) for process in report["processes"]], flaws)
+
+
+def _process(report: Json) -> Process:
     frames = [
         Frame(float(line["at_ms"]), line["from"], line["kind"], _object(line["frame"])) for line in report["lines"]
     ]
-    flaws = [Flaw(flaw["place"] or "", flaw["what"]) for flaw in report["flaws"]]
     ended = report["exit"]
-    return Process(pid, report["arguments"], ended["code"], ended["signal"], flaws, frames)
+    return Process(
+        pid=report["pid"],
+        arguments=report["arguments"],
+        cwd=report["cwd"],
+        running=report["running"],
+        exit_code=ended["code"],
+        signal=ended["signal"],
+        frames=frames,
+    )
 
 
 def _tool_calls(process: Process) -> Iterator[ToolCall]:
