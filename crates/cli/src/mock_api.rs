@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// The script, a YAML file: which requests are answered how, and what must have been asked in the end.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
+    /// Where gates are opened: NAME.reached appears when a reply waits for the gate NAME, which opens once there is a file NAME.
+    #[arg(long, value_name = "DIR")]
+    gates: Option<PathBuf>,
     /// The port; a free one unless given.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -132,12 +135,15 @@ async fn start(args: &Args, sandbox: Option<&Sandbox>) -> Result<MessagesApi, Fa
     if let Some(home) = &home {
         builder = builder.home(home);
     }
+    if let Some(directory) = &args.gates {
+        builder = builder.gate_files(directory);
+    }
     if let Some(path) = &args.script {
         let script = Script::from_file(path).map_err(|error| usage(error.into()))?;
-        if let Some(gate) = script.gate_names().first() {
+        if let (Some(gate), None) = (script.gate_names().first(), &args.gates) {
             let file = path.display();
             let why = format!(
-                "{file}: it waits for the gate `{gate}`, which only a program in Rust can open here: wait for a time"
+                "{file}: it waits for the gate `{gate}`: say with --gates in which directory it is opened"
             );
             return Err(usage(anyhow::Error::msg(why)));
         }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -90,6 +91,42 @@ async fn the_real_cli_plays_a_script_and_is_judged() {
         "{told}"
     );
     assert!(told.contains("s.yaml:3:5: this rule was never used"), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_opens_a_gate() {
+    let place = Place::new().await;
+    fs::write(
+        place.path("s.yaml"),
+        "prompts: [{steps: [wait: {gate: go}, say: gone]}]",
+    )
+    .unwrap();
+    let (told, code) = failed(&mut place.claude(&["--script", &place.path("s.yaml")], "x"));
+    assert_eq!(code, 2);
+    assert!(
+        told.contains("it waits for the gate `go`: say with --gates"),
+        "{told}"
+    );
+
+    let gates = place.path("gates");
+    fs::create_dir(&gates).unwrap();
+    let arguments = ["--script", &place.path("s.yaml"), "--gates", &gates];
+    let running = place
+        .claude(&arguments, "x")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let reached = place.path("gates/go.reached");
+    tokio::time::timeout(Duration::from_secs(60), async {
+        while !Path::new(&reached).exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap();
+    fs::write(place.path("gates/go"), "").unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "gone");
 }
 
 #[tokio::test]
