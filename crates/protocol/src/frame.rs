@@ -76,6 +76,14 @@ impl fmt::Display for Misfit {
 impl std::error::Error for Misfit {}
 
 impl Misfit {
+    /// A misfit that was observed elsewhere, such as one that was written down.
+    pub fn new(kind: MisfitKind, reason: impl Into<String>) -> Self {
+        Self {
+            kind,
+            reason: reason.into(),
+        }
+    }
+
     fn boxed(kind: MisfitKind, reason: String) -> Option<Box<Self>> {
         Some(Box::new(Self { kind, reason }))
     }
@@ -120,6 +128,14 @@ impl Frame {
         );
         let flaw = Misfit::boxed(MisfitKind::Oversized(length), reason);
         Self::alone(Text::of(text), Body::of(0..text.len(), 0..text.len(), head, flaw))
+    }
+
+    /// Bytes that are known to be no frame.
+    #[doc(hidden)]
+    pub fn flawed(bytes: &[u8], flaw: Misfit) -> Self {
+        let all = 0..bytes.len();
+        let body = Body::of(all.clone(), all, Head::default(), Some(Box::new(flaw)));
+        Self::alone(Text::of(bytes), body)
     }
 
     fn alone(text: Text, body: Body) -> Self {

@@ -1,5 +1,7 @@
 //! The known causes of ends and failures, and how they follow from the evidence.
 
+#[cfg(feature = "serde")]
+mod cause_form;
 mod name;
 
 use std::fmt;
@@ -93,6 +95,9 @@ pub enum Cause {
     // ---- It was ended ---------------------------------------------------------------------------------------------
     /// This program ended it: closed, killed or dropped the session, or a deadline did.
     EndedByUs,
+    /// The time in all for a turn or a run was over: [`turn_deadline`](crate::Options::turn_deadline),
+    /// [`run_deadline`](crate::Options::run_deadline).
+    DeadlinePassed,
     /// The JavaScript heap of the CLI was full.
     OutOfHeap,
     /// The system killed it for lack of memory: its control group counted such a kill.
@@ -294,6 +299,7 @@ impl Cause {
             Self::Api { status: None } => "the API refused or failed; see the result's text",
             Self::TurnFailed(_) => "see the outcome of the last turn",
             Self::EndedByUs => "start it again, or resume the conversation, if that was not meant",
+            Self::DeadlinePassed => "allow more time, or ask for less at once",
             Self::OutOfHeap => {
                 "the CLI ran out of memory; resume in a new process, or compact the conversation before it grows"
             }
@@ -358,6 +364,7 @@ impl fmt::Display for Cause {
             Self::Api { .. } => "the API refused or failed",
             Self::TurnFailed(_) => "the last turn failed",
             Self::EndedByUs => "this program ended it",
+            Self::DeadlinePassed => "the time for it is over",
             Self::OutOfHeap => "it ran out of heap memory",
             Self::OutOfMemory => "the system killed it for lack of memory",
             Self::Killed => "another process killed it, probably the system for lack of memory",

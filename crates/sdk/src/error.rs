@@ -211,6 +211,30 @@ impl Error {
         Self::new(Kind::TurnFailed(outcome))
     }
 
+    /// The kind, for [`ErrorReport`](crate::ErrorReport).
+    #[cfg(feature = "serde")]
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match &*self.0 {
+            _ if self.is_invalid() => "invalid",
+            _ if self.problem::<LeaseProblem>().is_some() => "lease",
+            Kind::Problem(_) | Kind::Invalid { .. } => "other",
+            Kind::Spawn { .. } => "spawn",
+            Kind::Timeout { .. } => "timeout",
+            Kind::Stalled { .. } => "stalled",
+            Kind::Refusal(_) => "refusal",
+            Kind::Store { .. } => "store",
+            Kind::Files { .. } => "files",
+            Kind::Unsupported { .. } => "unsupported",
+            Kind::Misfit { .. } => "misfit",
+            Kind::Ended(_) => "ended",
+            Kind::Closed => "closed",
+            Kind::Busy { .. } => "busy",
+            Kind::NotOpen { .. } => "not_open",
+            Kind::TurnFailed(_) => "turn_failed",
+            Kind::Output { .. } => "output",
+        }
+    }
+
     /// Whether an argument or option of the program is wrong; nothing was sent.
     pub fn is_invalid(&self) -> bool {
         match &*self.0 {
@@ -339,6 +363,14 @@ impl Error {
         }
     }
 
+    /// The outcome of a turn that stalled and was interrupted.
+    pub(crate) fn outcome_of_stall(&self) -> Option<&Outcome> {
+        match &*self.0 {
+            Kind::Stalled { outcome, .. } => outcome.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The model's text, if it did not have the required shape.
     pub fn raw_output(&self) -> Option<&str> {
         match &*self.0 {
@@ -357,6 +389,7 @@ impl Error {
             Kind::Unsupported { .. } => Some(Cause::UnsupportedVersion),
             Kind::Ended(end) => end.cause.clone(),
             Kind::TurnFailed(outcome) => outcome.cause(),
+            Kind::Stalled { phase, .. } if phase.is_in_all() => Some(Cause::DeadlinePassed),
             Kind::Output { outcome, .. } => Some(outcome.cause().unwrap_or(Cause::StructuredOutput)),
             _ => None,
         }

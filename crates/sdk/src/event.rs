@@ -1,6 +1,8 @@
 //! The events of a turn, made from frames.
 
 mod bounds;
+#[cfg(feature = "serde")]
+mod event_form;
 mod streamed;
 
 use std::collections::VecDeque;
@@ -16,6 +18,10 @@ use outrigger_protocol::{Frame, Misfit, PieceKind, RawJson, open_enum};
 use self::bounds::{Bounds, Whose, said_by};
 use self::streamed::{Finished, Streams};
 
+#[cfg(feature = "serde")]
+pub use self::event_form::UnknownEvent;
+#[cfg(all(test, feature = "serde"))]
+pub(crate) use self::event_form::schemas;
 #[doc(hidden)]
 pub use self::streamed::untold;
 
@@ -156,6 +162,9 @@ pub enum Event {
     Undecodable(Frame, Misfit),
     /// The program read too slowly, and partial messages were dropped; the finished messages repeat their text.
     Lagged(Lag),
+    /// An event that was read from its serialized form, and that this build cannot read: of a newer version, for example.
+    #[cfg(feature = "serde")]
+    Unknown(UnknownEvent),
 }
 
 open_enum! {

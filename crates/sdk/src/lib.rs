@@ -83,6 +83,7 @@
 //! * `testing`: a simulated CLI, cassettes and faults for the tests of programs.
 //! * `testing-real`: the same with the real CLI, of a pinned version that npm fetches once, behind a scripted API on loopback.
 //! * `search`: the search in all stored sessions.
+//! * `serde`: events, outcomes, usage and errors as JSON, and back.
 
 // On docs.rs, what needs a feature says so.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -113,8 +114,14 @@ mod dialog;
 mod elicitation;
 mod end;
 mod error;
+#[cfg(feature = "serde")]
+mod error_report;
 mod event;
+#[cfg(feature = "serde")]
+mod event_line;
 mod fields;
+#[cfg(feature = "serde")]
+mod frame_form;
 mod history;
 mod lease;
 mod ledger;
@@ -130,6 +137,7 @@ mod private_dir;
 mod prompt;
 mod query;
 mod redact;
+mod retry;
 mod revive;
 mod rule;
 mod session;
@@ -141,6 +149,7 @@ mod stderr;
 mod store;
 mod store_config;
 mod streams;
+mod tail;
 mod token;
 mod usage;
 mod value_syntax;
@@ -163,9 +172,15 @@ pub use dialog::{DialogRequest, UserDialogResult};
 pub use elicitation::{ElicitationRequest, ElicitationResult};
 pub use end::{End, FrameNote};
 pub use error::{Error, Refusal, Result};
+#[cfg(feature = "serde")]
+pub use error_report::ErrorReport;
+#[cfg(feature = "serde")]
+pub use event::UnknownEvent;
 #[doc(hidden)]
 pub use event::untold;
 pub use event::{BlockKind, Event, Lag, SubagentEvent, ToolResult, ToolUse};
+#[cfg(feature = "serde")]
+pub use event_line::EventLine;
 pub use history::History;
 pub use ledger::{Task, TaskState, TaskUsage, Tasks};
 pub use lost::{Lost, LostPrompt, Progress};
@@ -184,6 +199,7 @@ pub use phase::Phase;
 pub use pool::{Pool, PoolKey, PoolLimits, PoolOrigin, PoolStats, Pooled};
 pub use prompt::{Prompt, PromptWarning};
 pub use query::{Query, Run};
+pub use retry::{AfterTools, FailedTry, Retry, RetryEvent, Retrying};
 pub use revive::{ReviveProblem, Revived};
 pub use session::{Drained, Interrupted, OutcomeWatch, Session, SessionState, Turn};
 pub use spare::{ClaimFailed, Spare};
@@ -191,6 +207,7 @@ pub use start::Agent;
 pub use stats::{Stats, StoreLag};
 pub use store_config::StoreFlush;
 pub use streams::{Ambient, AmbientEvent, Frames};
+pub use tail::{Missed, Position, PositionError, Tail, TailItem, TailLimits, TailReader, TailStep};
 pub use token::{
     HostAuthTokenAnswer, HostAuthTokenRefresh, NoTokenReason, OauthTokenAnswer, OauthTokenRefresh,
     TokenRequest,
@@ -207,6 +224,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/production.md")]
 struct Production;
+
+/// The examples of the page on events as JSON, compiled.
+#[cfg(all(doctest, feature = "serde"))]
+#[doc = include_str!("../../../docs/events.md")]
+struct EventsPage;
 
 /// The examples of the page on installing, compiled.
 #[cfg(doctest)]

@@ -1,6 +1,8 @@
 //! How a turn ended.
 
 mod facts;
+#[cfg(feature = "serde")]
+mod outcome_form;
 mod turn_cause;
 mod verdict;
 
@@ -69,6 +71,11 @@ impl Outcome {
             prompts: vec![prompt.into()],
         };
         Self(Arc::new(body))
+    }
+
+    /// Whether it is a clone.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The verdict.

@@ -16,6 +16,31 @@ pub enum Phase {
     FirstToken,
     /// The model is answering, in partial messages: [`between_events_deadline`](crate::Options::between_events_deadline).
     BetweenEvents,
+    /// A turn, from its prompt to its result: [`turn_deadline`](crate::Options::turn_deadline).
+    Turn,
+    /// The session in all: [`run_deadline`](crate::Options::run_deadline).
+    Run,
+}
+
+impl Phase {
+    /// The variant in `snake_case`, for logs and metrics: `first_token`, `between_events`, …
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Initialize => "initialize",
+            Self::FirstToken => "first_token",
+            Self::BetweenEvents => "between_events",
+            Self::Turn => "turn",
+            Self::Run => "run",
+        }
+    }
+}
+
+impl Phase {
+    /// Whether its deadline is for work in all, and not for silence.
+    pub(crate) fn is_in_all(self) -> bool {
+        matches!(self, Self::Turn | Self::Run)
+    }
 }
 
 impl fmt::Display for Phase {
@@ -25,6 +50,8 @@ impl fmt::Display for Phase {
             Self::Initialize => "the answer to `initialize`",
             Self::FirstToken => "the model's first token",
             Self::BetweenEvents => "the next event of the model's answer",
+            Self::Turn => "the turn",
+            Self::Run => "the run",
         })
     }
 }

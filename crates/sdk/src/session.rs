@@ -374,6 +374,11 @@ impl Session {
         })
     }
 
+    /// How long the session may take in all from now on, in place of [`run_deadline`](Options::run_deadline); `None` for no limit.
+    pub fn set_run_deadline(&self, deadline: impl Into<Option<Duration>>) {
+        self.conn().note(Input::RunDeadline(deadline.into()));
+    }
+
     /// The state that the CLI reported last; `None` before its first report, and for CLIs that never report it.
     pub fn state(&self) -> Option<SessionState> {
         self.conn().core().state()

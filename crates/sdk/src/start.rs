@@ -126,6 +126,29 @@ impl Options {
         self
     }
 
+    /// How long a turn may take in all, whatever it waits for: the model, tools, a person. `None`, the default, for no limit.
+    ///
+    /// The time begins when the prompt is sent to the CLI, or when the turn before it ends. After that the SDK interrupts the turn, which
+    /// ends with an error: its [`cause`](crate::Error::cause) is [`DeadlinePassed`](crate::Cause::DeadlinePassed), and
+    /// [`outcome`](crate::Error::outcome) has the usage. The session goes on. If the CLI does not end the turn within
+    /// [`interrupt_deadline`](Self::interrupt_deadline), its process is ended by SIGTERM, and by SIGKILL after
+    /// [`term_grace`](Self::term_grace). Turns that background work begins have the same limit.
+    pub fn turn_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.hosting.patience.turn = deadline.into();
+        self
+    }
+
+    /// How long the session may take in all, background work included, counted from its start (from the claim, for one that claims a
+    /// spare). `None`, the default, for no limit.
+    ///
+    /// After that the SDK interrupts the turn that runs, and ends the process as [`turn_deadline`](Self::turn_deadline) does. All that
+    /// waits gets an error of the [`cause`](crate::Error::cause) [`DeadlinePassed`](crate::Cause::DeadlinePassed). See
+    /// [`Session::set_run_deadline`] for another time.
+    pub fn run_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.hosting.run_deadline = deadline.into();
+        self
+    }
+
     /// How long the CLI may take to end after its stdin closed, before SIGTERM; 5 s unless set.
     pub fn close_grace(mut self, grace: Duration) -> Self {
         self.hosting.close_grace = grace;
@@ -502,7 +525,12 @@ impl Opened {
             source: Arc::new(self.source.clone()),
             asked_version: Arc::clone(&self.version),
         };
-        Session::new(conn, initialized, settings)
+        let deadline = hosting.run_deadline;
+        let session = Session::new(conn, initialized, settings);
+        if deadline.is_some() {
+            session.set_run_deadline(deadline);
+        }
+        session
     }
 }
 

@@ -12,6 +12,12 @@ use crate::fields::Fields;
 
 /// The usage of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+#[cfg_attr(all(test, feature = "serde"), derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Tokens {
     /// Input tokens that were neither read from nor written to the cache.
@@ -56,6 +62,12 @@ impl Tokens {
 
 /// The usage of one turn: of its main loop, its subagents, and all else since the previous result.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+#[cfg_attr(all(test, feature = "serde"), derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct TurnUsage {
     /// Cost in US dollars, by the CLI's price table.
@@ -84,6 +96,12 @@ impl TurnUsage {
 
 /// The usage of a session since this program started or resumed it.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+#[cfg_attr(all(test, feature = "serde"), derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SessionUsage {
     /// Cost in US dollars: the sum of the turns' costs, ambient turns included.

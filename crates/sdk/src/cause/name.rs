@@ -57,6 +57,7 @@ causes! {
     Api { status: None } => "api",
     TurnFailed(String::new()) => "turn_failed",
     EndedByUs => "ended_by_us",
+    DeadlinePassed => "deadline_passed",
     OutOfHeap => "out_of_heap",
     OutOfMemory => "out_of_memory",
     Killed => "killed",

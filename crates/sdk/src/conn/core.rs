@@ -161,6 +161,10 @@ impl Core {
                     self.out.extend([Output::Dispatch, Output::Changed]);
                 }
             }
+            Input::RunDeadline(time) => {
+                self.watchdog.set_run(time, now);
+                self.out.push(Output::Watch);
+            }
             Input::Request { id, subtype } => self.expect(id, subtype)?,
             Input::Forget { id } => drop(self.pending.remove(id)),
             Input::Claim(serial) => {
@@ -202,6 +206,7 @@ impl Core {
         // Frames move the deadline without waking anybody.
         let (_, stall) = self.due().filter(|(at, _)| *at <= now)?;
         self.turns.stall(stall);
+        self.watchdog.on_stall(stall.phase, now);
         Some(stall)
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, MisfitKind, RawJson};
@@ -58,6 +58,26 @@ impl Work {
     }
 }
 
+/// Who is told of all that happens, at once and under the driver's lock: it must not wait, and must not call back.
+pub(crate) trait Follower: Send + Sync {
+    /// A frame came, or a prompt was sent.
+    fn frame(&self, frame: &Frame);
+
+    /// A turn has ended. Of prompts that end together it comes for each.
+    fn turn_ended(&self, outcome: &Outcome);
+
+    /// Nothing comes any more.
+    fn session_ended(&self);
+}
+
+/// Tells those who are still there.
+fn follow(followers: &mut Vec<Weak<dyn Follower>>, tell: impl Fn(&dyn Follower)) {
+    followers.retain(|follower| {
+        let follower = follower.upgrade();
+        follower.inspect(|follower| tell(&**follower)).is_some()
+    });
+}
+
 pub(super) struct Driver {
     core: Core,
     /// Sorted by their numbers.
@@ -65,6 +85,7 @@ pub(super) struct Driver {
     /// The number of the next prompt.
     next: u64,
     taps: Vec<LaneIn>,
+    followers: Vec<Weak<dyn Follower>>,
     ambient: Vec<LaneIn>,
     replies: HashMap<String, oneshot::Sender<Result<RawJson>>>,
     work: HashMap<Serial, Work>,
@@ -88,6 +109,7 @@ impl Driver {
             readers: VecDeque::new(),
             next: 0,
             taps: Vec::new(),
+            followers: Vec::new(),
             ambient: Vec::new(),
             replies: HashMap::new(),
             work: HashMap::new(),
@@ -117,6 +139,10 @@ impl Driver {
                 Output::Settle { prompt, settled } => {
                     if let Some(mut reader) = at(&self.readers, prompt).and_then(|at| self.readers.remove(at))
                     {
+                        let outcome = settled.as_ref().map_or_else(Error::outcome_of_stall, Some);
+                        if let Some(outcome) = outcome {
+                            follow(&mut self.followers, |follower| follower.turn_ended(outcome));
+                        }
                         reader.settled.send_replace(Some(settled));
                         reader.lane.close();
                     }
@@ -125,6 +151,7 @@ impl Driver {
                 Output::AmbientEnded(outcome) => {
                     let ambient = self.ambient.iter_mut();
                     ambient.for_each(|lane| lane.push_outcome(&outcome));
+                    follow(&mut self.followers, |follower| follower.turn_ended(&outcome));
                 }
                 Output::Init(frame) => drop(self.init.send_replace(Some(frame))),
                 Output::Reply { id, reply } => {
@@ -141,6 +168,7 @@ impl Driver {
                 Output::Ended => {
                     let lanes = self.taps.drain(..).chain(self.ambient.drain(..));
                     lanes.for_each(|mut lane| lane.close());
+                    follow(&mut self.followers, |follower| follower.session_ended());
                 }
                 Output::Unblocked if self.watchdog_rests => self.deeds.push(Output::Watch),
                 Output::Unblocked => {}
@@ -178,12 +206,18 @@ impl Driver {
             }
         }
         if !is_report || self.mirror.is_none() {
-            self.taps.retain_mut(|tap| tap.give(frame.clone()));
+            self.tap(frame);
             self.changes.on_frame(frame);
         }
         // After the end there is nothing to do.
         let _ = self.step(Input::Frame(frame), now);
         !self.deeds.is_empty()
+    }
+
+    /// Gives a frame to those who read all of them.
+    fn tap(&mut self, frame: &Frame) {
+        self.taps.retain_mut(|tap| tap.give(frame.clone()));
+        follow(&mut self.followers, |follower| follower.frame(frame));
     }
 
     /// Delivers the frames to their readers, once for all that came together, and returns what is left to do.
@@ -337,7 +371,14 @@ impl Conn {
 
     /// The line of the next prompt that may be sent.
     pub(super) fn poll_send(&self) -> Option<Line> {
-        self.driver().core.poll_send(Instant::now().into_std())
+        let mut driver = self.driver();
+        let line = driver.core.poll_send(Instant::now().into_std())?;
+        if !driver.followers.is_empty() {
+            for frame in Frame::from_line(line.trim_ascii_end()) {
+                follow(&mut driver.followers, |follower| follower.frame(&frame));
+            }
+        }
+        Some(line)
     }
 
     /// The stall, if a deadline has passed.
@@ -348,6 +389,15 @@ impl Conn {
     /// Every frame from now on.
     pub(crate) fn tap(&self) -> LaneOut {
         self.listen_to(|driver| &mut driver.taps)
+    }
+
+    /// Adds a follower.
+    pub(crate) fn follow(&self, follower: Weak<dyn Follower>) {
+        let mut driver = self.driver();
+        driver.followers.push(follower);
+        if driver.core.ended().is_some() {
+            follow(&mut driver.followers, |follower| follower.session_ended());
+        }
     }
 
     /// The ambient events from now on.
@@ -370,7 +420,7 @@ impl Conn {
         self.with(|driver| {
             let line = line(driver.core.session_id().unwrap_or_default());
             for frame in Frame::from_line(line) {
-                driver.taps.retain_mut(|tap| tap.give(frame.clone()));
+                driver.tap(&frame);
                 // After the end there are no readers.
                 let _ = driver.step(Input::Own(&frame), Instant::now());
             }

@@ -311,13 +311,15 @@ async fn watch(conn: Arc<Conn>) {
         let Some(stall) = conn.poll_stall() else {
             continue;
         };
-        tracing::warn!(phase = %stall.phase, after = ?stall.after, "nothing happens; the turn is interrupted");
+        tracing::warn!(phase = %stall.phase, after = ?stall.after, "a deadline has passed; the turn is interrupted");
         let interrupted = tokio::select! {
             _ = ended.wait_for(Option::is_some) => return,
             interrupted = conn.interrupt(Interrupt::default()) => interrupted,
         };
-        if let Err(error) = interrupted {
+        if let Err(error) = &interrupted {
             tracing::warn!(%error, "the turn could not be ended; the process is");
+        }
+        if interrupted.is_err() || stall.phase == Phase::Run {
             let _ = conn.end_stalled(stall).await;
             return;
         }
@@ -526,6 +528,8 @@ impl Supervisor {
         });
         if lease.as_ref().is_some_and(|lease| lease.holder().is_some()) {
             cause = Cause::SessionInUse;
+        } else if stalled.is_some_and(|stall| stall.phase.is_in_all()) {
+            cause = Cause::DeadlinePassed;
         }
         tracing::debug!(?exit, reason, ?cause, "ended");
         let error = Error::new(Kind::Ended(End {

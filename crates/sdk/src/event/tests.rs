@@ -67,6 +67,8 @@ pub(super) fn show(event: &Event) -> String {
         Event::Block(block) => format!("block {}", block.tag()),
         Event::Message(message, _) => format!("message {}", message.to_body().unwrap()),
         Event::Lagged(lag) => format!("lagged {}", lag.frames),
+        #[cfg(feature = "serde")]
+        Event::Unknown(unknown) => format!("unknown {}", unknown.kind),
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct Hosting {
     pub(crate) control_deadline: Duration,
     pub(crate) interrupt_deadline: Duration,
     pub(crate) patience: Patience,
+    pub(crate) run_deadline: Option<Duration>,
     pub(crate) close_grace: Duration,
     pub(crate) term_grace: Duration,
     pub(crate) buffer_bytes: usize,
@@ -48,7 +49,9 @@ impl Default for Hosting {
             patience: Patience {
                 first_token: Some(Duration::from_secs(600)),
                 between_events: Some(Duration::from_secs(300)),
+                turn: None,
             },
+            run_deadline: None,
             close_grace: Duration::from_secs(5),
             term_grace: Duration::from_secs(5),
             buffer_bytes: 64 * 1024 * 1024,

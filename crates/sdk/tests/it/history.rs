@@ -21,7 +21,7 @@ use crate::cancel::{Cancel, When};
 use crate::support::Peer;
 
 /// A transport in memory that passes for one on this machine.
-struct Near<T>(T);
+pub(crate) struct Near<T>(pub(crate) T);
 
 impl<T: Transport> Transport for Near<T> {
     fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
@@ -34,13 +34,16 @@ impl<T: Transport> Transport for Near<T> {
 }
 
 /// Starts a simulated CLI that keeps its transcripts below `home`.
-struct Simulated(PathBuf);
+pub(crate) struct Simulated(pub(crate) PathBuf, pub(crate) Option<SessionId>);
 
 impl Transport for Simulated {
     fn open<'a>(&'a self, _: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
-        let agent = peer::Agent::builder()
-            .cwd(&self.0)
-            .config_dir(self.0.join("config"));
+        // A process does not use the ids of another.
+        let agent = match &self.1 {
+            Some(id) => peer::Agent::builder().resume(id.as_str()).seed(1),
+            None => peer::Agent::builder(),
+        };
+        let agent = agent.cwd(&self.0).config_dir(self.0.join("config"));
         let (io, running) = agent
             .session_persistence(true)
             .directives()
@@ -56,7 +59,7 @@ impl Transport for Simulated {
     }
 }
 
-fn near(home: &Path) -> Options {
+pub(crate) fn near(home: &Path) -> Options {
     agent()
         .cli_path(std::env::current_exe().unwrap())
         .cwd(home)
@@ -156,7 +159,7 @@ const TURNS: [&str; 2] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_received_is_what_the_history_gives() {
     let home = tempfile::tempdir().unwrap();
-    let options = near(home.path()).transport(Near(Simulated(home.path().to_owned())));
+    let options = near(home.path()).transport(Near(Simulated(home.path().to_owned(), None)));
     let session = options.start().await.unwrap();
     let none = session.history().await.unwrap();
     assert!(none.is_empty() && !none.is_behind(), "{none:?}");

@@ -24,11 +24,13 @@ mod pool;
 mod real;
 #[cfg(unix)]
 mod replay;
+mod retry;
 mod simulated;
 mod slash;
 mod stderr;
 mod stores;
 mod support;
+mod tail;
 mod testing;
 mod unreaped;
 #[cfg(unix)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::permissions::PermissionResult;
 use outrigger::protocol::outbound::control::McpStatus;
-use outrigger::{Phase, Verdict};
+use outrigger::{Cause, Phase, Verdict};
 use outrigger_sim::peer::{Agent, Match, Steps};
 use serde_json::json;
 use tokio::time::Instant;
@@ -199,4 +199,145 @@ async fn who_wants_to_wait_for_ever_may() {
     let waited = tokio::time::timeout(Duration::from_secs(1_000_000), turn.outcome()).await;
     assert!(waited.is_err());
     turn.cancel().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_has_its_time_whatever_it_waits_for() {
+    let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
+    let session = options
+        .turn_deadline(Duration::from_secs(60))
+        .can_use_tool(|_| async move {
+            tokio::time::sleep(FOR_EVER).await;
+            PermissionResult::allow()
+        })
+        .start()
+        .await
+        .unwrap();
+    for prompt in [
+        "%hang\n%say begun",
+        "%tool Bash {\"command\":\"touch x\"}\n%say never",
+    ] {
+        let begun = Instant::now();
+        let error = session.prompt(prompt).await.unwrap().answer().await.unwrap_err();
+        assert_eq!(error.stalled(), Some(Phase::Turn), "{error}");
+        assert_eq!(error.cause(), Some(Cause::DeadlinePassed));
+        assert!(error.is_timeout() && !error.is_closed() && !error.is_transient());
+        assert_eq!(error.outcome().unwrap().verdict(), &Verdict::Interrupted);
+        let took = begun.elapsed().as_secs();
+        assert!((60..80).contains(&took), "{took}");
+    }
+    // Each turn has its own, and time between turns does not count.
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        let outcome = session
+            .prompt("%delay 40000\n%say x")
+            .await
+            .unwrap()
+            .outcome()
+            .await
+            .unwrap();
+        assert_eq!(outcome.verdict(), &Verdict::Completed);
+    }
+    // Also when prompts wait behind each other.
+    let turns = [
+        session.prompt("%delay 40000\n%say a").await,
+        session.prompt("%delay 40000\n%say b").await,
+    ];
+    for turn in turns {
+        assert!(turn.unwrap().outcome().await.unwrap().is_success());
+    }
+    session.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_does_not_end_in_its_time_is_killed() {
+    let script = Steps::new()
+        .patience(FOR_EVER)
+        .initialize()
+        .expect(Match::kind("user"))
+        .send(json!({"type":"system","subtype":"init","session_id":"s-1"}))
+        .expect(Match::request("interrupt"))
+        .sleep(Duration::from_secs(100_000));
+    let (options, running) = reaching(script.spawn_in_memory());
+    let session = options
+        .turn_deadline(Duration::from_secs(20))
+        .start()
+        .await
+        .unwrap();
+    let begun = Instant::now();
+    let error = session
+        .prompt("anything")
+        .await
+        .unwrap()
+        .outcome()
+        .await
+        .unwrap_err();
+    assert!(error.is_closed(), "{error}");
+    assert_eq!(
+        (error.stalled(), error.cause()),
+        (Some(Phase::Turn), Some(Cause::DeadlinePassed))
+    );
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(running.exited().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_has_its_time_in_all_and_the_session_ends() {
+    for prompt in ["%hang\n%say begun", "%say nothing runs"] {
+        let (options, running) = reaching(Agent::builder().directives().spawn_in_memory());
+        let session = options
+            .run_deadline(Duration::from_secs(60))
+            .start()
+            .await
+            .unwrap();
+        let begun = Instant::now();
+        let mut turn = session.prompt(prompt).await.unwrap();
+        let turn = turn.outcome().await;
+        let ended = session.wait_ended().await;
+        assert_eq!(
+            (ended.stalled(), ended.cause()),
+            (Some(Phase::Run), Some(Cause::DeadlinePassed))
+        );
+        assert!(ended.is_closed());
+        if prompt.contains("hang") {
+            let error = turn.unwrap_err();
+            assert_eq!(error.cause(), Some(Cause::DeadlinePassed), "{error}");
+            assert_eq!(
+                error.outcome().unwrap().verdict(),
+                &Verdict::Interrupted,
+                "it had time to end"
+            );
+        } else {
+            assert!(turn.unwrap().is_success());
+        }
+        let took = begun.elapsed().as_secs();
+        assert!((59..80).contains(&took), "{took}");
+        assert!(running.exited().is_some());
+        assert_eq!(
+            session.prompt("more").await.unwrap_err().cause(),
+            Some(Cause::DeadlinePassed)
+        );
+    }
+    // It can be changed, also to none.
+    let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
+    let session = options
+        .run_deadline(Duration::from_secs(60))
+        .start()
+        .await
+        .unwrap();
+    session.set_run_deadline(Duration::from_secs(600));
+    tokio::time::sleep(Duration::from_secs(500)).await;
+    session.set_run_deadline(None);
+    tokio::time::sleep(Duration::from_secs(500)).await;
+    assert!(
+        session
+            .prompt("%say on")
+            .await
+            .unwrap()
+            .outcome()
+            .await
+            .unwrap()
+            .is_success()
+    );
+    session.close().await.unwrap();
 }

@@ -261,6 +261,7 @@ impl Engine {
     }
 
     /// Whether each of these prompts has a rule.
+    #[cfg(feature = "api")]
     pub(crate) fn knows(&self, request: &Request, prompts: &[String]) -> bool {
         let mut course = self.askers.get(&request.who).cloned().unwrap_or_default();
         course.used.resize(self.script.prompts.len(), 0);

@@ -1,5 +1,7 @@
 //! The inputs and outputs of the core.
 
+use std::time::Duration;
+
 use outrigger_protocol::drift::Drift;
 use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
@@ -40,6 +42,8 @@ pub(crate) enum Input<'a> {
     InterruptRefused { turn: Option<u64> },
     /// The CLI had enough time to report whose turn this is.
     Confirm { turn: u64 },
+    /// The session has this time in all from now on.
+    RunDeadline(Option<Duration>),
     /// An SDK request is about to be sent.
     Request { id: &'a str, subtype: &'a str },
     /// The reply to an SDK request is no longer needed.

@@ -43,6 +43,7 @@ impl Case {
         let now = Instant::now();
         let patience = Patience {
             first_token: Some(Duration::from_secs(3)),
+            turn: Some(Duration::from_secs(20)),
             between_events: Some(Duration::from_secs(2)),
         };
         Self {

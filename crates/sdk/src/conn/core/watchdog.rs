@@ -16,6 +16,8 @@ use crate::phase::{Phase, Stall};
 pub(crate) struct Patience {
     pub(crate) first_token: Option<Duration>,
     pub(crate) between_events: Option<Duration>,
+    /// For a turn in all, whatever it waits for.
+    pub(crate) turn: Option<Duration>,
 }
 
 /// What the main conversation is waiting for.
@@ -36,6 +38,10 @@ pub(crate) struct Watchdog {
     /// The last sign of life.
     since: Instant,
     tools: OpenTools,
+    /// When the turn began that runs or comes next.
+    begun: Option<Instant>,
+    /// The time in all for the session, and since when.
+    run: Option<(Instant, Duration)>,
 }
 
 impl Watchdog {
@@ -45,6 +51,22 @@ impl Watchdog {
             step: Step::Nothing,
             since: now,
             tools: OpenTools::default(),
+            begun: None,
+            run: None,
+        }
+    }
+
+    /// From now on the session has this time in all.
+    pub(crate) fn set_run(&mut self, time: Option<Duration>, now: Instant) {
+        self.run = time.map(|time| (now, time));
+    }
+
+    /// A deadline has passed: it does not pass again at once.
+    pub(crate) fn on_stall(&mut self, phase: Phase, now: Instant) {
+        match phase {
+            Phase::Run => self.run = None,
+            Phase::Turn => self.begun = Some(now),
+            _ => {}
         }
     }
 
@@ -53,6 +75,7 @@ impl Watchdog {
         if self.step == Step::Nothing {
             self.step = Step::Answer;
             self.since = now;
+            self.begun = Some(now);
         }
     }
 
@@ -65,6 +88,7 @@ impl Watchdog {
     pub(crate) fn on_turn_end(&mut self, now: Instant, another_waits: bool) {
         self.tools.clear();
         self.since = now;
+        self.begun = another_waits.then_some(now);
         self.step = if another_waits {
             Step::Answer
         } else {
@@ -75,6 +99,7 @@ impl Watchdog {
     /// The session has ended.
     pub(crate) fn end(&mut self) {
         self.tools.clear();
+        self.run = None;
     }
 
     /// Takes a frame. Returns whether the deadline has changed. `turn` is the span for tools.
@@ -103,12 +128,30 @@ impl Watchdog {
             },
             _ => before,
         };
+        // A turn that no prompt of this session began.
+        if before == Step::Nothing && self.step != before {
+            self.begun = Some(now);
+        }
         self.step != before
     }
 
     /// Until when something has to happen. `in_turn`: whether a turn runs or a prompt waits for its turn at the CLI;
     /// `host_decides`: whether the CLI waits for us.
     pub(crate) fn due(&self, in_turn: bool, host_decides: bool) -> Option<(Instant, Stall)> {
+        // A deadline beyond the range of the clock is none.
+        let at = |since: Instant, after, phase| Some((since.checked_add(after)?, Stall { phase, after }));
+        let run = self.run.and_then(|(since, time)| at(since, time, Phase::Run));
+        let turn = self.begun.zip(self.patience.turn).filter(|_| in_turn);
+        let turn = turn.and_then(|(since, time)| at(since, time, Phase::Turn));
+        let silence = self.due_in_silence(in_turn, host_decides);
+        run.into_iter()
+            .chain(turn)
+            .chain(silence)
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// The same for silence alone.
+    fn due_in_silence(&self, in_turn: bool, host_decides: bool) -> Option<(Instant, Stall)> {
         if !in_turn || host_decides || self.tools.is_running() {
             return None;
         }
@@ -139,6 +182,7 @@ mod tests {
             let patience = Patience {
                 first_token: Some(FIRST),
                 between_events: Some(NEXT),
+                turn: None,
             };
             let now = Instant::now();
             Self {
@@ -210,5 +254,36 @@ mod tests {
         assert!(case.watchdog.due(true, false).is_some());
         case.watchdog.patience.first_token = None;
         assert!(case.watchdog.due(true, false).is_none());
+    }
+
+    #[test]
+    fn time_in_all_runs_whatever_is_waited_for() {
+        let mut case = Case::new();
+        let (turn, run) = (Duration::from_secs(100), Duration::from_secs(250));
+        case.watchdog.patience.turn = Some(turn);
+        case.watchdog.set_run(Some(run), case.now);
+        let start = case.now;
+        let due = |case: &Case, in_turn, blocked| {
+            let (at, stall) = case.watchdog.due(in_turn, blocked).unwrap();
+            (at.duration_since(start).as_secs(), stall.phase)
+        };
+        assert_eq!(due(&case, false, false), (250, Phase::Run));
+        case.watchdog.on_sent(case.now);
+        assert_eq!(due(&case, true, true), (100, Phase::Turn), "somebody decides");
+        case.frame(TOOL);
+        assert_eq!(due(&case, true, false), (100, Phase::Turn), "a tool runs");
+        case.now += Duration::from_secs(49);
+        case.watchdog.on_turn_end(case.now, true);
+        assert_eq!(due(&case, true, true), (150, Phase::Turn), "the next turn");
+        case.watchdog.on_turn_end(case.now, false);
+        assert_eq!(due(&case, false, false), (250, Phase::Run));
+        // One that began by itself.
+        case.frame(r#"{"type":"system","subtype":"init"}"#);
+        assert_eq!(due(&case, true, true), (151, Phase::Turn));
+        case.watchdog.on_stall(Phase::Run, case.now);
+        case.watchdog.on_stall(Phase::Turn, case.now);
+        assert_eq!(due(&case, true, true), (151, Phase::Turn), "not again at once");
+        case.watchdog.set_run(Some(Duration::MAX), case.now);
+        assert!(case.watchdog.due(false, false).is_none());
     }
 }

@@ -16,6 +16,26 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("History::of_store", "`a_history_can_be_given_up_at_any_point`"),
     ("History::next", "`a_history_can_be_given_up_at_any_point`"),
     ("History::next_frame", "`a_history_can_be_given_up_at_any_point`"),
+    (
+        "TailReader::next",
+        "`a_reader_that_is_given_up_at_any_point_loses_nothing`",
+    ),
+    (
+        "Session::prompt_retrying",
+        "`a_retry_that_is_given_up_at_any_point_goes_on_where_it_was`",
+    ),
+    (
+        "Retrying::next",
+        "`a_retry_that_is_given_up_at_any_point_goes_on_where_it_was`",
+    ),
+    (
+        "Retrying::outcome",
+        "`a_retry_that_is_given_up_at_any_point_goes_on_where_it_was`",
+    ),
+    (
+        "Retrying::answer",
+        "`a_retry_that_is_given_up_at_any_point_goes_on_where_it_was`",
+    ),
     ("doctor", "is `Doctor::examine` with its defaults"),
     ("Session::revive", "`reviving_can_be_given_up`"),
     (

@@ -33,6 +33,7 @@ mod revive;
 pub(crate) mod rig;
 mod sessions;
 mod steering;
+mod tries;
 mod turns;
 #[cfg(unix)]
 mod warm;

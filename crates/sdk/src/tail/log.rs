@@ -1,0 +1,237 @@
+//! The last frames of a session, for all readers.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outrigger_protocol::Frame;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{TailLimits, message_id};
+use crate::conn::Follower;
+use crate::outcome::Outcome;
+
+/// What is kept.
+#[derive(Debug, Clone)]
+pub(super) enum Entry {
+    Frame(Frame),
+    Outcome(Outcome),
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.bytes().len(),
+            Self::Outcome(outcome) => outcome.frame().map_or(0, |frame| frame.bytes().len()),
+        }
+    }
+
+    fn message(&self) -> Option<Uuid> {
+        match self {
+            Self::Frame(frame) => message_id(frame),
+            Self::Outcome(_) => None,
+        }
+    }
+}
+
+/// What a reader gets.
+#[derive(Debug)]
+pub(super) enum Read {
+    Entry(Entry),
+    /// The entry and others behind it are not there any more: their number.
+    Gone(u64),
+    /// There are no more.
+    Ended,
+}
+
+#[derive(Debug)]
+pub(super) struct Log {
+    /// Numbers belong to one log.
+    pub(super) id: Uuid,
+    limits: TailLimits,
+    kept: Mutex<Kept>,
+    /// Changes with each entry.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: VecDeque<Entry>,
+    /// The number of the first entry.
+    oldest: u64,
+    bytes: usize,
+    /// The last message that is not there any more.
+    gone: Option<Uuid>,
+    ended: bool,
+}
+
+impl Kept {
+    fn next(&self) -> u64 {
+        self.oldest + self.entries.len() as u64
+    }
+
+    fn at(&self, number: u64) -> Option<Read> {
+        if number < self.oldest {
+            return Some(Read::Gone(self.oldest - number));
+        }
+        let place = usize::try_from(number - self.oldest).ok()?;
+        match self.entries.get(place) {
+            Some(entry) => Some(Read::Entry(entry.clone())),
+            None => self.ended.then_some(Read::Ended),
+        }
+    }
+}
+
+impl Log {
+    /// `gone` is the last message that was told before.
+    pub(super) fn new(limits: TailLimits, gone: Option<Uuid>) -> Self {
+        let kept = Kept {
+            gone,
+            ..Kept::default()
+        };
+        Self {
+            id: Uuid::new_v4(),
+            limits,
+            kept: Mutex::new(kept),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing panics while the lock is held, and what is kept is valid after every line.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the next entry that comes.
+    pub(super) fn next(&self) -> u64 {
+        self.kept().next()
+    }
+
+    /// The number of the first entry that is there, and the last message before it.
+    pub(super) fn beginning(&self) -> (u64, Option<Uuid>) {
+        let kept = self.kept();
+        (kept.oldest, kept.gone)
+    }
+
+    /// The number of the first entry that is there, the last message before it, and the messages that are there.
+    pub(super) fn seam(&self) -> (u64, Option<Uuid>, HashSet<Uuid>) {
+        let kept = self.kept();
+        let messages = kept.entries.iter().filter_map(Entry::message);
+        (kept.oldest, kept.gone, messages.collect())
+    }
+
+    /// The number of a message that is there.
+    pub(super) fn place_of(&self, message: Uuid) -> Option<u64> {
+        let kept = self.kept();
+        let place = kept
+            .entries
+            .iter()
+            .rposition(|entry| entry.message() == Some(message))?;
+        Some(kept.oldest + place as u64)
+    }
+
+    /// An entry, if it is there.
+    pub(super) fn read(&self, number: u64) -> Read {
+        self.kept().at(number).unwrap_or(Read::Ended)
+    }
+
+    /// An entry, once it is there. Cancel safe.
+    pub(super) async fn read_or_wait(&self, number: u64) -> Read {
+        let mut changed = self.changed.subscribe();
+        loop {
+            if let Some(read) = self.kept().at(number) {
+                return read;
+            }
+            // The sender lives as long as the log.
+            let _ = changed.changed().await;
+        }
+    }
+
+    fn push(&self, entry: Entry) {
+        let mut kept = self.kept();
+        // Prompts that were merged end together.
+        if let (Some(Entry::Outcome(last)), Entry::Outcome(outcome)) = (kept.entries.back(), &entry)
+            && last.is_same(outcome)
+        {
+            return;
+        }
+        kept.bytes += entry.bytes();
+        kept.entries.push_back(entry);
+        while kept.entries.len() > 1
+            && (kept.entries.len() > self.limits.frames || kept.bytes > self.limits.bytes)
+            && let Some(oldest) = kept.entries.pop_front()
+        {
+            kept.bytes -= oldest.bytes();
+            kept.gone = oldest.message().or(kept.gone);
+            kept.oldest += 1;
+        }
+        drop(kept);
+        self.changed.send_replace(());
+    }
+}
+
+impl Follower for Log {
+    fn frame(&self, frame: &Frame) {
+        if is_told(frame) {
+            self.push(Entry::Frame(frame.clone()));
+        }
+    }
+
+    fn turn_ended(&self, outcome: &Outcome) {
+        self.push(Entry::Outcome(outcome.clone()));
+    }
+
+    fn session_ended(&self) {
+        self.kept().ended = true;
+        self.changed.send_replace(());
+    }
+}
+
+/// Whether a frame is of the conversation, and not repeated.
+fn is_told(frame: &Frame) -> bool {
+    !frame.is_replay()
+        && !matches!(
+            frame.kind(),
+            "control_request"
+                | "control_response"
+                | "control_cancel_request"
+                | "keep_alive"
+                | "transcript_mirror"
+                | "command_lifecycle"
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(number: u64) -> Entry {
+        let uuid = Uuid::from_u128(number.into());
+        Entry::Frame(Frame::from_line(format!(r#"{{"type":"assistant","uuid":"{uuid}"}}"#)).remove(0))
+    }
+
+    #[test]
+    fn it_keeps_no_more_than_its_limits_and_knows_what_is_gone() {
+        let one = frame(0).bytes();
+        for limits in [
+            TailLimits::new(3, usize::MAX),
+            TailLimits::new(usize::MAX, 3 * one + 1),
+        ] {
+            let log = Log::new(limits, None);
+            (0..10).for_each(|number| log.push(frame(number)));
+            assert_eq!(log.beginning(), (7, Some(Uuid::from_u128(6))));
+            assert_eq!((log.next(), log.seam().2.len()), (10, 3));
+            assert_eq!(
+                (log.place_of(Uuid::from_u128(8)), log.place_of(Uuid::from_u128(6))),
+                (Some(8), None)
+            );
+            assert!(matches!(log.read(2), Read::Gone(5)));
+            assert!(matches!(log.read(7), Read::Entry(_)));
+        }
+        // One that is too large is there alone.
+        let log = Log::new(TailLimits::new(10, 1), None);
+        (0..2).for_each(|number| log.push(frame(number)));
+        assert_eq!(log.beginning().0, 1);
+        assert!(matches!(log.read(1), Read::Entry(_)));
+    }
+}
