@@ -71,6 +71,7 @@ impl Status {
     pub(crate) fn of_error(error: &outrigger::Error) -> Self {
         match error.stalled() {
             Some(Phase::Start | Phase::Initialize) => return Self::NotStarted,
+            Some(Phase::Turn | Phase::Run) => return Self::TimedOut,
             Some(_) => return Self::Api,
             None => {}
         }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use outrigger::options::Options;
 use outrigger::protocol::shared::{JsonObject, OutputFormat};
-use outrigger::{AmbientEvent, Frames, Outcome, Session, Turn};
+use outrigger::{AmbientEvent, Cause, Event, EventLine, Frames, Outcome, Session, Turn};
 
 use crate::agent::{AgentArgs, usage};
 use crate::ask::Ask;
@@ -36,9 +36,18 @@ pub(crate) struct Args {
     /// What goes to standard output.
     #[arg(long, value_enum, default_value = "stream", help_heading = "Output")]
     output: Output,
-    /// Writes the CLI's frames to standard output, one JSON object a line, as they came.
-    #[arg(long, conflicts_with = "output", help_heading = "Output")]
-    json: bool,
+    /// Writes JSON lines to standard output: the CLI's frames as they came, or with `--json=events` the events made of them.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LINES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "frames",
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
+    json: Option<JsonLines>,
     /// A file with the JSON schema that the answer must fit; the answer is then written as JSON.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     schema: Option<PathBuf>,
@@ -73,8 +82,34 @@ enum Output {
     Json,
 }
 
+/// `--json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum JsonLines {
+    /// The CLI's frames, byte for byte.
+    Frames,
+    /// The events, and how each turn ended.
+    Events,
+}
+
 /// Asks, shows what happens, and waits until it is over.
 pub(crate) async fn run(args: Args) -> CommandResult {
+    let writes_events = args.writes_events();
+    let ran = answer(args).await;
+    if let Err(failure) = &ran
+        && writes_events
+        && let Some(error) = failure.error.downcast_ref::<outrigger::Error>()
+    {
+        let report = error.report();
+        // How a turn failed was told at its end.
+        if report.kind != "turn_failed" {
+            write_line(&EventLine::Error(Box::new(report)))?;
+        }
+    }
+    ran
+}
+
+async fn answer(args: Args) -> CommandResult {
+    let started = Instant::now();
     let mut signals = Signals::catch()?.within(args.timeout);
     let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet)
         .live(args.plain)
@@ -89,6 +124,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         started = early => started?,
         signal = signals.next() => return Ok(signal.status()),
     };
+    // From here on the session ends itself in time.
+    session.set_run_deadline(args.timeout.map(|time| time.saturating_sub(started.elapsed())));
+    let signals = signals.later();
     warn_of_version(&session, &mut screen)?;
     let (paint, quiet) = (screen.paint(), args.agent.quiet);
     let mut watchman = Watchman::post(signals, session.clone(), move |text| {
@@ -97,7 +135,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         }
     });
 
-    let frames = args.json.then(|| tokio::spawn(write_frames(session.frames())));
+    let frames = (args.json == Some(JsonLines::Frames)).then(|| tokio::spawn(write_frames(session.frames())));
     let began = Instant::now();
     let turns = ask(&args, asked, &session, &mut screen, &mut watchman).await;
     let took = began.elapsed();
@@ -118,6 +156,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     screen.note(&report.summary())?;
     if let Some(status) = watchman.status() {
         return Ok(status);
+    }
+    if turns.timed_out {
+        return Ok(Status::TimedOut);
     }
     if !turns.outcome.is_success() {
         turns.outcome.clone().answer()?;
@@ -162,6 +203,13 @@ struct Turns {
     follow_ups: Vec<Outcome>,
     /// Background work was not over in time.
     out_of_time: bool,
+    /// The time of `--timeout` was over.
+    timed_out: bool,
+}
+
+/// Whether the time of `--timeout` was over.
+fn is_timeout(error: &outrigger::Error) -> bool {
+    error.cause() == Some(Cause::DeadlinePassed)
 }
 
 async fn ask(
@@ -178,16 +226,28 @@ async fn ask(
     warn_of_prompt(&turn, way_on, screen)?;
     screen.waits(Phase::Waiting);
     while let Some(event) = turn.next().await {
-        screen.event(&event?)?;
+        match event {
+            Err(error) if is_timeout(&error) => break,
+            event => args.emit(event?, screen)?,
+        }
     }
+    let (outcome, timed_out) = match turn.outcome().await {
+        // The interrupted turn.
+        Err(error) if is_timeout(&error) && !error.is_closed() => match error.outcome() {
+            Some(outcome) => (outcome.clone(), true),
+            None => return Err(error.into()),
+        },
+        outcome => (outcome?, false),
+    };
     let mut turns = Turns {
-        outcome: turn.outcome().await?,
+        outcome,
         follow_ups: Vec::new(),
         out_of_time: false,
+        timed_out,
     };
-    end_turn(screen, &turns.outcome)?;
+    args.end_turn(screen, &turns.outcome)?;
     rest(screen, session);
-    if args.no_wait || watchman.status().is_some() {
+    if args.no_wait || timed_out || watchman.status().is_some() {
         return Ok(turns);
     }
 
@@ -199,17 +259,22 @@ async fn ask(
         tokio::select! {
             biased;
             event = ambient.next() => match event {
-                Some(AmbientEvent::Event(event)) => screen.event(&event)?,
+                Some(AmbientEvent::Event(event)) => args.emit(event, screen)?,
                 Some(AmbientEvent::TurnEnded(outcome)) => {
-                    end_turn(screen, &outcome)?;
+                    args.end_turn(screen, &outcome)?;
                     rest(screen, session);
                     turns.follow_ups.push(outcome);
                 }
                 Some(_) => {}
-                None => return Err(session.wait_ended().await.into()),
+                None => {
+                    let error = session.wait_ended().await;
+                    turns.timed_out = is_timeout(&error);
+                    return if turns.timed_out { Ok(turns) } else { Err(error.into()) };
+                }
             },
             ended = &mut over => {
                 match ended {
+                    Err(error) if is_timeout(&error) => turns.timed_out = true,
                     Err(error) if error.is_timeout() && !error.is_closed() => turns.out_of_time = true,
                     ended => ended?,
                 }
@@ -242,19 +307,36 @@ fn rest(screen: &Screen, session: &Session) {
     }
 }
 
-/// Ends what a turn wrote. What was not streamed (the output of a local command) is written whole.
-fn end_turn(screen: &mut Screen, outcome: &Outcome) -> io::Result<()> {
-    if !screen.said_any() {
-        screen.say(text(outcome))?;
-    }
-    screen.begin_turn();
-    screen.end_line()
-}
-
 impl Args {
     /// Whether the answer is written as it comes.
     fn streams(&self) -> bool {
-        self.output == Output::Stream && !self.json && self.schema.is_none()
+        self.output == Output::Stream && self.json.is_none() && self.schema.is_none()
+    }
+
+    fn writes_events(&self) -> bool {
+        self.json == Some(JsonLines::Events)
+    }
+
+    /// Shows an event.
+    fn emit(&self, event: Event, screen: &mut Screen) -> io::Result<()> {
+        screen.event(&event)?;
+        if self.writes_events() {
+            write_line(&EventLine::Event(event))?;
+        }
+        Ok(())
+    }
+
+    /// Ends what a turn wrote. What was not streamed (the output of a local command) is written whole.
+    fn end_turn(&self, screen: &mut Screen, outcome: &Outcome) -> io::Result<()> {
+        if !screen.said_any() {
+            screen.say(text(outcome))?;
+        }
+        screen.begin_turn();
+        screen.end_line()?;
+        if self.writes_events() {
+            write_line(&EventLine::TurnEnded(outcome.clone()))?;
+        }
+        Ok(())
     }
 
     async fn options(&self, screen: &Screen) -> Result<Options, Failure> {
@@ -278,7 +360,7 @@ impl Args {
 
     /// Writes what belongs on stdout at the end.
     fn finish(&self, report: &Report, turns: &Turns, screen: &mut Screen) -> Result<(), Failure> {
-        if self.json {
+        if self.json.is_some() {
             return Ok(());
         }
         if self.output == Output::Json {
@@ -295,6 +377,15 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Writes a line of JSON, at once.
+fn write_line(line: &EventLine) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&bytes)?;
+    stdout.flush()
 }
 
 /// Writes every frame as it came. The frames end with the session.

@@ -83,6 +83,12 @@ impl Signals {
         self
     }
 
+    /// The same for a session that ends itself when the time is over: this comes only if that does not help.
+    pub(crate) fn later(mut self) -> Self {
+        self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(4 * GRACE));
+        self
+    }
+
     /// The next one. Cancel safe.
     pub(crate) async fn next(&mut self) -> Signal {
         let Some(deadline) = self.deadline else {
