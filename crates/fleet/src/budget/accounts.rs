@@ -288,10 +288,10 @@ mod tests {
             let (mut beyond, mut spent) = (0, 0);
             for step in script {
                 match step {
-                    Happens::Reserves { leaf: true, amount } => {
-                        if accounts.reserve(leaf, tokens(amount), day).is_ok() {
-                            open.push((leaf, amount));
-                        }
+                    Happens::Reserves { leaf: true, amount }
+                        if accounts.reserve(leaf, tokens(amount), day).is_ok() =>
+                    {
+                        open.push((leaf, amount));
                     }
                     Happens::Reserves { leaf: false, amount } => {
                         let before = accounts.left(root, day).tokens.unwrap();
