@@ -9,7 +9,7 @@ fn the_variable_says_what_becomes_of_a_cassette() {
         directory.path().join("missing.ndjson"),
         directory.path().join("there.ndjson"),
     );
-    std::fs::write(&there, "{\"t\":0,\"dir\":\"meta\",\"msg\":{\"cassette\":1}}\n").unwrap();
+    std::fs::write(&there, "{\"t\":0,\"dir\":\"meta\",\"msg\":{\"cassette\":2}}\n").unwrap();
     for variable in [None, Some(""), Some("0"), Some("new")] {
         assert!(
             matches!(once(&there, variable), Ok(Once::Play(_))),
