@@ -14,8 +14,8 @@ use crate::running::Report;
 /// How far a script is: which rules were used, by which prompts. Clones share it, and so do processes that keep it in one
 /// [file](Self::in_file).
 ///
-/// Whoever plays a script with it ([`Script::player_in`]) goes on where the others are. What is expected in the end is judged
-/// once, by [`Script::judge`].
+/// Whoever plays a script with it ([`Builder::script_in`](crate::peer::agent::Builder::script_in)) goes on where the others are. What
+/// is expected in the end is judged once, by [`Script::judge`].
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Kept>);
 
