@@ -268,11 +268,9 @@ impl Scene {
             Loaded::Simulated(Some(script), progress) => script.judge(progress, &reports),
             Loaded::Real(script, api) => {
                 let mut flaws = api.verdict().err().map(|flaws| flaws.0).unwrap_or_default();
-                flaws.extend(
-                    script
-                        .as_ref()
-                        .and_then(|script| judge::requests(script, &reports)),
-                );
+                flaws.extend(script.as_ref().and_then(|script| {
+                    judge::requests(script, reports.iter().map(|report| report.lines.as_slice()))
+                }));
                 flaws
             }
         };

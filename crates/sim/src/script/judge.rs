@@ -245,14 +245,8 @@ fn counts(
 
 /// What is wrong with the numbers of control requests, of all processes together.
 #[cfg(feature = "players")]
-pub(crate) fn requests(script: &Script, reports: &[crate::peer::Report]) -> Option<Flaw> {
-    let played: Vec<_> = reports
-        .iter()
-        .map(|report| Played {
-            lines: &report.lines,
-            ended: false,
-        })
-        .collect();
+pub(crate) fn requests<'a>(script: &Script, processes: impl Iterator<Item = &'a [Line]>) -> Option<Flaw> {
+    let played: Vec<_> = processes.map(|lines| Played { lines, ended: false }).collect();
     let what = counts(&script.expect.requests, None, &played)?;
     Some(Flaw::new(format!("{}: expect", script.name()), what))
 }
