@@ -18,6 +18,10 @@ pub struct GuardedTurn {
     pass: Option<Pass>,
     reservation: Option<Reservation>,
     exhausted: Option<Exhausted>,
+    /// Whether the turn was interrupted for that. Not before the interrupt has succeeded, so that it is sent again.
+    interrupted: bool,
+    /// The event that waits for the interrupt.
+    held: Option<Event>,
 }
 
 impl GuardedTurn {
@@ -28,6 +32,8 @@ impl GuardedTurn {
             pass: None,
             reservation: None,
             exhausted: None,
+            interrupted: false,
+            held: None,
         }
     }
 
@@ -51,35 +57,42 @@ impl GuardedTurn {
     /// Those of [`Turn::next`]; and of [`Turn::cancel`], when the interrupt fails.
     ///
     /// # Cancel safety
-    /// No event is lost when the future is dropped, except the one whose interrupt is under way.
+    /// No event is lost when the future is dropped. An interrupt that was under way is sent again by the next call.
     pub async fn next(&mut self) -> Option<Result<Event>> {
-        let event = self.turn.next().await;
-        match &event {
-            Some(Ok(event)) => {
-                if let Some(pass) = &self.pass {
-                    pass.observe(event);
+        if self.held.is_none() {
+            match self.turn.next().await {
+                Some(Ok(event)) => {
+                    self.observe(&event);
+                    self.held = Some(event);
                 }
-                let exceeded = match &mut self.reservation {
-                    Some(reservation) => reservation.observe(event).err(),
-                    None => None,
-                };
-                if let Some(exceeded) = exceeded
-                    && self.exhausted.is_none()
-                {
-                    self.exhausted = Some(exceeded);
-                    if let Err(error) = self.turn.cancel().await {
-                        return Some(Err(error));
+                Some(Err(error)) => return Some(Err(error)),
+                None => {
+                    if let Some(Ok(outcome)) = self.turn.watch().now() {
+                        self.settle(&outcome);
                     }
-                }
-            }
-            Some(Err(_)) => {}
-            None => {
-                if let Some(Ok(outcome)) = self.turn.watch().now() {
-                    self.settle(&outcome);
+                    return None;
                 }
             }
         }
-        event
+        if self.exhausted.is_some() && !self.interrupted {
+            if let Err(error) = self.turn.cancel().await {
+                return Some(Err(error));
+            }
+            self.interrupted = true;
+        }
+        self.held.take().map(Ok)
+    }
+
+    fn observe(&mut self, event: &Event) {
+        if let Some(pass) = &self.pass {
+            pass.observe(event);
+        }
+        if let Some(reservation) = &mut self.reservation
+            && let Err(exhausted) = reservation.observe(event)
+            && self.exhausted.is_none()
+        {
+            self.exhausted = Some(exhausted);
+        }
     }
 
     /// The outcome; see [`Turn::outcome`]. Events that were not read are read first, and dropped.
@@ -90,8 +103,15 @@ impl GuardedTurn {
     /// # Cancel safety
     /// Call it again after the future was dropped; the turn goes on.
     pub async fn outcome(&mut self) -> Result<Outcome> {
-        // An error that ends the events is the error of the outcome, too.
-        while let Some(Ok(_)) = self.next().await {}
+        while let Some(event) = self.next().await {
+            if let Err(error) = event {
+                // A turn that cannot be interrupted must not be waited for as if it were.
+                match self.exhausted.is_some() && !self.interrupted {
+                    true => return Err(error),
+                    false => break,
+                }
+            }
+        }
         let outcome = self.turn.outcome().await?;
         self.settle(&outcome);
         Ok(outcome)
