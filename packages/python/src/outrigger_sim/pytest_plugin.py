@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -115,3 +116,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
             simulations.forgive()
             item.add_report_section("call", "claude", simulations.summary())
         raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, object, object]:
+    """Keeps the garbage collector out of the report of a test.
+
+    The report parses sources. The official SDK leaves transports of processes to the collector, and pytest parses more sources to report
+    each of them. Before 3.11.8 and 3.12.2, Python ends a parse with SystemError if another one runs in the middle of it (gh-106905).
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        if was_enabled:
+            gc.enable()
