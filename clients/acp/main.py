@@ -17,7 +17,7 @@ import rig
 LIMIT = 90
 """Seconds that a scenario may take."""
 
-MODULES = ["turns", "asks", "background", "sessions", "back", "life", "servers", "small", "acpx", "rust", "editors"]
+MODULES = ["turns", "asks", "background", "sessions", "back", "life", "servers", "small", "acpx", "registry", "rust", "editors"]
 
 
 def scenarios():

@@ -45,11 +45,12 @@ class Rig:
             "HOME": str(self.home),
             "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
             "CLAUDE_CODE_TMPDIR": str(self.root / "t"),
-            "CLAUDE_CODE_EXECUTABLE": os.environ["CLAUDE_CODE_EXECUTABLE"],
             "TMPDIR": str(self.root / "t"),
             # Bypassing permissions is refused to root elsewhere than in a sandbox, which this is.
             "IS_SANDBOX": "1",
         }
+        if cli := os.environ.get("CLAUDE_CODE_EXECUTABLE"):
+            self.env["CLAUDE_CODE_EXECUTABLE"] = cli
         return self
 
     def __exit__(self, *_):

@@ -1,5 +1,5 @@
-// Packs the npm packages: `node pack.mjs EXECUTABLE OUT [TARGET]` writes two tarballs to OUT, one with the executable for one
-// platform, and one with the helpers, which names the packages of all platforms as optional dependencies. TARGET is a target of
+// Packs npm packages: `node pack.mjs sim|acp EXECUTABLE OUT [TARGET]` writes two tarballs to OUT, one with the executable for one
+// platform, and the one that users install, which names the packages of all platforms as optional dependencies. TARGET is a target of
 // Rust as in platforms.json; without it, that of this machine.
 
 import { spawnSync } from "node:child_process";
@@ -8,42 +8,64 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { executable, packages } from "./lib/binary.js";
+import { executable, platforms } from "./lib/platform.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const read = (name) => JSON.parse(readFileSync(join(here, name), "utf8"));
+const root = join(here, "..", "..");
+const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 
-const [built, out, target] = process.argv.slice(2);
-if (!built || !out) {
-  console.error("usage: node pack.mjs EXECUTABLE OUT [TARGET]");
+/** What is packed: the directory of the package that users install, and what a platform's package depends on. */
+const PRODUCTS = {
+  sim: { source: here, dependencies: () => ({}) },
+  acp: {
+    source: join(here, "..", "acp"),
+    // A newer CLI may come along, an older one than the tests ran may not.
+    dependencies: ({ name }) => {
+      const { version, packages } = read(join(root, "crates", "claude", "claude-cli.json"));
+      return { [packages[name].package]: `^${version}` };
+    },
+  },
+};
+
+const [wanted, built, out, target] = process.argv.slice(2);
+const product = PRODUCTS[wanted];
+if (!product || !built || !out) {
+  console.error(`usage: node pack.mjs ${Object.keys(PRODUCTS).join("|")} EXECUTABLE OUT [TARGET]`);
   process.exit(2);
 }
-const platforms = read("platforms.json");
-const platform = platforms.find((one) => (target ? one.target === target : one.package === packages()[0]));
+const all = read(join(here, "platforms.json"));
+const platform = target ? all.find((one) => one.target === target) : platforms()[0];
 if (!platform) {
   console.error(`platforms.json has no ${target ?? `${process.platform} on ${process.arch}`}`);
   process.exit(2);
 }
-const main = read("package.json");
+const main = read(join(product.source, "package.json"));
 const { version, license, repository, engines } = main;
+const packageOf = ({ name }) => `@outrigger/${wanted}-${name}`;
 
 mkdirSync(out, { recursive: true });
 const staging = mkdtempSync(join(tmpdir(), "outrigger-pack-"));
 try {
-  pack(platform.package.split("/")[1], (directory) => {
-    copyFileSync(built, join(directory, executable(platform.os)));
-    chmodSync(join(directory, executable(platform.os)), 0o755);
-    const text = `# ${platform.package}\n\nThe executable of \`outrigger-sim\` for ${platform.target}. Install \`outrigger-sim\`.\n`;
+  pack("platform", (directory) => {
+    const program = join(directory, executable(main.name, platform.os));
+    copyFileSync(built, program);
+    chmodSync(program, 0o755);
+    const name = packageOf(platform);
+    const text = `# ${name}\n\nThe executable of \`${main.name}\` for ${platform.target}. Install \`${main.name}\`.\n`;
     writeFileSync(join(directory, "README.md"), text);
-    const description = `outrigger-sim for ${platform.target}`;
+    const description = `${main.name} for ${platform.target}`;
     const fits = { os: [platform.os], cpu: [platform.cpu], ...(platform.libc && { libc: [platform.libc] }) };
-    return { name: platform.package, version, description, license, repository, engines, ...fits, preferUnplugged: true };
+    const dependencies = product.dependencies(platform);
+    return { name, version, description, license, repository, engines, ...fits, preferUnplugged: true, dependencies };
   });
   pack("main", (directory) => {
-    for (const name of ["bin", "lib", "platforms.json", "README.md"]) {
-      cpSync(join(here, name), join(directory, name), { recursive: true });
+    for (const name of ["bin", "lib", "README.md"]) {
+      cpSync(join(product.source, name), join(directory, name), { recursive: true });
     }
-    const optionalDependencies = Object.fromEntries(platforms.map((one) => [one.package, version]));
+    // Both packages look for their executables in the same way.
+    cpSync(join(here, "platforms.json"), join(directory, "platforms.json"));
+    cpSync(join(here, "lib", "platform.js"), join(directory, "lib", "platform.js"));
+    const optionalDependencies = Object.fromEntries(all.map((one) => [packageOf(one), version]));
     return { ...main, files: [...main.files, "LICENSE-*"], optionalDependencies };
   });
 } finally {
@@ -56,7 +78,7 @@ function pack(name, fill) {
   mkdirSync(directory);
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(fill(directory), null, 2)}\n`);
   for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) {
-    copyFileSync(join(here, "..", "..", licence), join(directory, licence));
+    copyFileSync(join(root, licence), join(directory, licence));
   }
   const npm = process.platform === "win32" ? "npm.cmd" : "npm";
   const packed = spawnSync(npm, ["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", resolve(out)], {

@@ -88,6 +88,7 @@ const PROMISED_OF_ACP: &[&str] = &[
     "commands-listed-once",
     "config-options",
     "initialize-starts-nothing-slow",
+    "registry",
     "cli-dies-idle",
     "cli-dies-in-a-turn",
     "end-of-input",
@@ -144,7 +145,11 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
         .context("cargo's target directory has no parent")?;
     let mut failed = 0;
     if choice.kit {
-        failed += kit::run(&root, target, &choice.scenarios)?;
+        let clients = kit::Clients {
+            build,
+            drive: drive_installed_agent,
+        };
+        failed += kit::run(&root, target, &choice.scenarios, clients)?;
     }
     if choice.clients.is_empty() {
         return Ok(ended(failed));
@@ -261,6 +266,20 @@ fn typescript(source: &Path, place: &Path) -> Result<Command> {
     let mut command = isolated(Path::new("node"))?;
     command.arg(place.join("main.mjs"));
     Ok(command)
+}
+
+/// Runs the scenarios of a client that we did not write against the agent as its users install it, with the CLI that came along; and
+/// the scenario that asks what the registry of agents asks.
+fn drive_installed_agent(root: &Path, target: &Path, outrigger: &Path, agent: &Path) -> Result<()> {
+    let place = target.join("clients").join("acp");
+    fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+    let mut command = acp(&root.join("clients").join("acp"), &place)?;
+    command.env("OUTRIGGER", outrigger);
+    command.env("ACP_AGENT", serde_json::to_string(&[agent])?);
+    let scenarios = ["registry", "acpx-turn", "acpx-cancel", "end-of-input"].map(str::to_owned);
+    let failed = play(Client::Acp, command, &place, &scenarios)?;
+    ensure!(failed == 0, "{failed} scenarios failed");
+    Ok(())
 }
 
 /// The command that runs the program for clients of the Agent Client Protocol, once they are there.

@@ -1,6 +1,7 @@
 //! Builds the Python wheel and the npm packages of the simulated CLI, installs them from the built files as their users would, and
 //! runs their examples and tests with the official SDKs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -31,22 +32,34 @@ const STEPS: &[(&str, Step)] = &[
     ("node-test", |kit| kit.node_test("0")),
     ("node-test-real", |kit| kit.node_test("1")),
     ("tsc", Kit::tsc),
+    ("acp-packages", Kit::acp_packages),
+    ("acp-npx", Kit::acp_npx),
 ];
+
+/// What the runs of clients have, and the packages of the agent for editors need.
+pub(crate) struct Clients {
+    /// Builds our programs; where each is, by its name.
+    pub(crate) build: fn(&Path) -> Result<BTreeMap<String, PathBuf>>,
+    /// Drives an installed agent by clients that are not ours: the root, the target directory, `outrigger`, the agent.
+    pub(crate) drive: fn(&Path, &Path, &Path, &Path) -> Result<()>,
+}
 
 /// The packages, and where they are tried.
 struct Kit {
+    clients: Clients,
     root: PathBuf,
     target: PathBuf,
     place: PathBuf,
 }
 
 /// Takes the steps, all or those with these names; how many failed.
-pub(crate) fn run(root: &Path, target: &Path, wanted: &[String]) -> Result<usize> {
+pub(crate) fn run(root: &Path, target: &Path, wanted: &[String], clients: Clients) -> Result<usize> {
     // The SDKs come without their CLIs, so the pinned one stands in for those.
     crate::fetch::run()?;
     let place = target.join("clients").join("kit");
     fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
     let kit = Kit {
+        clients,
         root: root.to_owned(),
         target: target.to_owned(),
         place,
@@ -226,26 +239,12 @@ impl Kit {
         install(
             Command::new("node")
                 .arg(package.join("pack.mjs"))
+                .arg("sim")
                 .arg(self.target.join("debug").join(executable))
                 .arg(&tarballs),
             "the npm packages could not be packed",
         )?;
-        let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
-        let mut command = Command::new(npm);
-        command
-            .current_dir(&project)
-            .args([
-                "install",
-                "--no-save",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-            ])
-            .arg("--loglevel=error");
-        for entry in fs::read_dir(&tarballs).with_context(|| format!("cannot read {}", tarballs.display()))? {
-            command.arg(entry?.path());
-        }
-        install(&mut command, "npm could not install the packages")
+        install_tarballs(&tarballs, &project)
     }
 
     /// Runs the examples for vitest, with the simulated CLI or the real one.
@@ -272,6 +271,51 @@ impl Kit {
         self.check(&mut command, &self.project())
     }
 
+    /// The directory in which the agent for editors is installed.
+    fn acp(&self) -> PathBuf {
+        self.place.join("acp")
+    }
+
+    /// Packs the npm packages of the agent for editors, and installs them from their files as `npx` would, with the CLI that they bring.
+    fn acp_packages(&self) -> Result<()> {
+        let programs = (self.clients.build)(&self.root)?;
+        let agent = programs
+            .get("outrigger-acp")
+            .context("cargo named no executable outrigger-acp")?;
+        let (project, tarballs) = (self.acp(), self.place.join("acp-tarballs"));
+        remove(&tarballs)?;
+        remove(&project)?;
+        fs::create_dir_all(&project).with_context(|| format!("cannot create {}", project.display()))?;
+        install(
+            Command::new("node")
+                .arg(self.package("npm").join("pack.mjs"))
+                .arg("acp")
+                .args([agent, &tarballs]),
+            "the npm packages of the agent could not be packed",
+        )?;
+        // Users get the newest CLI; the test gets the one that all tests have.
+        let pin = outrigger_claude::pin();
+        let versions: serde_json::Map<_, _> = pin
+            .packages
+            .values()
+            .map(|one| (one.package.clone(), pin.version.clone().into()))
+            .collect();
+        let manifest = serde_json::json!({ "name": "editor", "private": true, "overrides": versions });
+        fs::write(project.join("package.json"), manifest.to_string())
+            .with_context(|| format!("cannot write to {}", project.display()))?;
+        install_tarballs(&tarballs, &project)
+    }
+
+    /// Drives the installed agent by clients that are not ours, and asks it what the registry of agents asks.
+    fn acp_npx(&self) -> Result<()> {
+        let programs = (self.clients.build)(&self.root)?;
+        let outrigger = programs
+            .get("outrigger")
+            .context("cargo named no executable outrigger")?;
+        let agent = self.acp().join("node_modules/.bin/outrigger-acp");
+        (self.clients.drive)(&self.root, &self.target, outrigger, &agent)
+    }
+
     /// Runs a test program with an empty home.
     fn check(&self, command: &mut Command, directory: &Path) -> Result<()> {
         let sandbox = Sandbox::new().context("cannot create a temporary directory")?;
@@ -296,6 +340,26 @@ impl Kit {
         ensure!(status.success(), "it ended with {status}; what it said is above");
         Ok(())
     }
+}
+
+/// Installs the packages of a directory in a project.
+fn install_tarballs(tarballs: &Path, project: &Path) -> Result<()> {
+    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    let mut command = Command::new(npm);
+    command
+        .current_dir(project)
+        .args([
+            "install",
+            "--no-save",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+        ])
+        .arg("--loglevel=error");
+    for entry in fs::read_dir(tarballs).with_context(|| format!("cannot read {}", tarballs.display()))? {
+        command.arg(entry?.path());
+    }
+    install(&mut command, "npm could not install the packages")
 }
 
 /// The file that a directory has.

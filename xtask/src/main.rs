@@ -7,6 +7,7 @@
 )]
 
 mod acp_diff;
+mod archive;
 mod build_cost;
 mod cli_matrix;
 mod clients;
@@ -39,6 +40,9 @@ usage: cargo xtask COMMAND
   fetch                fetches the pinned Claude Code and prints where it is
   acp-diff             plays the same turns to our agent of the Agent Client Protocol and to the TypeScript one, and fails where
                        they differ and clients/acp/differences.json does not say why; needs what `clients` needs
+  archive [--profile P] [--target T] [--out DIR]
+                       builds `outrigger` and `outrigger-acp` and packs each for its platform, as `cargo binstall` expects it,
+                       with a checksum; by default in the profile `dist`, for this machine, to target/archives
   build-cost [--crates] [PROGRAM…]
                        builds a program of ten lines, cold, with this SDK, with async-nats and with rmcp, in debug and in
                        release, and prints what each cost; --crates also names the crates that cost most
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Some("acp-diff") => acp_diff::run(&arguments.collect::<Vec<_>>()),
+        Some("archive") => archive::run(&arguments.collect::<Vec<_>>()),
         Some("build-cost") => build_cost::run(&arguments.collect::<Vec<_>>()),
         Some("cli-matrix") => cli_matrix::run(arguments.collect()),
         Some("clients") => clients::run(arguments.collect()),

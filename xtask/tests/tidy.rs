@@ -14,6 +14,9 @@ use std::process::Command;
 use outrigger_needs::{Missing, needs};
 use serde_json::Value;
 
+#[path = "tidy/registry.rs"]
+mod registry;
+
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
@@ -420,12 +423,10 @@ fn the_packages_have_the_version_of_the_workspace() {
         .lines()
         .find_map(|line| line.strip_prefix("version = "))
         .expect("it is stated");
-    let npm: Value = serde_json::from_str(&read("packages/npm/package.json")).unwrap();
-    assert_eq!(
-        npm["version"],
-        version.trim_matches('"'),
-        "packages/npm/package.json"
-    );
+    for path in ["packages/npm/package.json", "packages/acp/package.json"] {
+        let npm: Value = serde_json::from_str(&read(path)).unwrap();
+        assert_eq!(npm["version"], version.trim_matches('"'), "{path}");
+    }
     let python = read("packages/python/pyproject.toml");
     assert!(
         python.contains("\ndynamic = [\"version\"]\n") && !python.contains("\nversion = "),

@@ -132,7 +132,11 @@ pub(crate) fn sign_ins(client: &acp::ClientCapabilities) -> Vec<acp::AuthMethod>
         let arguments = ["--cli", "auth", "login", how].map(str::to_owned).to_vec();
         let whole = has_meta.then(|| command(&arguments)).flatten();
         let meta = whole.map(|(command, arguments)| {
-            let whole = json!({ "command": command, "args": arguments, "label": name });
+            let mut whole = json!({ "command": command, "args": arguments, "label": name });
+            // The editor may start the command in another environment than this process, such as one without the CLI that came along.
+            if let Ok(cli) = std::env::var("CLAUDE_CODE_EXECUTABLE") {
+                whole["env"] = json!({ "CLAUDE_CODE_EXECUTABLE": cli });
+            }
             let mut meta = acp::Meta::new();
             meta.insert("terminal-auth".to_owned(), whole);
             meta

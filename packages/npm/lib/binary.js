@@ -1,23 +1,11 @@
 // Where the executable is.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const require = createRequire(import.meta.url);
-const PLATFORMS = JSON.parse(readFileSync(new URL("../platforms.json", import.meta.url), "utf8"));
-
-/** The name of the executable in its package. */
-export function executable(os = process.platform) {
-  return os === "win32" ? "outrigger-sim.exe" : "outrigger-sim";
-}
-
-/** The packages with an executable that may run on this machine. */
-export function packages(os = process.platform, cpu = process.arch, libc = libcOfThisMachine()) {
-  const fits = (platform) => platform.os === os && platform.cpu === cpu && (!platform.libc || !libc || platform.libc === libc);
-  return PLATFORMS.filter(fits).map((platform) => platform.package);
-}
+import { executable, installed, libcOfThisMachine, platforms } from "./platform.js";
 
 export function binary() {
   const named = process.env.OUTRIGGER_SIM;
@@ -25,15 +13,9 @@ export function binary() {
     if (!existsSync(named)) throw new Error(`OUTRIGGER_SIM names ${named}, and there is no such file`);
     return named;
   }
-  const candidates = packages();
-  for (const name of candidates) {
-    try {
-      const path = join(dirname(require.resolve(`${name}/package.json`)), executable());
-      if (existsSync(path)) return path;
-    } catch (error) {
-      if (error.code !== "MODULE_NOT_FOUND") throw error;
-    }
-  }
+  const candidates = platforms().map(({ name }) => `@outrigger/sim-${name}`);
+  const found = candidates.map((name) => installed(name, executable("outrigger-sim"))).find(Boolean);
+  if (found) return found;
   if (candidates.length === 0) {
     throw new Error(
       `outrigger-sim has no package for ${process.platform} on ${process.arch}. ` +
@@ -55,16 +37,10 @@ export function sdkCli(base) {
     try {
       const sdk = createRequire(createRequire(from).resolve(SDK));
       const musl = libcOfThisMachine() === "musl" ? "-musl" : "";
-      const name = process.platform === "win32" ? "claude.exe" : "claude";
-      return sdk.resolve(`${SDK}-${process.platform}-${process.arch}${musl}/${name}`);
+      return sdk.resolve(`${SDK}-${process.platform}-${process.arch}${musl}/${executable("claude")}`);
     } catch (error) {
       if (error.code !== "MODULE_NOT_FOUND") throw error;
     }
   }
   return undefined;
-}
-
-function libcOfThisMachine() {
-  if (process.platform !== "linux") return undefined;
-  return process.report.getReport().header.glibcVersionRuntime ? "glibc" : "musl";
 }

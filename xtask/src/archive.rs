@@ -1,0 +1,206 @@
+//! Packs our programs for whoever installs neither Rust nor Node: an archive for a platform, and its checksum.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// The packages whose programs are packed, and the programs.
+const PROGRAMS: &[(&str, &str)] = &[("outrigger-acp", "outrigger-acp"), ("outrigger-cli", "outrigger")];
+
+/// What the command line asks for.
+struct Wanted {
+    profile: String,
+    target: Option<String>,
+    out: Option<PathBuf>,
+}
+
+impl Wanted {
+    fn read(arguments: &[OsString]) -> Result<Self> {
+        let mut wanted = Self {
+            profile: "dist".to_owned(),
+            target: None,
+            out: None,
+        };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let mut value = || {
+                arguments
+                    .next()
+                    .with_context(|| format!("{} needs a value", argument.display()))
+            };
+            match argument.to_str() {
+                Some("--profile") => wanted.profile = value()?.to_string_lossy().into_owned(),
+                Some("--target") => wanted.target = Some(value()?.to_string_lossy().into_owned()),
+                Some("--out") => wanted.out = Some(value()?.into()),
+                _ => bail!(
+                    "`archive` takes --profile, --target and --out, not {}",
+                    argument.display()
+                ),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let wanted = Wanted::read(arguments)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let target = match &wanted.target {
+        Some(target) => target.clone(),
+        None => host()?,
+    };
+    let out = wanted.out.clone().unwrap_or_else(|| root.join("target/archives"));
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    for (package, program) in PROGRAMS {
+        let (version, executable) = build(&root, package, program, &wanted)?;
+        let name = format!("{package}-{version}-{target}");
+        let path = out.join(format!("{name}.tgz"));
+        pack(&root, &name, &executable, &path)?;
+        let sum = checksum(&path)?;
+        let line = format!("{sum}  {name}.tgz\n");
+        fs::write(out.join(format!("{name}.tgz.sha256")), line)
+            .with_context(|| format!("cannot write the checksum of {}", path.display()))?;
+        println!("{sum}  {}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The target that cargo builds for if nothing is said.
+fn host() -> Result<String> {
+    let output = Command::new("rustc")
+        .arg("-vV")
+        .output()
+        .context("cannot run rustc")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host
+        .context("rustc does not say for which target it is")?
+        .to_owned())
+}
+
+/// Builds a program; its version, and where it is.
+fn build(root: &Path, package: &str, program: &str, wanted: &Wanted) -> Result<(String, PathBuf)> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(root)
+        .args(["build", "--locked", "--package", package, "--bin", program])
+        .args(["--profile", &wanted.profile])
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit());
+    if let Some(target) = &wanted.target {
+        command.args(["--target", target]);
+    }
+    let output = command.output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "{package} could not be built");
+    for line in output.stdout.split(|byte| *byte == b'\n') {
+        let Ok(message) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
+        if message["target"]["name"] == program
+            && let Some(executable) = message["executable"].as_str()
+        {
+            let id = message["package_id"].as_str().unwrap_or_default();
+            let version = id.rsplit(['#', '@']).next().unwrap_or_default();
+            return Ok((version.to_owned(), executable.into()));
+        }
+    }
+    bail!("cargo named no executable {program}")
+}
+
+/// Writes the archive: a directory of its name with the program and the licences.
+fn pack(root: &Path, name: &str, executable: &Path, path: &Path) -> Result<()> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let mut archive = tar::Builder::new(GzEncoder::new(file, Compression::best()));
+    // The same files make the same archive.
+    archive.mode(tar::HeaderMode::Deterministic);
+    let program = executable.file_name().context("the program has no name")?;
+    archive
+        .append_path_with_name(executable, Path::new(name).join(program))
+        .with_context(|| format!("cannot pack {}", executable.display()))?;
+    for file in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"] {
+        archive
+            .append_path_with_name(root.join(file), Path::new(name).join(file))
+            .with_context(|| format!("cannot pack {file}"))?;
+    }
+    let written = archive.into_inner().and_then(GzEncoder::finish);
+    let mut file = written.with_context(|| format!("cannot write {}", path.display()))?;
+    file.flush()
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn checksum(path: &Path) -> Result<String> {
+    let packed = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Sha256::digest(packed)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_binstall_finds_what_is_packed() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for (package, program) in PROGRAMS {
+            let directory = package.strip_prefix("outrigger-").expect("it is one of ours");
+            let manifest = fs::read_to_string(root.join(directory).join("Cargo.toml")).expect("it is there");
+            for line in [
+                "pkg-url = \"{ repo }/releases/download/v{ version }/{ name }-{ version }-{ target }.tgz\""
+                    .to_owned(),
+                "pkg-fmt = \"tgz\"".to_owned(),
+                "bin-dir = \"{ name }-{ version }-{ target }/{ bin }{ binary-ext }\"".to_owned(),
+                format!("name = \"{program}\""),
+            ] {
+                assert!(manifest.lines().any(|found| found == line), "{package}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_archive_has_the_program_in_a_directory_of_its_name() {
+        let place = tempfile::tempdir().expect("a directory");
+        let program = place.path().join("outrigger-acp");
+        fs::write(&program, "a program").expect("it is written");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let path = place.path().join("a.tgz");
+        pack(&root, "outrigger-acp-0.0.0-here", &program, &path).expect("it is packed");
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(
+            File::open(&path).expect("it is there"),
+        ));
+        let names: Vec<_> = archive
+            .entries()
+            .expect("entries")
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .path()
+                    .expect("a path")
+                    .display()
+                    .to_string()
+            })
+            .collect();
+        let files = ["outrigger-acp", "LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
+        assert_eq!(
+            names,
+            files.map(|file| format!("outrigger-acp-0.0.0-here/{file}"))
+        );
+        let first = checksum(&path).expect("a checksum");
+        pack(&root, "outrigger-acp-0.0.0-here", &program, &path).expect("it is packed");
+        assert_eq!(
+            checksum(&path).expect("a checksum"),
+            first,
+            "the same files make the same archive"
+        );
+    }
+}
