@@ -112,6 +112,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             set(&[
                 "outrigger",
                 "outrigger-acp",
+                "outrigger-fleet",
                 "outrigger-protocol",
                 "outrigger-sim",
                 "outrigger-stores",

@@ -8,7 +8,9 @@ use clap::{ValueEnum, ValueHint};
 use outrigger::hooks::{self, HookOutput};
 use outrigger::options::{Auth, Isolation, Options, Secret, Tools, Worktree};
 use outrigger::protocol::settings::Settings;
-use outrigger::protocol::shared::{Effort, PermissionMode, PluginConfig, SettingSource, SystemPrompt};
+use outrigger::protocol::shared::{
+    Effort, JsonObject, OutputFormat, PermissionMode, PluginConfig, SettingSource, SystemPrompt,
+};
 use serde::de::DeserializeOwned;
 
 use crate::ask::Ask;
@@ -30,9 +32,35 @@ const SECRET: &[&str] = &[
 /// Matches the tools of all MCP servers.
 const MCP_TOOLS: &str = "^mcp__";
 
-/// The agent to start.
+/// The agent to start, and the conversation that it goes on with.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentArgs {
+    #[command(flatten)]
+    conversation: Conversation,
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+/// Which conversation it is.
+#[derive(Debug, clap::Args)]
+struct Conversation {
+    /// Goes on with this session: its id or title.
+    #[arg(long, value_name = "ID", conflicts_with = "continue_latest")]
+    resume: Option<String>,
+    /// Goes on with the latest session of the working directory.
+    #[arg(long = "continue")]
+    continue_latest: bool,
+    /// Goes on in a new session instead of the old one.
+    #[arg(long)]
+    fork_session: bool,
+    /// The id of the new session, a UUID.
+    #[arg(long, value_name = "UUID")]
+    session_id: Option<String>,
+}
+
+/// The agent of any session.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionArgs {
     /// The model, or an alias such as `opus`.
     #[arg(long)]
     model: Option<String>,
@@ -68,18 +96,6 @@ pub(crate) struct AgentArgs {
     /// One more directory that tools may work in. Can be repeated.
     #[arg(long, value_name = "DIR")]
     add_dir: Vec<PathBuf>,
-    /// Goes on with this session: its id or title.
-    #[arg(long, value_name = "ID", conflicts_with = "continue_latest")]
-    resume: Option<String>,
-    /// Goes on with the latest session of the working directory.
-    #[arg(long = "continue")]
-    continue_latest: bool,
-    /// Goes on in a new session instead of the old one.
-    #[arg(long)]
-    fork_session: bool,
-    /// The id of the new session, a UUID.
-    #[arg(long, value_name = "UUID")]
-    session_id: Option<String>,
     /// Keeps nothing of the session on disk, so that it can't be resumed.
     #[arg(long)]
     no_session_persistence: bool,
@@ -231,9 +247,37 @@ fn setting_source() -> impl TypedValueParser<Value = SettingSource> {
     word(&["user", "project", "local"], SettingSource::from_wire)
 }
 
+impl std::ops::Deref for AgentArgs {
+    type Target = SessionArgs;
+
+    fn deref(&self) -> &SessionArgs {
+        &self.session
+    }
+}
+
 impl AgentArgs {
+    /// [`SessionArgs::hosted`], for this conversation.
+    pub(crate) fn hosted(&self, asking: &Ask, screen: &Screen) -> Result<Options, Failure> {
+        let Conversation {
+            resume,
+            continue_latest,
+            fork_session,
+            session_id,
+        } = &self.conversation;
+        let mut options = self
+            .session
+            .hosted(asking, screen)?
+            .continue_conversation(*continue_latest)
+            .fork_session(*fork_session);
+        options.resume.clone_from(resume);
+        options.session_id.clone_from(session_id);
+        Ok(options)
+    }
+}
+
+impl SessionArgs {
     /// The options that they make.
-    pub(crate) fn options(&self) -> Result<Options, Failure> {
+    fn options(&self) -> Result<Options, Failure> {
         let mut options = Options::new(self.auth()?)
             .isolation(match self.isolation {
                 IsolationChoice::Plain => Isolation::Plain,
@@ -245,8 +289,6 @@ impl AgentArgs {
             .include_partial_messages(true)
             .include_hook_events(self.verbose || self.include_hook_events)
             .betas(&self.betas)
-            .continue_conversation(self.continue_latest)
-            .fork_session(self.fork_session)
             .additional_directories(self.add_dir.iter().cloned())
             .allowed_tools(self.allow.iter().cloned())
             .disallowed_tools(self.deny.iter().cloned())
@@ -263,7 +305,6 @@ impl AgentArgs {
             "" => Worktree::Unnamed,
             name => name.into(),
         });
-        options.session_id = self.session_id.clone();
         options.persist_session = self.no_session_persistence.then_some(false);
         options.debug_file = self.debug_file.clone();
         if let Some(given) = &self.settings {
@@ -273,7 +314,6 @@ impl AgentArgs {
         for directory in &self.plugin_dir {
             options.plugins.push(PluginConfig::local(plugin(directory)?));
         }
-        options.resume = self.resume.clone();
         options.max_turns = self.max_turns;
         options.max_budget_usd = self.max_budget_usd;
         options.setting_sources = self.setting_sources.clone();
@@ -403,6 +443,17 @@ pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let words = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
     SECRET.contains(&name.as_str()) || words.iter().any(|word| name.contains(word))
+}
+
+/// The schema in the file of `--schema`.
+pub(crate) async fn schema(path: &Path) -> Result<OutputFormat, Failure> {
+    let text = tokio::fs::read_to_string(path)
+        .await
+        .with_context(|| format!("--schema: cannot read {}", path.display()))
+        .map_err(|error| Failure::new(Status::Usage, error))?;
+    let schema: JsonObject = serde_json::from_str(&text)
+        .map_err(|error| usage(format!("--schema: {} is no JSON object: {error}", path.display())))?;
+    Ok(OutputFormat::JsonSchema { schema })
 }
 
 /// Whether a value is JSON itself, and not the name of a file with it.

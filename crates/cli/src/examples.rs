@@ -54,6 +54,23 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "batch",
+        &[
+            (
+                "A result for each prompt, eight at once, five dollars at most",
+                "outrigger batch prompts.jsonl --out results.jsonl --jobs 8 --max-cost 5",
+            ),
+            (
+                "Go on after it was ended or killed",
+                "outrigger batch prompts.jsonl --out results.jsonl --jobs 8 --max-cost 5 --resume",
+            ),
+            (
+                "Answers of a shape, from prompts that another command writes",
+                "make-prompts | outrigger batch - --out - --schema answer.json --ordered",
+            ),
+        ],
+    ),
+    (
         "demo",
         &[
             ("Run it", "outrigger demo"),

@@ -8,6 +8,7 @@
 
 mod agent;
 mod ask;
+mod batch;
 mod cassette;
 mod chat;
 mod command_line;
@@ -59,6 +60,8 @@ enum Command {
     Run(Box<run::Args>),
     /// Talk with the agent, a line at a time.
     Chat(Box<chat::Args>),
+    /// Run many prompts from a file, each in a session of its own, and write a result for each.
+    Batch(Box<batch::Args>),
     /// See it work: a real session with tools, on a machine without a key.
     Demo(demo::Args),
     /// Find out why sessions do not start: installations, account, directories.
@@ -117,6 +120,7 @@ async fn run(command: Command) -> ExitCode {
     let result = match command {
         Command::Run(args) => run::run(*args).await,
         Command::Chat(args) => chat::run(*args).await,
+        Command::Batch(args) => batch::run(*args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Explain(args) => explain::run(*args).await,

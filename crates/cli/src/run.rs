@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use outrigger::options::Options;
-use outrigger::protocol::shared::{JsonObject, OutputFormat};
 use outrigger::{AmbientEvent, Cause, Event, EventLine, Frames, Outcome, Session, Turn};
 
-use crate::agent::{AgentArgs, usage};
+use crate::agent::{AgentArgs, schema};
 use crate::ask::Ask;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
@@ -349,13 +348,7 @@ impl Args {
         let Some(path) = &self.schema else {
             return Ok(options);
         };
-        let text = tokio::fs::read_to_string(path)
-            .await
-            .with_context(|| format!("--schema: cannot read {}", path.display()))
-            .map_err(|error| Failure::new(Status::Usage, error))?;
-        let schema: JsonObject = serde_json::from_str(&text)
-            .map_err(|error| usage(format!("--schema: {} is no JSON object: {error}", path.display())))?;
-        Ok(options.output_format(OutputFormat::JsonSchema { schema }))
+        Ok(options.output_format(schema(path).await?))
     }
 
     /// Writes what belongs on stdout at the end.

@@ -17,7 +17,7 @@ use std::ops::{Add, AddAssign};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use outrigger::{Event, Outcome, TurnUsage};
+use outrigger::{Event, Outcome, SessionUsage, Tokens, TurnUsage};
 use serde::{Deserialize, Serialize};
 
 pub use self::accounts::Left;
@@ -42,7 +42,15 @@ impl Amount {
         Self { usd, tokens: 0 }
     }
 
-    fn saturating_sub(self, other: Self) -> Self {
+    fn reported(cost_usd: f64, total: Tokens) -> Self {
+        let tokens = [total.input, total.output, total.cache_read, total.cache_creation];
+        Self {
+            usd: Usd::reported(cost_usd),
+            tokens: tokens.into_iter().fold(0, u64::saturating_add),
+        }
+    }
+
+    pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self {
             usd: self.usd.saturating_sub(other.usd),
             tokens: self.tokens.saturating_sub(other.tokens),
@@ -76,12 +84,13 @@ impl AddAssign for Amount {
 
 impl From<&TurnUsage> for Amount {
     fn from(usage: &TurnUsage) -> Self {
-        let total = usage.total();
-        let tokens = [total.input, total.output, total.cache_read, total.cache_creation];
-        Self {
-            usd: Usd::reported(usage.cost_usd),
-            tokens: tokens.into_iter().fold(0, u64::saturating_add),
-        }
+        Self::reported(usage.cost_usd, usage.total())
+    }
+}
+
+impl From<&SessionUsage> for Amount {
+    fn from(usage: &SessionUsage) -> Self {
+        Self::reported(usage.cost_usd, usage.total())
     }
 }
 
@@ -192,6 +201,25 @@ impl fmt::Display for Exhausted {
 
 impl std::error::Error for Exhausted {}
 
+impl Exhausted {
+    /// Whether the amount would be there if no turn that runs needed what is reserved for it.
+    pub fn is_for_now(&self) -> bool {
+        let left = Amount {
+            usd: self
+                .cap
+                .usd
+                .map_or(self.wanted.usd, |cap| cap.saturating_sub(self.spent.usd)),
+            tokens: self
+                .cap
+                .tokens
+                .map_or(self.wanted.tokens, |cap| cap.saturating_sub(self.spent.tokens)),
+        };
+        let is_spent =
+            self.cap.usd.is_some() && left.usd == Usd::ZERO || self.cap.tokens.is_some() && left.tokens == 0;
+        self.reserved != Amount::default() && !is_spent && left.max(self.wanted) == left
+    }
+}
+
 /// A day in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -280,6 +308,13 @@ impl Budget {
             estimate: Estimate::default(),
             open: true,
         })
+    }
+
+    /// Charges what was spent outside of turns with a reservation, today. It is charged even if that exceeds a cap.
+    pub fn charge(&self, amount: Amount) {
+        let used = Spent { amount, turns: 1 };
+        let mut shared = self.lock();
+        shared.accounts.settle(self.id, Amount::default(), used, today());
     }
 
     /// What turns have spent, of all days.

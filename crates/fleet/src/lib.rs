@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+pub mod batch;
 pub mod budget;
 pub mod gate;
 mod guarded;

@@ -96,6 +96,26 @@ impl Retry {
         self
     }
 
+    /// How long to wait after `failed` tries, the first of which began `spent` ago; `None` if no other try may follow. `retry_after` is
+    /// what the failure reports ([`Error::retry_after`]). A random part of the wait differs each time.
+    ///
+    /// This is for programs that repeat turns by themselves. Whether a failure passes, and whether tools ran, is theirs to judge:
+    /// [`Error::is_transient`], [`Event::may_run_tools`], [`after_tools`](Self::after_tools).
+    pub fn next_wait(&self, failed: u32, spent: Duration, retry_after: Option<Duration>) -> Option<Duration> {
+        if failed >= self.tries {
+            return None;
+        }
+        // What hash maps draw is chance enough.
+        let part = u32::try_from(RandomState::new().hash_one(()) % 1024).unwrap_or_default();
+        let wait = self.wait(failed, retry_after, part);
+        (spent.checked_add(wait)? <= self.within).then_some(wait)
+    }
+
+    /// What happens after a try in which a tool may have run.
+    pub fn rule_after_tools(&self) -> &AfterTools {
+        &self.after_tools
+    }
+
     /// How long to wait after so many failed tries. `part` of 1024 says how much of the second half counts.
     fn wait(&self, failed: u32, retry_after: Option<Duration>, part: u32) -> Duration {
         let factor = 1_u32.checked_shl(failed.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -216,7 +236,7 @@ impl Retrying {
                 }
                 Stage::Turn(turn) => {
                     if let Some(Ok(event)) = turn.next().await {
-                        self.tools |= may_run_tools(&event);
+                        self.tools |= event.may_run_tools();
                         return Some(RetryEvent::Event(event));
                     }
                     let ended = turn.outcome().await;
@@ -282,15 +302,14 @@ impl Retrying {
         let failed = u32::try_from(self.failed.len())
             .unwrap_or(u32::MAX)
             .saturating_add(1);
-        let may = error.is_transient() && !error.is_closed() && failed < self.retry.tries;
+        let may = error.is_transient() && !error.is_closed();
         if !may || (self.used_tools && self.retry.after_tools == AfterTools::Stop) {
             return None;
         }
-        // What hash maps draw is chance enough.
-        let part = u32::try_from(RandomState::new().hash_one(()) % 1024).unwrap_or_default();
-        let wait = self.retry.wait(failed, error.retry_after(), part);
-        let spent = self.began.elapsed();
-        (spent.checked_add(wait)? <= self.retry.within).then_some(FailedTry {
+        let wait = self
+            .retry
+            .next_wait(failed, self.began.elapsed(), error.retry_after())?;
+        Some(FailedTry {
             error,
             wait,
             tools: self.tools,
@@ -298,24 +317,26 @@ impl Retrying {
     }
 }
 
-/// Whether an event shows that a tool may have run, or hides whether one has.
-fn may_run_tools(event: &Event) -> bool {
-    match event {
-        Event::MessageStart { .. }
-        | Event::MessageStop { .. }
-        | Event::Text(_)
-        | Event::Thinking(_)
-        | Event::ApiError { .. } => false,
-        Event::ContentBlockStart { kind, .. } | Event::ContentBlockStop { kind, .. } => !matches!(
-            kind,
-            BlockKind::Text | BlockKind::Thinking | BlockKind::RedactedThinking
-        ),
-        Event::Block(block) => block.tag() != "redacted_thinking",
-        Event::Message(message, _) => !matches!(
-            **message,
-            Message::System(_) | Message::RateLimitEvent(_) | Message::User(_)
-        ),
-        _ => true,
+impl Event {
+    /// Whether the event shows that a tool may have run in the turn, or may hide that one has.
+    pub fn may_run_tools(&self) -> bool {
+        match self {
+            Self::MessageStart { .. }
+            | Self::MessageStop { .. }
+            | Self::Text(_)
+            | Self::Thinking(_)
+            | Self::ApiError { .. } => false,
+            Self::ContentBlockStart { kind, .. } | Self::ContentBlockStop { kind, .. } => !matches!(
+                kind,
+                BlockKind::Text | BlockKind::Thinking | BlockKind::RedactedThinking
+            ),
+            Self::Block(block) => block.tag() != "redacted_thinking",
+            Self::Message(message, _) => !matches!(
+                **message,
+                Message::System(_) | Message::RateLimitEvent(_) | Message::User(_)
+            ),
+            _ => true,
+        }
     }
 }
 

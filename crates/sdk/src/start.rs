@@ -358,7 +358,8 @@ impl Opened {
                 notes,
             )
         });
-        if !host.remote {
+        // A home that the transport names is on this machine.
+        if !host.remote || transport.home().is_some() {
             source.config = location::config_dir(&launch.env);
         }
         let bridge = Arc::new(Bridge::new(hosting.mcp.servers()));

@@ -20,7 +20,7 @@ use crate::exit::{CommandResult, Failure, Status};
 use file::{File, Problem, Setting};
 
 /// The commands that a profile is for.
-const COMMANDS: &[&str] = &["run", "chat", "explain", "record"];
+const COMMANDS: &[&str] = &["run", "chat", "batch", "explain", "record"];
 
 /// The list that only grows: a prohibition is not lost because another flag adds one.
 const GROWS: &str = "deny";

@@ -14,6 +14,7 @@ mod acp;
 mod asking;
 #[cfg(unix)]
 mod bars;
+mod batch;
 #[cfg(unix)]
 mod cassette;
 mod chat;

@@ -10,6 +10,7 @@ mod background;
 mod callbacks;
 #[cfg(target_os = "linux")]
 mod causes;
+mod cleared;
 mod control;
 #[cfg(target_os = "linux")]
 mod faults;

@@ -1,0 +1,389 @@
+//! `outrigger batch`: many prompts from a file, and a result for each.
+
+mod prompts;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::ValueHint;
+use futures_util::stream;
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use outrigger::options::Options;
+use outrigger::{AfterTools, Retry};
+use outrigger_fleet::batch::{Batch, BatchRun, JobResult, Journal, Monitor, Order, Stop, Summary};
+use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
+use outrigger_fleet::gate::{Gate, Limits};
+use serde_json::{Value, json};
+
+use self::prompts::Given;
+use crate::agent::{SessionArgs, schema, usage};
+use crate::ask::Ask;
+use crate::config::ConfigArgs;
+use crate::exit::{CommandResult, Failure, Status};
+use crate::screen::Screen;
+use crate::signals::{Signal, Signals};
+use crate::time;
+
+/// What `outrigger batch` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The prompts, a line of JSON each: `{"id": "a", "prompt": "…", "metadata": …}` with the prompt alone required, or a string.
+    /// `-` reads standard input.
+    #[arg(value_name = "PROMPTS", value_hint = ValueHint::FilePath)]
+    prompts: PathBuf,
+    /// Where the results go, a line of JSON each; `-` is standard output.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    out: PathBuf,
+    /// Where it is kept what is done; FILE.journal, for the FILE of `--out`, unless given.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    journal: Option<PathBuf>,
+    /// Goes on with a batch that was ended or killed. What is done is not done again; `--out` is written anew.
+    #[arg(long)]
+    resume: bool,
+    /// Also runs the prompts again that failed before.
+    #[arg(long, requires = "resume")]
+    retry_failed: bool,
+    /// Writes the results in the order of the prompts, and not as they come.
+    #[arg(long)]
+    ordered: bool,
+    /// A file with the JSON schema that each answer must fit.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    schema: Option<PathBuf>,
+
+    /// How many prompts run at once; each has a process of its own.
+    #[arg(long, short, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Limits")]
+    jobs: u16,
+    /// How often a prompt is tried that fails for a cause that passes, such as a rate limit.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
+    tries: u32,
+    /// What becomes of a prompt that failed after tools may have run.
+    #[arg(long, value_enum, default_value = "fail", help_heading = "Limits")]
+    after_tools: Then,
+    /// The most that all of it may cost, in US dollars, earlier runs of the journal included.
+    #[arg(long, value_name = "USD", help_heading = "Limits")]
+    max_cost: Option<f64>,
+    /// What is set aside of `--max-cost` for each try before it begins, in US dollars; by default `--max-cost` divided by twice the number
+    /// of `--jobs`.
+    #[arg(long, value_name = "USD", requires = "max_cost", help_heading = "Limits")]
+    reserve: Option<f64>,
+    /// How long each try may take, such as `90s` or `10m`.
+    #[arg(long, value_name = "DURATION", value_parser = time::duration, help_heading = "Limits")]
+    try_timeout: Option<Duration>,
+    /// How long all of it may take; what is not done by then is left for `--resume`.
+    #[arg(long, value_name = "DURATION", value_parser = time::duration, help_heading = "Limits")]
+    timeout: Option<Duration>,
+
+    #[command(flatten)]
+    agent: SessionArgs,
+    #[command(flatten)]
+    _config: ConfigArgs,
+}
+
+/// `--after-tools`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Then {
+    /// It counts as failed.
+    Fail,
+    /// The session goes on, and is told that its turn broke off.
+    GoOn,
+    /// It is sent once more. What the tools did, they may do twice.
+    Repeat,
+}
+
+/// Runs the prompts and writes the results.
+pub(crate) async fn run(args: Args) -> CommandResult {
+    let mut signals = Signals::catch()?;
+    let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
+    let given = prompts::read(&args.prompts)?;
+    let options = args.options(&screen).await?;
+    let journal = args.open_journal().await?;
+    let mut results = Results::create(&args.out, &given)?;
+    let jobs: Vec<_> = given.into_iter().map(|given| given.job).collect();
+    let mut run = args.batch(options, journal)?.run(stream::iter(jobs))?;
+    let bar = Bar::new(run.monitor(), args.agent.quiet);
+
+    let mut asked = None;
+    loop {
+        tokio::select! {
+            biased;
+            result = run.next() => match result {
+                Some(result) => {
+                    if let Err(failure) = &result.result {
+                        bar.note(&format!("{}: {failure}", result.id));
+                    }
+                    results.write(result)?;
+                }
+                None => break,
+            },
+            signal = signals.next() => match (signal, asked) {
+                (Signal::Interrupt, None) => {
+                    asked = Some(signal);
+                    run.monitor().stop();
+                    bar.note("no further prompt begins; Ctrl-C once more ends those that run");
+                }
+                _ => {
+                    // What runs is looked up when the batch goes on.
+                    bar.end();
+                    drop(run);
+                    args.say_way_on(&bar);
+                    return Ok(signal.status());
+                }
+            },
+            () = bar.tick() => {}
+        }
+    }
+    bar.end();
+    args.finish(run, &bar, asked).await
+}
+
+impl Args {
+    async fn options(&self, screen: &Screen) -> Result<Options, Failure> {
+        let mut options = self
+            .agent
+            .hosted(&Ask::nobody(), screen)?
+            // Nobody reads along.
+            .include_partial_messages(false);
+        if let Some(timeout) = self.try_timeout {
+            options = options.turn_deadline(timeout);
+        }
+        match &self.schema {
+            Some(path) => Ok(options.output_format(schema(path).await?)),
+            None => Ok(options),
+        }
+    }
+
+    fn journal_path(&self) -> Option<PathBuf> {
+        if self.journal.is_some() || self.out.as_os_str() == "-" {
+            return self.journal.clone();
+        }
+        let mut path = self.out.clone().into_os_string();
+        path.push(".journal");
+        Some(path.into())
+    }
+
+    async fn open_journal(&self) -> Result<Option<Journal>, Failure> {
+        let Some(path) = self.journal_path() else {
+            return match self.resume {
+                true => Err(usage(
+                    "--resume needs the journal of the batch: --journal FILE".to_owned(),
+                )),
+                false => Ok(None),
+            };
+        };
+        if !self.resume {
+            for path in [&path, &self.out] {
+                let is_used = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+                if is_used {
+                    return Err(usage(format!(
+                        "{} is there already; --resume goes on with that batch, and another --out begins a new one",
+                        path.display()
+                    )));
+                }
+            }
+        }
+        let journal = Journal::open(&path).await;
+        let journal = journal.map_err(|error| Failure::new(Status::Usage, error))?;
+        Ok(Some(journal))
+    }
+
+    fn batch(&self, options: Options, journal: Option<Journal>) -> Result<Batch, Failure> {
+        let retry = Retry::new()
+            .tries(self.tries)
+            .after_tools(match self.after_tools {
+                Then::Fail => AfterTools::Stop,
+                Then::GoOn => AfterTools::go_on(),
+                Then::Repeat => AfterTools::Repeat,
+            });
+        let mut limits = Limits::default();
+        limits.max_running = self.jobs.into();
+        let mut batch = Batch::new(options)
+            .jobs(self.jobs.into())
+            .order(match self.ordered {
+                true => Order::AsTheyCame,
+                false => Order::AsTheyEnd,
+            })
+            .retry(retry)
+            .gate(Gate::new(limits), None);
+        if let Some(most) = self.max_cost {
+            let dollars = |flag: &str, dollars: f64| {
+                Usd::from_dollars(dollars).map_err(|error| usage(format!("--{flag}: {error}")))
+            };
+            let each = self.reserve.unwrap_or(most / (2.0 * f64::from(self.jobs)));
+            let budget = Budget::new("batch", Cap::usd(dollars("max-cost", most)?));
+            batch = batch.budget(budget, Amount::usd(dollars("reserve", each)?));
+        }
+        if let Some(timeout) = self.timeout {
+            batch = batch.deadline(timeout);
+        }
+        if self.retry_failed {
+            batch = batch.retry_failed();
+        }
+        if let Some(journal) = journal {
+            batch = batch.journal(journal);
+        }
+        Ok(batch)
+    }
+
+    /// Says how it ended.
+    async fn finish(&self, run: BatchRun, bar: &Bar, asked: Option<Signal>) -> CommandResult {
+        let summary = match run.finish().await {
+            Ok(summary) => summary,
+            Err(error) => {
+                let status = error.error().map_or(Status::Usage, Status::of_error);
+                return Err(Failure::new(status, error));
+            }
+        };
+        bar.note(&summary.to_string());
+        if is_whole(&summary) {
+            return Ok(match summary.progress.failed {
+                0 => Status::Success,
+                _ => Status::Failed,
+            });
+        }
+        self.say_way_on(bar);
+        Ok(match (asked, &summary.stopped) {
+            (Some(signal), _) => signal.status(),
+            (None, Some(Stop::Budget(_))) => Status::Limit,
+            (None, Some(Stop::Deadline(_))) => Status::TimedOut,
+            _ => Status::Failed,
+        })
+    }
+
+    fn say_way_on(&self, bar: &Bar) {
+        if self.journal_path().is_some() {
+            bar.note("the same command with --resume goes on");
+        }
+    }
+}
+
+fn is_whole(summary: &Summary) -> bool {
+    let progress = &summary.progress;
+    progress.jobs == Some(progress.done + progress.failed)
+}
+
+/// The file of the results.
+struct Results {
+    out: Box<dyn Write + Send>,
+    metadata: HashMap<String, Value>,
+}
+
+impl Results {
+    fn create(path: &Path, given: &[Given]) -> Result<Self, Failure> {
+        let out: Box<dyn Write + Send> = match path.as_os_str() == "-" {
+            true => Box::new(io::stdout()),
+            false => {
+                let file = File::create(path).with_context(|| format!("cannot create {}", path.display()));
+                Box::new(BufWriter::new(
+                    file.map_err(|error| Failure::new(Status::Usage, error))?,
+                ))
+            }
+        };
+        let metadata = given
+            .iter()
+            .filter_map(|given| Some((given.job.id.clone(), given.metadata.clone()?)));
+        Ok(Self {
+            out,
+            metadata: metadata.collect(),
+        })
+    }
+
+    /// Writes a line, at once.
+    fn write(&mut self, result: JobResult) -> Result<(), Failure> {
+        let metadata = self.metadata.remove(&result.id);
+        let mut line = json!({
+            "id": result.id,
+            "index": result.index,
+            "status": if result.result.is_ok() { "done" } else { "failed" },
+            "tries": result.tries,
+            "cost_usd": result.spent.usd.dollars(),
+            "tokens": result.spent.tokens,
+            "session_id": result.session_id.map(String::from),
+        });
+        match result.result {
+            Ok(done) => {
+                line["text"] = done.text.into();
+                if let Some(output) = &done.output {
+                    line["output"] = serde_json::from_str(output.get())?;
+                }
+                if done.is_recovered {
+                    line["recovered"] = true.into();
+                }
+            }
+            Err(failure) => {
+                line["error"] = json!({
+                    "message": failure.message,
+                    "cause": failure.cause,
+                    "transient": failure.is_transient,
+                    "tools_may_have_run": failure.tools_may_have_run,
+                });
+            }
+        }
+        if let Some(metadata) = metadata {
+            line["metadata"] = metadata;
+        }
+        let mut bytes = serde_json::to_vec(&line)?;
+        bytes.push(b'\n');
+        self.out.write_all(&bytes)?;
+        self.out.flush()?;
+        Ok(())
+    }
+}
+
+/// How far it is, on standard error.
+struct Bar {
+    bar: ProgressBar,
+    monitor: Monitor,
+    is_quiet: bool,
+}
+
+impl Bar {
+    fn new(monitor: Monitor, is_quiet: bool) -> Self {
+        let bar = match io::stderr().is_terminal() && !is_quiet {
+            true => ProgressBar::new(monitor.progress().jobs.unwrap_or_default()),
+            false => ProgressBar::hidden(),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}") {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            monitor,
+            is_quiet,
+        }
+    }
+
+    /// Draws it again now and then.
+    async fn tick(&self) {
+        let progress = self.monitor.progress();
+        self.bar.set_position(progress.done + progress.failed);
+        let mut text = format!("{} run", progress.running);
+        if progress.failed > 0 {
+            text += &format!(", {} failed", progress.failed);
+        }
+        if progress.retries > 0 {
+            text += &format!(", {} retries", progress.retries);
+        }
+        text += &format!(", {}", progress.spent.usd);
+        if let Some(left) = progress.estimate() {
+            text += &format!(", about {} left", HumanDuration(left));
+        }
+        self.bar.set_message(text);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+
+    /// Writes a line above the bar.
+    fn note(&self, text: &str) {
+        if !self.is_quiet {
+            let text = crate::screen::plain(text);
+            self.bar.suspend(|| eprintln!("{text}"));
+        }
+    }
+
+    fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

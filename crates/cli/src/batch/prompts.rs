@@ -1,0 +1,140 @@
+//! The file with the prompts.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use outrigger_fleet::batch::Job;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::usage;
+use crate::exit::Failure;
+
+/// The longest file, in bytes: all of it is checked before anything is sent.
+const MOST: u64 = 1 << 30;
+
+/// A prompt of the file.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    pub(super) job: Job,
+    /// Copied to the result.
+    pub(super) metadata: Option<Value>,
+}
+
+/// A line of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    #[serde(default)]
+    id: Option<Id>,
+    prompt: String,
+    #[serde(default)]
+    metadata: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Text(String),
+    Number(u64),
+}
+
+/// Reads the prompts of a file, or of standard input where it is `-`.
+pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
+    let cannot = |error: io::Error| usage(format!("cannot read {}: {error}", path.display()));
+    let mut text = String::new();
+    if path.as_os_str() == "-" {
+        io::stdin()
+            .lock()
+            .take(MOST + 1)
+            .read_to_string(&mut text)
+            .map_err(cannot)?;
+    } else {
+        let file = File::open(path).map_err(cannot)?;
+        file.take(MOST + 1).read_to_string(&mut text).map_err(cannot)?;
+    }
+    if text.len() as u64 > MOST {
+        return Err(usage(format!(
+            "{} is longer than {MOST} bytes; split it",
+            path.display()
+        )));
+    }
+    parse(&text).map_err(|problem| usage(format!("{}: {problem}", path.display())))
+}
+
+/// Reads the lines; what is wrong names its line.
+fn parse(text: &str) -> Result<Vec<Given>, String> {
+    let (mut given, mut ids) = (Vec::new(), HashSet::new());
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start_matches('\u{feff}').trim();
+        if line.is_empty() {
+            continue;
+        }
+        let wrong = |problem: String| format!("line {number}: {problem}");
+        // A string is a prompt alone.
+        let read = match line.starts_with('"') {
+            true => serde_json::from_str(line).map(|prompt| Line {
+                id: None,
+                prompt,
+                metadata: None,
+            }),
+            false => serde_json::from_str(line),
+        };
+        let line: Line = read.map_err(|error| {
+            wrong(format!(
+                "{error}; a line is {{\"prompt\": …}}, with an `id` and `metadata` if you like, or a string of JSON"
+            ))
+        })?;
+        if line.prompt.trim().is_empty() {
+            return Err(wrong("the prompt is empty".to_owned()));
+        }
+        let id = match line.id {
+            Some(Id::Text(id)) => id,
+            Some(Id::Number(id)) => id.to_string(),
+            None => number.to_string(),
+        };
+        if !ids.insert(id.clone()) {
+            return Err(wrong(format!("there is another prompt of the id {id:?}")));
+        }
+        given.push(Given {
+            job: Job::new(id, line.prompt),
+            metadata: line.metadata,
+        });
+    }
+    match given.is_empty() {
+        true => Err("there is no prompt".to_owned()),
+        false => Ok(given),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_objects_or_strings_and_what_is_wrong_names_its_line() {
+        let given = parse("\u{feff}{\"id\": 7, \"prompt\": \"a\", \"metadata\": [1]}\n\n\"b\"\r\n{\"id\":\"x\",\"prompt\":\"c\"}").unwrap();
+        let jobs: Vec<_> = given
+            .iter()
+            .map(|given| (&*given.job.id, &*given.job.prompt))
+            .collect();
+        assert_eq!(jobs, [("7", "a"), ("3", "b"), ("x", "c")]);
+        assert_eq!(given[0].metadata, Some(serde_json::json!([1])));
+        for (text, problem) in [
+            ("", "there is no prompt"),
+            ("{\"prompt\": \"a\"}\n{\"promt\": \"b\"}", "line 2: unknown field"),
+            ("{\"id\": \"a\"}", "line 1: missing field"),
+            (
+                "\"a\"\n{\"id\": 1, \"prompt\": \"b\"}",
+                "line 2: there is another prompt of the id \"1\"",
+            ),
+            ("\"  \"", "line 1: the prompt is empty"),
+            ("hello", "line 1: "),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(problem), "{text}: {error}");
+        }
+    }
+}

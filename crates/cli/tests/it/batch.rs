@@ -1,0 +1,221 @@
+//! `outrigger batch`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+/// The results by their ids; no id comes twice.
+fn results(path: &Path) -> BTreeMap<String, Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut results = BTreeMap::new();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let id = line["id"].as_str().unwrap().to_owned();
+        assert!(results.insert(id.clone(), line).is_none(), "{id} came twice");
+    }
+    results
+}
+
+/// Writes the file with the prompts.
+fn prompts(rig: &Rig, lines: &[Value]) -> PathBuf {
+    let path = rig.sandbox.project().join("prompts.jsonl");
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn each_prompt_has_a_result_and_what_is_done_is_not_done_again() {
+    let rig = Rig::start().await;
+    let path = prompts(
+        &rig,
+        &[
+            json!({"id": "a", "prompt": "%say one", "metadata": {"row": 1}}),
+            json!({"id": "b", "prompt": "%error 400 n=9 msg=\"no such thing\""}),
+            json!("%say three"),
+        ],
+    );
+    let out = rig.sandbox.project().join("results.jsonl");
+    let args = [
+        path.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--jobs",
+        "2",
+    ];
+    let ran = rig.ran("batch", &args, "").await;
+    assert_eq!((ran.code, &*ran.stdout), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("2 done, 1 failed"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("b: ") && ran.stderr.contains("no such thing"),
+        "{ran:?}"
+    );
+    let first = results(&out);
+    assert_eq!(first.keys().collect::<Vec<_>>(), ["3", "a", "b"]);
+    assert_eq!(
+        (&first["a"]["text"], &first["a"]["metadata"]["row"]),
+        (&json!("one"), &json!(1))
+    );
+    assert_eq!(
+        (&first["b"]["status"], &first["3"]["text"]),
+        (&json!("failed"), &json!("three"))
+    );
+
+    // The same once more is a mistake, unless it is said to go on.
+    let ran = rig.ran("batch", &args, "").await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("--resume"), "{ran:?}");
+    let asked = rig.api.requests().len();
+    let ran = rig.ran("batch", &[&args[..], &["--resume"]].concat(), "").await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(rig.api.requests().len(), asked, "nothing is asked again");
+    let again = results(&out);
+    assert_eq!((&again["a"], again.len()), (&first["a"], 3));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_killed_goes_on() {
+    let rig = Rig::start().await;
+    let path = prompts(
+        &rig,
+        &[
+            json!({"id": "quick", "prompt": "%say quick"}),
+            json!({"id": "slow", "prompt": "%hang\n%say begun"}),
+        ],
+    );
+    let out = rig.sandbox.project().join("results.jsonl");
+    let args = [
+        path.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--jobs",
+        "1",
+    ];
+    let mut child = rig.spawn("batch", &args);
+    // The first is done, and the second runs.
+    let begun = async {
+        loop {
+            let journal = std::fs::read_to_string(out.with_extension("jsonl.journal")).unwrap_or_default();
+            if journal.contains("\"begin\":{\"id\":\"slow\"") {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(crate::rig::PATIENCE, begun)
+        .await
+        .expect("it begins");
+    child.start_kill().unwrap();
+    rig.finish(child).await;
+
+    // With other words for the same id, it is not the same batch.
+    let other = prompts(&rig, &[json!({"id": "quick", "prompt": "%say other"})]);
+    let ran = rig
+        .ran(
+            "batch",
+            &[other.to_str().unwrap(), "--out", args[2], "--resume"],
+            "",
+        )
+        .await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("another prompt"), "{ran:?}");
+
+    let path = prompts(
+        &rig,
+        &[
+            json!({"id": "quick", "prompt": "%say quick"}),
+            json!({"id": "slow", "prompt": "%hang\n%say begun"}),
+            json!({"id": "new", "prompt": "%say new"}),
+        ],
+    );
+    let more = ["--resume", "--timeout", "15s"];
+    let args = [&[path.to_str().unwrap()], &args[1..], &more].concat();
+    let ran = rig.ran("batch", &args, "").await;
+    // What hangs is left once more.
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    let results = results(&out);
+    assert_eq!(results["quick"]["text"], "quick");
+    assert!(!results.contains_key("slow"), "{results:?}");
+}
+
+#[tokio::test]
+async fn answers_of_a_shape_go_to_stdout_in_the_order_of_the_prompts() {
+    let rig = Rig::start().await;
+    let schema = rig.sandbox.project().join("schema.json");
+    let shape = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    std::fs::write(&schema, shape.to_string()).unwrap();
+    let prompt = |n: u8| {
+        json!({"id": n, "prompt": format!("%tool StructuredOutput {{\"n\": {n}}}\n%say done")}).to_string()
+    };
+    let input = format!("{}\n{}\n", prompt(1), prompt(2));
+    let args = [
+        "-",
+        "--out",
+        "-",
+        "--ordered",
+        "--quiet",
+        "--schema",
+        schema.to_str().unwrap(),
+    ];
+    let ran = rig.ran("batch", &args, &input).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let outputs: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["output"]["n"].clone())
+        .collect();
+    assert_eq!(outputs, [1, 2]);
+    assert_eq!(ran.stderr, "");
+}
+
+#[tokio::test]
+async fn the_most_that_it_may_cost_ends_a_batch() {
+    let rig = Rig::start().await;
+    let lines: Vec<Value> = (0..6)
+        .map(|n| json!(format!("%usage in=100000 out=1000\n%say {n}")))
+        .collect();
+    let path = prompts(&rig, &lines);
+    let out = rig.sandbox.project().join("results.jsonl");
+    let args = [
+        path.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--jobs",
+        "1",
+        "--max-cost",
+        "0.5",
+        "--reserve",
+        "0.2",
+    ];
+    let ran = rig.ran("batch", &args, "").await;
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(
+        ran.stderr.contains("exhausted") && ran.stderr.contains("--resume goes on"),
+        "{ran:?}"
+    );
+    let spent: f64 = results(&out)
+        .values()
+        .map(|line| line["cost_usd"].as_f64().unwrap())
+        .sum();
+    assert!(spent > 0.0 && spent <= 0.7, "{spent}");
+}
+
+#[tokio::test]
+async fn wrong_prompts_are_named_before_anything_is_sent() {
+    let rig = Rig::start().await;
+    let path = prompts(&rig, &[json!("%say fine"), json!({"id": "x"})]);
+    let out = rig.sandbox.project().join("results.jsonl");
+    let ran = rig
+        .ran(
+            "batch",
+            &[path.to_str().unwrap(), "--out", out.to_str().unwrap()],
+            "",
+        )
+        .await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("line 2"), "{ran:?}");
+    assert!(rig.api.requests().is_empty() && !out.exists());
+}

@@ -1,0 +1,496 @@
+//! One job, from its first try to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger::options::Options;
+use outrigger::{AfterTools, Cause, Claim, Error, Outcome, Session, SessionId, Turn, Verdict};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+use uuid::Uuid;
+
+use super::journal::Known;
+use super::progress::Counts;
+use super::stored::{self, Stored};
+use super::tool_watch::ToolWatch;
+use super::{Batch, Done, Job, JobFailure, JobResult, NamesSession, Stop};
+use crate::budget::{Amount, Reservation};
+use crate::gate::{Pass, Visitor};
+use crate::guarded::GuardedTurn;
+
+/// How long the interrupted turns of a batch whose deadline has passed may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the jobs of a batch share.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    batch: Batch,
+    counts: Arc<Counts>,
+    /// A try has ended, so something may be left of the budget again.
+    freed: Arc<Notify>,
+    /// When the batch has to be over.
+    until: Option<Instant>,
+}
+
+/// How the task of a job ended.
+pub(super) enum Ended {
+    Result(Box<JobResult>),
+    /// The batch stopped before.
+    NotDone,
+}
+
+/// How a try ended.
+enum Tried {
+    Done(Done),
+    Failed {
+        error: Error,
+        tools: bool,
+    },
+    /// The turn was interrupted, since the batch has to stop.
+    Broken,
+}
+
+/// Whether the job has to be left to the next run of the batch.
+struct Leave;
+
+impl Attempts {
+    pub(super) fn check(options: &Options) -> Result<(), NamesSession> {
+        let named = [
+            (options.session_id.is_some(), "session_id"),
+            (options.resume.is_some(), "resume"),
+            (options.continue_conversation, "continue_conversation"),
+        ];
+        match named.into_iter().find(|(is_set, _)| *is_set) {
+            Some((_, option)) => Err(NamesSession { option }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn new(batch: Batch, counts: Arc<Counts>, freed: Arc<Notify>) -> Self {
+        Self {
+            until: batch.deadline.map(|deadline| Instant::now() + deadline),
+            batch,
+            counts,
+            freed,
+        }
+    }
+
+    /// Whether no further job begins.
+    pub(super) fn is_stopped(&self) -> bool {
+        if let (Some(until), Some(deadline)) = (self.until, self.batch.deadline)
+            && Instant::now() >= until
+        {
+            self.counts.stop(Stop::Deadline(deadline));
+        }
+        self.counts.is_stopped()
+    }
+
+    /// Runs a job to its end.
+    pub(super) async fn job(self: Arc<Self>, index: usize, job: Job) -> Ended {
+        let index = index.try_into().unwrap_or(u64::MAX);
+        let known = match &self.batch.journal {
+            None => Known::default(),
+            Some(journal) => match journal.meet(&job) {
+                Ok(known) => known,
+                Err(problem) => {
+                    self.counts.stop(Stop::WrongJob { id: job.id, problem });
+                    return Ended::NotDone;
+                }
+            },
+        };
+        let again = self.batch.retry_failed && matches!(known.end, Some(Err(_)));
+        if let Some(result) = known.result(&job.id, index)
+            && !again
+        {
+            self.counts.replay(result.result.is_ok(), result.spent);
+            return Ended::Result(Box::new(result));
+        }
+        if self.is_stopped() {
+            return Ended::NotDone;
+        }
+        self.counts.begin();
+        self.counts.spend(known.spent);
+        let mut course = Course {
+            job: &job,
+            shared: &self,
+            tries: known.tries,
+            failed: 0,
+            spent: known.spent,
+            session: known.session.clone(),
+            tools: known.tools && !again,
+            began: Instant::now(),
+        };
+        match course.run(known.is_open).await {
+            Ok(result) => {
+                let (tries, spent, session_id) = (course.tries, course.spent, course.session);
+                self.counts.end(result.is_ok());
+                Ended::Result(Box::new(JobResult {
+                    id: job.id,
+                    index,
+                    result,
+                    tries,
+                    spent,
+                    session_id,
+                    is_replayed: false,
+                }))
+            }
+            Err(Leave) => {
+                self.counts.leave();
+                Ended::NotDone
+            }
+        }
+    }
+
+    /// Waits for what a try needs: its part of the budget, and its place at the gate.
+    async fn admitted(&self, job: &Job) -> Result<(Option<Reservation>, Option<Pass>), Leave> {
+        let reservation = match &self.batch.budget {
+            None => None,
+            Some((budget, amount)) => loop {
+                let freed = self.freed.notified();
+                match budget.reserve(*amount) {
+                    Ok(reservation) => break Some(reservation),
+                    // Tries that run have reserved more than they will use, perhaps.
+                    Err(exhausted) if exhausted.is_for_now() && !self.is_stopped() => {
+                        self.unless_stopped(freed).await?
+                    }
+                    Err(exhausted) => {
+                        self.counts.stop(Stop::Budget(exhausted));
+                        return Err(Leave);
+                    }
+                }
+            },
+        };
+        let pass = match &self.batch.gate {
+            None => None,
+            Some(gate) => {
+                let mut visitor = Visitor::new(&job.id);
+                if let Some(model) = &self.batch.model {
+                    visitor = visitor.model(model);
+                }
+                match self.unless_stopped(gate.enter(visitor)).await {
+                    Ok(Ok(pass)) => Some(pass),
+                    // The gate is full of turns of others; the job is left.
+                    Ok(Err(_)) | Err(Leave) => {
+                        if let Some(reservation) = reservation {
+                            reservation.release();
+                        }
+                        return Err(Leave);
+                    }
+                }
+            }
+        };
+        Ok((reservation, pass))
+    }
+
+    /// Waits, but not beyond the deadline of the batch.
+    async fn unless_stopped<T>(&self, future: impl Future<Output = T>) -> Result<T, Leave> {
+        tokio::select! {
+            biased;
+            value = future => Ok(value),
+            () = self.over() => Err(Leave),
+        }
+    }
+
+    /// Waits for the deadline of the batch.
+    async fn over(&self) {
+        match self.until {
+            Some(until) => sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+        self.is_stopped();
+    }
+
+    /// Starts a session: that of an earlier try, or a new one.
+    async fn start(&self, resume: Option<&SessionId>) -> outrigger::Result<(Session, Option<SessionId>)> {
+        let options = self.batch.options.clone();
+        if let Some(id) = resume {
+            let session = options.resume(id.to_string()).start().await?;
+            return Ok((session, Some(id.clone())));
+        }
+        if let Some((pool, key)) = &self.batch.pool {
+            let cwd = options.cwd.clone().or_else(|| std::env::current_dir().ok());
+            let claim = Claim::new(cwd.unwrap_or_else(|| ".".into()));
+            let session = pool.get(key, claim).await?.session;
+            let id = session.id();
+            return Ok((session, id));
+        }
+        // The CLI tells its own id with the first turn, and the journal needs it before.
+        let id = Uuid::new_v4().to_string();
+        let session = options.session_id(&id).start().await?;
+        Ok((session, SessionId::new(&id).ok()))
+    }
+}
+
+/// A job that runs.
+struct Course<'a> {
+    job: &'a Job,
+    shared: &'a Attempts,
+    /// In all runs.
+    tries: u32,
+    /// In this run.
+    failed: u32,
+    spent: Amount,
+    session: Option<SessionId>,
+    /// A tool may have run in a try.
+    tools: bool,
+    began: Instant,
+}
+
+/// What the next try does.
+enum Next {
+    /// The prompt in a new session.
+    Anew,
+    /// This text in the session of the last try.
+    GoOn(String),
+}
+
+impl Course<'_> {
+    /// Tries until there is an end. `is_open`: the last try of a killed program has none.
+    async fn run(&mut self, is_open: bool) -> Result<Result<Done, JobFailure>, Leave> {
+        let mut next = Next::Anew;
+        if is_open {
+            match self.look().await? {
+                Ok(chosen) => next = chosen,
+                Err(end) => return self.end(end).await,
+            }
+        }
+        loop {
+            let tried = self.once(next).await?;
+            let (error, tools) = match tried {
+                Tried::Done(done) => return self.end(Ok(done)).await,
+                Tried::Broken => return Err(Leave),
+                Tried::Failed { error, tools } => (error, tools),
+            };
+            self.tools |= tools;
+            self.failed += 1;
+            if is_fatal(&error) {
+                self.shared.counts.stop(Stop::Fatal(error));
+                return Err(Leave);
+            }
+            let retry = &self.shared.batch.retry;
+            let passes = error.is_transient() || error.is_closed();
+            let rule = retry.rule_after_tools();
+            let wait = match passes && !(self.tools && *rule == AfterTools::Stop) {
+                true => retry.next_wait(self.failed, self.began.elapsed(), error.retry_after()),
+                false => None,
+            };
+            let Some(wait) = wait else {
+                return self.end(Err(self.failure(&error))).await;
+            };
+            next = match rule {
+                AfterTools::GoOn(text) if self.tools && self.session.is_some() => Next::GoOn(text.clone()),
+                _ => Next::Anew,
+            };
+            self.shared.counts.retry();
+            self.shared.unless_stopped(sleep(wait)).await?;
+            if self.shared.is_stopped() {
+                return Err(Leave);
+            }
+        }
+    }
+
+    /// Looks into the stored session of a try that has no end: what the next try does, or how the job ended.
+    async fn look(&mut self) -> Result<Result<Next, Result<Done, JobFailure>>, Leave> {
+        let wants_output = self.shared.batch.options.output_format.is_some();
+        let stored = match self.session.clone() {
+            // The try may have had no id, or no session on disk.
+            None => Stored::Unknown,
+            Some(id) => match self.shared.start(Some(&id)).await {
+                Ok((session, _)) => {
+                    let stored = stored::read(&session, wants_output).await;
+                    drop(session.close().await);
+                    stored
+                }
+                Err(error) if error.cause() == Some(Cause::UnknownSession) => Stored::Unknown,
+                Err(error) if is_fatal(&error) => {
+                    self.shared.counts.stop(Stop::Fatal(error));
+                    return Err(Leave);
+                }
+                Err(error) => return Ok(Err(Err(self.failure(&error)))),
+            },
+        };
+        self.tools |= matches!(stored, Stored::Tools);
+        let rule = self.shared.batch.retry.rule_after_tools();
+        Ok(match (stored, rule) {
+            (Stored::Answer(done), _) => Err(Ok(done)),
+            (Stored::Nothing, _) | (Stored::Unknown, _) if !self.tools => Ok(Next::Anew),
+            (_, AfterTools::GoOn(text)) if self.session.is_some() => Ok(Next::GoOn(text.clone())),
+            (_, AfterTools::Repeat) => Ok(Next::Anew),
+            _ => Err(Err(JobFailure {
+                message: "the program was killed while tools of this job may have run; `Retry::after_tools` says what then happens"
+                    .to_owned(),
+                cause: None,
+                is_transient: false,
+                tools_may_have_run: true,
+            })),
+        })
+    }
+
+    /// One try.
+    async fn once(&mut self, next: Next) -> Result<Tried, Leave> {
+        let (reservation, pass) = self.shared.admitted(self.job).await?;
+        let reserved = reservation.as_ref().map(Reservation::amount).unwrap_or_default();
+        let (prompt, resume) = match &next {
+            Next::Anew => (self.job.prompt.as_str(), None),
+            Next::GoOn(text) => (text.as_str(), self.session.clone()),
+        };
+        let (session, id) = match self
+            .shared
+            .unless_stopped(self.shared.start(resume.as_ref()))
+            .await
+        {
+            Ok(Ok(started)) => started,
+            failed => {
+                // Nothing was sent, so nothing was spent.
+                reservation.into_iter().for_each(Reservation::release);
+                self.shared.freed.notify_waiters();
+                return match failed {
+                    Ok(Err(error)) => Ok(Tried::Failed { error, tools: false }),
+                    _ => Err(Leave),
+                };
+            }
+        };
+        self.session = id;
+        self.tries = self.tries.saturating_add(1);
+        if let Some(journal) = &self.shared.batch.journal
+            && let Err(error) = journal.begin(self.job, self.session.clone(), reserved).await
+        {
+            reservation.into_iter().for_each(Reservation::release);
+            self.shared.counts.stop(Stop::Journal(error));
+            drop(session.close().await);
+            return Err(Leave);
+        }
+        let tried = match session.prompt(prompt).await {
+            Ok(turn) => self.turn(turn, reservation, pass).await,
+            Err(error) => {
+                reservation.into_iter().for_each(Reservation::release);
+                Ok(Tried::Failed { error, tools: false })
+            }
+        };
+        let spent = Amount::from(&session.usage());
+        self.spent += spent;
+        self.shared.counts.spend(spent);
+        self.shared.freed.notify_waiters();
+        // The id may have come with the first turn only.
+        self.session = session.id().or(self.session.take());
+        // A turn that fails to end has its process killed.
+        match tried {
+            Ok(Tried::Done(_)) => drop(session.close().await),
+            _ => drop(session.kill().await),
+        }
+        if let Some(journal) = &self.shared.batch.journal
+            && let Err(error) = journal.tried(self.job, spent).await
+        {
+            self.shared.counts.stop(Stop::Journal(error));
+            return Err(Leave);
+        }
+        tried
+    }
+
+    /// The turn of a try.
+    async fn turn(
+        &self,
+        turn: Turn,
+        reservation: Option<Reservation>,
+        pass: Option<Pass>,
+    ) -> Result<Tried, Leave> {
+        let mut guarded = GuardedTurn::new(turn);
+        if let Some(reservation) = reservation {
+            guarded = guarded.reservation(reservation);
+        }
+        if let Some(pass) = pass {
+            guarded = guarded.pass(pass);
+        }
+        let mut watch = ToolWatch::default();
+        let over = self.shared.over();
+        tokio::pin!(over);
+        let mut is_over = false;
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = guarded.next() => event,
+                () = &mut over, if !is_over => {
+                    is_over = true;
+                    drop(tokio::time::timeout(GRACE, guarded.turn().cancel()).await);
+                    continue;
+                }
+                // The CLI did not end the turn that it was to interrupt.
+                () = sleep(GRACE), if is_over => return Ok(Tried::Broken),
+            };
+            let Some(Ok(event)) = event else { break };
+            if watch.observe(&event)
+                && let Some(journal) = &self.shared.batch.journal
+                && let Err(error) = journal.tools(self.job).await
+            {
+                self.shared.counts.stop(Stop::Journal(error));
+                return Err(Leave);
+            }
+        }
+        let ended = guarded.outcome().await;
+        if let Some(exhausted) = guarded.exhausted() {
+            self.shared.counts.stop(Stop::Budget(exhausted.clone()));
+        }
+        let tools = watch.ran();
+        let outcome = match ended {
+            Ok(outcome) => outcome,
+            Err(error) => return Ok(Tried::Failed { error, tools }),
+        };
+        if *outcome.verdict() == Verdict::Interrupted && (is_over || guarded.exhausted().is_some()) {
+            return Ok(Tried::Broken);
+        }
+        Ok(
+            match done(&outcome, self.shared.batch.options.output_format.is_some()) {
+                Ok(done) => Tried::Done(done),
+                Err(error) => Tried::Failed { error, tools },
+            },
+        )
+    }
+
+    async fn end(&self, end: Result<Done, JobFailure>) -> Result<Result<Done, JobFailure>, Leave> {
+        if let Some(journal) = &self.shared.batch.journal
+            && let Err(error) = journal.end(self.job, &end).await
+        {
+            self.shared.counts.stop(Stop::Journal(error));
+            return Err(Leave);
+        }
+        Ok(end)
+    }
+
+    fn failure(&self, error: &Error) -> JobFailure {
+        JobFailure {
+            message: error.to_string(),
+            cause: error.cause(),
+            is_transient: error.is_transient() || error.is_closed(),
+            tools_may_have_run: self.tools,
+        }
+    }
+}
+
+/// The answer of a turn.
+fn done(outcome: &Outcome, wants_output: bool) -> outrigger::Result<Done> {
+    let output = match (wants_output, outcome.structured_output()) {
+        (true, None) => Some(outcome.output()?),
+        (_, output) => output.cloned(),
+    };
+    let answer = outcome.clone().answer()?;
+    Ok(Done {
+        text: answer.text().to_owned(),
+        output,
+        is_recovered: false,
+    })
+}
+
+/// Whether every job would end with this error.
+fn is_fatal(error: &Error) -> bool {
+    match error.cause() {
+        Some(Cause::NotLoggedIn | Cause::InvalidKey | Cause::Billing) => true,
+        Some(cause) => {
+            cause.is_start()
+                && !matches!(
+                    cause,
+                    Cause::UnknownSession | Cause::SystemLimit | Cause::SessionInUse
+                )
+        }
+        None => error.as_options_error().is_some(),
+    }
+}

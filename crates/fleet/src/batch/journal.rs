@@ -1,0 +1,574 @@
+//! The file from which a batch goes on after its program was killed.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outrigger::protocol::RawJson;
+use outrigger::{Cause, SessionId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{Done, Job, JobFailure, JobResult};
+use crate::budget::Amount;
+
+/// The version of the lines.
+const VERSION: u32 = 1;
+
+/// The longest journal that is read, in bytes.
+const LONGEST: u64 = 4 << 30;
+
+/// What is done of a batch, in a file of JSON lines.
+///
+/// A line is written and synced before a prompt is sent, and before its result is emitted. A last line that a killed program wrote in part
+/// is cut off. The file is locked while it is open, so two programs never run one batch at once.
+#[derive(Debug, Clone)]
+pub struct Journal(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    file: File,
+    jobs: HashMap<String, Known>,
+    /// What the program that wrote the file before had spent.
+    earlier: Amount,
+    /// A line could not be written: what follows it would be without it.
+    broken: bool,
+}
+
+/// What the journal has of a job.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    /// The checksum of the prompt.
+    prompt: String,
+    /// How often it was tried.
+    pub(super) tries: u32,
+    /// The session of the last try.
+    pub(super) session: Option<SessionId>,
+    /// The last try has no end.
+    pub(super) is_open: bool,
+    /// A tool may have run in a try.
+    pub(super) tools: bool,
+    /// What the tries have spent.
+    pub(super) spent: Amount,
+    /// What was reserved for the try that has no end.
+    reserved: Amount,
+    pub(super) end: Option<Result<Done, JobFailure>>,
+    /// This run has met the job.
+    is_met: bool,
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The file cannot be read or written.
+    #[error("the journal {} cannot be {what}", path.display())]
+    #[non_exhaustive]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// `opened`, `read` or `written`.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another program runs the batch.
+    #[error("the journal {} is in use: another program runs this batch", path.display())]
+    #[non_exhaustive]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line is none of a journal, or of a newer version.
+    #[error("line {line} of {} is no line of a journal that this version reads: {problem}", path.display())]
+    #[non_exhaustive]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The first line: the version.
+    Batch(u32),
+    /// A try begins: the next thing is that its prompt is sent.
+    Begin(Begin),
+    /// A tool may have run in a try.
+    Tools { id: String },
+    /// A try has ended, or the last one of a killed program was looked into.
+    Tried { id: String, spent: Amount },
+    /// A job has ended.
+    End(End),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Begin {
+    id: String,
+    /// The checksum of the prompt.
+    prompt: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<SessionId>,
+    #[serde(default)]
+    reserved: Amount,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct End {
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    done: Option<DoneForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<FailedForm>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DoneForm {
+    text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output: Option<RawJson>,
+    #[serde(default)]
+    recovered: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FailedForm {
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cause: Option<Cause>,
+    #[serde(default)]
+    transient: bool,
+    #[serde(default)]
+    tools: bool,
+}
+
+impl From<&Result<Done, JobFailure>> for End {
+    fn from(end: &Result<Done, JobFailure>) -> Self {
+        let mut this = Self {
+            id: String::new(),
+            done: None,
+            failed: None,
+        };
+        match end {
+            Ok(done) => {
+                this.done = Some(DoneForm {
+                    text: done.text.clone(),
+                    output: done.output.clone(),
+                    recovered: done.is_recovered,
+                });
+            }
+            Err(failure) => {
+                this.failed = Some(FailedForm {
+                    message: failure.message.clone(),
+                    cause: failure.cause.clone(),
+                    transient: failure.is_transient,
+                    tools: failure.tools_may_have_run,
+                });
+            }
+        }
+        this
+    }
+}
+
+impl End {
+    fn read(self) -> Option<Result<Done, JobFailure>> {
+        match (self.done, self.failed) {
+            (Some(done), None) => Some(Ok(Done {
+                text: done.text,
+                output: done.output,
+                is_recovered: done.recovered,
+            })),
+            (None, Some(failed)) => Some(Err(JobFailure {
+                message: failed.message,
+                cause: failed.cause,
+                is_transient: failed.transient,
+                tools_may_have_run: failed.tools,
+            })),
+            _ => None,
+        }
+    }
+}
+
+impl Journal {
+    /// Opens the journal in this file; a new one, if there is no file or it is empty.
+    ///
+    /// # Errors
+    /// When the file cannot be read, written or locked, or is no journal.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave the file locked for a moment.
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        let path = path.into();
+        let name = path.clone();
+        let opened = tokio::task::spawn_blocking(move || Inner::open(path)).await;
+        let inner = opened.map_err(|error| JournalError::Io {
+            path: name,
+            what: "opened",
+            source: io::Error::other(error),
+        })??;
+        Ok(Self(Arc::new(Mutex::new(inner))))
+    }
+
+    /// How many jobs have ended, with an answer or without.
+    pub fn ended(&self) -> usize {
+        self.lock().jobs.values().filter(|job| job.end.is_some()).count()
+    }
+
+    /// How many jobs there are that began, those that ended included.
+    pub fn begun(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
+    /// What the programs before this one spent. A try that has no end counts with what was reserved for it.
+    pub fn spent(&self) -> Amount {
+        self.lock().earlier
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing panics halfway through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of a job, which no other job of this run may have met.
+    ///
+    /// # Errors
+    /// What is wrong with the job.
+    pub(super) fn meet(&self, job: &Job) -> Result<Known, &'static str> {
+        let mut inner = self.lock();
+        let prompt = checksum(&job.prompt);
+        let known = inner.jobs.entry(job.id.clone()).or_insert_with(|| Known {
+            prompt: prompt.clone(),
+            ..Known::default()
+        });
+        if known.prompt != prompt {
+            return Err("the journal has another prompt for it; use another journal for other prompts");
+        }
+        if std::mem::replace(&mut known.is_met, true) {
+            return Err("there are two jobs of this id");
+        }
+        Ok(known.clone())
+    }
+
+    /// A try of the job begins, in this session.
+    pub(super) async fn begin(
+        &self,
+        job: &Job,
+        session: Option<SessionId>,
+        reserved: Amount,
+    ) -> Result<(), Arc<JournalError>> {
+        let begin = Begin {
+            id: job.id.clone(),
+            prompt: checksum(&job.prompt),
+            session,
+            reserved,
+        };
+        self.write(Line::Begin(begin), true).await
+    }
+
+    /// A tool may have run in the try that runs.
+    pub(super) async fn tools(&self, job: &Job) -> Result<(), Arc<JournalError>> {
+        // The line has to survive the program, not the machine: the next look is at the stored session, which was written before.
+        self.write(Line::Tools { id: job.id.clone() }, false).await
+    }
+
+    /// The try has ended.
+    pub(super) async fn tried(&self, job: &Job, spent: Amount) -> Result<(), Arc<JournalError>> {
+        let id = job.id.clone();
+        self.write(Line::Tried { id, spent }, false).await
+    }
+
+    /// The job has ended.
+    pub(super) async fn end(
+        &self,
+        job: &Job,
+        end: &Result<Done, JobFailure>,
+    ) -> Result<(), Arc<JournalError>> {
+        let mut end = End::from(end);
+        end.id.clone_from(&job.id);
+        self.write(Line::End(end), true).await
+    }
+
+    async fn write(&self, line: Line, sync: bool) -> Result<(), Arc<JournalError>> {
+        let this = self.clone();
+        let written = tokio::task::spawn_blocking(move || this.lock().write(&line, sync)).await;
+        let written = written.unwrap_or_else(|error| {
+            Err(JournalError::Io {
+                path: self.lock().path.clone(),
+                what: "written",
+                source: io::Error::other(error),
+            })
+        });
+        written.map_err(Arc::new)
+    }
+}
+
+impl Inner {
+    fn open(path: PathBuf) -> Result<Self, JournalError> {
+        let failed = |what: &'static str, path: &Path| {
+            let path = path.to_owned();
+            move |source| JournalError::Io { path, what, source }
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&path).map_err(failed("opened", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(JournalError::InUse { path }),
+            Err(std::fs::TryLockError::Error(error)) => return Err(failed("opened", &path)(error)),
+        }
+        let length = file.metadata().map_err(failed("read", &path))?.len();
+        if length > LONGEST {
+            return Err(failed("read", &path)(io::ErrorKind::FileTooLarge.into()));
+        }
+        let mut text = Vec::new();
+        file.seek(SeekFrom::Start(0)).map_err(failed("read", &path))?;
+        file.read_to_end(&mut text).map_err(failed("read", &path))?;
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        let mut this = Self {
+            path,
+            file,
+            jobs: HashMap::new(),
+            earlier: Amount::default(),
+            broken: false,
+        };
+        for (number, line) in (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n')) {
+            this.read(number, line)?;
+        }
+        if whole < text.len() {
+            // A program was killed while it wrote.
+            let length = whole.try_into().unwrap_or(u64::MAX);
+            this.file.set_len(length).map_err(failed("written", &this.path))?;
+        }
+        if whole == 0 {
+            this.write(&Line::Batch(VERSION), true)?;
+        }
+        for known in this.jobs.values() {
+            this.earlier += known.spent;
+        }
+        Ok(this)
+    }
+
+    fn read(&mut self, number: u64, line: &[u8]) -> Result<(), JournalError> {
+        let wrong = |problem: String| JournalError::Line {
+            path: self.path.clone(),
+            line: number,
+            problem,
+        };
+        let line: Line = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+        match (&line, number) {
+            (Line::Batch(VERSION), 1) => return Ok(()),
+            (Line::Batch(version), _) => return Err(wrong(format!("a header of version {version}"))),
+            (_, 1) => return Err(wrong("the header is missing".to_owned())),
+            _ => {}
+        }
+        self.apply(line).map_err(|problem| JournalError::Line {
+            path: self.path.clone(),
+            line: number,
+            problem: problem.to_owned(),
+        })
+    }
+
+    /// Notes what a line says.
+    fn apply(&mut self, line: Line) -> Result<(), &'static str> {
+        let id = match &line {
+            Line::Batch(_) => return Ok(()),
+            Line::Begin(Begin { id, .. })
+            | Line::Tools { id }
+            | Line::Tried { id, .. }
+            | Line::End(End { id, .. }) => id,
+        };
+        if !matches!(line, Line::Begin(_) | Line::End(_)) && !self.jobs.contains_key(id) {
+            return Err("it is about a job that did not begin");
+        }
+        let known = self.jobs.entry(id.clone()).or_default();
+        match line {
+            Line::Begin(begin) => {
+                if known.prompt.is_empty() {
+                    known.prompt = begin.prompt;
+                } else if known.prompt != begin.prompt {
+                    return Err("two prompts have one id");
+                }
+                // What ended before is run again.
+                known.end = None;
+                known.tries = known.tries.saturating_add(1);
+                known.session = begin.session.or(known.session.take());
+                known.is_open = true;
+                known.reserved = begin.reserved;
+                known.spent += begin.reserved;
+            }
+            Line::Tools { .. } => known.tools = true,
+            Line::Tried { spent, .. } => {
+                if std::mem::replace(&mut known.is_open, false) {
+                    known.spent = known.spent.saturating_sub(known.reserved);
+                }
+                known.reserved = Amount::default();
+                known.spent += spent;
+            }
+            Line::End(end) => {
+                known.is_open = false;
+                known.end = Some(end.read().ok_or("it is no end")?);
+            }
+            Line::Batch(_) => {}
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, line: &Line, sync: bool) -> Result<(), JournalError> {
+        let failed = |source| JournalError::Io {
+            path: self.path.clone(),
+            what: "written",
+            source,
+        };
+        if self.broken {
+            return Err(failed(io::Error::other("an earlier line could not be written")));
+        }
+        let mut text = serde_json::to_vec(line).map_err(|error| failed(io::Error::other(error)))?;
+        text.push(b'\n');
+        let written = self
+            .file
+            .write_all(&text)
+            .and_then(|()| if sync { self.file.sync_data() } else { Ok(()) });
+        if let Err(error) = written {
+            let error = failed(error);
+            self.broken = true;
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    /// The result that the journal has.
+    pub(super) fn result(&self, id: &str, index: u64) -> Option<JobResult> {
+        Some(JobResult {
+            id: id.to_owned(),
+            index,
+            result: self.end.clone()?,
+            tries: self.tries,
+            spent: self.spent,
+            session_id: self.session.clone(),
+            is_replayed: true,
+        })
+    }
+}
+
+fn checksum(prompt: &str) -> String {
+    Sha256::digest(prompt)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn spent(tokens: u64) -> Amount {
+        Amount {
+            tokens,
+            ..Amount::default()
+        }
+    }
+
+    async fn written(path: &Path) -> Journal {
+        let journal = Journal::open(path).await.unwrap();
+        let (a, b) = (Job::new("a", "1"), Job::new("b", "2"));
+        journal.meet(&a).unwrap();
+        journal.meet(&b).unwrap();
+        journal.begin(&a, None, spent(100)).await.unwrap();
+        journal.begin(&b, None, spent(100)).await.unwrap();
+        journal.tools(&b).await.unwrap();
+        journal.tried(&a, spent(7)).await.unwrap();
+        let done = Done {
+            text: "one".to_owned(),
+            output: None,
+            is_recovered: false,
+        };
+        journal.end(&a, &Ok(done)).await.unwrap();
+        journal
+    }
+
+    #[tokio::test]
+    async fn what_was_written_is_known_after_any_cut() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        drop(written(&path).await);
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let journal = Journal::open(&path).await.unwrap();
+            let a = journal.meet(&Job::new("a", "1")).unwrap();
+            let b = journal.meet(&Job::new("b", "2")).unwrap();
+            if cut == whole.len() {
+                assert_eq!(a.end.unwrap().unwrap().text, "one");
+                assert!(!a.is_open && b.is_open && b.tools);
+                // The open try counts with what was reserved.
+                assert_eq!(journal.spent(), spent(107));
+            } else {
+                assert!(a.end.is_none(), "{cut}");
+            }
+            drop(journal);
+            // What was cut off is gone: the next program reads the same.
+            let again = std::fs::read(&path).unwrap();
+            assert!(
+                again.ends_with(b"\n") && again.len() <= whole.len().max(cut),
+                "{cut}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn wrong_files_and_jobs_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        let journal = written(&path).await;
+        assert!(matches!(
+            Journal::open(&path).await,
+            Err(JournalError::InUse { .. })
+        ));
+        drop(journal);
+        let journal = Journal::open(&path).await.unwrap();
+        assert_eq!((journal.begun(), journal.ended()), (2, 1));
+        let other = journal.meet(&Job::new("a", "another prompt")).unwrap_err();
+        assert!(other.contains("another prompt"), "{other}");
+        journal.meet(&Job::new("a", "1")).unwrap();
+        let twice = journal.meet(&Job::new("a", "1")).unwrap_err();
+        assert!(twice.contains("two jobs"), "{twice}");
+        drop(journal);
+        for (text, line) in [
+            ("{}\n", 1),
+            ("{\"begin\":{\"id\":\"a\",\"prompt\":\"x\"}}\n", 1),
+            ("{\"batch\":9}\n", 1),
+            ("{\"batch\":1}\nnoise\n", 2),
+            ("{\"batch\":1}\n{\"tools\":{\"id\":\"x\"}}\n", 2),
+            ("{\"batch\":1}\n{\"end\":{\"id\":\"x\"}}\n", 2),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = Journal::open(&path).await.unwrap_err();
+            assert!(
+                matches!(error, JournalError::Line { line: found, .. } if found == line),
+                "{text}: {error}"
+            );
+            assert_eq!(
+                std::fs::read_to_string(&path).unwrap(),
+                text,
+                "the file stays as it is"
+            );
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! Batches, with simulated CLIs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::stream;
+use outrigger::testing::Simulated;
+use outrigger::{AfterTools, Cause, Retry};
+use outrigger_fleet::batch::{Batch, Job, JobResult, Journal, JournalError, Order, Stop};
+use outrigger_fleet::budget::{Amount, Budget, Cap};
+use outrigger_fleet::gate::{Gate, Limits};
+
+fn agent() -> Simulated {
+    Simulated::agent(|agent| agent.directives().max_retries(0))
+}
+
+fn jobs(prompts: &[(&str, &str)]) -> Vec<Job> {
+    prompts
+        .iter()
+        .map(|(id, prompt)| Job::new(*id, *prompt))
+        .collect()
+}
+
+fn tokens(tokens: u64) -> Amount {
+    Amount {
+        tokens,
+        ..Amount::default()
+    }
+}
+
+async fn journal(path: &Path) -> Journal {
+    Journal::open(path).await.unwrap()
+}
+
+async fn all(batch: Batch, jobs: Vec<Job>) -> (Vec<JobResult>, outrigger_fleet::batch::Summary) {
+    let mut run = batch.run(stream::iter(jobs)).unwrap();
+    let mut results = Vec::new();
+    while let Some(result) = run.next().await {
+        results.push(result);
+    }
+    (results, run.finish().await.unwrap())
+}
+
+fn texts(results: &[JobResult]) -> BTreeMap<&str, Result<&str, String>> {
+    let text = |result: &JobResult| match &result.result {
+        Ok(done) => Ok(done.text.clone()),
+        Err(failure) => Err(failure.to_string()),
+    };
+    results
+        .iter()
+        .map(|result| match &result.result {
+            Ok(done) => (result.id.as_str(), Ok(done.text.as_str())),
+            Err(_) => (result.id.as_str(), text(result).map(|_| "")),
+        })
+        .collect()
+}
+
+/// How many prompts the CLIs got.
+fn prompts(cli: &Simulated) -> usize {
+    cli.started()
+        .iter()
+        .map(|cli| {
+            cli.report()
+                .received_kinds()
+                .iter()
+                .filter(|kind| kind.starts_with("user"))
+                .count()
+        })
+        .sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_job_is_answered_in_a_session_of_its_own() {
+    let cli = agent();
+    let many: Vec<Job> = (0..12)
+        .map(|n| Job::new(n.to_string(), format!("%say answer {n}")))
+        .collect();
+    for order in [Order::AsTheyEnd, Order::AsTheyCame] {
+        let batch = Batch::new(cli.options()).jobs(3).order(order);
+        let (results, summary) = all(batch, many.clone()).await;
+        assert_eq!(results.len(), 12);
+        let ids: std::collections::HashSet<_> =
+            results.iter().map(|result| result.session_id.clone()).collect();
+        assert_eq!(ids.len(), 12, "a session each");
+        for result in &results {
+            let done = result.result.as_ref().unwrap();
+            assert_eq!(done.text, format!("answer {}", result.id));
+            assert_eq!((result.tries, result.is_replayed), (1, false));
+        }
+        if order == Order::AsTheyCame {
+            let indexes: Vec<u64> = results.iter().map(|result| result.index).collect();
+            assert_eq!(indexes, (0..12).collect::<Vec<_>>());
+        }
+        assert_eq!((summary.progress.done, summary.progress.jobs), (12, Some(12)));
+        assert!(summary.stopped.is_none() && summary.unfinished == 0, "{summary}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_is_tried_again_and_what_does_not_is_a_failure() {
+    let cli = agent();
+    let retry = Retry::new()
+        .tries(3)
+        .delays(Duration::from_secs(1), Duration::from_secs(9));
+    let batch = Batch::new(cli.options()).jobs(2).retry(retry);
+    let (results, summary) = all(
+        batch,
+        jobs(&[
+            ("overloaded", "%error 529 n=99\n%say never"),
+            ("refused", "%error 400 n=1 msg=\"no such thing\"\n%say never"),
+            (
+                "tools",
+                "%tool TodoWrite {\"todos\": []}\n%error 529 n=99\n%say never",
+            ),
+            ("fine", "%say fine"),
+        ]),
+    )
+    .await;
+    let by_id: BTreeMap<&str, &JobResult> = results
+        .iter()
+        .map(|result| (result.id.as_str(), result))
+        .collect();
+    let failure = |id: &str| by_id[id].result.as_ref().unwrap_err();
+    assert_eq!(
+        (by_id["overloaded"].tries, failure("overloaded").is_transient),
+        (3, true)
+    );
+    assert_eq!(
+        (by_id["refused"].tries, failure("refused").is_transient),
+        (1, false)
+    );
+    assert!(
+        failure("refused").message.contains("no such thing"),
+        "{}",
+        failure("refused")
+    );
+    assert_eq!(
+        (by_id["tools"].tries, failure("tools").tools_may_have_run),
+        (1, true)
+    );
+    assert!(matches!(
+        failure("overloaded").cause,
+        Some(Cause::Api {
+            status: Some(529),
+            ..
+        })
+    ));
+    assert_eq!(by_id["fine"].result.as_ref().unwrap().text, "fine");
+    assert_eq!(
+        (
+            summary.progress.done,
+            summary.progress.failed,
+            summary.progress.retries
+        ),
+        (1, 3, 2)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_does_what_the_first_did_not() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    let cli = agent();
+    let many = jobs(&[
+        ("a", "%say 1"),
+        ("b", "%error 400 n=9"),
+        ("c", "%say 3"),
+        ("d", "%say 4"),
+    ]);
+
+    // The program is killed after two results.
+    let batch = Batch::new(cli.options()).jobs(1).journal(journal(&path).await);
+    let mut run = batch.run(stream::iter(many.clone())).unwrap();
+    let first = [run.next().await.unwrap(), run.next().await.unwrap()];
+    drop(run);
+    assert_eq!(
+        first.iter().map(|result| result.id.as_str()).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    let before = prompts(&cli);
+
+    let (results, summary) = all(
+        Batch::new(cli.options()).journal(reopened(&path).await),
+        many.clone(),
+    )
+    .await;
+    let replayed: BTreeMap<&str, bool> = results
+        .iter()
+        .map(|one| (one.id.as_str(), one.is_replayed))
+        .collect();
+    assert_eq!(
+        replayed,
+        [("a", true), ("b", true), ("c", false), ("d", false)].into()
+    );
+    assert_eq!(texts(&results)["a"], Ok("1"));
+    assert!(texts(&results)["b"].is_err());
+    assert_eq!(prompts(&cli) - before, 2, "what was done is not done again");
+    assert_eq!(
+        (
+            summary.progress.done,
+            summary.progress.failed,
+            summary.progress.replayed
+        ),
+        (3, 1, 2)
+    );
+
+    // What failed can be run once more, and nothing else is.
+    let before = prompts(&cli);
+    let batch = Batch::new(cli.options())
+        .journal(reopened(&path).await)
+        .retry_failed();
+    let (results, _) = all(batch, many.clone()).await;
+    assert_eq!((prompts(&cli) - before, results.len()), (1, 4));
+
+    // A journal is for the same prompts.
+    let batch = Batch::new(cli.options()).journal(reopened(&path).await);
+    let run = batch.run(stream::iter(jobs(&[("a", "something else")]))).unwrap();
+    let error = run.finish().await.unwrap_err();
+    assert!(
+        matches!(&error.summary().stopped, Some(Stop::WrongJob { id, .. }) if id == "a"),
+        "{error}"
+    );
+}
+
+/// The journal of a run that was dropped, whose tasks end in their own time.
+async fn reopened(path: &Path) -> Journal {
+    loop {
+        match Journal::open(path).await {
+            Err(JournalError::InUse { .. }) => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_program_left_is_looked_up() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    let cli = agent();
+    // Sessions that ended, and of whose ends the journal knows nothing.
+    let prompts_of = [
+        ("answered", "%say the answer"),
+        ("called", "%tool TodoWrite {\"todos\": []}\n%error 529 n=99"),
+        ("silent", "%error 529 n=99\n%say now"),
+    ];
+    let mut lines = String::from("{\"batch\":1}\n");
+    for (id, prompt) in prompts_of {
+        let session = cli.options().start().await.unwrap();
+        drop(session.prompt(prompt).await.unwrap().outcome().await.unwrap());
+        let checksum = sha(prompt);
+        let session_id = session.id().unwrap();
+        lines += &format!(
+            "{{\"begin\":{{\"id\":\"{id}\",\"prompt\":\"{checksum}\",\"session\":\"{session_id}\"}}}}\n"
+        );
+        session.close().await.unwrap();
+    }
+    // A session that was never stored.
+    let never = "00000000-0000-4000-8000-00000000000a";
+    let checksum = sha("%say anew");
+    lines +=
+        &format!("{{\"begin\":{{\"id\":\"gone\",\"prompt\":\"{checksum}\",\"session\":\"{never}\"}}}}\n");
+    let many: Vec<Job> = jobs(&prompts_of)
+        .into_iter()
+        .chain(jobs(&[("gone", "%say anew")]))
+        .collect();
+
+    for (rule, called) in [
+        (AfterTools::Stop, Err(true)),
+        (AfterTools::GoOn("%say went on".to_owned()), Ok("went on")),
+    ] {
+        std::fs::write(&path, &lines).unwrap();
+        let retry = Retry::new().tries(1).after_tools(rule);
+        let batch = Batch::new(cli.options())
+            .retry(retry)
+            .journal(reopened(&path).await);
+        let (results, _) = all(batch, many.clone()).await;
+        let by_id: BTreeMap<&str, &JobResult> = results.iter().map(|one| (one.id.as_str(), one)).collect();
+        let answered = by_id["answered"].result.as_ref().unwrap();
+        assert_eq!(
+            (
+                answered.text.as_str(),
+                answered.is_recovered,
+                by_id["answered"].tries
+            ),
+            ("the answer", true, 1)
+        );
+        assert_eq!(
+            (texts(&results)["gone"].clone(), by_id["gone"].tries),
+            (Ok("anew"), 2)
+        );
+        // The API refuses it in the new session, too; what counts is that it was tried.
+        assert_eq!(
+            (by_id["silent"].result.is_err(), by_id["silent"].tries),
+            (true, 2)
+        );
+        match called {
+            Ok(text) => assert_eq!(texts(&results)["called"], Ok(text)),
+            Err(tools) => assert_eq!(
+                by_id["called"].result.as_ref().unwrap_err().tools_may_have_run,
+                tools
+            ),
+        }
+    }
+}
+
+fn sha(text: &str) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(text)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_stops_a_batch_and_counts_what_earlier_runs_spent() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    let cli = agent();
+    let many: Vec<Job> = (0..10)
+        .map(|n| Job::new(n.to_string(), format!("%usage in=900 out=100\n%say {n}")))
+        .collect();
+    let cap = || Budget::new("batch", Cap::tokens(3500));
+
+    let budget = cap();
+    let batch = Batch::new(cli.options())
+        .jobs(4)
+        .budget(budget.clone(), tokens(1000))
+        .journal(journal(&path).await);
+    let (results, summary) = all(batch, many.clone()).await;
+    assert!(matches!(summary.stopped, Some(Stop::Budget(_))), "{summary}");
+    assert_eq!(results.len(), 3, "a fourth would exceed the cap");
+    assert!(budget.spent().tokens <= 3500 && budget.reserved() == Amount::default());
+
+    // The next program has the same cap, and nothing left of it.
+    let budget = cap();
+    let batch = Batch::new(cli.options())
+        .budget(budget.clone(), tokens(1000))
+        .journal(reopened(&path).await);
+    let (results, summary) = all(batch, many.clone()).await;
+    assert_eq!((results.len(), summary.progress.replayed), (3, 3));
+    assert!(matches!(summary.stopped, Some(Stop::Budget(_))), "{summary}");
+
+    // With more, it goes on.
+    let batch = Batch::new(cli.options())
+        .budget(Budget::new("batch", Cap::tokens(100_000)), tokens(1000))
+        .journal(reopened(&path).await);
+    let (results, summary) = all(batch, many).await;
+    assert_eq!((results.len(), summary.progress.replayed), (10, 3));
+    assert!(summary.stopped.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_would_fail_every_job_stops_the_batch() {
+    let cli = agent();
+    let (done, broken) = (
+        jobs(&[("a", "%say 1")]),
+        Batch::new(cli.options().model("m").fallback_model("m")),
+    );
+    let error = broken
+        .run(stream::iter(done))
+        .unwrap()
+        .finish()
+        .await
+        .unwrap_err();
+    assert!(error.error().is_some(), "{error}");
+    assert_eq!(error.summary().unfinished, 1);
+    let named = Batch::new(cli.options().resume("x"))
+        .run(stream::iter(jobs(&[])))
+        .unwrap_err();
+    assert_eq!(named.option, "resume");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_ends_a_batch_and_leaves_what_is_not_done() {
+    let cli = agent();
+    let batch = Batch::new(cli.options())
+        .jobs(2)
+        .deadline(Duration::from_secs(60));
+    let many = jobs(&[
+        ("quick", "%say done"),
+        ("slow", "%delay 3600000\n%say late"),
+        ("later", "%delay 3600000\n%say late"),
+    ]);
+    let began = tokio::time::Instant::now();
+    let (results, summary) = all(batch, many).await;
+    assert_eq!(texts(&results), [("quick", Ok("done"))].into());
+    assert!(matches!(summary.stopped, Some(Stop::Deadline(_))), "{summary}");
+    assert_eq!(summary.unfinished, 2);
+    assert!(began.elapsed() < Duration::from_secs(90));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_holds_jobs_back() {
+    let cli = agent();
+    let mut limits = Limits::default();
+    limits.max_running = 1;
+    let gate = Gate::new(limits);
+    let batch = Batch::new(cli.options()).jobs(4).gate(gate.clone(), None);
+    let mut run = batch
+        .run(stream::iter(jobs(&[
+            ("a", "%say 1"),
+            ("b", "%say 2"),
+            ("c", "%say 3"),
+            ("d", "%say 4"),
+        ])))
+        .unwrap();
+    let monitor = run.monitor();
+    let mut most = 0;
+    while let Some(result) = run.next().await {
+        most = most.max(gate.state().running);
+        result.result.unwrap();
+    }
+    assert!(most <= 1);
+    assert_eq!(monitor.progress().done, 4);
+    assert_eq!(gate.state().running, 0);
+}
