@@ -45,7 +45,6 @@ mod attempt;
 mod journal;
 mod progress;
 mod stored;
-mod tool_watch;
 
 use std::fmt;
 use std::pin::Pin;

@@ -5,6 +5,8 @@
 //!
 //! A [`budget`] is for turns that share money: its cap is enforced before a turn begins, and while it runs.
 //!
+//! A [`batch`] runs many prompts, and goes on after its program was killed. A [supervised](supervise) session outlives its processes.
+//!
 //! ```no_run
 //! use outrigger::Agent;
 //! use outrigger_fleet::GuardedTurn;
@@ -31,6 +33,8 @@ pub mod batch;
 pub mod budget;
 pub mod gate;
 mod guarded;
+pub mod supervise;
+mod tool_watch;
 
 pub use guarded::GuardedTurn;
 

@@ -99,6 +99,12 @@ impl Prompt {
         self.block(ContentBlock::text(text))
     }
 
+    /// Adds a text before all that the prompt has. A [`command`](Self::command) must not get one: it would be no command any more.
+    pub fn before(mut self, text: impl Into<String>) -> Self {
+        self.blocks.insert(0, ContentBlock::text(text));
+        self
+    }
+
     /// Adds an image by its bytes. `media_type`: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub fn image(self, media_type: &str, bytes: &[u8]) -> Self {
         self.block(ContentBlock::image_base64(media_type, STANDARD.encode(bytes)))
@@ -215,7 +221,7 @@ impl Prompt {
     }
 
     /// The command that this prompt is, without its `/`.
-    pub(crate) fn command_name(&self) -> Option<&str> {
+    pub fn command_name(&self) -> Option<&str> {
         self.command.as_deref()
     }
 
@@ -234,8 +240,8 @@ impl Prompt {
             .filter(|_| !name.starts_with(char::is_whitespace))
     }
 
-    /// The same, to be sent under another id.
-    pub(crate) fn without_id(mut self) -> Self {
+    /// The same prompt, to be sent again: with a fresh id, since the CLI drops a prompt whose id it has seen before.
+    pub fn without_id(mut self) -> Self {
         self.uuid = None;
         self
     }

@@ -12,11 +12,11 @@ use uuid::Uuid;
 use super::journal::Known;
 use super::progress::Counts;
 use super::stored::{self, Stored};
-use super::tool_watch::ToolWatch;
 use super::{Batch, Done, Job, JobFailure, JobResult, NamesSession, Stop};
 use crate::budget::{Amount, Reservation};
 use crate::gate::{Pass, Visitor};
 use crate::guarded::GuardedTurn;
+use crate::tool_watch::ToolWatch;
 
 /// How long the interrupted turns of a batch whose deadline has passed may take to end.
 const GRACE: Duration = Duration::from_secs(10);

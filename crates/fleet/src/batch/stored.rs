@@ -6,7 +6,7 @@ use outrigger::protocol::inbound::StopReason;
 use outrigger::protocol::shared::ContentBlock;
 
 use super::Done;
-use super::tool_watch::STRUCTURED_OUTPUT;
+use crate::tool_watch::STRUCTURED_OUTPUT;
 
 /// What there is of a try.
 #[derive(Debug)]

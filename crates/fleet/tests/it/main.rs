@@ -10,3 +10,5 @@
 mod batch;
 mod budget;
 mod gate;
+mod real;
+mod supervise;

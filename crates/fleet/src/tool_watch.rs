@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use outrigger::{BlockKind, Event};
 
 /// The tool by which the model gives structured output. It does nothing.
-pub(super) const STRUCTURED_OUTPUT: &str = "StructuredOutput";
+pub(crate) const STRUCTURED_OUTPUT: &str = "StructuredOutput";
 
 /// Reads the events of a turn.
 #[derive(Debug, Default)]
-pub(super) struct ToolWatch {
+pub(crate) struct ToolWatch {
     ran: bool,
     /// Calls for structured output.
     outputs: HashSet<String>,
@@ -17,7 +17,7 @@ pub(super) struct ToolWatch {
 
 impl ToolWatch {
     /// Whether the event is the first that shows that a tool may have run.
-    pub(super) fn observe(&mut self, event: &Event) -> bool {
+    pub(crate) fn observe(&mut self, event: &Event) -> bool {
         let runs = match event {
             // The call itself follows, before the tool runs.
             Event::ContentBlockStart { kind, .. } | Event::ContentBlockStop { kind, .. }
@@ -38,7 +38,7 @@ impl ToolWatch {
         is_first
     }
 
-    pub(super) fn ran(&self) -> bool {
+    pub(crate) fn ran(&self) -> bool {
         self.ran
     }
 }

@@ -1,0 +1,204 @@
+//! Supervised sessions, with simulated CLIs that are killed.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::Signal;
+use outrigger::{Event, Options, Verdict};
+use outrigger_fleet::supervise::{
+    AfterLoss, HealthState, IdFiles, Rotation, SuperviseError, Supervised, Supervision,
+};
+use tokio::time::Instant;
+
+struct Place {
+    cli: Simulated,
+    ids: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            cli: Simulated::agent(|agent| agent.directives()),
+            ids: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn session(&self, supervision: Supervision) -> Supervised {
+        self.with(self.cli.options(), supervision)
+    }
+
+    fn with(&self, options: Options, supervision: Supervision) -> Supervised {
+        Supervised::new("helper", options, supervision, IdFiles::new(self.ids.path()))
+    }
+
+    /// Kills the newest process.
+    fn kill(&self) {
+        self.cli.started().last().unwrap().signal(Signal::Kill);
+    }
+
+    /// A turn whose process is killed at its first text.
+    async fn killed(&self, session: &Supervised, prompt: &str) -> Result<outrigger::Outcome, SuperviseError> {
+        let processes = Mutex::new(self.cli.started().len());
+        session
+            .turn_with(prompt, |event| {
+                let mut killed_in = processes.lock().unwrap();
+                // Only once: not in the process that takes the turn up.
+                if matches!(event, Event::Text(_))
+                    && *killed_in <= self.cli.started().len()
+                    && *killed_in < 100
+                {
+                    *killed_in = 100;
+                    self.kill();
+                }
+            })
+            .await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_goes_on_in_the_next_process_and_the_next_program() {
+    let place = Place::new();
+    let session = place.session(Supervision::new());
+    assert_eq!(session.health().state, HealthState::NotStarted);
+    assert_eq!(session.turn("%say one").await.unwrap().result_text(), "one");
+    let id = session.health().session_id.unwrap();
+
+    // It dies between two turns.
+    place.kill();
+    let began = Instant::now();
+    assert_eq!(session.turn("%say two").await.unwrap().result_text(), "two");
+    assert!(began.elapsed() >= Duration::from_secs(1), "a restart waits");
+    let health = session.health();
+    assert_eq!(
+        (health.state, health.deaths, health.turns),
+        (HealthState::Running, 1, 2)
+    );
+    assert_eq!(health.session_id.as_ref(), Some(&id));
+    assert!(health.last_death.is_some());
+    assert!(health.spent.tokens > 0);
+    session.close().await.unwrap();
+
+    // Another program of the same name.
+    let session = place.session(Supervision::new());
+    session.turn("%say three").await.unwrap();
+    assert_eq!(session.health().session_id, Some(id));
+    assert_eq!(place.cli.started().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_lost_is_reported_repeated_or_gone_on_with() {
+    let text = "%slow 1000 chunk=1\n%say abc";
+    let tool = "%tool TodoWrite {\"todos\": []}\n%slow 1000 chunk=1\n%say abc";
+    for (then, prompt, expected) in [
+        (AfterLoss::Report, text, Err(false)),
+        (AfterLoss::Report, tool, Err(true)),
+        (AfterLoss::Repeat, text, Ok("abc")),
+        (AfterLoss::Repeat, tool, Err(true)),
+        (AfterLoss::RepeatAlways, tool, Ok("abc")),
+        (AfterLoss::GoOn("%say went on".to_owned()), text, Ok("abc")),
+        (AfterLoss::GoOn("%say went on".to_owned()), tool, Ok("went on")),
+    ] {
+        let place = Place::new();
+        let session = place.with(
+            place.cli.options().include_partial_messages(true),
+            Supervision::new().after_loss(then.clone()),
+        );
+        match (place.killed(&session, prompt).await, expected) {
+            (Ok(outcome), Ok(text)) => assert_eq!(outcome.result_text(), text, "{then:?}"),
+            (
+                Err(SuperviseError::Lost {
+                    tools_may_have_run, ..
+                }),
+                Err(tools),
+            ) => {
+                assert_eq!(tools_may_have_run, tools, "{then:?} {prompt}");
+                // The conversation goes on.
+                assert!(session.turn("%say next").await.unwrap().is_success());
+            }
+            (ended, expected) => panic!("{then:?} {prompt}: {ended:?}, not {expected:?}"),
+        }
+        assert_eq!(session.health().deaths, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_dies_too_often_is_given_up_until_it_is_reset() {
+    let place = Place::new();
+    let supervision = Supervision::new()
+        .restarts(2, Duration::from_secs(3600))
+        .delays(Duration::from_secs(2), Duration::from_secs(3));
+    let session = place.session(supervision);
+    session.turn("%say 0").await.unwrap();
+    for (death, wait) in [(1, 2), (2, 3)] {
+        place.kill();
+        let began = Instant::now();
+        session.turn(format!("%say {death}")).await.unwrap();
+        let waited = began.elapsed();
+        assert!((wait..wait + 1).contains(&waited.as_secs()), "{waited:?}");
+    }
+    place.kill();
+    for _ in 0..2 {
+        let error = session.turn("%say never").await.unwrap_err();
+        assert!(
+            matches!(error, SuperviseError::GaveUp { deaths: 3, .. }),
+            "{error}"
+        );
+        assert!(std::error::Error::source(&error).is_some());
+    }
+    assert_eq!(session.health().state, HealthState::GaveUp);
+    assert_eq!(place.cli.started().len(), 3, "nothing is started any more");
+    session.reset().await;
+    assert!(session.turn("%say again").await.unwrap().is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn deaths_that_are_long_ago_do_not_count() {
+    let place = Place::new();
+    let session = place.session(Supervision::new().restarts(1, Duration::from_secs(60)));
+    for turn in 0..5 {
+        assert!(session.turn(format!("%say {turn}")).await.unwrap().is_success());
+        place.kill();
+        tokio::time::sleep(Duration::from_secs(61)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_too_old_is_handed_over() {
+    let place = Place::new();
+    let rotation = Rotation::hand_over()
+        .asking("%say we were building a boat")
+        .older_than(Duration::from_secs(3600));
+    let session = place.session(Supervision::new().rotate(rotation));
+    session.turn("%say hello").await.unwrap();
+    let first = session.health().session_id;
+    session.turn("%say still here").await.unwrap();
+    assert_eq!(session.health().rotations, 0);
+    tokio::time::sleep(Duration::from_secs(3601)).await;
+    assert_eq!(session.turn("%say new").await.unwrap().result_text(), "new");
+    let health = session.health();
+    assert_eq!(health.rotations, 1);
+    assert_ne!(health.session_id, first);
+    let report = place.cli.report().unwrap();
+    let prompts: Vec<String> = report
+        .received()
+        .filter(|frame| frame["type"] == "user")
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(prompts.len(), 1);
+    assert!(prompts[0].contains("we were building a boat"), "{prompts:?}");
+    // What is stored is the new conversation.
+    session.close().await.unwrap();
+    let session = place.session(Supervision::new());
+    session.turn("%say on").await.unwrap();
+    assert_eq!(session.health().session_id, health.session_id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_turn_is_no_death() {
+    let place = Place::new();
+    let session = place.session(Supervision::new());
+    let outcome = session.turn("%error 400 n=1").await.unwrap();
+    assert!(matches!(outcome.verdict(), Verdict::Failed(_)));
+    assert_eq!(session.health().deaths, 0);
+}
