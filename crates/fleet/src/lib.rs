@@ -6,6 +6,7 @@
 //! A [`budget`] is for turns that share money: its cap is enforced before a turn begins, and while it runs.
 //!
 //! A [`batch`] runs many prompts, and goes on after its program was killed. A [supervised](supervise) session outlives its processes.
+//! [`approvals`] outlive them, too: any process decides about a tool call, and any process has the decision carried out.
 //!
 //! ```no_run
 //! use outrigger::Agent;
@@ -29,6 +30,7 @@
 //! # }
 //! ```
 
+pub mod approvals;
 pub mod batch;
 pub mod budget;
 pub mod gate;

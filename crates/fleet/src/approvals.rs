@@ -1,0 +1,358 @@
+//! Approvals that outlive the process that asked.
+//!
+//! A call that needs an approval is deferred: the CLI ends the turn and leaves the call open. The question is a record in an
+//! [`ApprovalStore`] before the turn has ended. Then the process may end; any process may [decide](Approvals::decide), today or next week; and
+//! any process may have the session [carry the decision out](Approvals::carry_out).
+//!
+//! ```no_run
+//! use outrigger::{Agent, Verdict};
+//! use outrigger_fleet::approvals::{ApprovalFiles, Approvals, Decision};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let approvals = Approvals::new(ApprovalFiles::new("/var/lib/helper/approvals")).matcher("Bash|Write");
+//! let session = approvals.ask_in(Agent::builder()).start().await?;
+//! let outcome = session.prompt("Tidy up.").await?.outcome().await?;
+//! assert_eq!(*outcome.verdict(), Verdict::Deferred);
+//! session.close().await?;
+//!
+//! // Later, elsewhere:
+//! for approval in approvals.pending().await? {
+//!     println!("{}: {} {}", approval.id, approval.tool_name, approval.tool_input);
+//!     approvals.decide(&approval.id, Decision::allow(), "Ada").await?;
+//! }
+//! for approval in approvals.waiting().await? {
+//!     let carried = approvals.carry_out(Agent::builder(), &approval).await?;
+//!     println!("{}", carried.outcome.answer()?);
+//!     carried.session.close().await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is promised
+//!
+//! * The first decision counts. Whoever comes second is told who decided, and when.
+//! * A decision is for one call with one input. If the model calls the tool anew, or with another input, that is another approval, and the
+//!   earlier one is [superseded](ApprovalState::Superseded).
+//! * A decision is carried out at most once. If the process dies after the CLI was told and before the tool has run, the call is asked about
+//!   anew.
+//! * Nothing is allowed by nobody: a store that fails, and an approval whose time is over, deny the call.
+
+mod approval;
+mod approval_store;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use outrigger::hooks::{self, HookOutput, PreToolUseInput, PreToolUseOutput};
+use outrigger::options::Options;
+use outrigger::{AmbientEvent, Outcome, Session, SessionId};
+
+use self::approval::Verdict;
+pub use self::approval::{Approval, ApprovalId, ApprovalState, Decided, Decision, TooLate};
+pub use self::approval_store::{ApprovalFiles, ApprovalStore, MemoryApprovals, StoreError};
+
+/// How often a change is tried against changes of others.
+const TRIES: usize = 16;
+
+/// Asks about tool calls, and has decisions carried out. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Approvals {
+    store: Arc<dyn ApprovalStore>,
+    matcher: Option<String>,
+    expires_after: Option<Duration>,
+}
+
+/// Why a decision was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecideError {
+    /// There is no approval of this id.
+    #[error("there is no approval {0}")]
+    Unknown(ApprovalId),
+    /// It comes too late.
+    #[error(transparent)]
+    TooLate(#[from] TooLate),
+    /// The store failed.
+    #[error("the approvals cannot be read or written")]
+    Store(#[source] StoreError),
+}
+
+/// Why a decision was not carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CarryOutError {
+    /// Nobody has decided, or the session was told already.
+    #[error("the approval {0} has no decision that its session was not told")]
+    NothingToDo(ApprovalId),
+    /// The session could not be resumed, or ended before the turn did.
+    #[error(transparent)]
+    Session(#[from] outrigger::Error),
+}
+
+/// A session that has carried a decision out.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CarriedOut {
+    /// The session, which goes on.
+    pub session: Session,
+    /// How the turn ended. It is [deferred](Outcome::deferred) again if the model called another tool that needs an approval.
+    pub outcome: Outcome,
+}
+
+impl Approvals {
+    /// Approvals in this store: for all tools, without an end of the time to decide.
+    pub fn new(store: impl ApprovalStore) -> Self {
+        Self {
+            store: Arc::new(store),
+            matcher: None,
+            expires_after: None,
+        }
+    }
+
+    /// Asks only about these tools: the matcher of a `PreToolUse` hook, such as `Bash|Write`.
+    pub fn matcher(mut self, matcher: impl Into<String>) -> Self {
+        self.matcher = Some(matcher.into());
+        self
+    }
+
+    /// How long there is to decide; after that the call is denied.
+    pub fn expires_after(mut self, time: Duration) -> Self {
+        self.expires_after = Some(time);
+        self
+    }
+
+    /// Options of a session that asks: with a `PreToolUse` hook, which defers calls without a decision and carries out the others.
+    ///
+    /// The CLI has to keep the session on disk, and to know `defer` (2.1.150 and newer do; see docs/callbacks.md).
+    pub fn ask_in(&self, options: Options) -> Options {
+        let this = self.clone();
+        let hook = hooks::pre_tool_use(move |input: PreToolUseInput, _| {
+            let this = this.clone();
+            async move {
+                HookOutput::specific(match this.asked(input).await {
+                    Ok(Verdict::Defer) => PreToolUseOutput::defer(),
+                    Ok(Verdict::Apply(Decision::Allow { updated_input: None })) => PreToolUseOutput::allow(),
+                    Ok(Verdict::Apply(Decision::Allow {
+                        updated_input: Some(input),
+                    })) => PreToolUseOutput::allow()
+                        .updated_input(&input)
+                        .unwrap_or_else(|error| {
+                            PreToolUseOutput::deny(format!("The input cannot be sent: {error}"))
+                        }),
+                    Ok(Verdict::Apply(Decision::Deny { message })) => PreToolUseOutput::deny(message),
+                    Err(error) => {
+                        tracing::error!(%error, "a call is denied, since nobody can be asked about it");
+                        PreToolUseOutput::deny(
+                            "Nobody can be asked about this call: the approvals cannot be stored.",
+                        )
+                    }
+                })
+            }
+        });
+        options.hook(match &self.matcher {
+            Some(matcher) => hook.matcher(matcher),
+            None => hook,
+        })
+    }
+
+    /// The approvals that somebody can decide, the oldest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    ///
+    /// # Cancel safety
+    /// The future only reads, and notes whose time is over.
+    pub async fn pending(&self) -> Result<Vec<Approval>, StoreError> {
+        self.listed(Approval::is_pending).await
+    }
+
+    /// The approvals whose sessions have to be told: those with a decision, and those whose time is over.
+    ///
+    /// # Errors
+    /// When the store fails.
+    ///
+    /// # Cancel safety
+    /// As [`pending`](Self::pending).
+    pub async fn waiting(&self) -> Result<Vec<Approval>, StoreError> {
+        self.listed(Approval::waits_for_session).await
+    }
+
+    /// The approval of this id.
+    ///
+    /// # Errors
+    /// When the store fails.
+    ///
+    /// # Cancel safety
+    /// The future only reads.
+    pub async fn get(&self, id: &ApprovalId) -> Result<Option<Approval>, StoreError> {
+        self.store.get(id).await
+    }
+
+    /// Decides, in the name of somebody.
+    ///
+    /// # Errors
+    /// When somebody else was first, the time is over, or the session went on without the call; and when the store fails.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, the decision is taken or not.
+    pub async fn decide(
+        &self,
+        id: &ApprovalId,
+        decision: Decision,
+        by: &str,
+    ) -> Result<Approval, DecideError> {
+        for _ in 0..TRIES {
+            let stored = self.store.get(id).await.map_err(DecideError::Store)?;
+            let approval = stored.ok_or_else(|| DecideError::Unknown(id.clone()))?;
+            let decided = approval.decided(decision.clone(), by, SystemTime::now())?;
+            if self.store.replace(&decided).await.map_err(DecideError::Store)? {
+                return Ok(decided);
+            }
+        }
+        Err(DecideError::Store("the approval changes all the time".into()))
+    }
+
+    /// Resumes the session of an approval, which carries the decision out and goes on with its turn, and waits for the end of the turn.
+    ///
+    /// The options are those of the session; the working directory is that of the approval. No prompt is sent.
+    ///
+    /// # Errors
+    /// When there is nothing to tell the session; and when the session cannot be resumed, or ends before the turn.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, the session ends. The decision is carried out or not; a later call finds out.
+    pub async fn carry_out(
+        &self,
+        options: Options,
+        approval: &Approval,
+    ) -> Result<CarriedOut, CarryOutError> {
+        let stored = self.store.get(&approval.id).await.ok().flatten();
+        if !stored.is_some_and(|stored| stored.waits_for_session()) {
+            return Err(CarryOutError::NothingToDo(approval.id.clone()));
+        }
+        let options = self
+            .ask_in(options)
+            .cwd(&approval.cwd)
+            .resume(approval.session_id.to_string());
+        let session = options.start().await?;
+        let mut ambient = session.ambient();
+        loop {
+            match ambient.next().await {
+                Some(AmbientEvent::TurnEnded(outcome)) => return Ok(CarriedOut { session, outcome }),
+                Some(_) => {}
+                None => return Err(session.wait_ended().await.into()),
+            }
+        }
+    }
+
+    /// Notes that a session went on without its open calls, for example since it got another prompt.
+    ///
+    /// # Errors
+    /// When the store fails.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, some are noted and some not; call it again.
+    pub async fn supersede(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.supersede_but(session, None).await
+    }
+
+    async fn supersede_but(&self, session: &SessionId, by: Option<&Approval>) -> Result<(), StoreError> {
+        for mut approval in self.store.list(Some(session)).await? {
+            if by.is_some_and(|by| by.id == approval.id) {
+                continue;
+            }
+            let anew = by.filter(|by| by.tool_use_id == approval.tool_use_id);
+            for _ in 0..TRIES {
+                let Some(next) = approval.superseded(anew.map(|by| by.id.clone())) else {
+                    break;
+                };
+                if self.store.replace(&next).await? {
+                    break;
+                }
+                match self.store.get(&approval.id).await? {
+                    Some(newer) => approval = newer,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn listed(&self, wanted: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>, StoreError> {
+        let now = SystemTime::now();
+        let mut found = Vec::new();
+        for approval in self.store.list(None).await? {
+            let approval = match approval.expired(now) {
+                Some(expired) if self.store.replace(&expired).await? => expired,
+                // Somebody was faster.
+                Some(_) => match self.store.get(&approval.id).await? {
+                    Some(newer) => newer,
+                    None => continue,
+                },
+                None => approval,
+            };
+            if wanted(&approval) {
+                found.push(approval);
+            }
+        }
+        found.sort_by_key(|approval| approval.asked_at);
+        Ok(found)
+    }
+
+    /// The CLI asks about a call.
+    async fn asked(&self, input: PreToolUseInput) -> Result<Verdict, Unasked> {
+        let tool_use_id = input.tool_use_id.ok_or(Unasked::NoId)?;
+        let session = SessionId::new(&input.session_id).map_err(|error| Unasked::Store(error.into()))?;
+        let now = SystemTime::now();
+        for approval in self.store.list(Some(&session)).await? {
+            if approval.tool_use_id != tool_use_id {
+                continue;
+            }
+            match approval.asked(&input.tool_input, now) {
+                Some((verdict, None)) => return Ok(verdict),
+                // What somebody else has changed meanwhile is asked about anew.
+                Some((verdict, Some(next))) if self.store.replace(&next).await? => return Ok(verdict),
+                _ => {}
+            }
+        }
+        let approval = Approval {
+            id: ApprovalId::new(),
+            version: 0,
+            session_id: session.clone(),
+            cwd: input.cwd.into(),
+            tool_use_id,
+            tool_name: input.tool_name,
+            tool_input: input.tool_input,
+            asked_at: now,
+            expires_at: self.expires_after.and_then(|after| now.checked_add(after)),
+            state: ApprovalState::Pending,
+        };
+        self.store.add(&approval).await?;
+        self.supersede_but(&session, Some(&approval)).await?;
+        Ok(Verdict::Defer)
+    }
+}
+
+/// Why nobody can be asked.
+#[derive(Debug)]
+enum Unasked {
+    NoId,
+    Store(StoreError),
+}
+
+impl From<StoreError> for Unasked {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for Unasked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoId => f.write_str("the CLI does not name the call; update it"),
+            Self::Store(error) => write!(f, "the approvals cannot be stored: {error}"),
+        }
+    }
+}

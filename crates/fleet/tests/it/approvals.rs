@@ -1,0 +1,222 @@
+//! Approvals that outlive processes.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger::protocol::shared::JsonObject;
+use outrigger::testing::{RealCli, Simulated};
+use outrigger::{Options, SessionId, Verdict};
+use outrigger_fleet::approvals::{
+    Approval, ApprovalFiles, ApprovalId, ApprovalState, ApprovalStore, Approvals, CarryOutError, DecideError,
+    Decision, MemoryApprovals, StoreError, TooLate,
+};
+use serde_json::json;
+
+const CALL: &str = "%tool Write {\"file_path\": \"made.txt\", \"content\": \"model\"}\n%say done";
+
+/// A session whose call waits, and whose process has ended.
+async fn deferred(approvals: &Approvals, options: Options, call: &str) -> Approval {
+    let session = approvals.ask_in(options).start().await.unwrap();
+    let outcome = session.prompt(call).await.unwrap().outcome().await.unwrap();
+    assert_eq!(*outcome.verdict(), Verdict::Deferred);
+    let pending = approvals.pending().await.unwrap();
+    let call = outcome.deferred().unwrap();
+    let approval = pending
+        .into_iter()
+        .find(|approval| approval.tool_use_id == call.id);
+    session.close().await.unwrap();
+    approval.expect("it is stored before the turn has ended")
+}
+
+#[tokio::test]
+async fn any_process_decides_and_any_process_carries_it_out() {
+    let place = tempfile::tempdir().unwrap();
+    let approvals =
+        || Approvals::new(ApprovalFiles::new(place.path().join("approvals"))).matcher("Write|Bash");
+    for decision in [
+        Decision::allow(),
+        Decision::allow_with(
+            JsonObject::encode(&json!({"file_path": "made.txt", "content": "person"})).unwrap(),
+        ),
+        Decision::deny("not today"),
+    ] {
+        let real = RealCli::directives().await.unwrap();
+        let made = real.sandbox().project().join("made.txt");
+        let approval = deferred(&approvals(), real.options(), CALL).await;
+        assert_eq!((&*approval.tool_name, approval.is_pending()), ("Write", true));
+        assert!(!made.exists());
+
+        // Nothing can be carried out before somebody has decided.
+        let early = approvals()
+            .carry_out(real.options(), &approval)
+            .await
+            .unwrap_err();
+        assert!(matches!(early, CarryOutError::NothingToDo(_)), "{early}");
+        approvals()
+            .decide(&approval.id, decision.clone(), "Ada")
+            .await
+            .unwrap();
+        let late = approvals()
+            .decide(&approval.id, Decision::allow(), "Bob")
+            .await
+            .unwrap_err();
+        assert!(late.to_string().starts_with("Ada decided already"), "{late}");
+        let waiting = approvals().waiting().await.unwrap();
+        assert_eq!(waiting.len(), 1);
+
+        let carried = approvals().carry_out(real.options(), &waiting[0]).await.unwrap();
+        assert!(carried.outcome.is_success(), "{:?}", carried.outcome);
+        let expected = match &decision {
+            Decision::Allow { updated_input: None } => Some("model"),
+            Decision::Allow { .. } => Some("person"),
+            Decision::Deny { .. } => None,
+        };
+        assert_eq!(std::fs::read_to_string(&made).ok().as_deref(), expected);
+        // The session goes on, and a second time there is nothing to carry out.
+        assert!(
+            carried
+                .session
+                .prompt("%say more")
+                .await
+                .unwrap()
+                .outcome()
+                .await
+                .unwrap()
+                .is_success()
+        );
+        carried.session.close().await.unwrap();
+        let again = approvals()
+            .carry_out(real.options(), &approval)
+            .await
+            .unwrap_err();
+        assert!(matches!(again, CarryOutError::NothingToDo(_)), "{again}");
+        assert!(
+            approvals().pending().await.unwrap().is_empty()
+                && approvals().waiting().await.unwrap().is_empty()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_decided_in_time_is_denied() {
+    let cli = Simulated::agent(|agent| agent);
+    let approvals = Approvals::new(MemoryApprovals::new()).expires_after(Duration::ZERO);
+    let session = approvals.ask_in(cli.options()).start().await.unwrap();
+    let outcome = session.prompt(CALL).await.unwrap().outcome().await.unwrap();
+    assert_eq!(*outcome.verdict(), Verdict::Deferred);
+    session.close().await.unwrap();
+    assert!(approvals.pending().await.unwrap().is_empty());
+    let [approval] = &approvals.waiting().await.unwrap()[..] else {
+        panic!("one waits")
+    };
+    assert_eq!(approval.state, ApprovalState::Expired);
+    let late = approvals
+        .decide(&approval.id, Decision::allow(), "Ada")
+        .await
+        .unwrap_err();
+    assert!(matches!(late, DecideError::TooLate(TooLate::Expired)), "{late}");
+    let carried = approvals.carry_out(cli.options(), approval).await.unwrap();
+    let denied = cli.report().unwrap();
+    assert!(
+        denied
+            .received()
+            .any(|frame| frame.to_string().contains("in time")),
+        "the model reads why"
+    );
+    assert!(carried.outcome.is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_goes_on_without_a_call_supersedes_it() {
+    let cli = Simulated::agent(|agent| agent);
+    let approvals = Approvals::new(MemoryApprovals::new());
+    let first = deferred(&approvals, cli.options(), CALL).await;
+    // Another prompt, and another call.
+    let options = approvals
+        .ask_in(cli.options())
+        .resume(first.session_id.to_string());
+    let session = options.start().await.unwrap();
+    let mut ambient = session.ambient();
+    while !matches!(
+        ambient.next().await.unwrap(),
+        outrigger::AmbientEvent::TurnEnded(_)
+    ) {}
+    let other = "%tool Write {\"file_path\": \"other.txt\", \"content\": \"x\"}";
+    drop(session.prompt(other).await.unwrap().outcome().await.unwrap());
+    let pending = approvals.pending().await.unwrap();
+    assert_eq!(pending.len(), 1);
+    assert_ne!(pending[0].id, first.id);
+    let late = approvals
+        .decide(&first.id, Decision::allow(), "Ada")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(late, DecideError::TooLate(TooLate::Superseded { by: None, .. })),
+        "{late}"
+    );
+    approvals.supersede(&first.session_id).await.unwrap();
+    assert!(approvals.pending().await.unwrap().is_empty());
+}
+
+/// A store that fails when it is to write.
+#[derive(Debug)]
+struct Broken;
+
+impl ApprovalStore for Broken {
+    fn add<'a>(&'a self, _: &'a Approval) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async { Err("the disk is full".into()) })
+    }
+    fn get<'a>(&'a self, _: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, StoreError>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn list<'a>(&'a self, _: Option<&'a SessionId>) -> BoxFuture<'a, Result<Vec<Approval>, StoreError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    fn replace<'a>(&'a self, _: &'a Approval) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async { Err("the disk is full".into()) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_denies() {
+    let cli = Simulated::agent(|agent| agent.real_tools(true));
+    let approvals = Approvals::new(Broken);
+    let session = approvals.ask_in(cli.options()).start().await.unwrap();
+    let outcome = session.prompt(CALL).await.unwrap().outcome().await.unwrap();
+    assert_eq!(*outcome.verdict(), Verdict::Completed);
+    let seen = cli.report().unwrap();
+    assert!(
+        seen.received()
+            .any(|frame| frame.to_string().contains("Nobody can be asked"))
+    );
+    let unknown = ApprovalId::parse("00000000-0000-4000-8000-000000000001").unwrap();
+    let error = approvals
+        .decide(&unknown, Decision::allow(), "Ada")
+        .await
+        .unwrap_err();
+    assert!(matches!(error, DecideError::Unknown(_)) && error.source().is_none());
+}
+
+#[tokio::test]
+async fn of_many_who_decide_at_once_one_does() {
+    let place = tempfile::tempdir().unwrap();
+    let cli = Simulated::agent(|agent| agent);
+    let files = ApprovalFiles::new(place.path());
+    let approval = deferred(&Approvals::new(files.clone()), cli.options(), CALL).await;
+    let deciders = (0..20).map(|number| {
+        let (approvals, id) = (Approvals::new(files.clone()), approval.id.clone());
+        tokio::spawn(async move {
+            approvals
+                .decide(&id, Decision::allow(), &format!("person {number}"))
+                .await
+        })
+    });
+    let mut decided = Vec::new();
+    for decider in deciders.collect::<Vec<_>>() {
+        decided.extend(decider.await.unwrap().ok());
+    }
+    assert_eq!(decided.len(), 1);
+    files.forget(&approval.id).await.unwrap();
+    assert!(files.get(&approval.id).await.unwrap().is_none());
+}
