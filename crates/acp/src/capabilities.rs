@@ -15,6 +15,7 @@ fn ours(has_buffers: bool) -> acp::Meta {
         "delivery": ["queue", "steer", "now"],
         "rewind": { "files": true, "conversation": true, "dryRun": true },
         "forkUpToMessageId": true,
+        "replay": { "limit": true, "history": true },
         "unsavedBuffers": has_buffers,
         "mcpServers": { "set": true, "status": true, "reconnect": true, "toggle": true },
         "options": true,

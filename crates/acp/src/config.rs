@@ -25,8 +25,37 @@ pub struct Config {
     /// The maximum age of a spare. An older one is ended, and another is started after the next session. A spare is also discarded when
     /// the user's settings or sign-in have changed. 30 minutes by default.
     pub spare_age: Duration,
+    /// Whether to compact large conversations that nobody goes on with. `None`, the default, never does.
+    pub idle_compaction: Option<IdleCompaction>,
     /// Which versions of the protocol are served. [`Protocol::Auto`] by default.
     pub protocol: Protocol,
+}
+
+/// When to compact a conversation that nobody goes on with.
+///
+/// The first prompt after a pause that outlasts the API's prompt cache is billed for the whole context. A compaction before that costs
+/// less, as it reads the cache, and makes the next prompts cheaper. The agent announces it a minute before: a prompt or a cancel calls it
+/// off. It runs once, until the user's next prompt, and not while a background task runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdleCompaction {
+    /// How long nothing has to happen in the session.
+    pub after: Duration,
+    /// From how many tokens in the context on. 200,000 by default.
+    pub from_tokens: u64,
+}
+
+impl IdleCompaction {
+    /// After this time.
+    pub fn new(after: Duration) -> Self {
+        let from_tokens = 200_000;
+        Self { after, from_tokens }
+    }
+
+    /// Sets [`from_tokens`](Self::from_tokens).
+    pub fn from_tokens(self, from_tokens: u64) -> Self {
+        Self { from_tokens, ..self }
+    }
 }
 
 /// Which versions of the protocol are served.
@@ -50,6 +79,7 @@ impl Default for Config {
             exit_grace: Duration::from_secs(3),
             spare: true,
             spare_age: Duration::from_secs(30 * 60),
+            idle_compaction: None,
             protocol: Protocol::Auto,
         }
     }
@@ -95,6 +125,12 @@ impl Config {
     /// Sets [`spare_age`](Self::spare_age).
     pub fn spare_age(mut self, age: Duration) -> Self {
         self.spare_age = age;
+        self
+    }
+
+    /// Sets [`idle_compaction`](Self::idle_compaction).
+    pub fn idle_compaction(mut self, settings: IdleCompaction) -> Self {
+        self.idle_compaction = Some(settings);
         self
     }
 

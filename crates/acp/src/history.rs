@@ -1,5 +1,7 @@
 //! Replays a stored session as events.
 
+mod window;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,6 +11,7 @@ use outrigger::sessions::read::{MessageKind, Messages, Subagent};
 use outrigger::sessions::{MessageOptions, SessionFile, SessionMessage};
 use serde::Deserialize;
 
+pub(crate) use self::window::{Page, Window};
 use crate::event::{Event, Extra, Topic};
 use crate::reduce::{Reducer, Step};
 

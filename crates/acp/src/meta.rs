@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::options::is_option;
 pub(crate) use self::raw_messages::{RawMessages, SdkMessage};
 use crate::error::bad;
+use crate::replay;
 
 /// `_meta` of a session request.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct SessionMeta {
     pub(crate) system_prompt: Option<SystemPrompt>,
     /// `_meta.claudeCode.emitRawSDKMessages`.
     pub(crate) raw: RawMessages,
+    /// `_meta.claudeCode.replay.limit`: how many messages are replayed.
+    pub(crate) replay_limit: Option<usize>,
 }
 
 impl SessionMeta {
@@ -42,6 +45,7 @@ impl SessionMeta {
             Some(_) => return Err(bad("_meta.claudeCode", "it is not an object")),
         };
         given.raw = RawMessages::of(own.get("emitRawSDKMessages"))?;
+        given.replay_limit = replay::limit(own.get("replay"))?;
         given.options = match own.get("options") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(options)) => options.clone(),

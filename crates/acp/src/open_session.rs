@@ -22,6 +22,7 @@ use crate::error::bad;
 use crate::hub::Hub;
 use crate::mcp;
 use crate::meta::{RawMessages, SessionMeta};
+use crate::replay;
 use crate::sdk_error;
 use crate::session::mcp_servers::Mcp;
 use crate::session::{self, Actor, CancelBell, Inbox, Order, Parts};
@@ -285,6 +286,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             raw,
             inbox,
             cancel_floor: hub.config.cancel_floor,
+            idle_compaction: hub.config.idle_compaction,
         };
         Actor::run(parts).await;
     }
@@ -330,6 +332,9 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     let given = SessionMeta::of(wanted.meta.as_ref())?;
     let prompt = wanted.prompt(&given)?;
     wanted.check().await?;
+    if given.replay_limit.is_some() && !matches!(wanted.origin, Origin::Load(_)) {
+        return Err(bad("_meta.claudeCode.replay", "this request replays nothing"));
+    }
     let base = &hub.config.options;
     let claim = wanted.claim(base, &given, prompt.as_ref());
     let spare = match &claim {
@@ -381,14 +386,18 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
             let again = servers.add_to(options, &host).callbacks(desk);
-            let session = start(hub, &wanted, &client, &id, &again).await?;
+            let (session, before) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;
+            let mut meta = account(session.initialized());
+            if given.replay_limit.is_some() {
+                replay::add_to(&mut meta, before);
+            }
             hub.enter(&id, handle.clone())?;
             let known = auth::of_account(&session.initialized().account);
             client.learned_auth(known);
             Ready {
                 choices: Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
                     .switches(client.has_switches()),
-                meta: account(session.initialized()),
+                meta,
                 opening: Opening::Started(session),
                 id,
                 client: client.clone(),
@@ -420,14 +429,16 @@ fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::Hos
     )
 }
 
-/// Starts a CLI, and replays the stored session meanwhile.
+/// Starts a CLI, and replays the stored session meanwhile. Also returns the uuid of the first prompt that was replayed, if there are
+/// earlier messages.
 async fn start(
     hub: &Arc<Hub>,
     wanted: &Wanted,
     client: &Client,
     id: &acp::SessionId,
     options: &Options,
-) -> Result<Session, Error> {
+    limit: Option<usize>,
+) -> Result<(Session, Option<String>), Error> {
     // Two processes must not write to one conversation.
     let before = hub.sessions().remove(id.0.as_ref());
     if let Some(before) = before {
@@ -437,12 +448,12 @@ async fn start(
     let start = async { starting.start().await.map_err(|error| sdk_error::of_sdk(&error)) };
     match &wanted.origin {
         Origin::Load(loaded) => {
-            let again = stored::replay(&hub.config.options, loaded, &wanted.cwd, client);
+            let again = stored::replay(&hub.config.options, loaded, &wanted.cwd, client, limit);
             let (session, again) = tokio::join!(start, again);
-            again?;
-            session
+            let before = again?;
+            Ok((session?, before))
         }
-        _ => start.await,
+        _ => Ok((start.await?, None)),
     }
 }
 

@@ -131,6 +131,9 @@ fn failed(verdict: &Verdict, outcome: &Outcome) -> Error {
         data.insert("subtype".to_owned(), json!(result.subtype));
         data.insert("apiErrorType".to_owned(), json!(result.api_error_type));
     }
+    if let Some(wait) = outcome.retry_after() {
+        data.insert("retryAfterSeconds".to_owned(), json!(wait.as_secs()));
+    }
     data.insert("costUsd".to_owned(), json!(outcome.cost()));
     Error::new(code, said).data(Value::Object(data))
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use outrigger::advice::reworded;
 use outrigger::discover;
@@ -15,7 +16,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::{Config, Protocol};
+use crate::config::{Config, IdleCompaction, Protocol};
 use crate::sdk_error;
 use crate::serve::serve;
 
@@ -23,7 +24,7 @@ use crate::serve::serve;
 const HELP: &str = "\
 Claude Code for editors: an agent that speaks the Agent Client Protocol on stdin and stdout.
 
-Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare]
+Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare] [--compact-idle MINUTES]
        outrigger-acp --cli [ARGUMENT]...
 
   --cli [ARGUMENT]...  run the Claude Code CLI with these arguments instead (editors use it to sign in)
@@ -31,6 +32,9 @@ Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare]
                        the editor
   --log FILE           write the log there; it goes to stderr otherwise
   --no-spare           start no CLI ahead; it takes some 200 MB, and has the next session open at once
+  --compact-idle MINUTES
+                       compact a conversation of 200,000 tokens or more that nobody goes on with for so long, shortly before the prompt
+                       cache expires (after 60 minutes with a subscription); it costs, and is announced a minute before
   --version            print the version
   --help               print this
 
@@ -46,6 +50,7 @@ enum Task {
         log: Option<PathBuf>,
         spare: bool,
         protocol: Protocol,
+        compact_idle: Option<Duration>,
     },
     Cli(Vec<OsString>),
     Version,
@@ -56,6 +61,7 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
     let mut arguments = arguments.into_iter();
     let (mut log, mut spare) = (None, true);
     let mut protocol = Protocol::Auto;
+    let mut compact_idle = None;
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             // All further arguments are for the CLI.
@@ -77,6 +83,13 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
             Some(joined) if joined.starts_with("--protocol=") => {
                 protocol = protocol_of(OsStr::new(&joined["--protocol=".len()..]))?
             }
+            Some("--compact-idle") => match arguments.next() {
+                Some(minutes) => compact_idle = Some(minutes_of(&minutes)?),
+                None => return Err("--compact-idle needs a number of minutes".to_owned()),
+            },
+            Some(joined) if joined.starts_with("--compact-idle=") => {
+                compact_idle = Some(minutes_of(OsStr::new(&joined["--compact-idle=".len()..]))?);
+            }
             _ => {
                 return Err(format!(
                     "unknown argument {argument:?}; --help tells what there is"
@@ -84,7 +97,22 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
             }
         }
     }
-    Ok(Task::Serve { log, spare, protocol })
+    Ok(Task::Serve {
+        log,
+        spare,
+        protocol,
+        compact_idle,
+    })
+}
+
+fn minutes_of(minutes: &OsStr) -> Result<Duration, String> {
+    let number = minutes.to_str().and_then(|minutes| minutes.parse::<u32>().ok());
+    match number {
+        Some(minutes @ 2..=1440) => Ok(Duration::from_secs(u64::from(minutes) * 60)),
+        _ => Err(format!(
+            "--compact-idle {minutes:?}: it is no number from 2 to 1440"
+        )),
+    }
 }
 
 fn protocol_of(version: &OsStr) -> Result<Protocol, String> {
@@ -111,7 +139,12 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Task::Help => print(HELP),
         Task::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
         Task::Cli(arguments) => cli(arguments),
-        Task::Serve { log, spare, protocol } => {
+        Task::Serve {
+            log,
+            spare,
+            protocol,
+            compact_idle,
+        } => {
             if let Err(error) = log_to(log.as_deref()) {
                 return failed(&error, 1);
             }
@@ -123,14 +156,9 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                     stop.cancel();
                 }
             });
-            match serve(
-                config().spare(spare).protocol(protocol),
-                tokio::io::stdin(),
-                tokio::io::stdout(),
-                stop,
-            )
-            .await
-            {
+            let mut config = config().spare(spare).protocol(protocol);
+            config.idle_compaction = compact_idle.map(IdleCompaction::new);
+            match serve(config, tokio::io::stdin(), tokio::io::stdout(), stop).await {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => failed(&error.to_string(), 1),
             }
@@ -271,7 +299,14 @@ mod tests {
     #[test]
     fn the_log_has_a_file() {
         let log = Some(PathBuf::from("a.log"));
-        let serve = |log, spare, protocol| Ok(Task::Serve { log, spare, protocol });
+        let serve = |log, spare, protocol| {
+            Ok(Task::Serve {
+                log,
+                spare,
+                protocol,
+                compact_idle: None,
+            })
+        };
         assert_eq!(of(&["--log", "a.log"]), serve(log.clone(), true, Protocol::Auto));
         assert_eq!(
             of(&["--log=a.log", "--no-spare"]),
@@ -280,6 +315,19 @@ mod tests {
         assert_eq!(of(&["--protocol", "v2"]), serve(None, true, Protocol::V2));
         assert_eq!(of(&["--protocol=v1"]), serve(None, true, Protocol::V1));
         assert!(of(&["--protocol", "3"]).is_err());
+        let minutes = |arguments: &[&str]| match of(arguments) {
+            Ok(Task::Serve { compact_idle, .. }) => compact_idle,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            minutes(&["--compact-idle", "55"]),
+            Some(Duration::from_secs(3300))
+        );
+        assert_eq!(minutes(&["--compact-idle=2"]), Some(Duration::from_secs(120)));
+        for wrong in ["1", "0", "-5", "1441", "soon"] {
+            assert!(of(&["--compact-idle", wrong]).is_err(), "{wrong}");
+        }
+        assert!(of(&["--compact-idle"]).is_err());
         assert!(of(&["--log"]).is_err());
         assert!(of(&["serve"]).is_err());
     }

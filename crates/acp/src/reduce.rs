@@ -35,6 +35,7 @@ pub(crate) use self::step::{Effect, Step};
 use self::text::Streams;
 use self::usage::Meter;
 use crate::event::{Event, Notice, Status, Subagent, Topic};
+use crate::timestamp;
 use crate::tool::{self, WorkDir};
 
 /// How many frames are remembered to detect duplicates.
@@ -233,6 +234,11 @@ impl Reducer {
         self.collect(|this, steps| this.meter.asked(model, size, used, steps))
     }
 
+    /// The tokens in the context, if they are known.
+    pub(crate) fn used(&self) -> Option<u64> {
+        self.meter.used()
+    }
+
     /// The fill of the context in percent, if it is known.
     pub(crate) fn fullness(&self) -> Option<u64> {
         self.meter.fullness()
@@ -391,18 +397,27 @@ fn rate_limit(event: &RateLimitEvent, steps: &mut Steps) {
     let limit = limit.replace('_', " ");
     let notice = match info.status {
         RateLimitStatus::Rejected => {
-            Notice::error(Topic::RateLimit, format!("The {limit} limit is reached")).important()
+            let title = format!("The {limit} limit is reached{}", resets(info.resets_at));
+            Notice::error(Topic::RateLimit, title).important()
         }
         RateLimitStatus::AllowedWarning => {
             let used = info
                 .utilization
                 .map(|used| format!(" ({:.0} % used)", used * 100.0));
-            let title = format!("The {limit} limit is close{}", used.unwrap_or_default());
+            let (used, resets) = (used.unwrap_or_default(), resets(info.resets_at));
+            let title = format!("The {limit} limit is close{used}{resets}");
             Notice::warning(Topic::RateLimit, title)
         }
         _ => return steps.extra(Topic::RateLimit, event),
     };
     steps.notice(notice, event);
+}
+
+/// When a limit starts again, for a title.
+fn resets(at: Option<u64>) -> String {
+    at.and_then(|seconds| i64::try_from(seconds).ok())
+        .map(|seconds| format!("; it resets at {}", timestamp::minute(seconds)))
+        .unwrap_or_default()
 }
 
 fn hash(text: &str) -> u64 {

@@ -5,6 +5,7 @@ mod actor;
 mod conversation;
 mod early_orders;
 mod flags;
+mod idle_compaction;
 mod lifecycle;
 mod lookups;
 pub(crate) mod mcp_servers;

@@ -6,15 +6,19 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use outrigger::Options;
 use outrigger::sessions::write::ForkOptions;
-use outrigger::sessions::{self, ListOptions, MessageOptions, SessionId, SessionInfo, Sessions};
+use outrigger::sessions::{
+    self, ListOptions, MessageOptions, SessionId, SessionInfo, SessionMessage, Sessions,
+};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use crate::client::Client;
 use crate::error::{self, bad};
-use crate::history::{self, History};
+use crate::event::Event;
+use crate::history::{self, History, Page, Window};
 use crate::lineage::{self, Lineages};
 use crate::sdk_error;
+use crate::timestamp;
 
 /// How many sessions a page has.
 const PAGE: usize = 50;
@@ -115,7 +119,7 @@ fn listed(id: String, info: SessionInfo) -> Option<acp::SessionInfo> {
     Some(
         acp::SessionInfo::new(id, cwd)
             .title(title)
-            .updated_at(timestamp(info.last_modified))
+            .updated_at(timestamp::iso(info.last_modified))
             .archived(info.archived == Some(true)),
     )
 }
@@ -244,15 +248,80 @@ pub(crate) async fn find(options: &Options, id: &acp::SessionId) -> Result<Strin
     Ok(found.await?.id.to_string())
 }
 
-/// Replays a session to the editor. Waits while the editor is behind.
+/// Replays a session to the editor: its last messages, or all if there is no limit. Returns the uuid of the first prompt that was
+/// replayed, if there are earlier messages.
 pub(crate) async fn replay(
     options: &Options,
     session: &acp::SessionId,
     cwd: &Path,
     client: &Client,
-) -> Result<(), Error> {
-    let id = known(session)?;
-    let (tell, mut told) = mpsc::channel(AHEAD);
+    limit: Option<usize>,
+) -> Result<Option<String>, Error> {
+    let mut encoder = client.encoder();
+    let mut send = |events: Vec<Event>| {
+        for event in events {
+            for update in encoder.encode(event) {
+                client.update(session, update);
+            }
+        }
+    };
+    if let Some(limit) = limit {
+        let page = last(options, session, cwd, None, limit).await?;
+        for event in page.events {
+            send(vec![event]);
+            client.gate().opened().await;
+        }
+        return Ok(page.before);
+    }
+    let (read, mut told) = messages(options, known(session)?);
+    let tell = async {
+        let mut history = History::new(cwd.to_owned());
+        while let Some(message) = told.recv().await {
+            send(history.message(&message));
+            client.gate().opened().await;
+        }
+        send(history.end());
+    };
+    let (read, ()) = tokio::join!(read, tell);
+    read.map(|()| None)
+}
+
+/// The last messages of a session, of those before a prompt if there is one.
+pub(crate) async fn last(
+    options: &Options,
+    session: &acp::SessionId,
+    cwd: &Path,
+    before: Option<&str>,
+    limit: usize,
+) -> Result<Page, Error> {
+    let (read, mut told) = messages(options, known(session)?);
+    let tell = async move {
+        let mut history = History::new(cwd.to_owned());
+        let mut window = Window::new(limit);
+        let mut is_found = before.is_none();
+        while let Some(message) = told.recv().await {
+            if before == Some(message.uuid.as_str()) {
+                is_found = true;
+                break;
+            }
+            window.message(&message.uuid, history.message(&message));
+        }
+        is_found.then(|| window.end(history.end()))
+    };
+    let (read, page) = tokio::join!(read, tell);
+    read?;
+    page.ok_or_else(|| bad("before", "the conversation has no such message"))
+}
+
+/// Reads the messages of a session on a blocking thread, until the receiver is dropped.
+fn messages(
+    options: &Options,
+    id: SessionId,
+) -> (
+    impl Future<Output = Result<(), Error>>,
+    mpsc::Receiver<SessionMessage>,
+) {
+    let (tell, told) = mpsc::channel(AHEAD);
     let read = work(options, move |sessions| {
         let options = MessageOptions::new().include_system_messages(true);
         let file = sessions.find(&lineage::conversation(&sessions, &id))?;
@@ -261,24 +330,7 @@ pub(crate) async fn replay(
             tell.blocking_send(message).is_ok()
         })
     });
-    let tell = async {
-        let mut history = History::new(cwd.to_owned());
-        let mut encoder = client.encoder();
-        let mut send = |events: Vec<crate::event::Event>| {
-            for event in events {
-                for update in encoder.encode(event) {
-                    client.update(session, update);
-                }
-            }
-        };
-        while let Some(message) = told.recv().await {
-            send(history.message(&message));
-            client.gate().opened().await;
-        }
-        send(history.end());
-    };
-    let (read, ()) = tokio::join!(read, tell);
-    read
+    (read, told)
 }
 
 /// Checks the form of a session id.
@@ -306,39 +358,4 @@ fn of_sessions(why: &sessions::Error) -> Error {
         );
     }
     error::internal(why)
-}
-
-/// Milliseconds since 1970 as ISO 8601 in UTC.
-fn timestamp(ms: i64) -> String {
-    let (seconds, ms) = (ms.div_euclid(1000), ms.rem_euclid(1000));
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days count from 1 March of the year 0, so that a leap day is the last day of its year.
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, late) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    let year = year + era * 400 + late;
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_written_in_utc() {
-        assert_eq!(timestamp(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(timestamp(1_709_251_199_999), "2024-02-29T23:59:59.999Z");
-        assert_eq!(timestamp(1_709_251_200_000), "2024-03-01T00:00:00.000Z");
-        assert_eq!(timestamp(4_102_444_799_000), "2099-12-31T23:59:59.000Z");
-        assert_eq!(timestamp(-1), "1969-12-31T23:59:59.999Z");
-    }
 }

@@ -48,6 +48,7 @@ topics! {
     HookProgress = "hook_progress",
     HookResponse = "hook_response",
     HookStarted = "hook_started",
+    IdleCompaction = "idle_compaction",
     Informational = "informational",
     InheritedAsksSettled = "inherited_asks_settled",
     InstructionSize = "instruction_size",

@@ -105,6 +105,11 @@ impl Meter {
         self.report(steps);
     }
 
+    /// The tokens in the context.
+    pub(super) fn used(&self) -> Option<u64> {
+        self.used
+    }
+
     /// The fill of the context in percent.
     pub(super) fn fullness(&self) -> Option<u64> {
         let size = *self.windows.get(self.model.as_ref()?)?;

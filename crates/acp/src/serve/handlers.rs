@@ -16,6 +16,8 @@ macro_rules! agent {
                 let (name, enabled) = (message.server_name, message.enabled);
                 $hub.mcp(&message.session_id, Ok(Wish::Toggle { name, enabled }), responder.into());
             };
+            request(message: ReadHistory, responder, connection) =>
+                $hub.read_history(message, connection, responder.into());
             request(message: Rewind, responder, _) => $hub.rewind(message, responder.into());
         }
     };

@@ -11,10 +11,12 @@ use crate::answer::Answer;
 use crate::client::Connection;
 use crate::hub::Hub;
 use crate::open_session::{self, Opened, Wanted};
+use crate::replay::{HistoryPage, ReadHistory};
 use crate::rewind::{Rewind, Rewound};
 use crate::session::Order;
 use crate::session::mcp_servers::{McpResponse, Wish};
 use crate::steer::{Steer, Steered};
+use crate::wire::Update;
 use crate::{auth, error, stored};
 
 impl Hub {
@@ -56,6 +58,29 @@ impl Hub {
     pub(super) fn rewind(self: &Arc<Self>, request: Rewind, answer: Answer<Rewound>) {
         let session = self.session(&request.session_id);
         self.answer(answer, async move { session?.rewind(request).await });
+    }
+
+    pub(super) fn read_history(
+        self: &Arc<Self>,
+        request: ReadHistory,
+        connection: impl Into<Connection>,
+        answer: Answer<HistoryPage>,
+    ) {
+        let options = self.config.options.clone();
+        let mut encoder = self.client(connection).encoder();
+        self.answer(answer, async move {
+            request.check()?;
+            let (id, before) = (&request.session_id, request.before.as_deref());
+            let page = stored::last(&options, id, &request.cwd, before, request.limit).await?;
+            let updates = page.events.into_iter().flat_map(|event| encoder.encode(event));
+            let updates = updates.map(|update| match update {
+                Update::V1(update) => serde_json::to_value(update),
+                Update::V2(update) => serde_json::to_value(update),
+            });
+            let updates = updates.collect::<Result<_, _>>().map_err(error::internal)?;
+            let before = page.before;
+            Ok(HistoryPage { updates, before })
+        });
     }
 
     pub(super) fn steer(self: &Arc<Self>, request: Steer, answer: Answer<Steered>) {

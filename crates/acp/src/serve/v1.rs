@@ -11,6 +11,7 @@ use crate::capabilities;
 use crate::hub::Hub;
 use crate::mcp::Servers;
 use crate::open_session::{Opened, Origin, Wanted, up_to};
+use crate::replay::ReadHistory;
 use crate::rewind::Rewind;
 use crate::session::Order;
 use crate::session::mcp_servers::{McpReconnect, McpStatus, McpToggle, SetMcpServers, Wish};

@@ -13,6 +13,7 @@ use crate::event::State;
 use crate::hub::Hub;
 use crate::mcp::Servers;
 use crate::open_session::{Opened, Origin, Wanted, up_to};
+use crate::replay::ReadHistory;
 use crate::rewind::Rewind;
 use crate::session::Order;
 use crate::session::mcp_servers::{DraftSetMcpServers, McpReconnect, McpStatus, McpToggle, Wish};

@@ -26,6 +26,7 @@ use self::plan_handover::PlanHandover;
 use self::turns::Turns;
 use super::activity::Activity;
 use super::conversation::Conversation;
+use super::idle_compaction::Idle;
 use super::lifecycle::Questions;
 use super::lookups::Lookups;
 use super::mcp_servers::Mcp;
@@ -39,6 +40,7 @@ use super::{CancelBell, Order, Stop};
 use crate::ask::{Ask, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
+use crate::config::IdleCompaction;
 use crate::meta::RawMessages;
 use crate::outcome::End;
 use crate::{error, outcome};
@@ -62,6 +64,7 @@ pub(crate) struct Parts {
     pub(crate) inbox: Inbox,
     /// How long a cancelled prompt may stay open.
     pub(crate) cancel_floor: Duration,
+    pub(crate) idle_compaction: Option<IdleCompaction>,
 }
 
 /// What reaches the task of a session from outside.
@@ -96,6 +99,7 @@ pub(crate) struct Actor {
 
     pub(super) prompts: Prompts<PromptReply>,
     cancel_floor: Duration,
+    pub(super) idle: Idle,
     /// Resolves to the number of each prompt that the editor withdraws.
     withdrawn: FuturesUnordered<BoxFuture<'static, Option<u64>>>,
     /// Prompts that wait for unsaved texts of the editor.
@@ -139,6 +143,7 @@ impl Actor {
             changes: Changes::default(),
             prompts: Prompts::default(),
             cancel_floor: parts.cancel_floor,
+            idle: Idle::new(parts.idle_compaction),
             withdrawn: FuturesUnordered::new(),
             reading: FuturesUnordered::new(),
             turns: Turns::default(),
@@ -190,6 +195,7 @@ impl Actor {
         let open = self.client.gate().is_open();
         let floor = self.prompts.floor(self.cancel_floor);
         let due = self.updates.due().filter(|_| open);
+        let idle = self.idle.due().filter(|_| open);
         let late = self.handover.as_ref().filter(|_| open).map(PlanHandover::until);
         let gate = self.client.clone();
         tokio::select! {
@@ -220,6 +226,7 @@ impl Actor {
             },
             Some(ask) = self.inbox.asks.recv(), if open => self.ask(ask),
             () = at(late) => self.handover_is_late(),
+            () = at(idle) => self.idle_for_long(),
             () = at(due), if open => {
                 self.show(|updates| updates.tick());
             }
@@ -236,6 +243,7 @@ impl Actor {
             planned = self.rewinding.planned() => self.planned(planned),
             Some(end) = self.turns.running.next(), if open && !self.turns.running.is_empty() => self.turn_ended(end),
         }
+        self.follow_idleness();
         self.send_state();
         Flow::Go
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outrigger::Session;
 use outrigger::permissions::PermissionRequest;
@@ -14,7 +15,7 @@ use super::tail::{Tailed, Tails};
 use crate::ask::Decision;
 use crate::client::Client;
 use crate::coalesce::Coalescer;
-use crate::event::{CallChange, Event, Extra, Status, Topic};
+use crate::event::{CallChange, Event, Extra, Notice, Status, Topic};
 use crate::reduce::{self, BackgroundCall, Effect, Reducer, Step};
 use crate::wire::{Encoder, Shown, Update};
 
@@ -192,6 +193,26 @@ impl Updates {
     pub(super) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Output> {
         let steps = self.reducer.sized(model, size, used);
         self.steps(steps)
+    }
+
+    /// The tokens in the context, if they are known.
+    pub(super) fn used(&self) -> Option<u64> {
+        self.reducer.used()
+    }
+
+    /// The conversation will be compacted after this time, unless the user does something.
+    pub(super) fn will_compact(&mut self, tokens: u64, after: Duration) -> Vec<Output> {
+        let title = format!(
+            "This conversation of {tokens} tokens is compacted in {} s",
+            after.as_secs()
+        );
+        let why =
+            "The next prompt is cheaper then. Send a prompt or cancel to keep the conversation as it is.";
+        let mut notice = Notice::info(Topic::IdleCompaction, title).important();
+        notice.description = Some(why.to_owned());
+        let data = serde_json::json!({ "tokens": tokens, "after_ms": after.as_millis() });
+        notice.data = RawJson::encode(&data).ok();
+        self.all(vec![Step::Event(Event::Notice(notice))])
     }
 
     /// The fill of the context in percent, if it is known.

@@ -13,6 +13,7 @@ mod draft;
 mod editor;
 mod ends;
 mod faults;
+mod limits;
 #[cfg(unix)]
 mod meta;
 #[cfg(target_os = "linux")]
@@ -22,6 +23,7 @@ mod prompts;
 mod real;
 mod real_choices;
 mod real_stored;
+mod replays;
 mod requests;
 mod rewind;
 mod schema;

@@ -15,7 +15,10 @@ use crate::{error, prompt, sdk_error, steer};
 impl Actor {
     pub(super) fn order(&mut self, order: Order) {
         match order {
-            Order::Prompt { request, answer } => self.prompt(request, answer),
+            Order::Prompt { request, answer } => {
+                self.idle.prompted();
+                self.prompt(request, answer);
+            }
             Order::Steer { request, reply } => {
                 // The caller may have gone.
                 let _ = reply.send(self.steer(request));
@@ -60,6 +63,7 @@ impl Actor {
             });
         };
         prompt::of(&request.prompt, |_| false)?;
+        self.idle.prompted();
         self.prompt(request.into_prompt(), PromptReply::nothing());
         Ok(Steered {
             outcome,
@@ -67,7 +71,7 @@ impl Actor {
         })
     }
 
-    fn prompt(&mut self, request: acp::PromptRequest, answer: PromptReply) {
+    pub(in crate::session) fn prompt(&mut self, request: acp::PromptRequest, answer: PromptReply) {
         let commands = self.process.session().command_names();
         let is_command = |name: &str| commands.iter().any(|known| known == name);
         let (prompt, how) = match (

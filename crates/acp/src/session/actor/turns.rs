@@ -53,6 +53,7 @@ fn result_uuid((_, outcome): &TurnEnd) -> Option<&str> {
 
 impl Actor {
     pub(super) fn cancel_all(&mut self) {
+        self.idle.cancelled();
         let ended = self.prompts.cancel_all(Instant::now());
         self.answer_cancelled(ended);
         self.cancel_own();
