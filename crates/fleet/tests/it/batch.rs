@@ -415,3 +415,110 @@ async fn a_gate_holds_jobs_back() {
     assert_eq!(monitor.progress().done, 4);
     assert_eq!(gate.state().running, 0);
 }
+
+/// What goes wrong with a prompt, and whether it gets an answer in the end.
+fn trouble(random: &mut fastrand::Rng, n: usize) -> (String, bool) {
+    let say = format!("%usage in=90 out=10\n%say answer {n}");
+    match random.u8(..10) {
+        0 => (format!("%error 429 n=1\n{say}"), true),
+        1 => (format!("%error 529 n=2\n{say}"), true),
+        2 => (format!("%drop n=1\n{say}"), true),
+        3 => (format!("%error 400 n=99 msg=\"never {n}\"\n{say}"), false),
+        4 => (format!("%delay 20000\n{say}"), true),
+        5 => (format!("%tool TodoWrite {{\"todos\": []}}\n{say}"), true),
+        _ => (say, true),
+    }
+}
+
+/// Prompts of which many fail at first, processes that are killed, and a program that is killed again and again: each job is answered
+/// once, or listed as failed with its reason. `OUTRIGGER_BATCH_JOBS` and `OUTRIGGER_SEED` ask for another number and other trouble.
+#[tokio::test(start_paused = true)]
+async fn whatever_goes_wrong_each_job_ends_once() {
+    let set = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|value| value.parse::<u64>().ok())
+    };
+    let (count, seed) = (
+        set("OUTRIGGER_BATCH_JOBS").unwrap_or(150),
+        set("OUTRIGGER_SEED").unwrap_or(7),
+    );
+    let mut random = fastrand::Rng::with_seed(seed);
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    let cli = Simulated::agent(|agent| agent.directives().max_retries(1));
+    let given: Vec<(Job, bool)> = (0..usize::try_from(count).unwrap())
+        .map(|n| {
+            let (prompt, answered) = trouble(&mut random, n);
+            (Job::new(format!("job {n}"), prompt), answered)
+        })
+        .collect();
+    let jobs = || stream::iter(given.iter().map(|(job, _)| job.clone()).collect::<Vec<_>>());
+    let (mut runs, mut killed) = (0, 0);
+    let results = loop {
+        runs += 1;
+        assert!(runs < 10_000, "it comes to an end");
+        let retry = Retry::new()
+            .tries(6)
+            .delays(Duration::from_secs(1), Duration::from_secs(30))
+            .after_tools(AfterTools::Repeat);
+        // Room for all, and for the tries of killed programs, which count with what was reserved.
+        let budget = Budget::new("all", Cap::tokens(count * 100_000));
+        let batch = Batch::new(cli.options())
+            .jobs(8)
+            .retry(retry)
+            .budget(budget.clone(), tokens(100))
+            .journal(reopened(&path).await);
+        let mut run = batch.run(jobs()).unwrap();
+        // The program is killed after some time, or lives to the end.
+        let life = Duration::from_secs(random.u64(1..120) + 2 * runs);
+        let mut results = Vec::new();
+        let whole = tokio::time::timeout(life, async {
+            loop {
+                tokio::select! {
+                    result = run.next() => match result {
+                        Some(result) => results.push(result),
+                        None => return,
+                    },
+                    () = tokio::time::sleep(Duration::from_secs(3)) => {
+                        // Some other process of the machine is killed.
+                        if let Some(victim) = random.choice(cli.started().iter().rev().take(8)) {
+                            victim.signal(outrigger::testing::sim::peer::Signal::Kill);
+                            killed += 1;
+                        }
+                    }
+                }
+            }
+        });
+        if whole.await.is_ok() {
+            let summary = run.finish().await.unwrap();
+            assert!(summary.stopped.is_none() && summary.unfinished == 0, "{summary}");
+            assert_eq!(summary.progress.done + summary.progress.failed, count);
+            break results;
+        }
+        drop(run);
+    };
+    println!("{count} jobs, {runs} runs, {killed} processes killed");
+    let ids: std::collections::HashSet<&str> = results.iter().map(|result| result.id.as_str()).collect();
+    assert_eq!(
+        (results.len(), ids.len()),
+        (given.len(), given.len()),
+        "each job once"
+    );
+    for result in &results {
+        let index = usize::try_from(result.index).unwrap();
+        let (job, answered) = &given[index];
+        assert_eq!(result.id, job.id);
+        match &result.result {
+            Ok(done) => assert_eq!(
+                (done.text.as_str(), *answered),
+                (&*format!("answer {index}"), true)
+            ),
+            Err(failure) => assert!(
+                !*answered && failure.message.contains("never") || failure.is_transient,
+                "{}: {failure}",
+                result.id
+            ),
+        }
+    }
+}
