@@ -79,6 +79,9 @@ async def play(agent):
     told = {}
     with tempfile.TemporaryDirectory(prefix="acp-", ignore_cleanup_errors=True) as root:
         place = rig.Rig(root)
+        # Without it the other agent begins in `auto`, in which a scripted API has nobody asked and nothing run.
+        settings = {"permissions": {"defaultMode": "default"}}
+        (place.home / ".claude" / "settings.json").write_text(json.dumps(settings))
         with place:
             forms = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
             async with official.talk(place, elicitation=forms) as on:
