@@ -91,7 +91,7 @@ async fn is_unsaved(path: &Path, text: &str) -> bool {
 }
 
 /// Text as editors hold it: without a byte order mark, and with `\n` as line end.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.trim_start_matches('\u{feff}').replace("\r\n", "\n")
 }
 

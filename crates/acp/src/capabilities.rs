@@ -9,14 +9,15 @@ const NAME: &str = "outrigger-acp";
 const TITLE: &str = "Claude Code (Outrigger)";
 
 /// Capabilities of this agent that the protocol does not have.
-fn ours(has_buffers: bool) -> acp::Meta {
+fn ours(has_files: bool) -> acp::Meta {
     json!({ "claudeCode": {
         "promptQueueing": true,
         "delivery": ["queue", "steer", "now"],
         "rewind": { "files": true, "conversation": true, "dryRun": true },
         "forkUpToMessageId": true,
         "replay": { "limit": true, "history": true },
-        "unsavedBuffers": has_buffers,
+        "unsavedBuffers": has_files,
+        "reviewEdits": has_files,
         "mcpServers": { "set": true, "status": true, "reconnect": true, "toggle": true },
         "options": true,
         "emitRawSDKMessages": true,

@@ -222,6 +222,23 @@ impl Client {
         }
     }
 
+    /// Asks the editor to write a file. `None` if the protocol has no such request.
+    pub(crate) fn write_text_file(
+        &self,
+        session: &acp::SessionId,
+        path: &Path,
+        text: String,
+    ) -> Option<Asked<acp::WriteTextFileResponse>> {
+        match &self.connection {
+            Connection::V1(connection) => {
+                let request = acp::WriteTextFileRequest::new(session.clone(), path, text);
+                let sent = connection.send_request(request);
+                Some(Box::pin(async move { sent.block_task().await }))
+            }
+            Connection::V2(_) => None,
+        }
+    }
+
     /// Asks the user to fill in a form or to open a URL.
     pub(crate) fn elicit(
         &self,

@@ -25,6 +25,9 @@ pub struct Config {
     /// The maximum age of a spare. An older one is ended, and another is started after the next session. A spare is also discarded when
     /// the user's settings or sign-in have changed. 30 minutes by default.
     pub spare_age: Duration,
+    /// Whether edits of the main agent go through the editor's `fs/write_text_file`, if the editor has it, so that they can be accepted
+    /// and rejected in its own review. False by default.
+    pub review_edits: bool,
     /// Whether to compact large conversations that nobody goes on with. `None`, the default, never does.
     pub idle_compaction: Option<IdleCompaction>,
     /// Which versions of the protocol are served. [`Protocol::Auto`] by default.
@@ -79,6 +82,7 @@ impl Default for Config {
             exit_grace: Duration::from_secs(3),
             spare: true,
             spare_age: Duration::from_secs(30 * 60),
+            review_edits: false,
             idle_compaction: None,
             protocol: Protocol::Auto,
         }
@@ -125,6 +129,12 @@ impl Config {
     /// Sets [`spare_age`](Self::spare_age).
     pub fn spare_age(mut self, age: Duration) -> Self {
         self.spare_age = age;
+        self
+    }
+
+    /// Sets [`review_edits`](Self::review_edits).
+    pub fn review_edits(mut self, review: bool) -> Self {
+        self.review_edits = review;
         self
     }
 

@@ -86,6 +86,11 @@ impl Hub {
         self.tasks.spawn(task);
     }
 
+    /// The tasks whose end the end of the connection waits for.
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
     /// Waits for all tasks, after the connection has ended.
     pub(crate) async fn ended(&self) {
         self.tasks.close();

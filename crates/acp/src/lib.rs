@@ -28,6 +28,7 @@ mod program;
 mod prompt;
 mod reduce;
 mod replay;
+mod review;
 mod rewind;
 mod sdk_error;
 mod serve;

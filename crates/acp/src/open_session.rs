@@ -23,6 +23,7 @@ use crate::hub::Hub;
 use crate::mcp;
 use crate::meta::{RawMessages, SessionMeta};
 use crate::replay;
+use crate::review;
 use crate::sdk_error;
 use crate::session::mcp_servers::Mcp;
 use crate::session::{self, Actor, CancelBell, Inbox, Order, Parts};
@@ -336,6 +337,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         return Err(bad("_meta.claudeCode.replay", "this request replays nothing"));
     }
     let base = &hub.config.options;
+    review::recover(base).await;
     let claim = wanted.claim(base, &given, prompt.as_ref());
     let spare = match &claim {
         // Without an account, the claim would fail after the answer. A normal start fails before it.
@@ -386,6 +388,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
             let again = servers.add_to(options, &host).callbacks(desk);
+            let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
             let (session, before) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;
             let mut meta = account(session.initialized());
             if given.replay_limit.is_some() {

@@ -24,7 +24,8 @@ use crate::serve::serve;
 const HELP: &str = "\
 Claude Code for editors: an agent that speaks the Agent Client Protocol on stdin and stdout.
 
-Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare] [--compact-idle MINUTES]
+Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare]
+                     [--review-edits] [--compact-idle MINUTES]
        outrigger-acp --cli [ARGUMENT]...
 
   --cli [ARGUMENT]...  run the Claude Code CLI with these arguments instead (editors use it to sign in)
@@ -32,6 +33,7 @@ Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare] [--compac
                        the editor
   --log FILE           write the log there; it goes to stderr otherwise
   --no-spare           start no CLI ahead; it takes some 200 MB, and has the next session open at once
+  --review-edits       have the editor write what the agent edits, so that the user can accept and reject it there
   --compact-idle MINUTES
                        compact a conversation of 200,000 tokens or more that nobody goes on with for so long, shortly before the prompt
                        cache expires (after 60 minutes with a subscription); it costs, and is announced a minute before
@@ -50,6 +52,7 @@ enum Task {
         log: Option<PathBuf>,
         spare: bool,
         protocol: Protocol,
+        review_edits: bool,
         compact_idle: Option<Duration>,
     },
     Cli(Vec<OsString>),
@@ -61,7 +64,7 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
     let mut arguments = arguments.into_iter();
     let (mut log, mut spare) = (None, true);
     let mut protocol = Protocol::Auto;
-    let mut compact_idle = None;
+    let (mut review_edits, mut compact_idle) = (false, None);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             // All further arguments are for the CLI.
@@ -69,6 +72,7 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
             Some("--version" | "-V") => return Ok(Task::Version),
             Some("--help" | "-h") => return Ok(Task::Help),
             Some("--no-spare") => spare = false,
+            Some("--review-edits") => review_edits = true,
             Some("--log") => match arguments.next() {
                 Some(file) => log = Some(PathBuf::from(file)),
                 None => return Err("--log needs a file".to_owned()),
@@ -101,6 +105,7 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
         log,
         spare,
         protocol,
+        review_edits,
         compact_idle,
     })
 }
@@ -143,6 +148,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             log,
             spare,
             protocol,
+            review_edits,
             compact_idle,
         } => {
             if let Err(error) = log_to(log.as_deref()) {
@@ -156,7 +162,8 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                     stop.cancel();
                 }
             });
-            let mut config = config().spare(spare).protocol(protocol);
+            let config = config().spare(spare).protocol(protocol);
+            let mut config = config.review_edits(review_edits);
             config.idle_compaction = compact_idle.map(IdleCompaction::new);
             match serve(config, tokio::io::stdin(), tokio::io::stdout(), stop).await {
                 Ok(()) => ExitCode::SUCCESS,
@@ -304,6 +311,7 @@ mod tests {
                 log,
                 spare,
                 protocol,
+                review_edits: false,
                 compact_idle: None,
             })
         };
@@ -328,6 +336,13 @@ mod tests {
             assert!(of(&["--compact-idle", wrong]).is_err(), "{wrong}");
         }
         assert!(of(&["--compact-idle"]).is_err());
+        assert!(matches!(
+            of(&["--review-edits"]),
+            Ok(Task::Serve {
+                review_edits: true,
+                ..
+            })
+        ));
         assert!(of(&["--log"]).is_err());
         assert!(of(&["serve"]).is_err());
     }

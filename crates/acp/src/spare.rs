@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema as acp;
-use outrigger::Options;
 use tokio::sync::oneshot;
 
 use self::staleness::Marks;
@@ -22,6 +21,7 @@ use crate::ask::{Desk, Modes};
 use crate::client::Client;
 use crate::config;
 use crate::hub::{Hub, SpareRequest, WarmSpare};
+use crate::review;
 
 /// How long to wait after a session was opened before a spare is started: the start would compete with the first turn.
 const REST: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<Spare
         return;
     };
     let mut wish = None;
-    let starting = start(&hub.config.options, client);
+    let starting = start(&hub, client);
     tokio::pin!(starting);
     let warm = loop {
         tokio::select! {
@@ -87,12 +87,13 @@ async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<Spare
     }
 }
 
-async fn start(options: &Options, client: Client) -> outrigger::Result<WarmSpare> {
+async fn start(hub: &Hub, client: Client) -> outrigger::Result<WarmSpare> {
     let id = acp::SessionId::new(uuid::Uuid::new_v4().to_string());
     let modes = Modes::default();
-    let (desk, asks) = Desk::new(id.clone(), client, modes.clone());
+    let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
     let forms = desk.forms();
-    let mut options = config::always(options.clone()).callbacks(desk);
+    let options = config::always(hub.config.options.clone()).callbacks(desk);
+    let mut options = review::add_to(options, &hub.config, &client, &id, hub.tasks());
     options.session_id = Some(id.0.to_string());
     let spare = options.clone().prewarm().await?;
     Ok(WarmSpare {

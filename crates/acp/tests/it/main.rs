@@ -25,6 +25,7 @@ mod real_choices;
 mod real_stored;
 mod replays;
 mod requests;
+mod reviews;
 mod rewind;
 mod schema;
 mod servers;

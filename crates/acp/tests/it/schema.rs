@@ -114,6 +114,7 @@ static METHODS: LazyLock<Methods> = LazyLock::new(|| {
         "auth/status" AuthStatusRequest AuthStatusResponse,
         "auth/status_update" AuthStatusUpdateNotification,
         "fs/read_text_file" ReadTextFileRequest ReadTextFileResponse,
+        "fs/write_text_file" WriteTextFileRequest WriteTextFileResponse,
         "mcp/message" MessageMcpRequest MessageMcpResponse,
         "mcp/message, as a notification" MessageMcpNotification,
         "session/set_mode" SetSessionModeRequest SetSessionModeResponse,
