@@ -71,6 +71,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "top",
+        &[
+            ("Watch the sessions of this machine", "outrigger top"),
+            ("Those that run, for a program", "outrigger top --json --stored 0"),
+        ],
+    ),
+    (
         "demo",
         &[
             ("Run it", "outrigger demo"),

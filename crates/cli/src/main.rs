@@ -74,6 +74,7 @@ enum Command {
     Settings(Box<settings::Args>),
     /// Look at conversations that the CLI keeps on disk, and change them.
     Sessions(sessions::Args),
+    Top(sessions::Top),
     /// Hold recorded conversations against the types.
     Protocol(protocol::Args),
     Record(Box<cassette::record::Args>),
@@ -127,6 +128,7 @@ async fn run(command: Command) -> ExitCode {
         Command::MockApi(args) => return mock_api::run(*args).await,
         Command::Settings(args) => settings::run(*args).await,
         Command::Sessions(args) => sessions::run(args).await,
+        Command::Top(top) => top.run().await,
         Command::Protocol(args) => protocol::run(args).await,
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,

@@ -56,6 +56,6 @@ pub use id::{AgentId, InvalidId, MessageId, SessionId};
 pub use place::{SessionFile, Sessions};
 pub use progress::Progress;
 pub use read::{
-    Cost, ListOptions, MessageKind, MessageOptions, Messages, SessionInfo, SessionMessage, Subagent,
+    Cost, ListOptions, MessageKind, MessageOptions, Messages, SessionInfo, SessionMessage, Subagent, Tally,
     ToolDenialUnanswered, ToolResultMeta,
 };

@@ -23,10 +23,12 @@ mod show;
 mod stored;
 mod table;
 mod talk;
+mod top;
 
 use crate::exit::CommandResult;
 
 pub(crate) use find::{Offered, offered, offered_agents};
+pub(crate) use top::Top;
 
 /// How sessions are found.
 const NAMES: &str = "\

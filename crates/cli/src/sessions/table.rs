@@ -13,8 +13,9 @@ use crate::paint::Paint;
 /// What stands between columns.
 const GAP: &str = "  ";
 
-/// How wide a terminal is that does not say so.
+/// How wide and how high a terminal is that does not say so.
 const USUAL: usize = 80;
+const USUAL_HEIGHT: usize = 24;
 
 /// How much of a text is looked at, in characters; the terminal may show less.
 const LOOKED_AT: usize = 200;
@@ -96,9 +97,20 @@ pub(super) fn width() -> Option<usize> {
     Some(USUAL)
 }
 
+/// How many lines a terminal has.
+pub(super) fn height() -> usize {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+        && size.ws_row > 0
+    {
+        return usize::from(size.ws_row);
+    }
+    USUAL_HEIGHT
+}
+
 /// Writes the rows, below the columns' names where a person reads them. The texts have no line breaks. A column in which nothing
 /// stands is left out.
-fn write(
+pub(super) fn write(
     columns: &[Column],
     rows: &[Vec<String>],
     width: Option<usize>,

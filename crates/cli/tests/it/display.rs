@@ -84,6 +84,20 @@ impl Display {
         Self::spawn(command, &program, columns, variables)
     }
 
+    /// Starts it with these arguments alone: for commands that drive no CLI.
+    pub(crate) fn alone(rig: &Rig, columns: u16, args: &[&str]) -> Self {
+        let program = rig.std_command("", &[]);
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(format!(
+                "stty rows 24 columns {columns} echo && exec \"$0\" \"$@\""
+            ))
+            .arg(program.get_program())
+            .args(args);
+        Self::spawn(command, &program, columns, &[])
+    }
+
     /// Starts a shell with job control, which runs it from the file `run.sh`.
     pub(crate) fn in_shell(rig: &Rig, subcommand: &str) -> Self {
         let program = rig.std_command(subcommand, &[]);

@@ -53,5 +53,6 @@ mod stored;
 #[cfg(unix)]
 mod terminal;
 mod tool;
+mod top;
 #[cfg(unix)]
 mod waiting;

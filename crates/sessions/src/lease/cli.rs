@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 
@@ -28,6 +28,54 @@ struct Entry {
     proc_start: Option<String>,
     kind: Option<String>,
     entrypoint: Option<String>,
+    cwd: Option<PathBuf>,
+    version: Option<String>,
+    status: Option<String>,
+    status_updated_at: Option<f64>,
+}
+
+/// A CLI process of this machine, as it lists itself.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CliProcess {
+    /// The process.
+    pub pid: u32,
+    /// The session that it drives.
+    pub session_id: SessionId,
+    /// Its working directory.
+    pub cwd: Option<PathBuf>,
+    /// When it started.
+    pub started_at: SystemTime,
+    /// The version of the CLI.
+    pub version: Option<String>,
+    /// What started it, in the CLI's words: `cli` at a terminal, `sdk-rust` by Outrigger.
+    pub entrypoint: Option<String>,
+    /// What it does, in the CLI's words: `busy`, `idle`, `waiting`. It is missing before the first turn.
+    pub status: Option<String>,
+    /// Since when.
+    pub status_since: Option<SystemTime>,
+}
+
+/// The living CLI processes that list themselves in this config directory, the newest last. Entries with ids that are none are left out.
+pub fn cli_processes(config_dir: impl AsRef<Path>) -> Vec<CliProcess> {
+    let time = |ms: f64| UNIX_EPOCH + Duration::from_millis(ms.max(0.0) as u64);
+    let mut found: Vec<_> = listed(config_dir.as_ref())
+        .filter(lives)
+        .filter_map(|entry| {
+            Some(CliProcess {
+                pid: entry.pid,
+                session_id: SessionId::new(&entry.session_id).ok()?,
+                cwd: entry.cwd,
+                started_at: time(entry.started_at.unwrap_or_default()),
+                version: entry.version,
+                entrypoint: entry.entrypoint,
+                status: entry.status,
+                status_since: entry.status_updated_at.map(time),
+            })
+        })
+        .collect();
+    found.sort_by_key(|process| (process.started_at, process.pid));
+    found
 }
 
 /// The CLI process that drives a session on this machine, if it lists itself and is alive.
@@ -235,6 +283,10 @@ mod tests {
                 proc_start: Stat::of(pid).map(|stat| stat.start),
                 kind: None,
                 entrypoint: None,
+                cwd: None,
+                version: None,
+                status: None,
+                status_updated_at: None,
             });
             let is_of = driver.is_of(&holder);
             child.kill().unwrap();
@@ -281,9 +333,21 @@ mod tests {
                 .contains("the CLI that a program drives (sdk-rs)"),
             "{busy}"
         );
+        let entry = json!({"pid": pid, "sessionId": id.as_str(), "procStart": &start, "entrypoint": "sdk-rust", "status": "busy",
+            "statusUpdatedAt": 1_795_346_562_705_u64, "cwd": "/p"});
+        fs::write(dir.join("1.json"), entry.to_string()).unwrap();
+        let [process] = &cli_processes(place.path())[..] else {
+            panic!("one runs")
+        };
+        assert_eq!(
+            (process.pid, &process.session_id, process.status.as_deref()),
+            (pid, &id, Some("busy"))
+        );
+        assert!(process.status_since > Some(UNIX_EPOCH) && process.cwd.as_deref() == Some(Path::new("/p")));
         put(SessionId::random().as_str(), pid, &start);
         assert_eq!(driven_by_cli(place.path(), &id), None);
         put(id.as_str(), pid, "1");
+        assert_eq!(cli_processes(place.path()), []);
         assert_eq!(
             driven_by_cli(place.path(), &id),
             None,

@@ -35,7 +35,7 @@ mod cli;
 mod disk;
 
 pub use claim::{Claim, Lease};
-pub use cli::{cli_runs_in, driven_by_cli};
+pub use cli::{CliProcess, cli_processes, cli_runs_in, driven_by_cli};
 
 pub use crate::owner::{Busy, Fence, Owner};
 

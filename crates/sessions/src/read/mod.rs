@@ -10,6 +10,7 @@ mod message;
 mod messages;
 pub(crate) mod prompt;
 mod subagents;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -19,3 +20,4 @@ pub use list::ListOptions;
 pub use message::{MessageKind, SessionMessage, ToolDenialUnanswered, ToolResultMeta};
 pub use messages::{MessageOptions, Messages};
 pub use subagents::Subagent;
+pub use tally::Tally;
