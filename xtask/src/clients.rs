@@ -1,5 +1,5 @@
-//! Runs clients that we did not write: the official SDKs against the simulated CLI, and clients of the Agent Client Protocol
-//! against our agent, which drives the real CLI.
+//! Runs clients that we did not write: the official SDKs against the simulated CLI, clients of the Agent Client Protocol
+//! against our agent, which drives the real CLI, and the official browser client against the HTTP front of a host.
 //!
 //! What they are asked to do is in `clients/`; the clients themselves are installed below cargo's target directory, by the
 //! machine's own package clients. The programs then run with an empty home, a key that is none, and no network but the
@@ -108,12 +108,24 @@ const PROMISED_OF_ACP: &[&str] = &[
     "rust-draft",
 ];
 
+/// What the official browser client must be able to do with the HTTP front of a host.
+const PROMISED_OF_HOST: &[&str] = &[
+    "prompt",
+    "permission-allow",
+    "permission-deny",
+    "question",
+    "interrupt",
+    "reconnect",
+    "read-only",
+];
+
 /// One of the programs in `clients/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Client {
     Python,
     TypeScript,
     Acp,
+    Host,
 }
 
 /// What a program says of a scenario.
@@ -154,13 +166,14 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     if choice.clients.is_empty() {
         return Ok(ended(failed));
     }
-    let programs = build(&root)?;
+    // The host's client needs an example alone, which is quicker to build.
+    let alone = choice.clients.iter().all(|client| *client == Client::Host);
+    let programs = if alone { BTreeMap::new() } else { build(&root)? };
     let program = |name: &str| {
         programs
             .get(name)
             .with_context(|| format!("cargo named no executable {name}"))
     };
-    let outrigger = program("outrigger")?;
     for client in choice.clients {
         let place = target.join("clients").join(client.name());
         let source = root.join("clients").join(client.name());
@@ -169,14 +182,20 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             Client::Python => python(&source, &place)?,
             Client::TypeScript => typescript(&source, &place)?,
             Client::Acp => acp(&source, &place)?,
+            Client::Host => host(&root, &source, &place)?,
         };
-        command.env("OUTRIGGER", outrigger);
-        if client == Client::Acp {
-            command.env("ACP_AGENT", serde_json::to_string(&[program("outrigger-acp")?])?);
-            command.env("CLAUDE_CODE_EXECUTABLE", fetch::run()?);
-        } else {
-            command.env("OUTRIGGER_SIM", program("outrigger-sim")?);
-            command.env("OUTRIGGER_SCRIPTS", root.join("clients").join("scripts"));
+        match client {
+            Client::Python | Client::TypeScript => {
+                command.env("OUTRIGGER", program("outrigger")?);
+                command.env("OUTRIGGER_SIM", program("outrigger-sim")?);
+                command.env("OUTRIGGER_SCRIPTS", root.join("clients").join("scripts"));
+            }
+            Client::Acp => {
+                command.env("OUTRIGGER", program("outrigger")?);
+                command.env("ACP_AGENT", serde_json::to_string(&[program("outrigger-acp")?])?);
+                command.env("CLAUDE_CODE_EXECUTABLE", fetch::run()?);
+            }
+            Client::Host => {}
         }
         failed += play(client, command, &place, &choice.scenarios)?;
     }
@@ -198,6 +217,7 @@ impl Client {
             Self::Python => "python",
             Self::TypeScript => "typescript",
             Self::Acp => "acp",
+            Self::Host => "host",
         }
     }
 }
@@ -211,15 +231,16 @@ impl Choice {
                 Some("typescript") => choice.clients.push(Client::TypeScript),
                 Some("kit") => choice.kit = true,
                 Some("acp") => choice.clients.push(Client::Acp),
+                Some("host") => choice.clients.push(Client::Host),
                 Some(name) if !name.starts_with('-') => choice.scenarios.push(name.to_owned()),
                 _ => bail!(
-                    "`clients` takes `python`, `typescript`, `kit`, `acp` and names of scenarios, not {}",
+                    "`clients` takes `python`, `typescript`, `acp`, `host`, `kit` and names of scenarios, not {}",
                     argument.display()
                 ),
             }
         }
         if choice.clients.is_empty() && !choice.kit {
-            choice.clients = vec![Client::Python, Client::TypeScript, Client::Acp];
+            choice.clients = vec![Client::Python, Client::TypeScript, Client::Acp, Client::Host];
             choice.kit = true;
         }
         Ok(choice)
@@ -228,15 +249,21 @@ impl Choice {
 
 /// Builds our programs, all at once so that they share what they are built of; where each is, by its name.
 pub(crate) fn build(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let packages = [
+        "--package=outrigger-acp",
+        "--package=outrigger-cli",
+        "--package=outrigger-sim",
+    ];
+    built(root, &[&["--bins"], &packages[..]].concat())
+}
+
+/// Builds what cargo is told to; where each program is, by its name.
+fn built(root: &Path, what: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
-        .args(["build", "--locked", "--bins"])
-        .args([
-            "--package=outrigger-acp",
-            "--package=outrigger-cli",
-            "--package=outrigger-sim",
-        ])
+        .args(["build", "--locked"])
+        .args(what)
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
@@ -280,6 +307,31 @@ fn drive_installed_agent(root: &Path, target: &Path, outrigger: &Path, agent: &P
     let failed = play(Client::Acp, command, &place, &scenarios)?;
     ensure!(failed == 0, "{failed} scenarios failed");
     Ok(())
+}
+
+/// The command that runs the program for the official browser client, once its package is there.
+fn host(root: &Path, source: &Path, place: &Path) -> Result<Command> {
+    // Its package is that of the TypeScript SDK.
+    install_typescript(&root.join("clients").join("typescript"), place)?;
+    let program = place.join("browser.mjs");
+    fs::copy(source.join("browser.mjs"), &program)
+        .with_context(|| format!("cannot copy {}", source.display()))?;
+    let mut command = isolated(Path::new("node"))?;
+    command.env(
+        "SCRIPTED_HOST",
+        example(root, "outrigger-host-http", "scripted_host")?,
+    );
+    command.arg(program);
+    Ok(command)
+}
+
+/// Builds an example of ours; where it is.
+fn example(root: &Path, package: &str, name: &str) -> Result<PathBuf> {
+    let programs = built(root, &["--package", package, "--example", name])?;
+    let program = programs.get(name);
+    program
+        .cloned()
+        .with_context(|| format!("cargo named no executable {name}"))
 }
 
 /// The command that runs the program for clients of the Agent Client Protocol, once they are there.
@@ -410,6 +462,7 @@ fn play(client: Client, mut command: Command, place: &Path, scenarios: &[String]
     let promised = match client {
         Client::Python | Client::TypeScript => PROMISED,
         Client::Acp => PROMISED_OF_ACP,
+        Client::Host => PROMISED_OF_HOST,
     };
     let expected = if scenarios.is_empty() {
         promised.iter().map(|name| (*name).to_owned()).collect()
@@ -452,7 +505,7 @@ mod tests {
     fn clients_and_scenarios_can_be_chosen() {
         let read =
             |line: &str| Choice::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
-        let all = vec![Client::Python, Client::TypeScript, Client::Acp];
+        let all = vec![Client::Python, Client::TypeScript, Client::Acp, Client::Host];
         assert_eq!(read("").unwrap().clients, all);
         assert!(read("").unwrap().kit);
         let choice = read("kit").unwrap();
@@ -460,6 +513,7 @@ mod tests {
         assert!(!read("python").unwrap().kit);
         let choice = read("resume typescript one-shot").unwrap();
         assert_eq!(choice.clients, [Client::TypeScript]);
+        assert_eq!(read("host reconnect").unwrap().clients, [Client::Host]);
         assert_eq!(choice.scenarios, ["resume", "one-shot"]);
         assert!(read("--all").is_err());
     }

@@ -1,0 +1,276 @@
+//! The server: routes, and who gets to them.
+
+mod guard;
+mod patient_io;
+mod reading;
+mod sending;
+mod sse;
+mod stream;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+use self::patient_io::PatientIo;
+use crate::host::{Host, HostError};
+use crate::limits::{Limits, OpenStreams};
+use crate::problem::{Problem, Refusal};
+use crate::token::{Scope, TokenRecord, Tokens};
+
+/// Serves the sessions of a host over HTTP.
+#[derive(Debug)]
+#[must_use = "it serves nothing before `serve`"]
+pub struct Front<H> {
+    host: H,
+    tokens: Tokens,
+    limits: Limits,
+    names: BTreeSet<String>,
+    origins: BTreeSet<String>,
+    proxied: bool,
+}
+
+/// Why a front does not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The address is not of the loopback, and no proxy is stated: tokens would go over the network in plain text.
+    #[error(
+        "{0} is not a loopback address, and the front has no TLS; listen on 127.0.0.1, or state the host names of the proxy in \
+         front of it that has TLS"
+    )]
+    Exposed(std::net::SocketAddr),
+    /// The listener does not say where it listens.
+    #[error("cannot tell where the listener listens")]
+    Listener(#[source] io::Error),
+}
+
+/// What the handlers share.
+struct Shared<H> {
+    host: H,
+    tokens: Tokens,
+    limits: Limits,
+    names: BTreeSet<String>,
+    origins: BTreeSet<String>,
+    streams: OpenStreams,
+    /// Ends the streams when the front shuts down.
+    closing: watch::Receiver<bool>,
+}
+
+impl<H: Host> Front<H> {
+    /// A front of `host` for clients that have one of `tokens`, with the default [`Limits`]. It serves `localhost`, `127.0.0.1`
+    /// and `[::1]`, and allows the origins of these names.
+    pub fn new(host: H, tokens: Tokens) -> Self {
+        Self {
+            host,
+            tokens,
+            limits: Limits::default(),
+            names: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
+            origins: BTreeSet::new(),
+            proxied: false,
+        }
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Allows web pages of these origins, such as `https://app.example.com`, to be clients. Without it, pages are clients only
+    /// if they were served under the host name that they ask.
+    pub fn origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.origins.extend(
+            origins
+                .into_iter()
+                .map(|origin| origin.into().to_ascii_lowercase()),
+        );
+        self
+    }
+
+    /// States that a proxy with TLS is in front, which passes on the host names that it serves. The front then listens on any
+    /// address, and serves these names, each without a port.
+    pub fn behind_proxy(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.names
+            .extend(names.into_iter().map(|name| name.into().to_ascii_lowercase()));
+        self.proxied = true;
+        self
+    }
+
+    /// Serves until `shutdown` is ready. Then it accepts no more connections, ends the streams, and returns when the requests
+    /// that were running have been answered, or have run into their limits.
+    ///
+    /// # Errors
+    /// Before it accepts anything: when the listener is open to the network and no proxy is stated.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the listener and all connections at once. What the host accepted stays durable, though its
+    /// client may not have been told; the client repeats it, and the host knows repetitions.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let address = listener.local_addr().map_err(ServeError::Listener)?;
+        if !address.ip().is_loopback() && !self.proxied {
+            return Err(ServeError::Exposed(address));
+        }
+        let (close, closing) = watch::channel(false);
+        let limits = self.limits.clone();
+        let shared = Arc::new(Shared {
+            host: self.host,
+            tokens: self.tokens,
+            limits: self.limits,
+            names: self.names,
+            origins: self.origins,
+            streams: OpenStreams::default(),
+            closing: closing.clone(),
+        });
+        let service = TowerToHyperService::new(router(shared));
+        let slots = Arc::new(Semaphore::new(limits.connections));
+        let mut connections = JoinSet::new();
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            while connections.try_join_next().is_some() {}
+            let accept = async {
+                // The semaphore is never closed, so that there always is a slot in the end.
+                let slot = Arc::clone(&slots).acquire_owned().await;
+                (slot, listener.accept().await)
+            };
+            let (slot, accepted) = tokio::select! {
+                () = &mut shutdown => break,
+                next = accept => next,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Most often there are no more file descriptors; connections that end give some back.
+                    warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let io = TokioIo::new(PatientIo::new(stream, limits.write_patience));
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.head_patience)
+                .serve_connection(io, service.clone());
+            let mut closing = closing.clone();
+            connections.spawn(async move {
+                let _slot = slot;
+                let mut connection = std::pin::pin!(connection);
+                // The sender sends once, when the front shuts down.
+                let ended = tokio::select! {
+                    ended = &mut connection => Some(ended),
+                    _ = closing.changed() => None,
+                };
+                let ended = match ended {
+                    Some(ended) => ended,
+                    None => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                };
+                if let Err(error) = ended {
+                    debug!(%error, "a connection ended with an error");
+                }
+            });
+        }
+        drop(listener);
+        close.send_replace(true);
+        while connections.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+/// How long the front waits after a connection could not be accepted.
+const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
+fn router<H: Host>(shared: Arc<Shared<H>>) -> Router {
+    Router::new()
+        .route(
+            "/v1/sessions/{id}/events",
+            get(reading::events::<H>).post(sending::send::<H>),
+        )
+        .route("/v1/sessions/{id}/events/stream", get(stream::open::<H>))
+        .route("/healthz", get(async || StatusCode::NO_CONTENT))
+        .fallback(async || Refusal::from(Problem::UnknownRoute))
+        .method_not_allowed_fallback(async || Refusal::from(Problem::MethodNotAllowed))
+        .layer(from_fn_with_state(Arc::clone(&shared), guard::guard::<H>))
+        .with_state(shared)
+}
+
+/// The session in the path.
+struct SessionId(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for SessionId {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            Err(error) => Err(Problem::InvalidRequest.because(error.body_text())),
+        }
+    }
+}
+
+impl<H> Shared<H> {
+    /// The token of a request, if it has the scope.
+    fn authorize(
+        &self,
+        headers: &HeaderMap,
+        scopes: impl IntoIterator<Item = Scope>,
+    ) -> Result<TokenRecord, Refusal> {
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Err(Problem::Unauthorized.into());
+        };
+        let token = value
+            .to_str()
+            .ok()
+            .and_then(|value| value.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, token)| token.trim())
+            .ok_or(Problem::Unauthorized)?;
+        let record = self.tokens.verify(token, SystemTime::now()).map_err(|error| {
+            debug!(%error, "a token was rejected");
+            Problem::Unauthorized
+        })?;
+        for scope in scopes {
+            if !record.scopes.contains(&scope) {
+                return Err(
+                    Problem::Forbidden.because(format!("the token lacks the scope `{}`", scope.name()))
+                );
+            }
+        }
+        Ok(record)
+    }
+}
+
+impl From<HostError> for Refusal {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::UnknownSession => Problem::UnknownSession.into(),
+            HostError::Forbidden(why) => Problem::Forbidden.because(why),
+            HostError::Unavailable(wait) => Self::from(Problem::Unavailable).retry_after(wait),
+            HostError::Failed(why) => {
+                warn!(why, "the host failed");
+                Problem::HostFailed.into()
+            }
+        }
+    }
+}

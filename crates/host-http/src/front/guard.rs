@@ -1,0 +1,96 @@
+//! Rejects requests for foreign host names and from foreign origins, and answers browsers that ask first.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::Shared;
+use crate::host::Host;
+use crate::problem::{Problem, Refusal};
+
+/// A page of another site cannot reach the front by a name that resolves to this machine (DNS rebinding), nor by its address.
+pub(super) async fn guard<H: Host>(
+    State(shared): State<Arc<Shared<H>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    let Some(host) = only(headers, header::HOST).map(str::to_ascii_lowercase) else {
+        return Refusal::from(Problem::ForeignHost).into_response();
+    };
+    if !shared.names.contains(name(&host)) {
+        return Refusal::from(Problem::ForeignHost).into_response();
+    }
+    if !headers.contains_key(header::ORIGIN) {
+        return next.run(request).await;
+    }
+    let origin = only(headers, header::ORIGIN).map(str::to_ascii_lowercase);
+    let allowed = origin.filter(|origin| {
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        shared.origins.contains(origin) || authority == Some(&host)
+    });
+    let Some(origin) = allowed.and_then(|origin| HeaderValue::from_str(&origin).ok()) else {
+        return Refusal::from(Problem::ForeignOrigin).into_response();
+    };
+    let asks = request.method() == Method::OPTIONS;
+    let mut response = if asks {
+        StatusCode::NO_CONTENT.into_response()
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Retry-After"),
+    );
+    if asks {
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_METHODS,
+            HeaderValue::from_static("GET, POST"),
+        );
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            HeaderValue::from_static("Authorization, Content-Type, Last-Event-ID, Cache-Control, Accept"),
+        );
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    }
+    response
+}
+
+/// The value of a header that is there once.
+fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+/// The name in `name:port`.
+fn name(host: &str) -> &str {
+    let colon = host
+        .rfind(':')
+        .filter(|colon| host[*colon..].bytes().skip(1).all(|byte| byte.is_ascii_digit()));
+    colon.map_or(host, |colon| &host[..colon])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn a_port_is_no_part_of_the_name() {
+        for (host, expected) in [
+            ("localhost", "localhost"),
+            ("localhost:80", "localhost"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("localhost:80@evil.example", "localhost:80@evil.example"),
+        ] {
+            assert_eq!(name(host), expected);
+        }
+    }
+}

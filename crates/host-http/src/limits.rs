@@ -1,0 +1,89 @@
+//! How much clients may take.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+/// What clients may take of the front.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of a body. 1 MiB by default. A larger one is answered with 413.
+    pub body_bytes: usize,
+    /// How long a body may take to arrive. 30 s by default, then the answer is 408.
+    pub body_patience: Duration,
+    /// How long the head of a request may take to arrive, and how long a connection without a request is kept. 15 s by default.
+    pub head_patience: Duration,
+    /// How long a client may take to read nothing of what waits for it. 30 s by default, then the connection is closed.
+    pub write_patience: Duration,
+    /// Connections at once. 4096 by default. Further ones wait to be accepted.
+    pub connections: usize,
+    /// Streams at once. 2048 by default. A further one is answered with 429.
+    pub streams: usize,
+    /// Streams of one token at once. 64 by default. A further one is answered with 429.
+    pub streams_per_token: usize,
+    /// Events of a page, at most and by default. 256.
+    pub page: usize,
+    /// How often a stream without events emits a comment, so that neither the client nor a proxy takes it for dead. 15 s by
+    /// default; the official client gives up on a silent stream after 45 s.
+    pub keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 1 << 20,
+            body_patience: Duration::from_secs(30),
+            head_patience: Duration::from_secs(15),
+            write_patience: Duration::from_secs(30),
+            connections: 4096,
+            streams: 2048,
+            streams_per_token: 64,
+            page: 256,
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Counts the open streams.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OpenStreams(Arc<Mutex<HashMap<Uuid, usize>>>);
+
+/// An open stream of a token, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct StreamSlot {
+    open: OpenStreams,
+    token: Uuid,
+}
+
+impl OpenStreams {
+    /// A slot, unless there are as many as the limits allow.
+    pub(crate) fn enter(&self, token: Uuid, limits: &Limits) -> Option<StreamSlot> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = open.values().sum();
+        let own = open.get(&token).copied().unwrap_or(0);
+        if all >= limits.streams || own >= limits.streams_per_token {
+            return None;
+        }
+        open.insert(token, own + 1);
+        drop(open);
+        Some(StreamSlot {
+            open: self.clone(),
+            token,
+        })
+    }
+}
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        let mut open = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = open.get_mut(&self.token) {
+            *own -= 1;
+            if *own == 0 {
+                open.remove(&self.token);
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The front with a host in memory, over loopback connections.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test says what went wrong by failing"
+)]
+
+mod attacks;
+mod rig;
+mod sends;
+mod streams;
+
+#[path = "../../examples/scripted_host/scripted.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the example uses what the tests do not")]
+mod scripted;

@@ -1,0 +1,238 @@
+//! A front that runs, and a client that writes bytes.
+
+use std::time::Duration;
+
+use outrigger_host_http::{Front, Limits, Scope, ServeError, TokenRecord, Tokens};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::scripted::ScriptedHost;
+
+/// For a test that would otherwise hang.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Rig {
+    pub(crate) host: ScriptedHost,
+    pub(crate) tokens: Tokens,
+    pub(crate) token: String,
+    pub(crate) record: TokenRecord,
+    pub(crate) address: std::net::SocketAddr,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) served: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Rig {
+    pub(crate) async fn new(limits: Limits) -> Self {
+        let host = ScriptedHost::default();
+        let tokens = Tokens::default();
+        let all = [Scope::Read, Scope::Send, Scope::Approve];
+        let (token, record) = tokens.issue("ada", all, None).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let front = Front::new(host.clone(), tokens.clone())
+            .origins(["https://app.example.com"])
+            .limits(limits);
+        let served = tokio::spawn(front.serve(listener, async {
+            let _ = stopped.await;
+        }));
+        Self {
+            host,
+            tokens,
+            token: token.reveal().to_owned(),
+            record,
+            address,
+            stop,
+            served,
+        }
+    }
+
+    /// A request with these lines after the request line, and its whole answer.
+    pub(crate) async fn raw(&self, head: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let length = body.len();
+        let request = format!("{head}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+        // A front that rejects the head may close before it has read the body.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+        Answer::read(&String::from_utf8(answer).unwrap())
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.raw(
+            &format!(
+                "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}",
+                self.token
+            ),
+            "",
+        )
+        .await
+    }
+
+    pub(crate) async fn post_with(&self, token: &str, session: &str, payloads: &[Value]) -> Answer {
+        let events: Vec<_> = payloads
+            .iter()
+            .map(|payload| json!({"payload": payload}))
+            .collect();
+        let head = format!(
+            "POST /v1/sessions/{session}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json"
+        );
+        self.raw(
+            &head,
+            &json!({"session_id": session, "events": events}).to_string(),
+        )
+        .await
+    }
+
+    pub(crate) async fn post(&self, session: &str, payloads: &[Value]) -> Answer {
+        self.post_with(&self.token, session, payloads).await
+    }
+
+    pub(crate) async fn stream(&self, session: &str, last: Option<u64>) -> Stream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let last = last.map_or_else(String::new, |last| format!("Last-Event-ID: {last}\r\n"));
+        let request = format!(
+            "GET /v1/sessions/{session}/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{last}\r\n",
+            self.token
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        Stream {
+            stream,
+            text: String::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    fn read(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+        let status = head.split(' ').nth(1).map_or(0, |status| status.parse().unwrap());
+        Self {
+            status,
+            head: head.to_ascii_lowercase(),
+            body: serde_json::from_str(body).unwrap_or_default(),
+        }
+    }
+
+    /// The kind of the problem; fails when the answer is no problem document.
+    pub(crate) fn problem(&self) -> &str {
+        assert!(
+            self.head.contains("content-type: application/problem+json"),
+            "{self:?}"
+        );
+        assert_eq!(self.body["status"], self.status);
+        self.body["type"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("urn:outrigger:problem:")
+            .unwrap()
+    }
+}
+
+pub(crate) struct Stream {
+    stream: TcpStream,
+    text: String,
+}
+
+/// An event of a stream: its id, its name, and its data.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Got {
+    pub(crate) id: Option<u64>,
+    pub(crate) name: String,
+    pub(crate) data: Value,
+}
+
+impl Stream {
+    /// The next event that is no comment. The sizes of chunks stand in lines of their own, which are no fields. `None` when the connection has ended.
+    pub(crate) async fn next(&mut self) -> Option<Got> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let lines: Vec<_> = event.lines().map(str::to_owned).collect();
+                self.text = rest.to_owned();
+                let field = |name: &str| {
+                    let line = lines.iter().find_map(|line| line.strip_prefix(name))?;
+                    line.strip_prefix(": ").map(str::to_owned)
+                };
+                if let Some(name) = field("event") {
+                    let id = field("id").map(|id| id.parse().unwrap());
+                    return Some(Got {
+                        id,
+                        name,
+                        data: serde_json::from_str(&field("data").unwrap()).unwrap(),
+                    });
+                }
+                continue;
+            }
+            let mut bytes = [0; 4096];
+            let read = timeout(PATIENCE, self.stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap_or(0);
+            if read == 0 {
+                return None;
+            }
+            self.text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        }
+    }
+
+    /// The durable sequence numbers up to `synced`.
+    pub(crate) async fn replay(&mut self) -> Vec<u64> {
+        let mut seen = Vec::new();
+        loop {
+            let got = self.next().await.unwrap();
+            match &*got.name {
+                "client_event" => seen.push(got.id.unwrap()),
+                "synced" => return seen,
+                other => panic!("{other} in a replay"),
+            }
+        }
+    }
+
+    /// What is there before the connection ends.
+    pub(crate) async fn rest(&mut self) -> Vec<Got> {
+        let mut rest = Vec::new();
+        while let Some(got) = self.next().await {
+            rest.push(got);
+        }
+        rest
+    }
+
+    /// The head of the answer.
+    pub(crate) async fn head(&mut self) -> String {
+        while !self.text.contains("\r\n\r\n") {
+            let mut bytes = [0; 4096];
+            let read = timeout(PATIENCE, self.stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_ne!(read, 0, "the connection ended");
+            self.text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        }
+        let (head, rest) = self.text.split_once("\r\n\r\n").unwrap();
+        let head = head.to_owned();
+        self.text = rest.to_owned();
+        head
+    }
+}
+
+pub(crate) fn prompt(uuid: &str, text: &str) -> Value {
+    json!({"type": "user", "uuid": uuid, "message": {"role": "user", "content": text}})
+}
+
+pub(crate) fn decision(request: &str, behavior: &str) -> Value {
+    json!({"type": "control_response",
+        "response": {"subtype": "success", "request_id": request, "response": {"behavior": behavior}}})
+}
