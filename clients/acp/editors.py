@@ -1,17 +1,21 @@
 """Editors, without a screen: Neovim with CodeCompanion, and Emacs with acp.el.
 
 Their plugins are in no package registry, so that nothing installs them. Each scenario is there when its plugin is: `CODECOMPANION`
-names a directory with codecompanion.nvim and plenary.nvim in it, `ACP_EL` that of acp.el.
+names a directory with codecompanion.nvim and plenary.nvim in it, `ACP_EL` that of acp.el. The reference servers of `editors/server` need
+no plugin: their scenarios are there when the editor is.
 """
 
 import asyncio
 import json
 import os
+import shutil
 from pathlib import Path
 
 from rig import AGENT, equal, holds, tool
 
 HERE = Path(__file__).parent / "editors"
+
+NVIM, EMACS = os.environ.get("NVIM", "nvim"), os.environ.get("EMACS", "emacs")
 
 CANCELLED = "%hang\n%say only-a\n%+say -beginning"
 """In two pieces, since a chat shows what was asked for, too."""
@@ -24,7 +28,7 @@ if "CODECOMPANION" in os.environ:
         told = await _editor(
             rig,
             "\n".join([tool("Write", file_path=made, content="by neovim"), "%say the-very", "%+say -end"]),
-            *[os.environ.get("NVIM", "nvim"), "--headless", "-u", HERE / "neovim.lua"],
+            *[NVIM, "--headless", "-u", HERE / "neovim.lua"],
             PLUGINS=os.environ["CODECOMPANION"],
         )
         equal(told.get("failure"), None, f"what went wrong, with {told.get('text')!r} in the chat")
@@ -41,7 +45,7 @@ if "ACP_EL" in os.environ:
         told = await _editor(
             rig,
             "\n".join(["%say before", tool("Write", "+", file_path=made, content="by emacs"), "%say after"]),
-            *[os.environ.get("EMACS", "emacs"), "--quick", "--batch"],
+            *[EMACS, "--quick", "--batch"],
             *["--directory", os.environ["ACP_EL"], "--load", HERE / "emacs.el"],
         )
         equal(told["failure"], None, "what went wrong")
@@ -52,9 +56,67 @@ if "ACP_EL" in os.environ:
         equal(told["calls"][-1][1], "completed", "the last status")
 
 
+if shutil.which(NVIM):
+
+    async def neovim_server(rig):
+        """The reference server for Neovim has the tools that are documented, and answers calls."""
+        await _server(rig, NVIM, "--headless", "--clean", "-c", f"luafile {HERE / 'server' / 'neovim.lua'}", "-c", "qa!")
+
+
+if shutil.which(EMACS):
+
+    async def emacs_server(rig):
+        """The same for Emacs."""
+        await _server(rig, EMACS, "--quick", "--batch", "--load", HERE / "server" / "emacs.el")
+
+
+async def _server(rig, *command):
+    """Runs an editor with a file of three lines: the first is changed, the second has a diagnostic, and the last two are selected."""
+    file = rig.project / "a.txt"
+    file.write_text("one\ntwo\nthree\n")
+
+    def call(name, **arguments):
+        return {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+    requests = [
+        {"method": "server/discover"},
+        {"method": "tools/list"},
+        call("get_diagnostics", path=str(file)),
+        call("get_diagnostics", path=str(rig.project / "other.txt")),
+        call("get_selection"),
+        call("get_open_files"),
+        call("unknown"),
+        {"method": "unknown"},
+    ]
+    told = await _run(rig, *command, FILE=str(file), REQUESTS=json.dumps(requests))
+    equal(told["entry"], {"type": "acp", "name": "editor", "serverId": "editor"}, "the entry for mcpServers")
+    discovered, listed, found, nothing, selected, opened, *unknown = told["answers"]
+    equal(discovered["result"]["supportedVersions"], ["2026-07-28"], "the revision of MCP")
+    equal(discovered["result"]["capabilities"], {"tools": {}}, "the capabilities")
+    equal(listed["result"]["tools"], json.loads((HERE / "server" / "tools.json").read_text()), "the tools")
+    for answer in (found, nothing, selected, opened):
+        text = json.loads(answer["result"]["content"][0]["text"])
+        equal(text, answer["result"]["structuredContent"], "the text of an answer")
+    [diagnostic] = found["result"]["structuredContent"]["diagnostics"]
+    diagnostic.pop("source")
+    wrong = {"path": str(file), "line": 2, "column": 3, "severity": "error", "message": "it is wrong"}
+    equal(diagnostic, wrong, "the diagnostic")
+    equal(nothing["result"]["structuredContent"], {"diagnostics": []}, "the diagnostics of another file")
+    selection = {"path": str(file), "line": 3, "startLine": 2, "endLine": 3, "text": "two\nthree"}
+    equal(selected["result"]["structuredContent"], selection, "the selection")
+    files = opened["result"]["structuredContent"]["files"]
+    open_file = {"path": str(file), "isActive": True, "isModified": True, "language": "text"}
+    equal(files, [open_file], "the open files")
+    equal([answer["error"]["code"] for answer in unknown], [-32602, -32601], "the errors")
+
+
 async def _editor(rig, prompt, *command, **env):
+    """Runs an editor with the agent; what it tells."""
+    return await _run(rig, *command, ACP_AGENT=json.dumps(AGENT), PROMPT=prompt, CANCELLED=CANCELLED, **env)
+
+
+async def _run(rig, *command, **env):
     """Runs an editor; what it tells."""
-    env |= {"ACP_AGENT": json.dumps(AGENT), "PROMPT": prompt, "CANCELLED": CANCELLED}
     process = await asyncio.create_subprocess_exec(
         *map(str, command),
         env=rig.env | env,

@@ -11,6 +11,7 @@ mod auth;
 mod buffers;
 mod draft;
 mod editor;
+mod editor_server;
 mod ends;
 mod faults;
 mod limits;
