@@ -12,16 +12,20 @@
 //! Whoever waits is admitted by priority, then the session that was admitted longest ago, then in the order of arrival. A priority
 //! grows while its visitor waits, so that nobody starves.
 //!
-//! A gate is for the sessions of one process. It has no task of its own: it works while somebody waits, or a turn is watched.
+//! A [new](Gate::new) gate is for the sessions of one process. It has no task of its own: it works while somebody waits, or a turn is
+//! watched. A gate [over a store](Gate::over) is one gate for all processes that name it.
 
 mod evidence;
 mod gate_core;
 mod limits;
+mod link;
+mod shared_core;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use outrigger::sessions::store::ValueStore;
 use outrigger::{Event, Outcome};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -29,10 +33,19 @@ use tokio::time::Instant;
 use self::evidence::Evidence;
 use self::gate_core::{GateCore, Mode, PassId, Waiter, WaiterId};
 pub use self::limits::Limits;
+use self::link::Handle;
 
 /// A gate for the turns of many sessions. Cloning is cheap; all clones are the same gate.
 #[derive(Debug, Clone)]
-pub struct Gate(Arc<Shared>);
+pub struct Gate(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    /// Of this process.
+    Local(Arc<Shared>),
+    /// Over a store.
+    Linked(Arc<Handle>),
+}
 
 /// Who wants to begin a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +107,13 @@ pub enum GateError {
         /// The state of the gate when it was over.
         state: GateState,
     },
+    /// The store of a gate [over a store](Gate::over) fails, and has failed for as long as a lease lasts.
+    #[error("the store of the gate fails: {evidence}; no turn begins before it answers")]
+    #[non_exhaustive]
+    Store {
+        /// What the store reported.
+        evidence: String,
+    },
 }
 
 /// Whether turns may begin, and how many run and wait.
@@ -153,85 +173,120 @@ struct Inner {
 impl Gate {
     /// An open gate. Limits of zero count as one.
     pub fn new(limits: Limits) -> Self {
-        Self(Arc::new(Shared {
+        Self(Kind::Local(Arc::new(Shared {
             began: Instant::now(),
             inner: Mutex::new(Inner {
                 core: GateCore::new(limits.normalized()),
                 doors: HashMap::new(),
             }),
             phase: watch::Sender::new(GatePhase::Open),
-        }))
+        })))
+    }
+
+    /// One gate for all processes that use this store and this name: they share the limits, the order of those who wait, and what one
+    /// of them learns. Give all of them the same `limits`: each admits by its own, and it admits visitors of the others, too.
+    /// The store needs two functions, read and compare-and-set.
+    ///
+    /// * **Cost.** Entering takes a read and a write of the store; a place that gets free in another process is noticed within
+    ///   [`Limits::poll`]. All processes write one value, which grows with those who wait: this is for some ten processes
+    ///   with some hundred visitors.
+    /// * **A process that dies** keeps its places for at most [`Limits::lease`], by the clock of the store. Dropping the last clone
+    ///   and the last [`Pass`] gives them up at once.
+    /// * **When the store does not answer**, nobody is admitted. Turns that run go on. Who waits is refused with [`GateError::Store`]
+    ///   once the store has failed for [`Limits::lease`], and then within a third of that. A process that is cut off for longer than
+    ///   its lease has lost its places: its turns and those of the others may together exceed a limit until they end.
+    /// * **What is not shared** are refusals that a process has not told yet: turns that other processes begin within the milliseconds
+    ///   that this takes.
+    ///
+    /// A task of the gate tells the store what happens. It ends with the last clone and the last [`Pass`].
+    ///
+    /// # Errors
+    /// [`GateError::Store`] when the store cannot be read now, or has a state that this version does not know.
+    ///
+    /// # Cancel safety
+    /// Nothing has changed when the future is dropped.
+    pub async fn over(
+        store: Arc<dyn ValueStore>,
+        name: impl Into<String>,
+        limits: Limits,
+    ) -> Result<Self, GateError> {
+        let handle = Handle::new(store, name.into(), limits.normalized()).await?;
+        Ok(Self(Kind::Linked(handle)))
     }
 
     /// Waits until a turn may begin. The turn may run as long as the [`Pass`] lives.
     ///
     /// # Errors
-    /// [`GateError::Full`] at once, [`GateError::Patience`] after the visitor's [`patience`](Visitor::patience).
+    /// [`GateError::Full`] at once, or from a store once it has been asked; [`GateError::Patience`] after the visitor's
+    /// [`patience`](Visitor::patience); [`GateError::Store`] as [`Gate::over`] describes.
     ///
     /// # Cancel safety
     /// Dropping the future gives the place in the order up. A pass that was granted already goes to the next visitor.
     pub async fn enter(&self, visitor: Visitor) -> Result<Pass, GateError> {
         let Visitor { waiter, patience } = visitor;
-        let mut phase = self.0.phase.subscribe();
-        let (mut place, mut pass) = self.0.arrive(waiter)?;
-        let patience = async {
-            match patience {
-                Some(patience) => {
-                    tokio::time::sleep(patience).await;
-                    patience
+        let entering = async {
+            match &self.0 {
+                Kind::Local(shared) => shared.enter(waiter).await,
+                Kind::Linked(handle) => {
+                    let mut arrival = handle.arrive(waiter)?;
+                    match (&mut arrival.pass).await {
+                        Ok(answer) => answer,
+                        // The task ends only with the last handle, and it ended before: its runtime was shut down.
+                        Err(_) => Err(GateError::Store {
+                            evidence: "the task that asks the store has ended with its runtime".to_owned(),
+                        }),
+                    }
                 }
-                None => std::future::pending().await,
             }
         };
-        tokio::pin!(patience);
-        loop {
-            let wake = match *phase.borrow_and_update() {
-                GatePhase::Closed(until) => Some(until),
-                GatePhase::Open | GatePhase::Probing => None,
-            };
-            tokio::select! {
-                biased;
-                Ok(pass) = &mut pass => {
-                    place.left = true;
-                    return Ok(pass);
-                }
-                patience = &mut patience => {
-                    return Err(GateError::Patience { patience, state: self.state() });
-                }
-                _ = phase.changed() => {}
-                () = sleep_until(wake) => self.0.admit(),
-            }
+        match patience {
+            None => entering.await,
+            Some(patience) => match tokio::time::timeout(patience, entering).await {
+                Ok(entered) => entered,
+                Err(_) => Err(GateError::Patience {
+                    patience,
+                    state: self.state(),
+                }),
+            },
         }
     }
 
-    /// Whether turns may begin, and how many run and wait.
+    /// Whether turns may begin, and how many run and wait. Of a gate over a store, what this process heard last.
     pub fn state(&self) -> GateState {
-        let inner = self.0.lock();
-        GateState {
-            phase: self.0.phase_of(inner.core.mode()),
-            running: inner.core.running(),
-            running_by_model: inner.core.running_by_model().clone(),
-            waiting: inner.core.waiting(),
+        match &self.0 {
+            Kind::Local(shared) => shared.state(),
+            Kind::Linked(handle) => handle.state(),
         }
     }
 
-    /// The changes of the phase from now on. Only the newest is kept for a reader that is slow.
+    /// The changes of the phase from now on. Only the newest is kept for a reader that is slow. Of a gate over a store, the changes
+    /// that this process hears of: within [`Limits::poll`] while a visitor of this process waits, else with its next visitor, or
+    /// within a third of [`Limits::lease`] while turns run.
     pub fn changes(&self) -> GateChanges {
         GateChanges {
-            phase: self.0.phase.subscribe(),
+            phase: match &self.0 {
+                Kind::Local(shared) => shared.phase.subscribe(),
+                Kind::Linked(handle) => handle.phase(),
+            },
             _gate: self.clone(),
         }
     }
 
     /// Opens the gate: whoever waits may begin, up to the limits. For a person who knows better than the gate.
     pub fn open(&self) {
-        self.0.with(|core, _| core.open());
+        match &self.0 {
+            Kind::Local(shared) => shared.with(|core, _| core.open()),
+            Kind::Linked(handle) => handle.open(),
+        }
     }
 
     /// Closes the gate for this time, as if the API had refused a request and had given this time. For what a program learns
     /// elsewhere about the same account.
     pub fn close_for(&self, wait: Duration) {
-        self.0.with(|core, now| core.limited(now, Some(wait), 0.0));
+        match &self.0 {
+            Kind::Local(shared) => shared.with(|core, now| core.limited(now, Some(wait), 0.0)),
+            Kind::Linked(handle) => handle.limited(Some(wait)),
+        }
     }
 }
 
@@ -270,13 +325,21 @@ impl GateChanges {
 /// them to [`observe`](Self::observe), and the outcome to [`finish`](Self::finish).
 #[derive(Debug)]
 #[must_use = "the place at the gate is given up when this is dropped"]
-pub struct Pass {
-    shared: Arc<Shared>,
-    /// `None` once the place is given up.
-    id: Option<PassId>,
+pub struct Pass(Held);
+
+#[derive(Debug)]
+enum Held {
+    Local(Arc<Shared>, PassId),
+    Linked(Arc<Handle>, u64),
+    /// The place is given up already.
+    Nothing,
 }
 
 impl Pass {
+    fn linked(handle: Arc<Handle>, number: u64) -> Self {
+        Self(Held::Linked(handle, number))
+    }
+
     /// Tells the gate what an event of the turn shows about the API.
     pub fn observe(&self, event: &Event) {
         self.learn(Evidence::of_event(event));
@@ -288,26 +351,27 @@ impl Pass {
     }
 
     fn learn(&self, evidence: Option<Evidence>) {
-        match evidence {
-            Some(Evidence::Limited(wait)) => {
-                tracing::debug!(?wait, "the API refuses requests; the gate closes");
-                self.shared
-                    .with(|core, now| core.limited(now, wait, fastrand::f64()));
-            }
-            Some(Evidence::Answered) => self.shared.with(|core, _| {
-                if let Some(id) = self.id {
-                    core.answered(id);
-                }
+        let Some(evidence) = evidence else { return };
+        if let Evidence::Limited(wait) = evidence {
+            tracing::debug!(?wait, "the API refuses requests; the gate closes");
+        }
+        match &self.0 {
+            Held::Local(shared, id) => shared.with(|core, now| match evidence {
+                Evidence::Limited(wait) => core.limited(now, wait, fastrand::f64()),
+                Evidence::Answered => core.answered(*id),
             }),
-            None => {}
+            Held::Linked(handle, number) => handle.learn(*number, evidence),
+            Held::Nothing => {}
         }
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        if let Some(id) = self.id.take() {
-            self.shared.with(|core, _| core.leave(id));
+        match &self.0 {
+            Held::Local(shared, id) => shared.with(|core, _| core.leave(*id)),
+            Held::Linked(handle, number) => handle.leave(*number),
+            Held::Nothing => {}
         }
     }
 }
@@ -344,6 +408,36 @@ impl Shared {
             Mode::Open => GatePhase::Open,
             Mode::Closed(until) => GatePhase::Closed(self.began + until),
             Mode::Probing => GatePhase::Probing,
+        }
+    }
+
+    async fn enter(self: &Arc<Self>, waiter: Waiter) -> Result<Pass, GateError> {
+        let mut phase = self.phase.subscribe();
+        let (mut place, mut pass) = self.arrive(waiter)?;
+        loop {
+            let wake = match *phase.borrow_and_update() {
+                GatePhase::Closed(until) => Some(until),
+                GatePhase::Open | GatePhase::Probing => None,
+            };
+            tokio::select! {
+                biased;
+                Ok(pass) = &mut pass => {
+                    place.left = true;
+                    return Ok(pass);
+                }
+                _ = phase.changed() => {}
+                () = sleep_until(wake) => self.admit(),
+            }
+        }
+    }
+
+    fn state(&self) -> GateState {
+        let inner = self.lock();
+        GateState {
+            phase: self.phase_of(inner.core.mode()),
+            running: inner.core.running(),
+            running_by_model: inner.core.running_by_model().clone(),
+            waiting: inner.core.waiting(),
         }
     }
 
@@ -388,13 +482,10 @@ impl Shared {
                 granted.and_then(|(waiter, pass)| Some((inner.doors.remove(&waiter)?, pass)))
             };
             let Some((door, id)) = granted else { return };
-            let pass = Pass {
-                shared: Arc::clone(self),
-                id: Some(id),
-            };
+            let pass = Pass(Held::Local(Arc::clone(self), id));
             // The visitor may have just gone. Then the next one gets in, in the next round and not by dropping the pass.
             if let Err(mut unwanted) = door.send(pass) {
-                unwanted.id = None;
+                unwanted.0 = Held::Nothing;
                 self.lock().core.leave(id);
             }
         }

@@ -1,12 +1,14 @@
-//! The gate's state machine, without I/O: times are durations since the gate was made.
+//! The gate's state machine, without I/O: times are durations since the gate was made, or since 1970 by the clock of a store.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 
 /// Who waits at the gate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Waiter {
     pub(super) session: String,
     pub(super) model: Option<String>,
@@ -14,7 +16,7 @@ pub(super) struct Waiter {
 }
 
 /// Whether turns may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Mode {
     Open,
     /// No turn begins before this time.
@@ -23,30 +25,32 @@ pub(super) enum Mode {
     Probing,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Running {
     model: Option<String>,
     probe: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct WaiterId(u64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct PassId(u64);
 
-#[derive(Debug)]
+/// Its maps are sorted, so that the same state is the same text.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct GateCore {
+    #[serde(skip)]
     limits: Limits,
     mode: Mode,
     /// Closings since the API last answered: the exponent of the backoff.
     closings: u32,
-    running: HashMap<PassId, Running>,
+    running: BTreeMap<PassId, Running>,
     by_model: BTreeMap<String, usize>,
     /// In the order of arrival.
     waiting: BTreeMap<WaiterId, (Waiter, Duration)>,
     /// The number of the admission that each session got last. Bounded: see `forget`.
-    last_admitted: HashMap<String, u64>,
+    last_admitted: BTreeMap<String, u64>,
     admissions: u64,
     next_id: u64,
 }
@@ -57,10 +61,10 @@ impl GateCore {
             limits,
             mode: Mode::Open,
             closings: 0,
-            running: HashMap::new(),
+            running: BTreeMap::new(),
             by_model: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            last_admitted: HashMap::new(),
+            last_admitted: BTreeMap::new(),
             admissions: 0,
             next_id: 0,
         }
@@ -80,6 +84,25 @@ impl GateCore {
 
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// For a state that comes from a store, which has none.
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// A turn runs that was given up for lost. It takes a place, whether one is free or not.
+    pub(super) fn rejoin(&mut self, model: Option<String>) -> PassId {
+        self.run(model, false)
+    }
+
+    fn run(&mut self, model: Option<String>, probe: bool) -> PassId {
+        if let Some(model) = &model {
+            *self.by_model.entry(model.clone()).or_default() += 1;
+        }
+        let pass = PassId(self.id());
+        self.running.insert(pass, Running { model, probe });
+        pass
     }
 
     /// Somebody wants to begin a turn; `None` if too many wait.
@@ -133,17 +156,7 @@ impl GateCore {
         self.admissions += 1;
         self.last_admitted.insert(waiter.session, self.admissions);
         self.forget();
-        if let Some(model) = &waiter.model {
-            *self.by_model.entry(model.clone()).or_default() += 1;
-        }
-        let pass = PassId(self.id());
-        self.running.insert(
-            pass,
-            Running {
-                model: waiter.model,
-                probe,
-            },
-        );
+        let pass = self.run(waiter.model, probe);
         Some((chosen, pass))
     }
 
@@ -226,7 +239,7 @@ impl GateCore {
     /// Sessions that were admitted long ago rank with those that never were. So the list need not grow with each session that
     /// there ever was.
     fn forget(&mut self) {
-        let most = 2 * (self.waiting.len() + self.running.len()) + 1024;
+        let most = 2 * (self.waiting.len() + self.running.len()) + 256;
         if self.last_admitted.len() > 2 * most {
             let mut admissions: Vec<u64> = self.last_admitted.values().copied().collect();
             admissions.sort_unstable();

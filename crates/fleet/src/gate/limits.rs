@@ -26,6 +26,12 @@ pub struct Limits {
     pub min_closed: Duration,
     /// A visitor's priority grows by one each time it has waited this long, so that nobody starves. 30 seconds by default.
     pub aging: Duration,
+    /// How long the places of a process are kept that is not heard of any more, and how long a visitor waits while the store does not
+    /// answer. Only for [`Gate::over`](super::Gate::over). 30 seconds by default; less than 100 milliseconds counts as that.
+    pub lease: Duration,
+    /// How often a process looks whether others made place, while somebody waits in it. Only for
+    /// [`Gate::over`](super::Gate::over). 250 milliseconds by default; less than a millisecond counts as that.
+    pub poll: Duration,
 }
 
 impl Default for Limits {
@@ -39,6 +45,8 @@ impl Default for Limits {
             max_backoff: Duration::from_secs(5 * 60),
             min_closed: Duration::from_millis(100),
             aging: Duration::from_secs(30),
+            lease: Duration::from_secs(30),
+            poll: Duration::from_millis(250),
         }
     }
 }
@@ -48,6 +56,8 @@ impl Limits {
     pub(super) fn normalized(mut self) -> Self {
         self.probes = self.probes.max(1);
         self.max_running = self.max_running.max(1);
+        self.lease = self.lease.max(Duration::from_millis(100));
+        self.poll = self.poll.max(Duration::from_millis(1));
         for most in self.by_model.values_mut() {
             *most = (*most).max(1);
         }

@@ -12,4 +12,5 @@ mod batch;
 mod budget;
 mod gate;
 mod real;
+mod shared_gate;
 mod supervise;

@@ -22,6 +22,7 @@ mod memory;
 mod sessions;
 mod summary;
 mod transcripts;
+mod values;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -39,6 +40,7 @@ pub use self::memory::MemoryStore;
 pub use self::sessions::StoreSessions;
 pub use self::summary::{SummaryEntry, fold_summary};
 pub use self::transcripts::{Transcripts, is_part_name, pull_into};
+pub use self::values::{StoredValue, ValueStore};
 
 /// A boxed future, as object-safe traits return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
