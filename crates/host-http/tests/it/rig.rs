@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::scripted::ScriptedHost;
 
 /// For a test that would otherwise hang.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Rig {
     pub(crate) host: ScriptedHost,
@@ -204,9 +204,12 @@ impl Stream {
     /// What is there before the connection ends.
     pub(crate) async fn rest(&mut self) -> Vec<Got> {
         let mut rest = Vec::new();
-        while let Some(got) = self.next().await {
-            rest.push(got);
-        }
+        let ended = timeout(PATIENCE, async {
+            while let Some(got) = self.next().await {
+                rest.push(got);
+            }
+        });
+        ended.await.expect("the stream ends");
         rest
     }
 

@@ -152,3 +152,23 @@ async fn shutting_down_ends_streams_and_returns() {
     assert_eq!(stream.rest().await, []);
     rig.served.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_client_that_does_not_read_cannot_hold_the_front_open() {
+    let mut limits = Limits::default();
+    limits.page = 4;
+    limits.write_patience = Duration::from_millis(100);
+    let rig = Rig::new(limits).await;
+    let large = "x".repeat(1 << 20);
+    rig.host
+        .with(S, |session| {
+            (0..64).for_each(|_| session.worker(json!({"type": "x", "large": large})));
+        })
+        .unwrap();
+    // More waits for it than the sockets hold.
+    let mut stream = rig.stream(S, None).await;
+    assert!(stream.head().await.contains("200 OK"));
+    rig.stop.send(()).unwrap();
+    let served = tokio::time::timeout(Duration::from_secs(30), rig.served).await;
+    served.expect("the front ends").unwrap().unwrap();
+}
