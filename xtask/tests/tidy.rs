@@ -102,6 +102,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("outrigger-acp".to_owned(), set(&["outrigger"])),
         ("outrigger-fleet".to_owned(), set(&["outrigger"])),
         ("outrigger-host-http".to_owned(), set(&["outrigger-json"])),
+        ("outrigger-host".to_owned(), set(&["outrigger"])),
         ("outrigger-claude".to_owned(), set(&[])),
         ("outrigger-secrets".to_owned(), set(&[])),
         (

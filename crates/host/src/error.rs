@@ -1,0 +1,61 @@
+//! What can go wrong in a host.
+
+use outrigger::SessionId;
+use uuid::Uuid;
+
+use crate::approval::Approval;
+
+/// A result of a host.
+pub type Result<T, E = HostError> = std::result::Result<T, E>;
+
+/// Why a host did not do what it was asked to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The log could not be read or written, for example because the disk is full. Nothing was stored.
+    #[error("the log failed: {0}; nothing was stored, try again when the disk has room")]
+    Log(String),
+    /// The log was made by a newer version of this crate.
+    #[error(
+        "the log has version {found}, and this program knows versions up to {known}: upgrade the program"
+    )]
+    NewerLog {
+        /// The version of the file.
+        found: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// There is no such session.
+    #[error("there is no session {0}")]
+    NoSession(SessionId),
+    /// There is no such approval.
+    #[error("there is no approval {0}")]
+    NoApproval(Uuid),
+    /// The approval is not pending any more. It says who decided, and when.
+    #[error("the approval {} is {} already{}", .0.id, .0.state.as_str(), .0.decided_by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]
+    TooLate(Box<Approval>),
+    /// The policy of the operator does not allow this.
+    #[error("the operator's policy does not allow {0}")]
+    NotAllowed(String),
+    /// The request makes no sense; nothing was stored.
+    #[error("the request is not valid: {0}")]
+    Invalid(String),
+    /// The key or the id was used before, for something else.
+    #[error("{0} was used before for something else")]
+    Reused(String),
+    /// The session takes no prompts any more.
+    #[error("the session {0} is archived; no prompt was stored")]
+    Archived(SessionId),
+    /// Too much waits for the log or for the session.
+    #[error("too much waits for {0}; try again in a second")]
+    Busy(&'static str),
+    /// The host is shutting down.
+    #[error("the host is shutting down")]
+    Closed,
+}
+
+impl From<rusqlite::Error> for HostError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Log(error.to_string())
+    }
+}

@@ -1,0 +1,111 @@
+//! What the log holds.
+
+use outrigger::SessionId;
+use outrigger::protocol::RawJson;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::approval::named;
+
+named! {
+    /// Who wrote an event.
+    Source {
+        /// The CLI: the payload is its frame, byte for byte.
+        Worker = "worker",
+        /// A client: the payload is what it sent.
+        Client = "client",
+        /// The host itself.
+        Host = "host",
+    }
+}
+
+named! {
+    /// What a session does.
+    SessionState {
+        /// A process is being started.
+        Starting = "starting",
+        /// It waits for a prompt, with a process or without one.
+        Idle = "idle",
+        /// A turn runs.
+        Running = "running",
+        /// A turn waits for a person.
+        RequiresAction = "requires_action",
+        /// The last turn was cut off: its process, or the host, ended.
+        Interrupted = "interrupted",
+        /// It was archived: it takes no prompts.
+        Ended = "ended",
+        /// Its process could not be started; the log has why. The next prompt tries again.
+        Failed = "failed",
+    }
+}
+
+named! {
+    /// How far a prompt got.
+    Delivery {
+        /// It is durable, and no process has got it.
+        Received = "received",
+        /// A process is about to get it, or has got it.
+        Processing = "processing",
+        /// Its turn has ended.
+        Processed = "processed",
+        /// The process or the host ended during its turn. The host does not send it again, because tools may have run.
+        Interrupted = "interrupted",
+    }
+}
+
+/// A durable event of a session.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct LogEvent {
+    /// The session.
+    pub session_id: SessionId,
+    /// The number in the session: 1, 2, 3, … without gaps. It is the cursor of readers.
+    pub seq: u64,
+    /// The process that was the newest, counted from 1; 0 before the first.
+    pub epoch: u64,
+    /// Unique in the session. For a client's event the `uuid` that the client chose.
+    pub event_id: Uuid,
+    /// When it was stored, in milliseconds since 1970. The clock may be set back; `seq` is the order.
+    pub at: u64,
+    /// Who wrote it.
+    pub source: Source,
+    /// The person or program that a client's event came from.
+    pub actor: Option<String>,
+    /// The `type` of the payload.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The event itself.
+    pub payload: RawJson,
+}
+
+/// A session as the log knows it.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct SessionRecord {
+    /// The id, which is the CLI's id, too.
+    pub id: SessionId,
+    /// What it does.
+    pub state: SessionState,
+    /// The working directory.
+    pub cwd: String,
+    /// The title.
+    pub title: Option<String>,
+    /// The model that a client asked for; the policy's if unset.
+    pub model: Option<String>,
+    /// The permission mode that a client asked for; the policy's if unset.
+    pub permission_mode: Option<String>,
+    /// The newest process, counted from 1.
+    pub epoch: u64,
+    /// The `seq` of the newest event.
+    pub head_seq: u64,
+    /// Events up to this `seq` were removed by retention.
+    pub trimmed_seq: u64,
+    /// Whether the CLI has stored a turn of it, so that it has to be resumed.
+    pub has_history: bool,
+    /// Approvals that are pending.
+    pub pending_approvals: u64,
+    /// When it was created, in milliseconds since 1970.
+    pub created_at: u64,
+    /// Who created it.
+    pub created_by: Option<String>,
+}

@@ -1,0 +1,208 @@
+//! The log: what is durable of all sessions.
+//!
+//! An event is published after its transaction is committed, never before: what a reader has seen, no crash can take back.
+
+mod hub;
+mod schema;
+mod sqlite;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use outrigger::SessionId;
+use outrigger::protocol::RawJson;
+use uuid::Uuid;
+
+pub use self::hub::{Hint, Hints, Hub};
+pub(crate) use self::hub::{Live, now};
+pub use self::sqlite::{Check, SqliteLog};
+use crate::approval::{Approval, ApprovalState};
+use crate::error::Result;
+use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source};
+
+/// A future of a log.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// An event that has no number yet.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NewEvent {
+    /// See [`LogEvent::event_id`].
+    pub event_id: Uuid,
+    /// See [`LogEvent::source`].
+    pub source: Source,
+    /// See [`LogEvent::actor`].
+    pub actor: Option<String>,
+    /// See [`LogEvent::kind`].
+    pub kind: String,
+    /// See [`LogEvent::payload`].
+    pub payload: RawJson,
+}
+
+impl NewEvent {
+    /// An event with a random id.
+    pub fn new(source: Source, kind: impl Into<String>, payload: RawJson) -> Self {
+        Self {
+            event_id: Uuid::new_v4(),
+            source,
+            actor: None,
+            kind: kind.into(),
+            payload,
+        }
+    }
+
+    /// An event of the host itself.
+    pub(crate) fn host(kind: &str, payload: impl Into<RawJson>) -> Self {
+        Self::new(Source::Host, kind, payload.into())
+    }
+}
+
+/// One step of a transaction about one session. All steps of a transaction are done, or none.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Write {
+    /// Creates the session.
+    Create(Box<SessionRecord>),
+    /// Appends an event.
+    Append(NewEvent),
+    /// Appends a client's event that is known by its id, unless the log has it: then the transaction does nothing and returns that event.
+    /// With `prompt`, the event is a prompt that waits for a process.
+    Accept {
+        /// The event.
+        event: NewEvent,
+        /// Whether it is a prompt.
+        prompt: bool,
+    },
+    /// Sets how far a prompt got, and appends a `delivery_update`.
+    Mark(Uuid, Delivery),
+    /// Sets the state, and appends a `session_state_changed` of the host if it is another one.
+    Enter(SessionState),
+    /// A process is about to start: the next epoch.
+    NextEpoch,
+    /// The CLI has stored a turn.
+    HasHistory,
+    /// Opens an approval. An earlier one about the same call is linked.
+    Open(Box<Approval>),
+    /// Decides about a pending approval, or fails with who did.
+    Decide {
+        /// The approval.
+        id: Uuid,
+        /// The new state.
+        state: ApprovalState,
+        /// Who decides.
+        actor: Option<String>,
+        /// What the CLI gets.
+        decision: Option<RawJson>,
+    },
+    /// The CLI has got the decision.
+    Applied(Uuid),
+    /// The CLI withdrew the request of this id.
+    Withdraw(String),
+    /// No pending approval can be decided any more.
+    SupersedeAll,
+    /// Removes the events up to this `seq`; approvals and prompts stay.
+    Trim(u64),
+    /// Removes the session with all that belongs to it.
+    Delete,
+}
+
+/// What a transaction wrote.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// The events, in order.
+    pub events: Vec<Arc<LogEvent>>,
+    /// Whether the log had the accepted event already; then nothing was written.
+    pub repeated: bool,
+}
+
+/// A page of events.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Page {
+    /// The events, in the order of `seq`.
+    pub events: Vec<Arc<LogEvent>>,
+    /// The newest `seq` of the session when the page was read.
+    pub head_seq: u64,
+    /// Events up to this `seq` were removed by retention.
+    pub trimmed_seq: u64,
+}
+
+/// What waits for the process of a session.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// Prompts that no process has got, in order: the event, and its payload.
+    pub received: Vec<(Uuid, RawJson)>,
+    /// Prompts whose turn has not ended.
+    pub processing: Vec<Uuid>,
+    /// Approvals that were decided, and the CLI has not got it.
+    pub decided: Vec<Approval>,
+}
+
+/// Where a host keeps what is durable. [`SqliteLog`] is one.
+///
+/// # Cancel safety
+/// A transaction whose future was dropped may be done or not. A client repeats an accepted event with the same id.
+pub trait Log: Send + Sync + 'static {
+    /// Does a transaction, and publishes its events when it is on disk.
+    ///
+    /// # Errors
+    /// When the log fails, the session is missing, or a step is refused. Then nothing was written.
+    fn write<'a>(&'a self, session: &'a SessionId, steps: Vec<Write>) -> BoxFuture<'a, Result<Receipt>>;
+
+    /// Up to `limit` events after a `seq`.
+    ///
+    /// # Errors
+    /// When the log fails or the session is missing.
+    fn events<'a>(&'a self, session: &'a SessionId, after: u64, limit: usize) -> BoxFuture<'a, Result<Page>>;
+
+    /// A session.
+    ///
+    /// # Errors
+    /// When the log fails or the session is missing.
+    fn session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<SessionRecord>>;
+
+    /// Up to `limit` sessions with an id after `after`, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn sessions<'a>(
+        &'a self,
+        after: Option<&'a SessionId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionRecord>>>;
+
+    /// The sessions that were in the middle of something, or have prompts that wait: what a host that starts has to look at.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<SessionId>>>;
+
+    /// What waits for the process of a session.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Waiting>>;
+
+    /// Up to `limit` approvals, the oldest first: of one session or of all, in one state or in any.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn approvals<'a>(
+        &'a self,
+        session: Option<&'a SessionId>,
+        state: Option<ApprovalState>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Approval>>>;
+
+    /// An approval.
+    ///
+    /// # Errors
+    /// When the log fails or there is no such approval.
+    fn approval(&self, id: Uuid) -> BoxFuture<'_, Result<Approval>>;
+
+    /// Where committed events are published.
+    fn hub(&self) -> &Arc<Hub>;
+}

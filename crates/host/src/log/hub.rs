@@ -1,0 +1,114 @@
+//! Who hears of what was committed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outrigger::SessionId;
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+use crate::event::{LogEvent, SessionState};
+
+/// How many events of a session wait in memory for each reader. A slower reader reads them from the log.
+const SESSION_EVENTS: usize = 256;
+
+/// How many hints wait for each reader.
+const HINTS: usize = 1024;
+
+/// The wall clock, in milliseconds since 1970. Nothing orders by it.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Something new of a session.
+#[derive(Debug, Clone)]
+pub(crate) enum Live {
+    Durable(Arc<LogEvent>),
+    /// The frame of the CLI, which is not kept.
+    Ephemeral(Arc<str>),
+}
+
+/// A session has news. Whoever wants them reads the session.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Hint {
+    /// The session.
+    pub session_id: SessionId,
+    /// What it does.
+    pub state: SessionState,
+    /// Its newest event.
+    pub head_seq: u64,
+    /// Its approvals that are pending.
+    pub pending_approvals: u64,
+}
+
+/// Publishes committed events to the readers in this process.
+#[derive(Debug)]
+pub struct Hub {
+    sessions: Mutex<HashMap<SessionId, broadcast::Sender<Live>>>,
+    hints: broadcast::Sender<Hint>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            sessions: Mutex::default(),
+            hints: broadcast::Sender::new(HINTS),
+        }
+    }
+}
+
+impl Hub {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, broadcast::Sender<Live>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn listen(&self, session: &SessionId) -> broadcast::Receiver<Live> {
+        let mut sessions = self.sessions();
+        sessions
+            .entry(session.clone())
+            .or_insert_with(|| broadcast::Sender::new(SESSION_EVENTS))
+            .subscribe()
+    }
+
+    pub(crate) fn publish(&self, session: &SessionId, live: Live) {
+        let mut sessions = self.sessions();
+        if let Some(sender) = sessions.get(session)
+            && sender.send(live).is_err()
+        {
+            // Nobody listens any more.
+            sessions.remove(session);
+        }
+    }
+
+    pub(crate) fn hint(&self, hint: Hint) {
+        // Without readers nobody needs it.
+        drop(self.hints.send(hint));
+    }
+
+    /// The hints from now on.
+    pub fn hints(&self) -> Hints {
+        Hints(self.hints.subscribe())
+    }
+}
+
+/// Hints about all sessions of a host.
+#[derive(Debug)]
+pub struct Hints(broadcast::Receiver<Hint>);
+
+impl Hints {
+    /// The next hint. `None` if the reader was too slow and hints were dropped: it has to list the sessions anew, and goes on.
+    ///
+    /// # Cancel safety
+    /// No hint is lost.
+    pub async fn next(&mut self) -> Option<Hint> {
+        match self.0.recv().await {
+            Ok(hint) => Some(hint),
+            Err(broadcast::error::RecvError::Lagged(_)) => None,
+            // The log is closed: there is nothing to come.
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The tables.
+
+use rusqlite::Connection;
+
+use crate::error::{HostError, Result};
+
+/// Each brings the tables from one version to the next. What was released is never changed.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, state TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT, model TEXT, permission_mode TEXT,
+    epoch INTEGER NOT NULL DEFAULT 0, head_seq INTEGER NOT NULL DEFAULT 0, trimmed_seq INTEGER NOT NULL DEFAULT 0,
+    has_history INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, created_by TEXT
+) WITHOUT ROWID;
+CREATE TABLE events (
+    session_id TEXT NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL, at INTEGER NOT NULL,
+    source TEXT NOT NULL, actor TEXT, type TEXT NOT NULL, payload TEXT NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
+-- The ids of clients' events, which outlive retention: a prompt that is repeated a month later is not run again.
+CREATE TABLE accepted (
+    session_id TEXT NOT NULL, event_id TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, payload_hash TEXT NOT NULL,
+    actor TEXT, epoch INTEGER NOT NULL, at INTEGER NOT NULL, payload TEXT, delivery TEXT,
+    PRIMARY KEY (session_id, event_id)
+) WITHOUT ROWID;
+CREATE INDEX undelivered ON accepted (session_id, seq) WHERE delivery IN ('received', 'processing');
+CREATE TABLE approvals (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL, session_id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
+    epoch INTEGER NOT NULL, request_id TEXT NOT NULL, tool_name TEXT, tool_use_id TEXT, input_hash TEXT NOT NULL,
+    request TEXT NOT NULL, opened_at INTEGER NOT NULL, decided_by TEXT, decided_at INTEGER, decision TEXT, supersedes TEXT,
+    applied INTEGER NOT NULL DEFAULT 0, UNIQUE (session_id, epoch, request_id)
+) WITHOUT ROWID;
+CREATE INDEX approvals_by_number ON approvals (number);
+CREATE INDEX approvals_by_session ON approvals (session_id, state);
+CREATE INDEX approvals_by_state ON approvals (state, number);
+"];
+
+/// The newest version.
+pub(super) fn version() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// Brings the tables to the newest version, each step in a transaction of its own.
+pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
+    loop {
+        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let found: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found > version() {
+            return Err(HostError::NewerLog {
+                found,
+                known: version(),
+            });
+        }
+        let Some(step) = MIGRATIONS.get(found as usize) else {
+            return Ok(());
+        };
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", found + 1)?;
+        transaction.commit()?;
+    }
+}

@@ -1,0 +1,392 @@
+//! The log in one SQLite file.
+
+mod rows;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outrigger::SessionId;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+use super::hub::{Hint, Hub, Live};
+use super::{BoxFuture, Log, Page, Receipt, Waiting, Write, schema};
+use crate::approval::{Approval, ApprovalState};
+use crate::error::{HostError, Result};
+use crate::event::SessionRecord;
+
+/// How long a process waits for another one that writes.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// The most transactions that wait for the writer.
+const QUEUE: usize = 1024;
+
+/// The most transactions that are committed at once.
+const GROUP: usize = 64;
+
+/// The most connections for reading that are kept open.
+const READERS: usize = 8;
+
+/// The most rows that one call returns.
+const ROWS: usize = 1000;
+
+struct Job {
+    session: SessionId,
+    steps: Vec<Write>,
+    reply: oneshot::Sender<Result<Receipt>>,
+}
+
+/// A log in a SQLite file: WAL, `synchronous=FULL`, one thread that writes, and all that waits for it in one commit.
+///
+/// Reading runs where tokio lets blocking work run, so that a tokio runtime is needed. Only one host can have a log open: a second one is refused.
+#[derive(Debug)]
+pub struct SqliteLog {
+    path: PathBuf,
+    /// `None` only while the log is dropped.
+    jobs: Option<mpsc::Sender<Job>>,
+    writer: Option<std::thread::JoinHandle<()>>,
+    hub: Arc<Hub>,
+    readers: Arc<Mutex<Vec<Connection>>>,
+}
+
+/// Makes this process the only one that has the log open. The lock ends with the file, also when the process is killed.
+fn lock(path: &Path) -> Result<std::fs::File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let failed =
+        |error: &dyn std::fmt::Display| HostError::Log(format!("the lock {}: {error}", name.display()));
+    let file = std::fs::File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&name)
+        .map_err(|error| failed(&error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(failed(
+            &"another process, or another host of this one, has the log open",
+        )),
+        Err(std::fs::TryLockError::Error(error)) => Err(failed(&error)),
+    }
+}
+
+/// What [`SqliteLog::check`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Check {
+    /// The sessions.
+    pub sessions: u64,
+    /// The events.
+    pub events: u64,
+    /// What is wrong, one sentence each. Empty if the log is sound.
+    pub problems: Vec<String>,
+}
+
+fn connect(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+impl SqliteLog {
+    /// Opens the file, creating it if it does not exist, and upgrades its tables. Blocks until then.
+    ///
+    /// # Errors
+    /// When the file can't be opened, is no database, or was made by a newer version of this crate.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let lock = lock(&path)?;
+        let mut connection = connect(&path)?;
+        schema::migrate(&mut connection)?;
+        let hub = Arc::new(Hub::default());
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let published = Arc::clone(&hub);
+        let writer = std::thread::Builder::new()
+            .name("outrigger-host-log".to_owned())
+            .spawn(move || {
+                write_all(connection, queue, &published);
+                // Only now may another host write.
+                drop(lock);
+            })
+            .map_err(|error| HostError::Log(format!("no thread for writing: {error}")))?;
+        Ok(Self {
+            path,
+            jobs: Some(jobs),
+            writer: Some(writer),
+            hub,
+            readers: Arc::default(),
+        })
+    }
+
+    /// Copies the log to a new file, while it is in use. The copy is one moment of the log.
+    ///
+    /// # Errors
+    /// When the file exists already, or can't be written.
+    pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
+        let to = to.as_ref().to_string_lossy().into_owned();
+        self.read(move |connection| {
+            connection.execute("VACUUM INTO ?1", [to])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Checks the file and what must hold of its events: the numbers of a session have no gaps, and no decision is there twice.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub async fn check(&self) -> Result<Check> {
+        self.read(check).await
+    }
+
+    /// Reads with a connection of its own, where blocking is allowed.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let readers = Arc::clone(&self.readers);
+        let path = self.path.clone();
+        let work = move || {
+            let idle = readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let connection = match idle {
+                Some(connection) => connection,
+                None => connect(&path)?,
+            };
+            let result = read(&connection);
+            let mut readers = readers.lock().unwrap_or_else(PoisonError::into_inner);
+            if readers.len() < READERS {
+                readers.push(connection);
+            }
+            result
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| HostError::Log(error.to_string()))?
+    }
+}
+
+fn check(connection: &Connection) -> Result<Check> {
+    let mut found = Check {
+        sessions: connection
+            .query_row("SELECT count(*) FROM sessions", [], |row| row.get::<_, i64>(0))?
+            .unsigned_abs(),
+        events: connection
+            .query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0))?
+            .unsigned_abs(),
+        problems: Vec::new(),
+    };
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+    for line in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let line = line?;
+        if line != "ok" {
+            found.problems.push(line);
+        }
+    }
+    let mut tell = |sql: &str, what: &str| -> Result<()> {
+        let mut statement = connection.prepare(sql)?;
+        for id in statement.query_map([], |row| row.get::<_, String>(0))? {
+            found.problems.push(format!("{}: {what}", id?));
+        }
+        Ok(())
+    };
+    tell(
+        "SELECT s.id FROM sessions s WHERE s.head_seq - s.trimmed_seq != (SELECT count(*) FROM events e WHERE e.session_id = s.id)
+         OR s.head_seq != coalesce((SELECT max(seq) FROM events e WHERE e.session_id = s.id), s.trimmed_seq)
+         OR s.trimmed_seq + 1 != coalesce((SELECT min(seq) FROM events e WHERE e.session_id = s.id), s.trimmed_seq + 1)",
+        "the numbers of its events have gaps",
+    )?;
+    tell(
+        "SELECT session_id FROM events WHERE type = 'approval_decided' GROUP BY session_id, json_extract(payload, '$.approval_id')
+         HAVING count(*) > 1",
+        "an approval was decided twice",
+    )?;
+    tell(
+        "SELECT a.session_id FROM events a JOIN events b ON b.session_id = a.session_id AND b.seq = a.seq + 1 WHERE b.epoch < a.epoch",
+        "an event is of an older process than the one before",
+    )?;
+    Ok(found)
+}
+
+/// The thread that writes: takes what waits, commits it, then replies and publishes.
+fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Job>, hub: &Hub) {
+    while let Some(first) = queue.blocking_recv() {
+        let mut jobs = vec![first];
+        while jobs.len() < GROUP
+            && let Ok(job) = queue.try_recv()
+        {
+            jobs.push(job);
+        }
+        let (written, hints) = match commit(&mut connection, &jobs) {
+            Ok(written) => written,
+            Err(error) => {
+                tracing::error!(%error, transactions = jobs.len(), "a commit of the log failed");
+                for job in jobs {
+                    // A caller that is gone does not need the reply.
+                    drop(job.reply.send(Err(HostError::Log(error.to_string()))));
+                }
+                continue;
+            }
+        };
+        for (job, result) in jobs.into_iter().zip(written) {
+            if let Ok(receipt) = &result
+                && !receipt.repeated
+            {
+                for event in &receipt.events {
+                    hub.publish(&job.session, Live::Durable(Arc::clone(event)));
+                }
+            }
+            drop(job.reply.send(result));
+        }
+        for hint in hints {
+            hub.hint(hint);
+        }
+    }
+}
+
+/// One commit. A transaction that is refused leaves no trace, and does not harm the others.
+fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<(Vec<Result<Receipt>>, Vec<Hint>)> {
+    let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let mut written = Vec::new();
+    let mut touched = BTreeMap::new();
+    for job in jobs {
+        let savepoint = transaction.savepoint()?;
+        let result = steps::apply(&savepoint, &job.session, &job.steps);
+        if result.is_ok() {
+            savepoint.commit()?;
+            touched.insert(job.session.as_str().to_owned(), ());
+        } else {
+            savepoint.finish()?;
+        }
+        written.push(result);
+    }
+    let mut hints = Vec::new();
+    for id in touched.keys() {
+        if let Some(session) = rows::session(&transaction, id)? {
+            hints.push(Hint {
+                session_id: session.id,
+                state: session.state,
+                head_seq: session.head_seq,
+                pending_approvals: session.pending_approvals,
+            });
+        }
+    }
+    transaction.commit()?;
+    Ok((written, hints))
+}
+
+impl Drop for SqliteLog {
+    /// Waits for the transactions that were handed in, so that the log can be opened again at once.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has let go of the log, too.
+            drop(writer.join());
+        }
+    }
+}
+
+fn limit(limit: usize) -> i64 {
+    i64::try_from(limit.min(ROWS)).unwrap_or(i64::MAX)
+}
+
+impl Log for SqliteLog {
+    fn write<'a>(&'a self, session: &'a SessionId, steps: Vec<Write>) -> BoxFuture<'a, Result<Receipt>> {
+        Box::pin(async move {
+            let (reply, written) = oneshot::channel();
+            let job = Job {
+                session: session.clone(),
+                steps,
+                reply,
+            };
+            let jobs = self.jobs.as_ref().ok_or(HostError::Closed)?;
+            jobs.send(job).await.map_err(|_| HostError::Closed)?;
+            written.await.map_err(|_| HostError::Closed)?
+        })
+    }
+
+    fn events<'a>(&'a self, session: &'a SessionId, after: u64, count: usize) -> BoxFuture<'a, Result<Page>> {
+        let session = session.clone();
+        Box::pin(self.read(move |connection| {
+            let transaction = connection.unchecked_transaction()?;
+            let record =
+                rows::session(&transaction, session.as_str())?.ok_or(HostError::NoSession(session))?;
+            let events = rows::events(&transaction, record.id.as_str(), after, limit(count))?;
+            Ok(Page {
+                events,
+                head_seq: record.head_seq,
+                trimmed_seq: record.trimmed_seq,
+            })
+        }))
+    }
+
+    fn session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<SessionRecord>> {
+        let session = session.clone();
+        Box::pin(self.read(move |connection| {
+            rows::session(connection, session.as_str())?.ok_or(HostError::NoSession(session))
+        }))
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        after: Option<&'a SessionId>,
+        count: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionRecord>>> {
+        let after = after.map(|id| id.as_str().to_owned()).unwrap_or_default();
+        Box::pin(self.read(move |connection| Ok(rows::sessions(connection, &after, limit(count))?)))
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<SessionId>>> {
+        Box::pin(self.read(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT id FROM sessions WHERE state IN ('starting', 'running', 'requires_action')
+                 UNION SELECT DISTINCT session_id FROM accepted WHERE delivery IN ('received', 'processing')
+                 UNION SELECT DISTINCT session_id FROM approvals WHERE state = 'pending'",
+            )?;
+            let ids = statement.query_map([], |row| rows::id(row, 0))?;
+            Ok(ids.collect::<rusqlite::Result<_>>()?)
+        }))
+    }
+
+    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Waiting>> {
+        let session = session.clone();
+        Box::pin(self.read(move |connection| Ok(rows::waiting(connection, session.as_str())?)))
+    }
+
+    fn approvals<'a>(
+        &'a self,
+        session: Option<&'a SessionId>,
+        state: Option<ApprovalState>,
+        count: usize,
+    ) -> BoxFuture<'a, Result<Vec<Approval>>> {
+        let session = session.map(|id| id.as_str().to_owned());
+        Box::pin(self.read(move |connection| {
+            let sql = format!(
+                "SELECT {} FROM approvals WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR state = ?2) ORDER BY number LIMIT ?3",
+                rows::APPROVAL
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let found = statement.query_map(params![session, state.map(ApprovalState::as_str), limit(count)], rows::approval)?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        }))
+    }
+
+    fn approval(&self, id: Uuid) -> BoxFuture<'_, Result<Approval>> {
+        Box::pin(self.read(move |connection| {
+            let sql = format!("SELECT {} FROM approvals WHERE id = ?1", rows::APPROVAL);
+            let found = connection
+                .query_row(&sql, [id.to_string()], rows::approval)
+                .optional()?;
+            found.ok_or(HostError::NoApproval(id))
+        }))
+    }
+
+    fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+}

@@ -1,0 +1,163 @@
+//! From rows to values.
+
+use std::sync::Arc;
+
+use outrigger::SessionId;
+use outrigger::protocol::RawJson;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use uuid::Uuid;
+
+use crate::approval::{Approval, ApprovalKind, ApprovalState};
+use crate::event::{LogEvent, SessionRecord, SessionState, Source};
+use crate::log::Waiting;
+
+const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, head_seq, trimmed_seq, has_history, created_at, created_by, \
+    (SELECT count(*) FROM approvals a WHERE a.session_id = sessions.id AND a.state = 'pending')";
+
+const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, payload";
+
+pub(super) const APPROVAL: &str = "id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, \
+    opened_at, decided_by, decided_at, decision, supersedes";
+
+type Read<T> = rusqlite::Result<T>;
+
+fn wrong(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error))
+}
+
+fn named<T>(row: &Row<'_>, at: usize, of_name: fn(&str) -> Option<T>) -> Read<T> {
+    let name: String = row.get(at)?;
+    of_name(&name).ok_or_else(|| {
+        wrong(
+            at,
+            std::io::Error::other(format!("`{name}` is no value that this program knows")),
+        )
+    })
+}
+
+pub(super) fn number(row: &Row<'_>, at: usize) -> Read<u64> {
+    Ok(row.get::<_, i64>(at)?.unsigned_abs())
+}
+
+pub(super) fn id(row: &Row<'_>, at: usize) -> Read<SessionId> {
+    SessionId::new(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
+}
+
+fn uuid(row: &Row<'_>, at: usize) -> Read<Uuid> {
+    Uuid::parse_str(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
+}
+
+fn json(row: &Row<'_>, at: usize) -> Read<RawJson> {
+    RawJson::from_text(row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
+}
+
+fn optional<T>(row: &Row<'_>, at: usize, get: fn(&Row<'_>, usize) -> Read<T>) -> Read<Option<T>> {
+    if row.get_ref(at)? == rusqlite::types::ValueRef::Null {
+        return Ok(None);
+    }
+    get(row, at).map(Some)
+}
+
+fn record(row: &Row<'_>) -> Read<SessionRecord> {
+    Ok(SessionRecord {
+        id: id(row, 0)?,
+        state: named(row, 1, SessionState::of_name)?,
+        cwd: row.get(2)?,
+        title: row.get(3)?,
+        model: row.get(4)?,
+        permission_mode: row.get(5)?,
+        epoch: number(row, 6)?,
+        head_seq: number(row, 7)?,
+        trimmed_seq: number(row, 8)?,
+        has_history: row.get(9)?,
+        created_at: number(row, 10)?,
+        created_by: row.get(11)?,
+        pending_approvals: number(row, 12)?,
+    })
+}
+
+pub(super) fn session(connection: &Connection, id: &str) -> Read<Option<SessionRecord>> {
+    let mut statement =
+        connection.prepare_cached(&format!("SELECT {SESSION} FROM sessions WHERE id = ?1"))?;
+    statement.query_row([id], record).optional()
+}
+
+pub(super) fn sessions(connection: &Connection, after: &str, limit: i64) -> Read<Vec<SessionRecord>> {
+    let sql = format!("SELECT {SESSION} FROM sessions WHERE id > ?1 ORDER BY id LIMIT ?2");
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map(params![after, limit], record)?.collect()
+}
+
+pub(super) fn event(row: &Row<'_>) -> Read<Arc<LogEvent>> {
+    Ok(Arc::new(LogEvent {
+        session_id: id(row, 0)?,
+        seq: number(row, 1)?,
+        epoch: number(row, 2)?,
+        event_id: uuid(row, 3)?,
+        at: number(row, 4)?,
+        source: named(row, 5, Source::of_name)?,
+        actor: row.get(6)?,
+        kind: row.get(7)?,
+        payload: json(row, 8)?,
+    }))
+}
+
+pub(super) fn events(
+    connection: &Connection,
+    session: &str,
+    after: u64,
+    limit: i64,
+) -> Read<Vec<Arc<LogEvent>>> {
+    let sql = format!("SELECT {EVENT} FROM events WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    statement
+        .query_map(params![session, after, limit], event)?
+        .collect()
+}
+
+pub(super) fn approval(row: &Row<'_>) -> Read<Approval> {
+    Ok(Approval {
+        id: uuid(row, 0)?,
+        session_id: id(row, 1)?,
+        kind: named(row, 2, ApprovalKind::of_name)?,
+        state: named(row, 3, ApprovalState::of_name)?,
+        epoch: number(row, 4)?,
+        request_id: row.get(5)?,
+        tool_name: row.get(6)?,
+        tool_use_id: row.get(7)?,
+        input_hash: row.get(8)?,
+        request: json(row, 9)?,
+        opened_at: number(row, 10)?,
+        decided_by: row.get(11)?,
+        decided_at: optional(row, 12, number)?,
+        decision: optional(row, 13, json)?,
+        supersedes: optional(row, 14, uuid)?,
+    })
+}
+
+pub(super) fn waiting(connection: &Connection, session: &str) -> Read<Waiting> {
+    let mut waiting = Waiting::default();
+    let mut statement = connection.prepare_cached(
+        "SELECT event_id, payload FROM accepted WHERE session_id = ?1 AND delivery = 'received' ORDER BY seq",
+    )?;
+    for row in statement.query_map([session], |row| Ok((uuid(row, 0)?, json(row, 1)?)))? {
+        waiting.received.push(row?);
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT event_id FROM accepted WHERE session_id = ?1 AND delivery = 'processing' ORDER BY seq",
+    )?;
+    for row in statement.query_map([session], |row| uuid(row, 0))? {
+        waiting.processing.push(row?);
+    }
+    let sql = format!(
+        "SELECT {APPROVAL} FROM approvals WHERE session_id = ?1 AND applied = 0 AND state IN ('allowed', 'denied', 'answered', 'expired')
+         AND epoch = (SELECT epoch FROM sessions WHERE id = ?1) ORDER BY number"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    for row in statement.query_map([session], approval)? {
+        waiting.decided.push(row?);
+    }
+    Ok(waiting)
+}

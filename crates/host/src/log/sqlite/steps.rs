@@ -1,0 +1,353 @@
+//! The steps of a transaction, as SQL.
+
+use std::sync::Arc;
+
+use outrigger::SessionId;
+use outrigger::protocol::RawJson;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::rows;
+use crate::approval::{Approval, ApprovalState};
+use crate::error::{HostError, Result};
+use crate::event::{Delivery, LogEvent, Source};
+use crate::log::hub::now;
+use crate::log::{NewEvent, Receipt, Write};
+
+/// Does all steps. After an error the caller rolls back.
+pub(super) fn apply(connection: &Connection, session: &SessionId, steps: &[Write]) -> Result<Receipt> {
+    let mut work = Work {
+        connection,
+        session,
+        receipt: Receipt::default(),
+    };
+    for step in steps {
+        work.step(step)?;
+        if work.receipt.repeated {
+            break;
+        }
+    }
+    Ok(work.receipt)
+}
+
+struct Work<'a> {
+    connection: &'a Connection,
+    session: &'a SessionId,
+    receipt: Receipt,
+}
+
+impl Work<'_> {
+    fn step(&mut self, step: &Write) -> Result<()> {
+        let id = self.session.as_str();
+        match step {
+            Write::Create(record) => {
+                let inserted = self.connection.execute(
+                    "INSERT OR IGNORE INTO sessions (id, state, cwd, title, model, permission_mode, has_history, created_at, created_by)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                    params![
+                        id,
+                        record.state.as_str(),
+                        record.cwd,
+                        record.title,
+                        record.model,
+                        record.permission_mode,
+                        record.has_history,
+                        signed(record.created_at),
+                        record.created_by,
+                    ],
+                )?;
+                if inserted == 0 {
+                    return Err(HostError::Reused(format!("the session id {id}")));
+                }
+                let payload = json!({"type": "session_created", "session_id": id, "cwd": record.cwd, "title": record.title});
+                let mut event = NewEvent::host("session_created", payload);
+                event.actor.clone_from(&record.created_by);
+                self.append(&event)?;
+            }
+            Write::Append(event) => {
+                self.append(event)?;
+            }
+            Write::Accept { event, prompt } => self.accept(event, *prompt)?,
+            Write::Mark(event_id, delivery) => self.mark(*event_id, *delivery)?,
+            Write::Enter(state) => {
+                let changed = self.connection.execute(
+                    "UPDATE sessions SET state = ?2 WHERE id = ?1 AND state NOT IN (?2, 'ended')",
+                    params![id, state.as_str()],
+                )?;
+                if changed == 1 {
+                    let payload =
+                        json!({"type": "session_state_changed", "session_id": id, "state": state.as_str()});
+                    self.append(&NewEvent::host("session_state_changed", payload))?;
+                }
+            }
+            Write::NextEpoch => {
+                self.connection
+                    .execute("UPDATE sessions SET epoch = epoch + 1 WHERE id = ?1", [id])?;
+            }
+            Write::HasHistory => {
+                self.connection
+                    .execute("UPDATE sessions SET has_history = 1 WHERE id = ?1", [id])?;
+            }
+            Write::Open(approval) => self.open(approval)?,
+            Write::Decide {
+                id,
+                state,
+                actor,
+                decision,
+            } => self.decide(*id, *state, actor.as_deref(), decision.as_ref())?,
+            Write::Applied(id) => {
+                self.connection
+                    .execute("UPDATE approvals SET applied = 1 WHERE id = ?1", [id.to_string()])?;
+            }
+            Write::Withdraw(request) => {
+                let found = self.pending("AND request_id = ?2", request)?;
+                self.supersede(found)?;
+            }
+            Write::SupersedeAll => {
+                let found = self.pending("AND ?2 = ''", "")?;
+                self.supersede(found)?;
+            }
+            Write::Trim(seq) => {
+                let record = rows::session(self.connection, id)?.ok_or_else(|| self.missing())?;
+                let seq = (*seq).min(record.head_seq).max(record.trimmed_seq);
+                self.connection.execute(
+                    "DELETE FROM events WHERE session_id = ?1 AND seq <= ?2",
+                    params![id, signed(seq)],
+                )?;
+                self.connection.execute(
+                    "UPDATE sessions SET trimmed_seq = ?2 WHERE id = ?1",
+                    params![id, signed(seq)],
+                )?;
+            }
+            Write::Delete => {
+                for table in ["events", "accepted", "approvals"] {
+                    self.connection
+                        .execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [id])?;
+                }
+                if self
+                    .connection
+                    .execute("DELETE FROM sessions WHERE id = ?1", [id])?
+                    == 0
+                {
+                    return Err(self.missing());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self) -> HostError {
+        HostError::NoSession(self.session.clone())
+    }
+
+    /// Takes the next number of the session, in the same transaction as the insert.
+    fn append(&mut self, event: &NewEvent) -> Result<Arc<LogEvent>> {
+        let taken = self
+            .connection
+            .prepare_cached(
+                "UPDATE sessions SET head_seq = head_seq + 1 WHERE id = ?1 RETURNING head_seq, epoch",
+            )?
+            .query_row([self.session.as_str()], |row| {
+                Ok((rows::number(row, 0)?, rows::number(row, 1)?))
+            })
+            .optional()?;
+        let (seq, epoch) = taken.ok_or_else(|| self.missing())?;
+        let stored = Arc::new(LogEvent {
+            session_id: self.session.clone(),
+            seq,
+            epoch,
+            event_id: event.event_id,
+            at: now(),
+            source: event.source,
+            actor: event.actor.clone(),
+            kind: event.kind.clone(),
+            payload: event.payload.clone(),
+        });
+        self.connection
+            .prepare_cached("INSERT INTO events (session_id, seq, epoch, event_id, at, source, actor, type, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+            .execute(params![
+                self.session.as_str(),
+                signed(seq),
+                signed(epoch),
+                event.event_id.to_string(),
+                signed(stored.at),
+                event.source.as_str(),
+                event.actor,
+                event.kind,
+                event.payload.get(),
+            ])?;
+        self.receipt.events.push(Arc::clone(&stored));
+        Ok(stored)
+    }
+
+    fn accept(&mut self, event: &NewEvent, prompt: bool) -> Result<()> {
+        let id = self.session.as_str();
+        let hash = hash(event.payload.get());
+        let known = self
+            .connection
+            .prepare_cached("SELECT session_id, seq, epoch, event_id, at, 'client', actor, type, coalesce(payload, 'null'), payload_hash FROM accepted WHERE session_id = ?1 AND event_id = ?2")?
+            .query_row([id, &event.event_id.to_string()], |row| Ok((rows::event(row)?, row.get::<_, String>(9)?)))
+            .optional()?;
+        if let Some((stored, known_hash)) = known {
+            if known_hash != hash {
+                return Err(HostError::Reused(format!("the event id {}", event.event_id)));
+            }
+            self.receipt = Receipt {
+                events: vec![stored],
+                repeated: true,
+            };
+            return Ok(());
+        }
+        let record = rows::session(self.connection, id)?.ok_or_else(|| self.missing())?;
+        if prompt && record.state == crate::event::SessionState::Ended {
+            return Err(HostError::Archived(self.session.clone()));
+        }
+        let stored = self.append(event)?;
+        let delivery = prompt.then_some(Delivery::Received.as_str());
+        self.connection.execute(
+            "INSERT INTO accepted (session_id, event_id, seq, type, payload_hash, actor, epoch, at, payload, delivery) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                id,
+                event.event_id.to_string(),
+                signed(stored.seq),
+                event.kind,
+                hash,
+                event.actor,
+                signed(stored.epoch),
+                signed(stored.at),
+                event.payload.get(),
+                delivery,
+            ],
+        )?;
+        if prompt {
+            self.tell_delivery(event.event_id, Delivery::Received)?;
+        }
+        Ok(())
+    }
+
+    fn tell_delivery(&mut self, event_id: Uuid, delivery: Delivery) -> Result<()> {
+        let payload = json!({"type": "delivery_update", "event_id": event_id, "status": delivery.as_str()});
+        self.append(&NewEvent::host("delivery_update", payload))?;
+        Ok(())
+    }
+
+    fn mark(&mut self, event_id: Uuid, delivery: Delivery) -> Result<()> {
+        let changed = self.connection.execute(
+            "UPDATE accepted SET delivery = ?3 WHERE session_id = ?1 AND event_id = ?2 AND delivery IS NOT ?3",
+            params![self.session.as_str(), event_id.to_string(), delivery.as_str()],
+        )?;
+        if changed == 1 {
+            self.tell_delivery(event_id, delivery)?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, approval: &Approval) -> Result<()> {
+        let id = self.session.as_str();
+        let earlier: Option<String> = self
+            .connection
+            .query_row(
+                "SELECT id FROM approvals WHERE session_id = ?1 AND state != 'pending'
+                 AND (tool_use_id = ?2 OR (tool_name = ?3 AND input_hash = ?4)) AND (state = 'superseded' OR applied = 0)
+                 ORDER BY number DESC LIMIT 1",
+                params![id, approval.tool_use_id, approval.tool_name, approval.input_hash],
+                |row| row.get(0),
+            )
+            .optional()?;
+        self.connection.execute(
+            "INSERT INTO approvals (id, number, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, opened_at, supersedes)
+             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM approvals), ?2, ?3, 'pending', (SELECT epoch FROM sessions WHERE id = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                approval.id.to_string(),
+                id,
+                approval.kind.as_str(),
+                approval.request_id,
+                approval.tool_name,
+                approval.tool_use_id,
+                approval.input_hash,
+                approval.request.get(),
+                signed(now()),
+                earlier,
+            ],
+        )?;
+        let payload = json!({
+            "type": "approval_opened", "approval_id": approval.id, "kind": approval.kind.as_str(),
+            "request_id": approval.request_id, "supersedes": earlier,
+        });
+        self.append(&NewEvent::host("approval_opened", payload))?;
+        Ok(())
+    }
+
+    fn decide(
+        &mut self,
+        id: Uuid,
+        state: ApprovalState,
+        actor: Option<&str>,
+        decision: Option<&RawJson>,
+    ) -> Result<()> {
+        let changed = self.connection.execute(
+            "UPDATE approvals SET state = ?3, decided_by = ?4, decided_at = ?5, decision = ?6 WHERE id = ?1 AND session_id = ?2 AND state = 'pending'",
+            params![
+                id.to_string(),
+                self.session.as_str(),
+                state.as_str(),
+                actor,
+                signed(now()),
+                decision.map(RawJson::get),
+            ],
+        )?;
+        if changed == 0 {
+            let sql = format!("SELECT {} FROM approvals WHERE id = ?1", rows::APPROVAL);
+            let found = self
+                .connection
+                .query_row(&sql, [id.to_string()], rows::approval)
+                .optional()?;
+            return Err(found.map_or(HostError::NoApproval(id), |found| {
+                HostError::TooLate(Box::new(found))
+            }));
+        }
+        let payload = json!({"type": "approval_decided", "approval_id": id, "state": state.as_str()});
+        let mut event = NewEvent::host("approval_decided", payload);
+        event.actor = actor.map(str::to_owned);
+        if actor.is_some() {
+            event.source = Source::Client;
+        }
+        self.append(&event)?;
+        Ok(())
+    }
+
+    fn pending(&self, filter: &str, of: &str) -> Result<Vec<String>> {
+        let sql = format!(
+            "SELECT id FROM approvals WHERE session_id = ?1 AND state = 'pending' {filter} ORDER BY number"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let found = statement.query_map([self.session.as_str(), of], |row| row.get(0))?;
+        Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn supersede(&mut self, approvals: Vec<String>) -> Result<()> {
+        for id in approvals {
+            self.connection.execute(
+                "UPDATE approvals SET state = 'superseded', decided_at = ?2 WHERE id = ?1",
+                params![id, signed(now())],
+            )?;
+            let payload = json!({"type": "approval_superseded", "approval_id": id});
+            self.append(&NewEvent::host("approval_superseded", payload))?;
+        }
+        Ok(())
+    }
+}
+
+/// SQLite's numbers have a sign.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn hash(text: &str) -> String {
+    Sha256::digest(text)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

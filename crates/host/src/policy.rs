@@ -1,0 +1,111 @@
+//! What the operator of a host allows.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger::protocol::shared::PermissionMode;
+use outrigger::{LeaseOptions, Options};
+
+use crate::error::{HostError, Result};
+use crate::event::SessionRecord;
+
+/// What sessions of a host may have. Nothing that a client sends widens it.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HostPolicy {
+    /// The options of every session: the account, the CLI, tools, rules, environment. The host sets the directory, the session's id, the lease,
+    /// and the permission handler.
+    pub options: Options,
+    /// The directories that sessions may be in, with what is below them.
+    pub roots: Vec<PathBuf>,
+    /// The models that a client may choose; none by default.
+    pub models: Vec<String>,
+    /// The permission modes that a client may choose; none by default.
+    pub permission_modes: Vec<String>,
+    /// How long a process without work lives; 10 minutes by default.
+    pub idle: Duration,
+    /// The most processes at once; 8 by default. For one more, the one that was idle for longest ends.
+    pub max_processes: usize,
+    /// How long a start waits for a process of before to end, which still has the lease; 30 s by default.
+    pub lease_patience: Duration,
+}
+
+impl fmt::Debug for HostPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostPolicy")
+            .field("roots", &self.roots)
+            .field("max_processes", &self.max_processes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostPolicy {
+    /// A policy with these options, for sessions in these directories and below.
+    pub fn new<P: Into<PathBuf>>(options: Options, roots: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            options,
+            roots: roots.into_iter().map(Into::into).collect(),
+            models: Vec::new(),
+            permission_modes: Vec::new(),
+            idle: Duration::from_secs(600),
+            max_processes: 8,
+            lease_patience: Duration::from_secs(30),
+        }
+    }
+
+    /// The directory without links, if it is in a root.
+    pub(crate) fn directory(&self, cwd: &Path) -> Result<PathBuf> {
+        let refused = || HostError::NotAllowed(format!("the directory {}", cwd.display()));
+        let real = cwd.canonicalize().map_err(|_| refused())?;
+        let inside = self
+            .roots
+            .iter()
+            .filter_map(|root| root.canonicalize().ok())
+            .any(|root| real.starts_with(root));
+        if inside && real.is_dir() {
+            Ok(real)
+        } else {
+            Err(refused())
+        }
+    }
+
+    /// Refuses what clients may not choose.
+    pub(crate) fn check(&self, model: Option<&str>, permission_mode: Option<&str>) -> Result<()> {
+        if let Some(model) = model
+            && !self.models.iter().any(|allowed| allowed == model)
+        {
+            return Err(HostError::NotAllowed(format!("the model {model}")));
+        }
+        if let Some(mode) = permission_mode
+            && !self.permission_modes.iter().any(|allowed| allowed == mode)
+        {
+            return Err(HostError::NotAllowed(format!("the permission mode {mode}")));
+        }
+        Ok(())
+    }
+
+    /// The options of a session. A policy that was tightened since holds for sessions of before, too.
+    pub(crate) fn options_of(&self, session: &SessionRecord, resume: bool) -> Result<Options> {
+        self.check(session.model.as_deref(), session.permission_mode.as_deref())?;
+        let cwd = self.directory(Path::new(&session.cwd))?;
+        let mut options = self
+            .options
+            .clone()
+            .cwd(cwd)
+            .lease(LeaseOptions::new().owner("outrigger-host"));
+        if let Some(model) = &session.model {
+            options = options.model(model);
+        }
+        if let Some(mode) = &session.permission_mode {
+            let mode: Result<PermissionMode, _> = serde_json::from_value(mode.as_str().into());
+            let mode = mode.map_err(|error| HostError::Invalid(format!("the permission mode: {error}")))?;
+            options = options.permission_mode(mode);
+        }
+        Ok(if resume {
+            options.resume(session.id.as_str())
+        } else {
+            options.session_id(session.id.as_str())
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! What clients send, and what the CLI asks, as far as the host has to understand it.
+
+use outrigger::protocol::shared::PermissionResult;
+use outrigger::protocol::{Frame, RawJson};
+use outrigger::{ElicitationResult, Prompt, SessionId, UserDialogResult};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::approval::{Approval, ApprovalKind, ApprovalState};
+use crate::error::{HostError, Result};
+
+/// The `type` and the `uuid` of what a client sends.
+#[derive(Deserialize)]
+pub(crate) struct Head {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) uuid: Option<Uuid>,
+}
+
+fn invalid(error: impl std::fmt::Display) -> HostError {
+    HostError::Invalid(error.to_string())
+}
+
+pub(crate) fn head(payload: &RawJson) -> Result<Head> {
+    payload.decode().map_err(invalid)
+}
+
+/// The prompt that a `user` frame of a client is.
+pub(crate) fn prompt(payload: &RawJson, id: Uuid) -> Result<Prompt> {
+    #[derive(Deserialize)]
+    struct User {
+        message: Message,
+    }
+    #[derive(Deserialize)]
+    struct Message {
+        content: Content,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Content {
+        Text(String),
+        Blocks(Vec<Value>),
+    }
+    let user: User = payload.decode().map_err(invalid)?;
+    let prompt = match user.message.content {
+        Content::Text(text) if !text.is_empty() => Prompt::text(text),
+        Content::Blocks(blocks) if !blocks.is_empty() => {
+            let mut prompt: Option<Prompt> = None;
+            for block in blocks {
+                let block = serde_json::from_value(block).map_err(invalid)?;
+                prompt = Some(match prompt {
+                    None => Prompt::of_block(block),
+                    Some(prompt) => prompt.block(block),
+                });
+            }
+            prompt.ok_or_else(|| invalid("the prompt is empty"))?
+        }
+        _ => return Err(invalid("the prompt is empty")),
+    };
+    Ok(prompt.uuid(id))
+}
+
+/// The approval that a request of the CLI opens; `None` if the request is for the host itself.
+pub(crate) fn approval(session: &SessionId, frame: &Frame) -> Option<Approval> {
+    #[derive(Deserialize)]
+    struct Asked {
+        request_id: String,
+        request: Request,
+    }
+    #[derive(Deserialize)]
+    struct Request {
+        tool_name: Option<String>,
+        tool_use_id: Option<String>,
+        input: Option<RawJson>,
+    }
+    let kind = match frame.subtype()? {
+        "can_use_tool" => ApprovalKind::Tool,
+        "elicitation" => ApprovalKind::Form,
+        "request_user_dialog" => ApprovalKind::Dialog,
+        _ => return None,
+    };
+    let request = RawJson::from_text(frame.text()).ok()?;
+    let asked: Asked = request.decode().ok()?;
+    let tool = asked.request.tool_name;
+    let kind = match tool.as_deref() {
+        Some("AskUserQuestion") => ApprovalKind::Question,
+        Some("ExitPlanMode") => ApprovalKind::Plan,
+        _ => kind,
+    };
+    let input = asked
+        .request
+        .input
+        .as_ref()
+        .map_or_else(|| request.get(), RawJson::get);
+    Some(Approval {
+        id: Uuid::new_v4(),
+        session_id: session.clone(),
+        kind,
+        state: ApprovalState::Pending,
+        epoch: 0,
+        request_id: asked.request_id,
+        tool_name: tool,
+        tool_use_id: asked.request.tool_use_id,
+        input_hash: Sha256::digest(input)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        request,
+        opened_at: 0,
+        decided_by: None,
+        decided_at: None,
+        decision: None,
+        supersedes: None,
+    })
+}
+
+/// The state that an answer leads to, if it is an answer to this kind of question.
+pub(crate) fn verdict(kind: ApprovalKind, answer: &RawJson) -> Result<ApprovalState> {
+    Ok(match kind {
+        ApprovalKind::Tool | ApprovalKind::Plan | ApprovalKind::Question => {
+            match answer.decode::<PermissionResult>().map_err(invalid)? {
+                PermissionResult::Deny(_) => ApprovalState::Denied,
+                PermissionResult::Allow(_) if kind == ApprovalKind::Question => ApprovalState::Answered,
+                PermissionResult::Allow(_) => ApprovalState::Allowed,
+            }
+        }
+        ApprovalKind::Form => {
+            answer.decode::<ElicitationResult>().map_err(invalid)?;
+            ApprovalState::Answered
+        }
+        ApprovalKind::Dialog => {
+            answer.decode::<UserDialogResult>().map_err(invalid)?;
+            ApprovalState::Answered
+        }
+    })
+}
+
+/// The request and the answer of a client's `control_response`.
+pub(crate) fn response(payload: &RawJson) -> Result<(String, RawJson)> {
+    #[derive(Deserialize)]
+    struct Frame {
+        response: Response,
+    }
+    #[derive(Deserialize)]
+    struct Response {
+        request_id: String,
+        response: Option<RawJson>,
+        error: Option<String>,
+    }
+    let Frame { response } = payload.decode().map_err(invalid)?;
+    match (response.response, response.error) {
+        (Some(answer), None) => Ok((response.request_id, answer)),
+        // A client whose callback failed must not leave the call open, and must not allow it.
+        (_, Some(error)) => {
+            let deny = serde_json::json!({"behavior": "deny", "message": error});
+            Ok((response.request_id, RawJson::from(deny)))
+        }
+        (None, None) => Err(invalid("the response has no `response`")),
+    }
+}

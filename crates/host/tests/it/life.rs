@@ -1,0 +1,332 @@
+//! Sessions from their first prompt to the next host.
+
+use std::collections::BTreeSet;
+
+use outrigger::SessionId;
+use outrigger::protocol::RawJson;
+use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::Signal;
+use outrigger_host::log::SqliteLog;
+use outrigger_host::{
+    ApprovalState, Delivered, HostError, HostPolicy, LogEvent, NewSession, SessionHost, SessionState,
+    Subscription,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use uuid::Uuid;
+
+struct Place {
+    cli: Simulated,
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            cli: Simulated::agent(|agent| agent.directives()),
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn policy(&self) -> HostPolicy {
+        HostPolicy::new(self.cli.options(), [self.dir.path()])
+    }
+
+    async fn host(&self) -> SessionHost {
+        self.host_with(self.policy()).await
+    }
+
+    async fn host_with(&self, policy: HostPolicy) -> SessionHost {
+        let log = SqliteLog::open(self.dir.path().join("host.db")).unwrap();
+        SessionHost::open(policy, log).await.unwrap()
+    }
+
+    async fn session(&self, host: &SessionHost) -> SessionId {
+        host.create(NewSession::new(self.dir.path()), "ada")
+            .await
+            .unwrap()
+            .id
+    }
+}
+
+fn user(text: &str, uuid: Uuid) -> RawJson {
+    json!({"type": "user", "uuid": uuid, "message": {"role": "user", "content": text}}).into()
+}
+
+/// The next event that `wanted` accepts.
+async fn until(events: &mut Subscription, wanted: impl Fn(&LogEvent, &Value) -> bool) -> Arc<LogEvent> {
+    loop {
+        if let Delivered::Event(event) = events.next().await.unwrap()
+            && wanted(&event, &event.payload.to_value().unwrap())
+        {
+            return event;
+        }
+    }
+}
+
+async fn processed(events: &mut Subscription, id: Uuid, status: &str) {
+    until(events, |event, payload| {
+        event.kind == "delivery_update"
+            && payload["event_id"] == id.to_string()
+            && payload["status"] == status
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_goes_on_after_its_process_and_after_its_host() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let first = Uuid::new_v4();
+    let sent = host.send(&id, user("%say one", first), "ada").await.unwrap();
+    let again = host.send(&id, user("%say one", first), "ada").await.unwrap();
+    assert!(again.repeated);
+    assert_eq!(again.seq, sent.seq);
+    let other = host
+        .send(&id, user("%say other", first), "ada")
+        .await
+        .unwrap_err();
+    assert!(matches!(other, HostError::Reused(_)), "{other}");
+    processed(&mut events, first, "processed").await;
+
+    // The process ends, and the next prompt resumes the session.
+    host.stop(&id).await.unwrap();
+    let second = Uuid::new_v4();
+    host.send(&id, user("%say two", second), "ada").await.unwrap();
+    until(&mut events, |event, payload| {
+        event.kind == "process_started" && payload["resumed"] == true
+    })
+    .await;
+    processed(&mut events, second, "processed").await;
+    host.shutdown().await;
+    let cursor = events.cursor();
+    drop((events, host));
+
+    let host = place.host().await;
+    let third = Uuid::new_v4();
+    host.send(&id, user("%say three", third), "ada").await.unwrap();
+    let mut events = host.subscribe(&id, cursor).await.unwrap();
+    processed(&mut events, third, "processed").await;
+    let page = host.events(&id, 0, 1000).await.unwrap();
+    let numbers: Vec<u64> = page.events.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=page.head_seq).collect::<Vec<_>>());
+    let prompts = page
+        .events
+        .iter()
+        .filter(|event| event.kind == "user" && event.actor.is_some())
+        .count();
+    assert_eq!(prompts, 3);
+    let results = page.events.iter().filter(|event| event.kind == "result").count();
+    assert_eq!(results, 3);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_process_that_dies_in_a_turn_is_told_and_the_next_prompt_goes_on() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let (first, second) = (Uuid::new_v4(), Uuid::new_v4());
+    host.send(&id, user("%hang", first), "ada").await.unwrap();
+    host.send(&id, user("%say on", second), "ada").await.unwrap();
+    until(&mut events, |event, payload| {
+        event.kind == "system" && payload["subtype"] == "init"
+    })
+    .await;
+    place.cli.started().last().unwrap().signal(Signal::Kill);
+    processed(&mut events, first, "interrupted").await;
+    processed(&mut events, second, "processed").await;
+    let page = host.events(&id, 0, 1000).await.unwrap();
+    let begun = page
+        .events
+        .iter()
+        .filter(|event| event.payload.get().contains("processing"));
+    assert_eq!(begun.count(), 2, "each prompt was given to one process");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_first_decision_counts_and_the_second_caller_learns_whose_it_was() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(
+        &id,
+        user("%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}", prompt),
+        "ada",
+    )
+    .await
+    .unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    let open = host
+        .approvals(None, Some(ApprovalState::Pending), 10)
+        .await
+        .unwrap();
+    assert_eq!(open.len(), 1);
+    assert_eq!(open[0].tool_name.as_deref(), Some("Write"));
+    assert_eq!(host.session(&id).await.unwrap().pending_approvals, 1);
+    let deny: RawJson = json!({"behavior": "deny", "message": "not now"}).into();
+    let answer: RawJson = json!({"answer": 42}).into();
+    assert!(matches!(
+        host.decide(open[0].id, answer, "eve").await,
+        Err(HostError::Invalid(_))
+    ));
+    let decided = host.decide(open[0].id, deny.clone(), "ada").await.unwrap();
+    assert_eq!(decided.state, ApprovalState::Denied);
+    match host.decide(open[0].id, deny, "bob").await {
+        Err(HostError::TooLate(approval)) => assert_eq!(approval.decided_by.as_deref(), Some("ada")),
+        other => panic!("{other:?}"),
+    }
+    processed(&mut events, prompt, "processed").await;
+    let page = host.events(&id, 0, 1000).await.unwrap();
+    assert!(
+        page.events
+            .iter()
+            .any(|event| event.kind == "user" && event.payload.get().contains("not now"))
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_approval_of_a_process_that_ended_is_superseded_and_never_applied() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let ask = "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}";
+    host.send(&id, user(ask, Uuid::new_v4()), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    let first = host
+        .approvals(Some(&id), Some(ApprovalState::Pending), 10)
+        .await
+        .unwrap()
+        .remove(0);
+    host.stop(&id).await.unwrap();
+    let allow: RawJson = json!({"behavior": "allow"}).into();
+    let late = host.decide(first.id, allow.clone(), "ada").await;
+    assert!(matches!(late, Err(HostError::TooLate(approval)) if approval.state == ApprovalState::Superseded));
+
+    let again = Uuid::new_v4();
+    host.send(&id, user(ask, again), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    let second = host
+        .approvals(Some(&id), Some(ApprovalState::Pending), 10)
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!(second.supersedes, Some(first.id));
+    host.decide(second.id, allow, "ada").await.unwrap();
+    processed(&mut events, again, "processed").await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn more_sessions_than_processes_take_turns() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.max_processes = 1;
+    let host = place.host_with(policy).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(place.session(&host).await);
+    }
+    for id in ids.iter().chain(&ids) {
+        let mut events = host.subscribe(id, 0).await.unwrap();
+        let prompt = Uuid::new_v4();
+        host.send(id, user("%say hello", prompt), "ada").await.unwrap();
+        processed(&mut events, prompt, "processed").await;
+        assert_eq!(host.session(id).await.unwrap().state, SessionState::Idle);
+    }
+    assert!(
+        place.cli.started().len() >= 6,
+        "each prompt needed a process of its own"
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn clients_get_what_the_policy_gives_them() {
+    let place = Place::new();
+    let host = place.host().await;
+    let outside = tempfile::tempdir().unwrap();
+    let link = place.dir.path().join("link");
+    std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+    for cwd in [
+        outside.path(),
+        &link,
+        &place.dir.path().join(".."),
+        &place.dir.path().join("missing"),
+    ] {
+        let refused = host.create(NewSession::new(cwd), "eve").await;
+        assert!(
+            matches!(refused, Err(HostError::NotAllowed(_))),
+            "{}",
+            cwd.display()
+        );
+    }
+    let mut new = NewSession::new(place.dir.path());
+    new.permission_mode = Some("bypassPermissions".to_owned());
+    assert!(matches!(
+        host.create(new, "eve").await,
+        Err(HostError::NotAllowed(_))
+    ));
+    let mut new = NewSession::new(place.dir.path());
+    new.id = Some(SessionId::random());
+    let made = host.create(new.clone(), "ada").await.unwrap();
+    assert_eq!(host.create(new.clone(), "ada").await.unwrap().id, made.id);
+    new.title = Some("another".to_owned());
+    assert!(matches!(host.create(new, "ada").await, Err(HostError::Reused(_))));
+
+    host.archive(&made.id).await.unwrap();
+    let refused = host.send(&made.id, user("hello", Uuid::new_v4()), "ada").await;
+    assert!(matches!(refused, Err(HostError::Archived(_))));
+    host.delete(&made.id).await.unwrap();
+    assert!(matches!(
+        host.session(&made.id).await,
+        Err(HostError::NoSession(_))
+    ));
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_reader_gets_each_event_once_from_any_cursor() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut live = host.subscribe(&id, 0).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user("%say hello", prompt), "ada").await.unwrap();
+    processed(&mut live, prompt, "processed").await;
+    let head = host.session(&id).await.unwrap().head_seq;
+    for cursor in 0..=head {
+        let mut events = host.subscribe(&id, cursor).await.unwrap();
+        let mut seen = Vec::new();
+        let synced = loop {
+            match events.next().await.unwrap() {
+                Delivered::Event(event) => seen.push(event.seq),
+                Delivered::Synced { seq } => break seq,
+                other => panic!("{other:?}"),
+            }
+        };
+        let unique: BTreeSet<u64> = seen.iter().copied().collect();
+        assert_eq!(seen.len(), unique.len());
+        assert_eq!(seen, (cursor + 1..=synced).collect::<Vec<_>>());
+    }
+    assert!(matches!(
+        host.subscribe(&id, head + 1000).await,
+        Err(HostError::Invalid(_))
+    ));
+    host.trim(&id, 3).await.unwrap();
+    let mut events = host.subscribe(&id, 1).await.unwrap();
+    assert!(matches!(
+        events.next().await.unwrap(),
+        Delivered::Truncated { seq: 3 }
+    ));
+    assert!(matches!(events.next().await.unwrap(), Delivered::Event(event) if event.seq == 4));
+    host.shutdown().await;
+}

@@ -1,0 +1,12 @@
+//! Hosts with simulated CLIs.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod kill;
+mod life;
+mod store;

@@ -1,0 +1,116 @@
+//! The log alone.
+
+use outrigger::SessionId;
+use outrigger::protocol::RawJson;
+use outrigger::testing::Simulated;
+use outrigger_host::log::{Log as _, NewEvent, SqliteLog, Write};
+use outrigger_host::{HostError, HostPolicy, NewSession, SessionHost, Source};
+
+async fn session(dir: &std::path::Path) -> (SessionHost, SessionId) {
+    let log = SqliteLog::open(dir.join("host.db")).unwrap();
+    let cli = Simulated::agent(|agent| agent);
+    let host = SessionHost::open(HostPolicy::new(cli.options(), [dir]), log)
+        .await
+        .unwrap();
+    let id = host.create(NewSession::new(dir), "ada").await.unwrap().id;
+    (host, id)
+}
+
+fn event(text: &str) -> NewEvent {
+    NewEvent::new(Source::Worker, "assistant", RawJson::from_text(text).unwrap())
+}
+
+#[tokio::test]
+async fn payloads_are_kept_byte_for_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, id) = session(dir.path()).await;
+    let texts = [
+        r#"{"a":"x\u0000y"}"#,
+        r#"{"a":"\ud800"}"#,
+        r#"{ "b" : 1.0e0, "a":1,"a" : 2 }"#,
+        r#"{"n":123456789012345678901234567890}"#,
+    ];
+    let steps = texts.iter().map(|text| Write::Append(event(text))).collect();
+    host.event_log().write(&id, steps).await.unwrap();
+    let page = host.events(&id, 1, 10).await.unwrap();
+    let kept: Vec<&str> = page.events.iter().map(|event| event.payload.get()).collect();
+    assert_eq!(kept, texts);
+}
+
+#[tokio::test]
+async fn transactions_that_come_together_stay_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, id) = session(dir.path()).await;
+    let log = host.event_log();
+    let mut writers = Vec::new();
+    for number in 0..200 {
+        let (log, id) = (host.event_log(), id.clone());
+        writers.push(tokio::spawn(async move {
+            let mut steps = vec![Write::Append(event(&format!(r#"{{"n":{number}}}"#)))];
+            if number % 3 == 0 {
+                // The last step is refused, and the first must not stay.
+                steps.push(Write::Decide {
+                    id: uuid::Uuid::new_v4(),
+                    state: outrigger_host::ApprovalState::Allowed,
+                    actor: None,
+                    decision: None,
+                });
+            }
+            log.write(&id, steps).await.map(drop)
+        }));
+    }
+    let mut refused = 0;
+    for writer in writers {
+        match writer.await.unwrap() {
+            Ok(()) => {}
+            Err(HostError::NoApproval(_)) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(refused, 67);
+    let page = log.events(&id, 0, 1000).await.unwrap();
+    assert_eq!(page.events.len(), 1 + 133);
+    assert_eq!(page.head_seq, 134);
+}
+
+#[tokio::test]
+async fn a_backup_is_a_sound_log_and_a_second_host_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host.db");
+    let log = SqliteLog::open(&path).unwrap();
+    let second = SqliteLog::open(&path).unwrap_err();
+    assert!(second.to_string().contains("another process"), "{second}");
+    let cli = Simulated::agent(|agent| agent);
+    let backup = dir.path().join("backup.db");
+    log.backup(&backup).await.unwrap();
+    let host = SessionHost::open(HostPolicy::new(cli.options(), [dir.path()]), log)
+        .await
+        .unwrap();
+    host.create(NewSession::new(dir.path()), "ada").await.unwrap();
+    let copy = SqliteLog::open(&backup).unwrap();
+    let check = copy.check().await.unwrap();
+    assert_eq!((check.sessions, check.problems.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn the_check_finds_gaps() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host.db");
+    let (host, id) = session(dir.path()).await;
+    host.event_log()
+        .write(&id, vec![Write::Append(event("{}")), Write::Append(event("{}"))])
+        .await
+        .unwrap();
+    let backup = dir.path().join("other.db");
+    std::fs::copy(&path, &backup).unwrap();
+    std::fs::copy(dir.path().join("host.db-wal"), dir.path().join("other.db-wal")).unwrap();
+    let copy = SqliteLog::open(&backup).unwrap();
+    assert_eq!(copy.check().await.unwrap().problems, Vec::<String>::new());
+    rusqlite::Connection::open(&backup)
+        .unwrap()
+        .execute("DELETE FROM events WHERE seq = 2", [])
+        .unwrap();
+    let problems = copy.check().await.unwrap().problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("gaps"));
+}
