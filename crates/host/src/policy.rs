@@ -29,6 +29,9 @@ pub struct HostPolicy {
     pub max_processes: usize,
     /// How long a start waits for a process of before to end, which still has the lease; 30 s by default.
     pub lease_patience: Duration,
+    /// Whether the host takes the lease of each session, so that nobody else on this machine drives it; on by default. A CLI on another machine
+    /// needs a session store with leases for it.
+    pub lease: bool,
 }
 
 impl fmt::Debug for HostPolicy {
@@ -51,6 +54,7 @@ impl HostPolicy {
             idle: Duration::from_secs(600),
             max_processes: 8,
             lease_patience: Duration::from_secs(30),
+            lease: true,
         }
     }
 
@@ -89,11 +93,10 @@ impl HostPolicy {
     pub(crate) fn options_of(&self, session: &SessionRecord, resume: bool) -> Result<Options> {
         self.check(session.model.as_deref(), session.permission_mode.as_deref())?;
         let cwd = self.directory(Path::new(&session.cwd))?;
-        let mut options = self
-            .options
-            .clone()
-            .cwd(cwd)
-            .lease(LeaseOptions::new().owner("outrigger-host"));
+        let mut options = self.options.clone().cwd(cwd);
+        if self.lease {
+            options = options.lease(LeaseOptions::new().owner("outrigger-host"));
+        }
         if let Some(model) = &session.model {
             options = options.model(model);
         }

@@ -29,7 +29,10 @@ impl Place {
     }
 
     fn policy(&self) -> HostPolicy {
-        HostPolicy::new(self.cli.options(), [self.dir.path()])
+        let mut policy = HostPolicy::new(self.cli.options(), [self.dir.path()]);
+        // A simulated CLI in memory is far away, where nothing can be leased.
+        policy.lease = false;
+        policy
     }
 
     async fn host(&self) -> SessionHost {

@@ -7,6 +7,5 @@
     reason = "a test fails by panicking"
 )]
 
-mod kill;
 mod life;
 mod store;
