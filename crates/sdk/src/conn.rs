@@ -41,7 +41,7 @@ pub(crate) use self::cli_requests::Answerers;
 pub use self::context::Context;
 use self::core::{Core, Patience};
 use self::driver::Driver;
-pub(crate) use self::driver::{Follower, Settled};
+pub(crate) use self::driver::Settled;
 use self::kill_without_runtime::Undriven;
 use self::stdin::StdinWriter;
 pub(crate) use self::withdrawn::Withdrawn;

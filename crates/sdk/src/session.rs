@@ -22,6 +22,7 @@ use crate::conn::{Conn, Context, encode_request};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::Tasks;
 use crate::mcp::{Bridge, McpStartup};
+use crate::observer::Observer;
 use crate::options::Options;
 use crate::peer::Exit;
 use crate::permissions::Explanation;
@@ -65,12 +66,13 @@ struct Handle {
     settings: Settings,
 }
 
-/// A handle that does not keep the session alive.
-#[derive(Debug)]
-pub(crate) struct WeakSession(Weak<Handle>);
+/// A handle that does not keep the session alive; of [`Session::downgrade`].
+#[derive(Debug, Clone)]
+pub struct WeakSession(Weak<Handle>);
 
 impl WeakSession {
-    pub(crate) fn upgrade(&self) -> Option<Session> {
+    /// A handle that keeps the session alive; `None` once the last of those was dropped.
+    pub fn upgrade(&self) -> Option<Session> {
         self.0.upgrade().map(Session)
     }
 }
@@ -438,6 +440,18 @@ impl Session {
     /// A reader may fall behind, as with [`frames`](Self::frames).
     pub fn ambient(&self) -> Ambient {
         Ambient::new(self.conn().listen())
+    }
+
+    /// A handle that does not keep the session alive, for what watches sessions.
+    pub fn downgrade(&self) -> WeakSession {
+        WeakSession(Arc::downgrade(&self.0))
+    }
+
+    /// Tells an observer at once of all that happens from now on, until the session ends.
+    ///
+    /// The observer is kept until then, and must not wait or call the session; see [`Observer`].
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
+        self.conn().observe(observer);
     }
 
     // ---- What is known ------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use self::log::{Entry, Log, Read};
 pub use self::position::{Position, PositionError};
-use crate::conn::Follower;
+use crate::observer::Observer;
 use crate::error::{Error, Result};
 use crate::event::{Event, Reducer};
 use crate::history::History;
@@ -147,8 +147,8 @@ impl Session {
             .last_told()
             .and_then(|id| Uuid::try_parse(id).ok());
         let log = Arc::new(Log::new(limits, told));
-        let follower: Arc<dyn Follower> = Arc::clone(&log) as _;
-        self.conn().follow(Arc::downgrade(&follower));
+        let observer: Arc<dyn Observer> = Arc::clone(&log) as _;
+        self.conn().follow(Arc::downgrade(&observer));
         Tail(Arc::new(Shared {
             session: self.clone(),
             log,

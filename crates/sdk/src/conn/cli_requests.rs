@@ -232,6 +232,7 @@ impl Conn {
             Response::Other(ControlResponse::error(id.clone(), why)).line(id)
         });
         tracing::debug!("answered");
+        self.driver().tell_reply(id.as_str(), response.payload());
         let written = move |driver: &mut Driver| driver.done(Input::Written(serial), serial);
         // An error made of text can always be written.
         if let Ok(bytes) = bytes
@@ -265,6 +266,14 @@ enum Response<'a> {
 }
 
 impl Response<'_> {
+    /// What a reply that is no error carries.
+    fn payload(&self) -> Option<&RawJson> {
+        match self {
+            Self::Success(payload) => Some(payload),
+            Self::Other(_) => None,
+        }
+    }
+
     /// Whether it denies a tool call and ends the turn with that.
     fn is_interrupt(&self) -> bool {
         let Self::Success(payload) = self else {

@@ -17,6 +17,7 @@ use super::core::{Accept, Core, Input, Output, Serial};
 use super::lane::{LaneIn, LaneOut, lane};
 use super::{Conn, Line, Withdrawn, tasks};
 use crate::error::{Error, Result};
+use crate::observer::Observer;
 use crate::outcome::{Outcome, is_result};
 use crate::phase::Stall;
 use crate::stats::Stats;
@@ -58,24 +59,27 @@ impl Work {
     }
 }
 
-/// Who is told of all that happens, at once and under the driver's lock: it must not wait, and must not call back.
-pub(crate) trait Follower: Send + Sync {
-    /// A frame came, or a prompt was sent.
-    fn frame(&self, frame: &Frame);
-
-    /// A turn has ended. Of prompts that end together it comes for each.
-    fn turn_ended(&self, outcome: &Outcome);
-
-    /// Nothing comes any more.
-    fn session_ended(&self);
+/// Those who are told of all that happens, under the driver's lock.
+#[derive(Default)]
+struct Observers {
+    /// For as long as others keep them.
+    weak: Vec<Weak<dyn Observer>>,
+    /// To the end of the session.
+    kept: Vec<Arc<dyn Observer>>,
 }
 
-/// Tells those who are still there.
-fn follow(followers: &mut Vec<Weak<dyn Follower>>, tell: impl Fn(&dyn Follower)) {
-    followers.retain(|follower| {
-        let follower = follower.upgrade();
-        follower.inspect(|follower| tell(&**follower)).is_some()
-    });
+impl Observers {
+    fn is_empty(&self) -> bool {
+        self.weak.is_empty() && self.kept.is_empty()
+    }
+
+    fn tell(&mut self, tell: impl Fn(&dyn Observer)) {
+        self.weak.retain(|observer| {
+            let observer = observer.upgrade();
+            observer.inspect(|observer| tell(&**observer)).is_some()
+        });
+        self.kept.iter().for_each(|observer| tell(&**observer));
+    }
 }
 
 pub(super) struct Driver {
@@ -85,7 +89,7 @@ pub(super) struct Driver {
     /// The number of the next prompt.
     next: u64,
     taps: Vec<LaneIn>,
-    followers: Vec<Weak<dyn Follower>>,
+    observers: Observers,
     ambient: Vec<LaneIn>,
     replies: HashMap<String, oneshot::Sender<Result<RawJson>>>,
     work: HashMap<Serial, Work>,
@@ -109,7 +113,7 @@ impl Driver {
             readers: VecDeque::new(),
             next: 0,
             taps: Vec::new(),
-            followers: Vec::new(),
+            observers: Observers::default(),
             ambient: Vec::new(),
             replies: HashMap::new(),
             work: HashMap::new(),
@@ -141,7 +145,7 @@ impl Driver {
                     {
                         let outcome = settled.as_ref().map_or_else(Error::outcome_of_stall, Some);
                         if let Some(outcome) = outcome {
-                            follow(&mut self.followers, |follower| follower.turn_ended(outcome));
+                            self.observers.tell(|observer| observer.turn_ended(outcome));
                         }
                         reader.settled.send_replace(Some(settled));
                         reader.lane.close();
@@ -151,7 +155,7 @@ impl Driver {
                 Output::AmbientEnded(outcome) => {
                     let ambient = self.ambient.iter_mut();
                     ambient.for_each(|lane| lane.push_outcome(&outcome));
-                    follow(&mut self.followers, |follower| follower.turn_ended(&outcome));
+                    self.observers.tell(|observer| observer.turn_ended(&outcome));
                 }
                 Output::Init(frame) => drop(self.init.send_replace(Some(frame))),
                 Output::Reply { id, reply } => {
@@ -168,7 +172,7 @@ impl Driver {
                 Output::Ended => {
                     let lanes = self.taps.drain(..).chain(self.ambient.drain(..));
                     lanes.for_each(|mut lane| lane.close());
-                    follow(&mut self.followers, |follower| follower.session_ended());
+                    std::mem::take(&mut self.observers).tell(|observer| observer.session_ended());
                 }
                 Output::Unblocked if self.watchdog_rests => self.deeds.push(Output::Watch),
                 Output::Unblocked => {}
@@ -217,7 +221,7 @@ impl Driver {
     /// Gives a frame to those who read all of them.
     fn tap(&mut self, frame: &Frame) {
         self.taps.retain_mut(|tap| tap.give(frame.clone()));
-        follow(&mut self.followers, |follower| follower.frame(frame));
+        self.observers.tell(|observer| observer.frame(frame));
     }
 
     /// Delivers the frames to their readers, once for all that came together, and returns what is left to do.
@@ -286,6 +290,11 @@ impl Driver {
         {
             work.stop();
         }
+    }
+
+    /// Tells of a reply; `None` is an error.
+    pub(super) fn tell_reply(&mut self, id: &str, reply: Option<&RawJson>) {
+        self.observers.tell(|observer| observer.replied(id, reply));
     }
 
     /// The reply was passed to the writer, or another program replies.
@@ -373,9 +382,9 @@ impl Conn {
     pub(super) fn poll_send(&self) -> Option<Line> {
         let mut driver = self.driver();
         let line = driver.core.poll_send(Instant::now().into_std())?;
-        if !driver.followers.is_empty() {
+        if !driver.observers.is_empty() {
             for frame in Frame::from_line(line.trim_ascii_end()) {
-                follow(&mut driver.followers, |follower| follower.frame(&frame));
+                driver.observers.tell(|observer| observer.prompt(&frame));
             }
         }
         Some(line)
@@ -391,12 +400,23 @@ impl Conn {
         self.listen_to(|driver| &mut driver.taps)
     }
 
-    /// Adds a follower.
-    pub(crate) fn follow(&self, follower: Weak<dyn Follower>) {
+    /// Adds an observer that somebody else keeps.
+    pub(crate) fn follow(&self, observer: Weak<dyn Observer>) {
         let mut driver = self.driver();
-        driver.followers.push(follower);
-        if driver.core.ended().is_some() {
-            follow(&mut driver.followers, |follower| follower.session_ended());
+        if driver.core.ended().is_none() {
+            driver.observers.weak.push(observer);
+        } else if let Some(observer) = observer.upgrade() {
+            observer.session_ended();
+        }
+    }
+
+    /// Adds an observer, and keeps it until the end.
+    pub(crate) fn observe(&self, observer: Arc<dyn Observer>) {
+        let mut driver = self.driver();
+        if driver.core.ended().is_none() {
+            driver.observers.kept.push(observer);
+        } else {
+            observer.session_ended();
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{TailLimits, message_id};
-use crate::conn::Follower;
+use crate::observer::Observer;
 use crate::outcome::Outcome;
 
 /// What is kept.
@@ -170,7 +170,11 @@ impl Log {
     }
 }
 
-impl Follower for Log {
+impl Observer for Log {
+    fn prompt(&self, frame: &Frame) {
+        self.frame(frame);
+    }
+
     fn frame(&self, frame: &Frame) {
         if is_told(frame) {
             self.push(Entry::Frame(frame.clone()));

@@ -1,0 +1,135 @@
+//! Where telemetry goes, and the telemetry of one session.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use opentelemetry::logs::LoggerProvider as _;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::propagation::TextMapPropagator as _;
+use opentelemetry::trace::{TraceContextExt as _, TracerProvider as _};
+use opentelemetry::Context;
+use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use outrigger::{Options, Session};
+
+use crate::instruments::{Instruments, Sessions};
+use crate::spans::SessionSpans;
+
+const SCOPE: &str = "outrigger";
+
+/// Where telemetry goes: the tracer, the instruments and the logger. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Telemetry {
+    pub(crate) tracer: SdkTracer,
+    pub(crate) logger: SdkLogger,
+    pub(crate) instruments: Arc<Instruments>,
+    sessions: Sessions,
+    /// Prompts, answers, inputs and results are emitted.
+    pub(crate) content: bool,
+    /// The CLI emits its own telemetry, too.
+    of_cli: bool,
+}
+
+impl Telemetry {
+    /// Telemetry for providers of the program; [`Otlp`](crate::Otlp) brings its own.
+    ///
+    /// The program flushes and shuts down its providers itself.
+    pub fn new(traces: &SdkTracerProvider, metrics: &SdkMeterProvider, logs: &SdkLoggerProvider) -> Self {
+        let sessions = Sessions::default();
+        Self {
+            tracer: traces.tracer(SCOPE),
+            logger: logs.logger(SCOPE),
+            instruments: Arc::new(Instruments::new(&metrics.meter(SCOPE), &sessions)),
+            sessions,
+            content: false,
+            of_cli: false,
+        }
+    }
+
+    /// Emits prompts, answers, inputs and results of tools as well, with what looks like a secret redacted, and each cut at 16 KiB.
+    /// The default is that no content is emitted.
+    pub fn with_content(mut self, content: bool) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// Has the CLI emit its own telemetry to the same collector: the CLI's variables for that are set by
+    /// [`SessionTelemetry::options`]. The default is that the CLI only learns the trace context.
+    ///
+    /// Where to is said by `OTEL_EXPORTER_OTLP_ENDPOINT` and its like in the environment, which the CLI inherits.
+    pub fn with_cli_telemetry(mut self, of_cli: bool) -> Self {
+        self.of_cli = of_cli;
+        self
+    }
+
+    /// Begins the trace of a session, under the span that is current. Without one the variables `TRACEPARENT` and `TRACESTATE` of this
+    /// process name the parent, if they are set.
+    pub fn session(&self) -> SessionTelemetry {
+        let current = Context::current();
+        let parent = if current.span().span_context().is_valid() {
+            current
+        } else {
+            let variables = ["traceparent", "tracestate"].into_iter();
+            let carrier: HashMap<String, String> = variables
+                .filter_map(|name| Some((name.to_owned(), std::env::var(name.to_ascii_uppercase()).ok()?)))
+                .collect();
+            TraceContextPropagator::new().extract(&carrier)
+        };
+        SessionTelemetry {
+            spans: Arc::new(SessionSpans::begin(self.clone(), &parent)),
+            started: Arc::default(),
+        }
+    }
+}
+
+/// The telemetry of one session over all its processes.
+///
+/// The span of the session ends when this and its clones are dropped and the observed processes have ended.
+#[derive(Debug, Clone)]
+pub struct SessionTelemetry {
+    spans: Arc<SessionSpans>,
+    /// Whether a process was observed.
+    started: Arc<AtomicBool>,
+}
+
+impl SessionTelemetry {
+    /// Adds the trace context to the environment of the CLI, as `TRACEPARENT` and `TRACESTATE`, so that the CLI's own spans belong to
+    /// the trace. With [`Telemetry::with_cli_telemetry`], switches the CLI's telemetry on.
+    pub fn options(&self, mut options: Options) -> Options {
+        let mut carrier = HashMap::new();
+        let context = Context::new().with_remote_span_context(self.spans.context().clone());
+        TraceContextPropagator::new().inject_context(&context, &mut carrier);
+        for (name, value) in carrier {
+            if !value.is_empty() {
+                options = options.env(name.to_ascii_uppercase(), value);
+            }
+        }
+        if self.spans.telemetry().of_cli {
+            for (name, value) in [
+                ("CLAUDE_CODE_ENABLE_TELEMETRY", "1"),
+                ("CLAUDE_CODE_ENHANCED_TELEMETRY_BETA", "1"),
+                ("OTEL_TRACES_EXPORTER", "otlp"),
+                ("OTEL_METRICS_EXPORTER", "otlp"),
+                ("OTEL_LOGS_EXPORTER", "otlp"),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+            ] {
+                options = options.env(name, value);
+            }
+        }
+        options
+    }
+
+    /// Emits spans, metrics and logs of this session from now on. Call it right after the start, and again with the new session after
+    /// [`Session::revive`]: that counts as a restart.
+    pub fn observe(&self, session: &Session) {
+        let telemetry = self.spans.telemetry();
+        if self.started.swap(true, Ordering::Relaxed) {
+            telemetry.instruments.restarts.add(1, &[]);
+        }
+        telemetry.sessions.add(session);
+        session.observe(Arc::clone(&self.spans) as _);
+    }
+}

@@ -1,0 +1,97 @@
+//! The spans of turns.
+
+use outrigger::testing::Simulated;
+use outrigger::{Options, Policy, hooks};
+use outrigger_otel::Telemetry;
+
+use crate::collector::{Collector, of};
+
+const SECRET: &str = "sk-ant-api03-aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3";
+
+/// One turn with a tool that is allowed, one that fails, and a revived session's one.
+pub(crate) async fn play(telemetry: &Telemetry) {
+    let cli = Simulated::agent(|agent| agent);
+    let trace = telemetry.session();
+    let hook = hooks::pre_tool_use(async |_, _| outrigger::hooks::HookOutput::none()).matcher("Bash");
+    let options = |options: Options| options.permissions(Policy::allow_all()).hook(hook);
+    let session = trace.options(options(cli.options())).start().await.unwrap();
+    trace.observe(&session);
+    let prompt = format!(
+        "%usage in=1000 out=200\n%tool Bash {{\"command\": \"touch {SECRET}\", \"description\": \"x\"}}\n%say private answer"
+    );
+    let mut turn = session.prompt(prompt).await.unwrap();
+    assert!(turn.outcome().await.unwrap().is_success());
+    let mut turn = session.prompt("%error 400").await.unwrap();
+    assert!(!turn.outcome().await.unwrap().is_success());
+    drop(turn);
+    let revived = session.revive().await.unwrap();
+    trace.observe(&revived.session);
+    let mut turn = revived.session.prompt("%say again").await.unwrap();
+    turn.outcome().await.unwrap();
+    drop(turn);
+    revived.session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_turn_is_a_tree_of_spans() {
+    let collector = Collector::start().await;
+    let exporter = collector.exporter();
+    play(&exporter.telemetry()).await;
+    exporter.shutdown().await.unwrap();
+
+    let received = collector.received();
+    let session = received.span("session");
+    let turns: Vec<_> = received
+        .spans
+        .iter()
+        .map(|(_, span)| span)
+        .filter(|span| of(span, "gen_ai.operation.name").as_deref() == Some("invoke_agent"))
+        .collect();
+    let verdicts: Vec<_> = turns.iter().map(|turn| of(turn, "outrigger.verdict").unwrap()).collect();
+    assert_eq!(verdicts, ["completed", "failed", "completed"]);
+    assert!(turns.iter().all(|turn| turn.parent_span_id == session.span_id));
+    assert!(received.spans.iter().all(|(_, span)| span.trace_id == session.trace_id));
+    let first = turns[0];
+    let tool = received.span("execute_tool Bash");
+    assert_eq!(tool.parent_span_id, first.span_id);
+    let permission = received.span("permission Bash");
+    assert_eq!(permission.parent_span_id, tool.span_id);
+    assert_eq!(of(permission, "outrigger.decision").as_deref(), Some("allow"));
+    let hook = received.span("hook PreToolUse");
+    assert_eq!(hook.parent_span_id, tool.span_id);
+    // The request with the call, and the one with the answer.
+    let chats: Vec<_> = received
+        .spans
+        .iter()
+        .map(|(_, span)| span)
+        .filter(|span| span.name.starts_with("chat ") && span.parent_span_id == first.span_id)
+        .collect();
+    assert_eq!(chats.len(), 2);
+    for chat in &chats {
+        assert!(chat.start_time_unix_nano >= first.start_time_unix_nano);
+        assert!(chat.end_time_unix_nano <= first.end_time_unix_nano);
+    }
+    assert!(of(first, "gen_ai.usage.input_tokens").unwrap().parse::<u64>().unwrap() >= 1000);
+    assert!(of(first, "outrigger.cost_usd").unwrap().parse::<f64>().unwrap() > 0.0);
+    assert_eq!(turns[1].status.as_ref().unwrap().code, 2);
+    assert!(of(turns[1], "error.type").is_some());
+
+    let cost: f64 = turns.iter().map(|turn| of(turn, "outrigger.cost_usd").unwrap().parse::<f64>().unwrap()).sum();
+    assert!((received.sums["outrigger.cost"] - cost).abs() < 1e-9);
+    assert_eq!(received.sums["outrigger.restarts"], 1.0);
+    // No content unless it is asked for.
+    assert!(!received.has("private answer") && !received.has(SECRET) && !received.has("touch "));
+}
+
+#[tokio::test]
+async fn content_is_there_if_it_is_asked_for_and_without_secrets() {
+    let collector = Collector::start().await;
+    let exporter = collector.exporter();
+    play(&exporter.telemetry().with_content(true)).await;
+    exporter.shutdown().await.unwrap();
+    let received = collector.received();
+    assert!(received.has("private answer") && received.has("touch "));
+    assert!(!received.has(SECRET));
+    let tool = received.span("execute_tool Bash");
+    assert!(of(tool, "gen_ai.tool.call.arguments").unwrap().contains("[redacted]"));
+}
