@@ -103,6 +103,10 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("outrigger-fleet".to_owned(), set(&["outrigger"])),
         ("outrigger-host-http".to_owned(), set(&["outrigger-json"])),
         ("outrigger-host".to_owned(), set(&["outrigger"])),
+        (
+            "outrigger-otel".to_owned(),
+            set(&["outrigger", "outrigger-secrets"]),
+        ),
         ("outrigger-claude".to_owned(), set(&[])),
         ("outrigger-secrets".to_owned(), set(&[])),
         (
@@ -115,6 +119,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
                 "outrigger",
                 "outrigger-acp",
                 "outrigger-fleet",
+                "outrigger-otel",
                 "outrigger-protocol",
                 "outrigger-sim",
                 "outrigger-stores",

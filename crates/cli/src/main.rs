@@ -31,6 +31,7 @@ mod screen;
 mod sessions;
 mod settings;
 mod signals;
+mod telemetry;
 mod time;
 mod typo;
 mod version;

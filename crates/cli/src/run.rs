@@ -18,6 +18,7 @@ use crate::paint::Paint;
 use crate::report::{Report, final_text, text};
 use crate::screen::{Phase, Screen, note};
 use crate::signals::{Signals, Watchman};
+use crate::telemetry::{OtelArgs, RunTelemetry};
 use crate::{time, words};
 
 /// What `outrigger run` takes.
@@ -65,6 +66,8 @@ pub(crate) struct Args {
     timeout: Option<Duration>,
 
     #[command(flatten)]
+    otel: OtelArgs,
+    #[command(flatten)]
     agent: AgentArgs,
     #[command(flatten)]
     _config: ConfigArgs,
@@ -93,7 +96,15 @@ enum JsonLines {
 /// Asks, shows what happens, and waits until it is over.
 pub(crate) async fn run(args: Args) -> CommandResult {
     let writes_events = args.writes_events();
-    let ran = answer(args).await;
+    let (telemetry, quiet) = (args.otel.begin()?, args.agent.quiet);
+    let ran = answer(args, telemetry.as_ref()).await;
+    if let Some(telemetry) = telemetry
+        && let Err(error) = telemetry.end().await
+        && !quiet
+    {
+        // What the run did counts, not who watched it.
+        note(&format!("outrigger: {error}"), Paint::on(&io::stderr()));
+    }
     if let Err(failure) = &ran
         && writes_events
         && let Some(error) = failure.error.downcast_ref::<outrigger::Error>()
@@ -107,7 +118,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     ran
 }
 
-async fn answer(args: Args) -> CommandResult {
+async fn answer(args: Args, telemetry: Option<&RunTelemetry>) -> CommandResult {
     let started = Instant::now();
     let mut signals = Signals::catch()?.within(args.timeout);
     let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet)
@@ -116,8 +127,15 @@ async fn answer(args: Args) -> CommandResult {
     screen.waits(Phase::Starting);
     let early = async {
         let asked = Asked::read(args.prompt.clone()).await?;
-        let options = args.options(&screen).await?;
-        Ok::<_, Failure>((asked, options.start().await?))
+        let mut options = args.options(&screen).await?;
+        if let Some(telemetry) = telemetry {
+            options = telemetry.options(options);
+        }
+        let session = options.start().await?;
+        if let Some(telemetry) = telemetry {
+            telemetry.observe(&session);
+        }
+        Ok::<_, Failure>((asked, session))
     };
     let (asked, session) = tokio::select! {
         started = early => started?,

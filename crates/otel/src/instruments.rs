@@ -20,8 +20,20 @@ const LONG: [f64; 12] = [
 ];
 /// The conventions' buckets for tokens.
 const TOKENS: [f64; 14] = [
-    1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0,
-    16_777_216.0, 67_108_864.0,
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
 ];
 
 /// The sessions whose state is measured, at the moment of an export.
@@ -68,21 +80,46 @@ impl Instruments {
                 .with_boundaries(bounds.to_vec())
                 .build()
         };
-        gauge(meter, names::METRIC_SESSIONS, "{session}", "Sessions that run", sessions, |session| {
-            u64::from(session.pid().is_some())
-        });
-        gauge(meter, names::METRIC_PROMPTS, "{prompt}", "Prompts that wait or run", sessions, |session| {
-            session.stats().open_prompts as u64
-        });
-        gauge(meter, names::METRIC_FRAMES, "{frame}", "Frames not read yet", sessions, |session| {
-            session.stats().lagging_frames
-        });
-        gauge(meter, names::METRIC_REQUESTS, "{request}", "Requests of the CLI without a reply", sessions, |session| {
-            session.stats().unanswered_by_us as u64
-        });
-        gauge(meter, names::METRIC_MEMORY, "By", "Resident memory of the CLI", sessions, |session| {
-            session.pid().and_then(resident_bytes).unwrap_or(0)
-        });
+        gauge(
+            meter,
+            names::METRIC_SESSIONS,
+            "{session}",
+            "Sessions that run",
+            sessions,
+            |session| u64::from(session.pid().is_some()),
+        );
+        gauge(
+            meter,
+            names::METRIC_PROMPTS,
+            "{prompt}",
+            "Prompts that wait or run",
+            sessions,
+            |session| session.stats().open_prompts as u64,
+        );
+        gauge(
+            meter,
+            names::METRIC_FRAMES,
+            "{frame}",
+            "Frames not read yet",
+            sessions,
+            |session| session.stats().lagging_frames,
+        );
+        gauge(
+            meter,
+            names::METRIC_REQUESTS,
+            "{request}",
+            "Requests of the CLI without a reply",
+            sessions,
+            |session| session.stats().unanswered_by_us as u64,
+        );
+        gauge(
+            meter,
+            names::METRIC_MEMORY,
+            "By",
+            "Resident memory of the CLI",
+            sessions,
+            |session| session.pid().and_then(resident_bytes).unwrap_or(0),
+        );
         Self {
             tokens: meter
                 .u64_histogram(names::METRIC_TOKENS)
@@ -93,8 +130,16 @@ impl Instruments {
             chat: seconds(names::METRIC_CHAT, "Duration of requests to the model", &SECONDS),
             turn: seconds(names::METRIC_TURN, "Duration of turns", &LONG),
             tool: seconds(names::METRIC_TOOL, "Duration of tool calls", &LONG),
-            wait: seconds(names::METRIC_WAIT, "Time from the prompt to the first sign of the model", &SECONDS),
-            permission: seconds(names::METRIC_PERMISSION, "Time until a permission request was answered", &LONG),
+            wait: seconds(
+                names::METRIC_WAIT,
+                "Time from the prompt to the first sign of the model",
+                &SECONDS,
+            ),
+            permission: seconds(
+                names::METRIC_PERMISSION,
+                "Time until a permission request was answered",
+                &LONG,
+            ),
             hook: seconds(names::METRIC_HOOK, "Duration of hooks of this program", &SECONDS),
             cost: meter
                 .f64_counter(names::METRIC_COST)

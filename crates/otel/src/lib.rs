@@ -36,3 +36,8 @@ mod telemetry;
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
 pub use telemetry::{SessionTelemetry, Telemetry};
+
+/// The examples of the page on telemetry, compiled.
+#[cfg(all(doctest, feature = "otlp"))]
+#[doc = include_str!("../../../docs/telemetry.md")]
+struct TelemetryPage;

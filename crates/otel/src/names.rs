@@ -29,8 +29,6 @@ pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
 pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
 /// The API's id of a message.
 pub const RESPONSE_ID: &str = "gen_ai.response.id";
-/// Why the model stopped.
-pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// Input tokens, those of the cache included.
 pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 /// Output tokens.

@@ -10,7 +10,10 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use opentelemetry_http::{HttpClient, HttpError, Request, Response};
-use opentelemetry_otlp::{ExporterBuildError, LogExporter, MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_otlp::{
+    ExporterBuildError, LogExporter, MetricExporter, Protocol, SpanExporter, WithExportConfig as _,
+    WithHttpConfig as _,
+};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -142,7 +145,10 @@ impl Otlp {
     pub async fn shutdown(self) -> Result<(), OtlpError> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let Self {
-            traces, metrics, logs, ..
+            traces,
+            metrics,
+            logs,
+            ..
         } = self;
         // It blocks, while this runtime sends the requests.
         let ended = tokio::task::spawn_blocking(move || {
@@ -166,7 +172,8 @@ struct RuntimeClient {
 
 impl RuntimeClient {
     fn new() -> Result<Self, OtlpError> {
-        let runtime = Handle::try_current().map_err(|error| OtlpError::new("needs a tokio runtime", error))?;
+        let runtime =
+            Handle::try_current().map_err(|error| OtlpError::new("needs a tokio runtime", error))?;
         let connector = HttpsConnectorBuilder::new()
             .with_native_roots()
             .map_err(|error| OtlpError::new("found no certificates of the system", error))?
@@ -187,6 +194,8 @@ impl HttpClient for RuntimeClient {
             let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
             Ok::<_, HttpError>(Response::from_parts(head, body))
         };
-        self.runtime.spawn(tokio::time::timeout(DEADLINE, exchange)).await??
+        // The clock of the deadline is that of the runtime, too.
+        let bounded = async move { tokio::time::timeout(DEADLINE, exchange).await };
+        self.runtime.spawn(bounded).await??
     }
 }

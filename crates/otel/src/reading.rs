@@ -21,8 +21,6 @@ pub(crate) struct SaidMessage<'f> {
     pub(crate) id: Option<Cow<'f, str>>,
     #[serde(borrow, default)]
     pub(crate) model: Option<Cow<'f, str>>,
-    #[serde(borrow, default)]
-    pub(crate) stop_reason: Option<Cow<'f, str>>,
     #[serde(default)]
     pub(crate) usage: Option<SaidUsage>,
     #[serde(borrow, default)]

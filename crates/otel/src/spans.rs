@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, Severity};
 use opentelemetry::trace::{Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt as _};
-use opentelemetry::{Array, Context, KeyValue, StringValue, Value};
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::Span;
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{Observer, Outcome};
@@ -74,7 +74,6 @@ struct Chat {
     began: SystemTime,
     last: SystemTime,
     usage: SaidUsage,
-    stop_reason: Option<String>,
     parent: SpanContext,
     output: Vec<String>,
 }
@@ -127,10 +126,19 @@ impl SessionSpans {
             .with_kind(kind)
             .with_start_time(began)
             .with_attributes(attributes)
-            .start_with_context(&self.telemetry.tracer, &Context::new().with_remote_span_context(parent.clone()))
+            .start_with_context(
+                &self.telemetry.tracer,
+                &Context::new().with_remote_span_context(parent.clone()),
+            )
     }
 
-    fn begin_turn(&self, state: &mut State, prompt: Option<String>, now: SystemTime, input: Option<&SaidMessage<'_>>) {
+    fn begin_turn(
+        &self,
+        state: &mut State,
+        prompt: Option<String>,
+        now: SystemTime,
+        input: Option<&SaidMessage<'_>>,
+    ) {
         if state.turns.len() == MAX_OPEN {
             return;
         }
@@ -170,7 +178,9 @@ impl SessionSpans {
     }
 
     fn assistant(&self, state: &mut State, frame: &Frame, now: SystemTime) {
-        let Some(said) = read::<Said<'_>>(frame) else { return };
+        let Some(said) = read::<Said<'_>>(frame) else {
+            return;
+        };
         let message = &said.message;
         let parent_call = frame.parent_tool_use_id().map(str::to_owned);
         if message.model.as_deref() == Some("<synthetic>") {
@@ -196,7 +206,6 @@ impl SessionSpans {
                     began,
                     last: now,
                     usage: SaidUsage::default(),
-                    stop_reason: None,
                     parent,
                     output: Vec::new(),
                 };
@@ -206,14 +215,15 @@ impl SessionSpans {
         if let Some(chat) = state.chats.get_mut(&parent_call) {
             chat.last = now;
             chat.usage = message.usage.unwrap_or(chat.usage);
-            chat.stop_reason = message.stop_reason.as_deref().map(str::to_owned).or(chat.stop_reason.take());
             // What is beyond the bound of a text would be cut anyway.
             if self.telemetry.content && chat.output.len() < 64 {
                 chat.output.push(redacted(message.json()));
             }
         }
         for block in message.blocks() {
-            let (Some(id), Some(name)) = (block.id, block.name) else { continue };
+            let (Some(id), Some(name)) = (block.id, block.name) else {
+                continue;
+            };
             if block.kind != "tool_use" || state.tools.len() == MAX_OPEN || state.tools.contains_key(&*id) {
                 continue;
             }
@@ -246,24 +256,35 @@ impl SessionSpans {
     }
 
     fn user(&self, state: &mut State, frame: &Frame, now: SystemTime) {
-        let Some(said) = read::<Said<'_>>(frame) else { return };
+        let Some(said) = read::<Said<'_>>(frame) else {
+            return;
+        };
         for block in said.message.blocks() {
             let call = block.tool_use_id.as_deref();
-            let Some(mut tool) = call.and_then(|call| state.tools.remove(call)) else { continue };
+            let Some(mut tool) = call.and_then(|call| state.tools.remove(call)) else {
+                continue;
+            };
             let is_error = block.is_error == Some(true);
             if is_error {
-                tool.span.set_status(Status::error("the tool call failed or was denied"));
-                tool.span.set_attribute(KeyValue::new(names::ERROR_TYPE, "tool_error"));
+                tool.span
+                    .set_status(Status::error("the tool call failed or was denied"));
+                tool.span
+                    .set_attribute(KeyValue::new(names::ERROR_TYPE, "tool_error"));
             }
             if let Some(result) = block.content.filter(|_| self.telemetry.content) {
-                tool.span.set_attribute(KeyValue::new(names::TOOL_RESULT, redacted(result.get())));
+                tool.span
+                    .set_attribute(KeyValue::new(names::TOOL_RESULT, redacted(result.get())));
             }
             tool.span.end_with_timestamp(now);
             let mut attributes = vec![KeyValue::new(names::TOOL_NAME, tool.name)];
             if is_error {
                 attributes.push(KeyValue::new(names::ERROR_TYPE, "tool_error"));
             }
-            record(&self.telemetry.instruments.tool, since(tool.began, now), &attributes);
+            record(
+                &self.telemetry.instruments.tool,
+                since(tool.began, now),
+                &attributes,
+            );
         }
         if let Some(chat) = state.chats.remove(&frame.parent_tool_use_id().map(str::to_owned)) {
             self.end_chat(chat);
@@ -290,15 +311,17 @@ impl SessionSpans {
             KeyValue::new(names::INPUT_TOKENS, number(input)),
             KeyValue::new(names::OUTPUT_TOKENS, number(usage.output_tokens)),
             KeyValue::new(names::CACHE_READ_TOKENS, number(usage.cache_read_input_tokens)),
-            KeyValue::new(names::CACHE_CREATION_TOKENS, number(usage.cache_creation_input_tokens)),
+            KeyValue::new(
+                names::CACHE_CREATION_TOKENS,
+                number(usage.cache_creation_input_tokens),
+            ),
         ];
         attributes.extend(chat.id.map(|id| KeyValue::new(names::RESPONSE_ID, id)));
-        if let Some(reason) = chat.stop_reason {
-            let reasons = Value::Array(Array::String(vec![StringValue::from(reason)]));
-            attributes.push(KeyValue::new(names::FINISH_REASONS, reasons));
-        }
         if !chat.output.is_empty() {
-            attributes.push(KeyValue::new(names::OUTPUT_MESSAGES, messages("assistant", chat.output)));
+            attributes.push(KeyValue::new(
+                names::OUTPUT_MESSAGES,
+                messages("assistant", chat.output),
+            ));
         }
         let name = format!("{} {}", names::CHAT, chat.model);
         let mut span = self.start(name, SpanKind::Client, chat.began, &chat.parent, attributes);
@@ -308,7 +331,11 @@ impl SessionSpans {
             KeyValue::new(names::PROVIDER_NAME, PROVIDER),
             KeyValue::new(names::RESPONSE_MODEL, chat.model),
         ];
-        record(&self.telemetry.instruments.chat, since(chat.began, chat.last), &attributes);
+        record(
+            &self.telemetry.instruments.chat,
+            since(chat.began, chat.last),
+            &attributes,
+        );
     }
 
     /// The CLI asks for a permission, or calls a hook.
@@ -318,7 +345,9 @@ impl SessionSpans {
             Some("hook_callback") => true,
             _ => return,
         };
-        let (Some(id), Some(asked)) = (frame.request_id(), read::<Asked<'_>>(frame)) else { return };
+        let (Some(id), Some(asked)) = (frame.request_id(), read::<Asked<'_>>(frame)) else {
+            return;
+        };
         if state.requests.len() == MAX_OPEN || state.requests.contains_key(id) {
             return;
         }
@@ -339,7 +368,13 @@ impl SessionSpans {
         if let Some(call) = asked.tool_use_id {
             attributes.push(KeyValue::new(names::TOOL_CALL_ID, call.into_owned()));
         }
-        let span = self.start(format!("{kind} {name}"), SpanKind::Internal, now, &parent, attributes);
+        let span = self.start(
+            format!("{kind} {name}"),
+            SpanKind::Internal,
+            now,
+            &parent,
+            attributes,
+        );
         let request = OpenSpan {
             began: now,
             span,
@@ -356,12 +391,16 @@ impl SessionSpans {
         let took = since(request.began, now);
         if request.is_hook {
             if decision != "allow" {
-                request.span.set_attribute(KeyValue::new(names::DECISION, decision));
+                request
+                    .span
+                    .set_attribute(KeyValue::new(names::DECISION, decision));
             }
             let attributes = [KeyValue::new(names::HOOK_EVENT, request.name)];
             record(&self.telemetry.instruments.hook, took, &attributes);
         } else {
-            request.span.set_attribute(KeyValue::new(names::DECISION, decision));
+            request
+                .span
+                .set_attribute(KeyValue::new(names::DECISION, decision));
             let attributes = [
                 KeyValue::new(names::TOOL_NAME, request.name),
                 KeyValue::new(names::DECISION, decision),
@@ -379,7 +418,10 @@ impl SessionSpans {
             let usage = outcome.usage().total();
             attributes.extend([
                 KeyValue::new(names::COST_USD, outcome.cost()),
-                KeyValue::new(names::INPUT_TOKENS, number(usage.input + usage.cache_read + usage.cache_creation)),
+                KeyValue::new(
+                    names::INPUT_TOKENS,
+                    number(usage.input + usage.cache_read + usage.cache_creation),
+                ),
                 KeyValue::new(names::OUTPUT_TOKENS, number(usage.output)),
                 KeyValue::new(names::CACHE_READ_TOKENS, number(usage.cache_read)),
                 KeyValue::new(names::CACHE_CREATION_TOKENS, number(usage.cache_creation)),
@@ -401,7 +443,11 @@ impl SessionSpans {
             KeyValue::new(names::VERDICT, verdict),
         ];
         attributes.extend(cause.map(|cause| KeyValue::new(names::ERROR_TYPE, cause)));
-        record(&self.telemetry.instruments.turn, since(turn.began, now), &attributes);
+        record(
+            &self.telemetry.instruments.turn,
+            since(turn.began, now),
+            &attributes,
+        );
     }
 
     /// The usage of a turn, once for all prompts that ended with it.
@@ -420,12 +466,21 @@ impl SessionSpans {
                 ];
                 metrics.tokens.record(tokens, &attributes);
             }
-            metrics.cost.add(usage.cost_usd, &[KeyValue::new(names::RESPONSE_MODEL, model.clone())]);
+            metrics.cost.add(
+                usage.cost_usd,
+                &[KeyValue::new(names::RESPONSE_MODEL, model.clone())],
+            );
         }
     }
 
     /// Writes a log that belongs to a span.
-    fn log(&self, event: &'static str, severity: Severity, of: &SpanContext, attributes: Vec<(&'static str, AnyValue)>) {
+    fn log(
+        &self,
+        event: &'static str,
+        severity: Severity,
+        of: &SpanContext,
+        attributes: Vec<(&'static str, AnyValue)>,
+    ) {
         let mut record = self.telemetry.logger.create_log_record();
         record.set_event_name(event);
         record.set_timestamp(SystemTime::now());
@@ -457,7 +512,9 @@ impl Observer for SessionSpans {
     fn prompt(&self, frame: &Frame) {
         let now = SystemTime::now();
         let mut state = self.state();
-        let Some(said) = read::<Said<'_>>(frame) else { return };
+        let Some(said) = read::<Said<'_>>(frame) else {
+            return;
+        };
         let prompt = said.uuid.as_deref().unwrap_or_default().to_owned();
         self.begin_turn(&mut state, Some(prompt), now, Some(&said.message));
         state.fed = now;
@@ -488,7 +545,9 @@ impl Observer for SessionSpans {
             "system" if !state.has_id => {
                 if let Some(id) = frame.session_id() {
                     state.has_id = true;
-                    state.span.set_attribute(KeyValue::new(names::CONVERSATION_ID, id.to_owned()));
+                    state
+                        .span
+                        .set_attribute(KeyValue::new(names::CONVERSATION_ID, id.to_owned()));
                 }
             }
             "result" => {
@@ -507,7 +566,9 @@ impl Observer for SessionSpans {
             behavior: Option<std::borrow::Cow<'r, str>>,
         }
         let now = SystemTime::now();
-        let Some(request) = self.state().requests.remove(id) else { return };
+        let Some(request) = self.state().requests.remove(id) else {
+            return;
+        };
         let decision = match reply {
             None => "error",
             Some(_) if request.is_hook => "allow",
@@ -541,7 +602,11 @@ impl Observer for SessionSpans {
                     (names::VERDICT, AnyValue::from(outcome.verdict().name())),
                     (names::COST_USD, AnyValue::from(outcome.cost())),
                 ];
-                attributes.extend(outcome.cause().map(|cause| (names::ERROR_TYPE, AnyValue::from(cause.name()))));
+                attributes.extend(
+                    outcome
+                        .cause()
+                        .map(|cause| (names::ERROR_TYPE, AnyValue::from(cause.name()))),
+                );
                 self.log(names::LOG_TURN, severity, turn.span.span_context(), attributes);
             }
             self.end_turn(&mut turn, outcome, now, number == 0);

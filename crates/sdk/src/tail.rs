@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use self::log::{Entry, Log, Read};
 pub use self::position::{Position, PositionError};
-use crate::observer::Observer;
 use crate::error::{Error, Result};
 use crate::event::{Event, Reducer};
 use crate::history::History;
+use crate::observer::Observer;
 use crate::outcome::Outcome;
 use crate::session::Session;
 

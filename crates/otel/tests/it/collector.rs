@@ -63,7 +63,10 @@ impl Received {
                 let mut is_ours = false;
                 for resource in request.resource_spans {
                     let of = resource.resource.unwrap_or_default();
-                    let service = of.attributes.iter().find(|attribute| attribute.key == "service.name");
+                    let service = of
+                        .attributes
+                        .iter()
+                        .find(|attribute| attribute.key == "service.name");
                     let service = text(service.and_then(|service| service.value.as_ref()));
                     is_ours |= service == "test";
                     let spans = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
@@ -73,12 +76,17 @@ impl Received {
             }
             "metrics" => {
                 let request = ExportMetricsServiceRequest::decode(body.clone()).unwrap();
-                let scopes = request.resource_metrics.into_iter().flat_map(|of| of.scope_metrics);
+                let scopes = request
+                    .resource_metrics
+                    .into_iter()
+                    .flat_map(|of| of.scope_metrics);
                 for metric in scopes.flat_map(|scope| scope.metrics) {
                     let seen = self.metrics.entry(metric.name.clone()).or_default();
                     match metric.data.unwrap() {
                         Data::Histogram(data) => {
-                            data.data_points.iter().for_each(|point| seen.extend(keys(&point.attributes)));
+                            data.data_points
+                                .iter()
+                                .for_each(|point| seen.extend(keys(&point.attributes)));
                         }
                         Data::Sum(data) => {
                             use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
@@ -94,7 +102,9 @@ impl Received {
                             self.sums.insert(metric.name, sum);
                         }
                         Data::Gauge(data) => {
-                            data.data_points.iter().for_each(|point| seen.extend(keys(&point.attributes)));
+                            data.data_points
+                                .iter()
+                                .for_each(|point| seen.extend(keys(&point.attributes)));
                         }
                         other => panic!("{other:?}"),
                     }
@@ -106,7 +116,10 @@ impl Received {
                 let scopes = request.resource_logs.into_iter().flat_map(|of| of.scope_logs);
                 for log in scopes.flat_map(|scope| scope.log_records) {
                     assert!(!log.trace_id.is_empty() || log.event_name.is_empty());
-                    self.logs.entry(log.event_name).or_default().extend(keys(&log.attributes));
+                    self.logs
+                        .entry(log.event_name)
+                        .or_default()
+                        .extend(keys(&log.attributes));
                 }
                 true
             }
@@ -126,7 +139,9 @@ impl Received {
     }
 
     pub(crate) fn has(&self, text: &str) -> bool {
-        self.raw.windows(text.len()).any(|window| window == text.as_bytes())
+        self.raw
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
     }
 }
 
@@ -137,9 +152,10 @@ impl Collector {
             received: Arc::default(),
             url: format!("http://{}", listener.local_addr().unwrap()),
         };
-        let take = async |State(received): State<Arc<Mutex<Received>>>, Path(signal): Path<String>, body: Bytes| {
-            received.lock().unwrap().take(&signal, &body);
-        };
+        let take =
+            async |State(received): State<Arc<Mutex<Received>>>, Path(signal): Path<String>, body: Bytes| {
+                received.lock().unwrap().take(&signal, &body);
+            };
         let app = Router::new()
             .route("/v1/{signal}", axum::routing::post(take))
             .with_state(Arc::clone(&collector.received));

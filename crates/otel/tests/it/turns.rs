@@ -4,6 +4,8 @@ use outrigger::testing::Simulated;
 use outrigger::{Options, Policy, hooks};
 use outrigger_otel::Telemetry;
 
+use outrigger_sim::peer::Signal;
+
 use crate::collector::{Collector, of};
 
 const SECRET: &str = "sk-ant-api03-aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3";
@@ -24,6 +26,8 @@ pub(crate) async fn play(telemetry: &Telemetry) {
     let mut turn = session.prompt("%error 400").await.unwrap();
     assert!(!turn.outcome().await.unwrap().is_success());
     drop(turn);
+    cli.started()[0].signal(Signal::Kill);
+    session.wait_ended().await;
     let revived = session.revive().await.unwrap();
     trace.observe(&revived.session);
     let mut turn = revived.session.prompt("%say again").await.unwrap();
@@ -47,10 +51,18 @@ async fn a_turn_is_a_tree_of_spans() {
         .map(|(_, span)| span)
         .filter(|span| of(span, "gen_ai.operation.name").as_deref() == Some("invoke_agent"))
         .collect();
-    let verdicts: Vec<_> = turns.iter().map(|turn| of(turn, "outrigger.verdict").unwrap()).collect();
+    let verdicts: Vec<_> = turns
+        .iter()
+        .map(|turn| of(turn, "outrigger.verdict").unwrap())
+        .collect();
     assert_eq!(verdicts, ["completed", "failed", "completed"]);
     assert!(turns.iter().all(|turn| turn.parent_span_id == session.span_id));
-    assert!(received.spans.iter().all(|(_, span)| span.trace_id == session.trace_id));
+    assert!(
+        received
+            .spans
+            .iter()
+            .all(|(_, span)| span.trace_id == session.trace_id)
+    );
     let first = turns[0];
     let tool = received.span("execute_tool Bash");
     assert_eq!(tool.parent_span_id, first.span_id);
@@ -71,12 +83,21 @@ async fn a_turn_is_a_tree_of_spans() {
         assert!(chat.start_time_unix_nano >= first.start_time_unix_nano);
         assert!(chat.end_time_unix_nano <= first.end_time_unix_nano);
     }
-    assert!(of(first, "gen_ai.usage.input_tokens").unwrap().parse::<u64>().unwrap() >= 1000);
+    assert!(
+        of(first, "gen_ai.usage.input_tokens")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            >= 1000
+    );
     assert!(of(first, "outrigger.cost_usd").unwrap().parse::<f64>().unwrap() > 0.0);
     assert_eq!(turns[1].status.as_ref().unwrap().code, 2);
     assert!(of(turns[1], "error.type").is_some());
 
-    let cost: f64 = turns.iter().map(|turn| of(turn, "outrigger.cost_usd").unwrap().parse::<f64>().unwrap()).sum();
+    let cost: f64 = turns
+        .iter()
+        .map(|turn| of(turn, "outrigger.cost_usd").unwrap().parse::<f64>().unwrap())
+        .sum();
     assert!((received.sums["outrigger.cost"] - cost).abs() < 1e-9);
     assert_eq!(received.sums["outrigger.restarts"], 1.0);
     // No content unless it is asked for.
@@ -93,5 +114,9 @@ async fn content_is_there_if_it_is_asked_for_and_without_secrets() {
     assert!(received.has("private answer") && received.has("touch "));
     assert!(!received.has(SECRET));
     let tool = received.span("execute_tool Bash");
-    assert!(of(tool, "gen_ai.tool.call.arguments").unwrap().contains("[redacted]"));
+    assert!(
+        of(tool, "gen_ai.tool.call.arguments")
+            .unwrap()
+            .contains("[redacted]")
+    );
 }
