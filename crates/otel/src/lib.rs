@@ -30,7 +30,6 @@ pub mod names;
 mod otlp;
 mod reading;
 mod resident;
-mod spans;
 mod telemetry;
 
 #[cfg(feature = "otlp")]

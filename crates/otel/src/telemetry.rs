@@ -1,5 +1,7 @@
 //! Where telemetry goes, and the telemetry of one session.
 
+mod spans;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +17,8 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use outrigger::{Options, Session};
 
+use self::spans::SessionSpans;
 use crate::instruments::{Instruments, Sessions};
-use crate::spans::SessionSpans;
 
 const SCOPE: &str = "outrigger";
 

@@ -13,11 +13,11 @@ use outrigger::protocol::{Frame, RawJson};
 use outrigger::{Observer, Outcome};
 use serde::Deserialize;
 
+use super::Telemetry;
 use crate::content::redacted;
 use crate::instruments::record;
 use crate::names;
 use crate::reading::{Asked, Said, SaidMessage, SaidUsage, read};
-use crate::telemetry::Telemetry;
 
 /// More spans of a kind are not open at once in one session; further ones are left out.
 const MAX_OPEN: usize = 4096;
