@@ -4,6 +4,7 @@ mod schema;
 mod target;
 #[cfg(feature = "postgres-tls")]
 mod tls;
+mod value_table;
 
 use std::time::Duration;
 

@@ -5,6 +5,7 @@ mod leases;
 mod lists;
 mod options;
 mod server;
+mod value_scripts;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -63,7 +64,7 @@ static STEP: LazyLock<Work> =
 /// # Keys
 ///
 /// `outrigger:{<project>/<session>}:` with `info`, `entries`, `uuids`, `parts` and `lease`, those of a part with its name behind;
-/// `outrigger:{<project>}:sessions`, and `outrigger:version`. `%`, `/` and braces in names are written as `%XX`.
+/// `outrigger:{<project>}:sessions`, `outrigger:value:<name>` for shared values, and `outrigger:version`. `%`, `/` and braces in names are written as `%XX`.
 ///
 /// The text in braces makes a cluster keep all of a session on one node, where each change is one script: an append compares the
 /// lease, skips entries that are stored, and writes the summary, or does nothing at all. The list of a project is on a node of its own: it

@@ -4,7 +4,8 @@ use deadpool_postgres::Object;
 use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
 
 /// Each step upgrades the tables by one version. Steps are only added, never changed.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE FUNCTION outrigger_now() RETURNS bigint LANGUAGE sql VOLATILE
         AS 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
     CREATE TABLE outrigger_transcript (
@@ -34,7 +35,15 @@ const STEPS: [&str; 1] = ["
         released boolean NOT NULL,
         PRIMARY KEY (project_key, session_id)
     );
-"];
+",
+    "
+    CREATE TABLE outrigger_value (
+        name text PRIMARY KEY,
+        version bigint NOT NULL,
+        text text NOT NULL
+    );
+",
+];
 
 /// Any number that nobody else is likely to lock.
 const LOCK: i64 = 0x6f75_7472_6967;

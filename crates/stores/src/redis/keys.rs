@@ -54,6 +54,11 @@ pub(super) fn version(prefix: &str) -> String {
     format!("{prefix}:version")
 }
 
+/// A hash: a value that processes share.
+pub(super) fn value(prefix: &str, name: &str) -> String {
+    format!("{prefix}:value:{name}")
+}
+
 /// Escapes only what would end the text in braces, or could be mistaken for a separator.
 fn escape(out: &mut String, text: &str) {
     for c in text.chars() {

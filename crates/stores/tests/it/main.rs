@@ -10,6 +10,8 @@
 #[cfg(target_os = "linux")]
 mod bucket;
 mod directory;
+#[cfg(target_os = "linux")]
+mod gates;
 #[cfg(unix)]
 mod local;
 #[cfg(target_os = "linux")]

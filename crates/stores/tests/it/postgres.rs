@@ -17,13 +17,13 @@ use crate::owners::desk::StoreDesk;
 use crate::owners::{self, processes};
 use crate::servers::postgres::{self as servers, Server};
 
-fn config(server: &Server, schema: &str) -> String {
+pub(crate) fn config(server: &Server, schema: &str) -> String {
     let place = server.directory.path().display();
     format!("host={place} user=postgres dbname=postgres options='-c search_path={schema}'")
 }
 
 /// Connects, as soon as the server takes connections.
-async fn connect(server: &Server, schema: &str) -> Result<PostgresStore> {
+pub(crate) async fn connect(server: &Server, schema: &str) -> Result<PostgresStore> {
     let config = config(server, schema);
     for _ in 0..200 {
         match PostgresStore::connect(&config).await {
@@ -51,7 +51,7 @@ async fn client(server: &Server) -> Client {
     panic!("the server takes no connections");
 }
 
-async fn sql(server: &Server, text: &str) {
+pub(crate) async fn sql(server: &Server, text: &str) {
     client(server).await.batch_execute(text).await.unwrap();
 }
 
