@@ -15,16 +15,20 @@
     reason = "a test fails by panicking"
 )]
 
+mod drawn;
 mod handover;
 mod play;
 mod scenario;
 mod scenarios;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_sim::claude::executable;
 use outrigger_sim::conform::{Difference, Listed, compare};
+use proptest::strategy::ValueTree;
+use scenario::Scenario;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -56,25 +60,14 @@ async fn the_simulated_cli_does_as_the_real_one() {
     let mut plays = JoinSet::new();
     for scenario in scenarios::all()
         .into_iter()
-        .filter(|scenario| wanted(scenario.name))
+        .filter(|scenario| wanted(&scenario.name))
         .filter(|scenario| python.is_ok() || !scenario.uses("python3"))
         .filter(|scenario| git.is_ok() || !scenario.uses("git"))
     {
         let (real, simulated, places) = (real.clone(), simulated.clone(), places.clone());
         plays.spawn(async move {
             let _place = places.acquire().await;
-            let keep = |who: &str| {
-                let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance");
-                std::fs::create_dir_all(&directory).expect("a directory");
-                directory.join(format!("{}.{who}.jsonl", scenario.name))
-            };
-            let expected = play::play(&scenario, &real, &keep("real")).await;
-            let seen = play::play(&scenario, &simulated, &keep("simulated")).await;
-            match (expected, seen) {
-                (Ok(expected), Ok(seen)) => Ok(compare(scenario.name, &expected, &seen)),
-                (Err(problem), _) => Err(format!("{}, the real CLI: {problem}", scenario.name)),
-                (_, Err(problem)) => Err(format!("{}, the simulated CLI: {problem}", scenario.name)),
-            }
+            both(&scenario, &real, &simulated).await
         });
     }
     let (mut found, mut problems) = (Vec::<Difference>::new(), Vec::new());
@@ -103,4 +96,130 @@ async fn the_simulated_cli_does_as_the_real_one() {
         report.len(),
         report.join("\n")
     );
+}
+
+/// Plays a scenario to both, and gives the differences.
+async fn both(scenario: &Scenario, real: &Path, simulated: &Path) -> Result<Vec<Difference>, String> {
+    let name = &scenario.name;
+    let keep = |who: &str| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance");
+        std::fs::create_dir_all(&directory).expect("a directory");
+        directory.join(format!("{name}.{who}.jsonl"))
+    };
+    let expected = play::play(scenario, real, &keep("real")).await;
+    let seen = play::play(scenario, simulated, &keep("simulated")).await;
+    match (expected, seen) {
+        // All that are drawn have one name in the list of differences.
+        (Ok(expected), Ok(seen)) => {
+            if name.starts_with(DRAWN) {
+                Ok(compare(DRAWN, &drawn::in_lanes(expected), &drawn::in_lanes(seen)))
+            } else {
+                Ok(compare(name, &expected, &seen))
+            }
+        }
+        (Err(problem), Ok(_)) => Err(format!("{name}, the real CLI alone: {problem}")),
+        (Err(problem), Err(_)) => Err(format!("{name}, both: {problem}")),
+        (_, Err(problem)) => Err(format!("{name}, the simulated CLI alone: {problem}")),
+    }
+}
+
+/// What the names of all drawn scenarios begin with.
+const DRAWN: &str = "drawn";
+
+/// How many scenarios are drawn where nobody says how many.
+const DRAWS: u64 = 10;
+
+/// How many smaller scenarios are tried for each kind of difference.
+const SMALLER: usize = 40;
+
+/// `OUTRIGGER_DRAWN=SEED:COUNT` draws others and more of them, `OUTRIGGER_DRAWN=FILE` plays one that was printed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_simulated_cli_does_as_the_real_one_in_drawn_scenarios() {
+    let chosen = std::env::var("OUTRIGGER_DRAWN").ok();
+    if let Some(file) = chosen.as_deref().filter(|chosen| chosen.ends_with(".json")) {
+        let text = std::fs::read_to_string(file).expect("a file with a scenario");
+        let drawn: drawn::Drawn = serde_json::from_str(&text).expect("a scenario");
+        let complaints = complaints(&drawn, "drawn_from_file").await;
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+        return;
+    }
+    let chosen = chosen
+        .as_deref()
+        .map(|chosen| chosen.split_once(':').expect("SEED:COUNT"));
+    let (seed, count) = chosen.map_or((1, DRAWS), |(seed, count)| {
+        (seed.parse().expect("a seed"), count.parse().expect("a count"))
+    });
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut plays = JoinSet::new();
+    for number in 0..count {
+        let places = places.clone();
+        let drawn = drawn::tree(seed, number).current();
+        plays.spawn(async move {
+            let _place = places.acquire().await;
+            (
+                number,
+                complaints(&drawn, &format!("{DRAWN}_{seed}_{number}")).await,
+            )
+        });
+    }
+    // The scenarios in which each thing differed.
+    let mut kinds = BTreeMap::<String, BTreeSet<u64>>::new();
+    while let Some(result) = plays.join_next().await {
+        let (number, complaints) = result.expect("a scenario is played to its end");
+        for complaint in complaints {
+            kinds.entry(complaint).or_default().insert(number);
+        }
+    }
+    let mut report = String::new();
+    let unshrunk = std::env::var("OUTRIGGER_DRAWN_SHRINKS").is_ok_and(|value| value == "0");
+    let mut told = BTreeSet::new();
+    for (complaint, numbers) in &kinds {
+        report += &format!("{complaint}  {numbers:?}\n");
+        let first = numbers.first().copied().unwrap_or_default();
+        if !unshrunk && told.insert(first) {
+            let small = smaller(drawn::tree(seed, first), complaint).await;
+            let text = serde_json::to_string(&small).expect("plain data");
+            report += &format!("    {text}\n");
+        }
+    }
+    assert!(report.is_empty(), "{count} scenarios, seed {seed}:\n{report}");
+}
+
+/// The smallest scenario that was found in which this still differs.
+async fn smaller(mut tree: impl ValueTree<Value = drawn::Drawn>, complaint: &str) -> drawn::Drawn {
+    let mut smallest = tree.current();
+    for _ in 0..SMALLER {
+        let differs = {
+            let small = tree.current();
+            let complaints = complaints(&small, "drawn_smaller").await;
+            let differs = complaints.iter().any(|other| other == complaint);
+            if differs {
+                smallest = small;
+            }
+            differs
+        };
+        let goes_on = if differs {
+            tree.simplify()
+        } else {
+            tree.complicate()
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    smallest
+}
+
+/// What is not listed of the differences in a drawn scenario.
+async fn complaints(drawn: &drawn::Drawn, name: &str) -> Vec<String> {
+    let real = executable().await.expect("the pinned CLI");
+    let simulated = PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim"));
+    let listed = Listed::read().expect("differences.toml is well-formed");
+    match both(&drawn.scenario(name), &real, &simulated).await {
+        Ok(found) => {
+            let lines = listed.unlisted(&found).into_iter();
+            lines.map(|line| line.replace("  [drawn]", "")).collect()
+        }
+        Err(problem) => vec![problem.replacen(name, "it does not end", 1)],
+    }
 }

@@ -202,7 +202,7 @@ impl Player<'_> {
             }
             Step::Line(line) => claude.send_line(&self.place.fill(line)).await,
             Step::Until(kind) => return self.until(claude, |seen, _| seen.starts_with(kind)).await,
-            Step::UntilFile(path) => return self.until_file(path).await,
+            Step::UntilFile(path) => return self.until_file(claude, path).await,
             Step::MakeFile(path) => {
                 let path = Path::new(&self.place.project).join(path);
                 return std::fs::write(path, "").map_err(|error| error.to_string());
@@ -246,15 +246,22 @@ impl Player<'_> {
     }
 
     /// What a command does shows nowhere else while it runs.
-    async fn until_file(&self, path: &str) -> Result<(), String> {
+    async fn until_file(&mut self, claude: &mut ClaudeProcess, path: &str) -> Result<(), String> {
         let path = Path::new(&self.place.project).join(path);
-        let waiting = async {
-            while !path.exists() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
+        let began = tokio::time::Instant::now();
+        while !path.exists() {
+            if began.elapsed() > PATIENCE {
+                return Err(format!("{} did not appear within {PATIENCE:?}", path.display()));
             }
-        };
-        let waited = tokio::time::timeout(PATIENCE, waiting).await;
-        waited.map_err(|_| format!("{} did not appear within {PATIENCE:?}", path.display()))
+            // What the CLI asks meanwhile is answered. Where nothing is, the frames are left for the next step.
+            if self.run.answers.is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            } else if let Ok(seen) = tokio::time::timeout(Duration::from_millis(10), claude.next()).await {
+                let seen = seen.map_err(|error| error.to_string())?.ok_or("stdout ended")?;
+                self.take(claude, seen).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps a frame, and answers it if it asks for something.
@@ -270,7 +277,9 @@ impl Player<'_> {
         let subtype = seen.value["request"]["subtype"].as_str();
         let answers = &self.run.answers;
         let answer = answers.iter().find(|(asked, _)| Some(*asked) == subtype);
-        let Some(reply) = answer.and_then(|(_, answer)| answer(&seen.value["request"])) else {
+        // The place is filled in again, so an answer may depend on the request and be the same in each place.
+        let request = placeless(&seen.value["request"], &[(&self.place.root, "{root}")]);
+        let Some(reply) = answer.and_then(|(_, answer)| answer(&request)) else {
             return Ok(());
         };
         let id = &seen.value["request_id"];

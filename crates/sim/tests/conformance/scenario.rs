@@ -1,11 +1,13 @@
 //! What is said to a CLI, and how what it asks is answered.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 /// One or more processes in one place, one after the other.
 #[derive(Clone)]
 pub(crate) struct Scenario {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) files: Vec<(&'static str, &'static str)>,
     /// Links in the project, with what they lead to.
     pub(crate) links: Vec<(&'static str, &'static str)>,
@@ -27,7 +29,7 @@ pub(crate) struct Run {
 }
 
 /// Answers a control request of the CLI; nothing leaves it open.
-pub(crate) type Answer = fn(&Value) -> Option<Reply>;
+pub(crate) type Answer = Arc<dyn Fn(&Value) -> Option<Reply> + Send + Sync>;
 
 /// How a control request is answered.
 pub(crate) enum Reply {
@@ -47,7 +49,7 @@ pub(crate) enum Step {
     /// Reads on to the next frame of this kind.
     Until(&'static str),
     /// Waits for this file in the project, which a command makes.
-    UntilFile(&'static str),
+    UntilFile(String),
     /// Makes this file in the project, which a command waits for.
     MakeFile(&'static str),
     /// Closes stdin.
@@ -58,12 +60,12 @@ pub(crate) enum Step {
 
 impl Scenario {
     /// One process that gets `initialize` first.
-    pub(crate) fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self::with_initialize(name, json!({"hooks": null}))
     }
 
     /// One process whose `initialize` has these fields.
-    pub(crate) fn with_initialize(name: &'static str, mut fields: Value) -> Self {
+    pub(crate) fn with_initialize(name: &str, mut fields: Value) -> Self {
         fields["subtype"] = json!("initialize");
         Self::bare(name).control(fields)
     }
@@ -75,9 +77,9 @@ impl Scenario {
     }
 
     /// One process that is told nothing yet.
-    pub(crate) fn bare(name: &'static str) -> Self {
+    pub(crate) fn bare(name: &str) -> Self {
         Self {
-            name,
+            name: name.to_owned(),
             files: Vec::new(),
             links: Vec::new(),
             runs: vec![Run::default()],
@@ -118,8 +120,13 @@ impl Scenario {
     }
 
     /// Adds a flag and its value.
-    pub(crate) fn flag(mut self, flag: &str, value: &str) -> Self {
-        self.run().flags.extend([flag.to_owned(), value.to_owned()]);
+    pub(crate) fn flag(self, flag: &str, value: &str) -> Self {
+        self.argument(flag).argument(value)
+    }
+
+    /// Adds an argument, which may have spaces.
+    pub(crate) fn argument(mut self, argument: &str) -> Self {
+        self.run().flags.push(argument.to_owned());
         self
     }
 
@@ -148,8 +155,12 @@ impl Scenario {
     }
 
     /// Answers all requests of this subtype so.
-    pub(crate) fn answer(mut self, subtype: &'static str, answer: Answer) -> Self {
-        self.run().answers.push((subtype, answer));
+    pub(crate) fn answer(
+        mut self,
+        subtype: &'static str,
+        answer: impl Fn(&Value) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
+        self.run().answers.push((subtype, Arc::new(answer)));
         self
     }
 
@@ -194,8 +205,8 @@ impl Scenario {
     }
 
     /// Waits for this file in the project, which a command makes.
-    pub(crate) fn until_file(self, path: &'static str) -> Self {
-        self.step(Step::UntilFile(path))
+    pub(crate) fn until_file(self, path: &str) -> Self {
+        self.step(Step::UntilFile(path.to_owned()))
     }
 
     /// Makes this file in the project, which a command waits for.

@@ -30,7 +30,7 @@ pub(super) fn called(text: &str) -> Option<(&str, &str)> {
 
 /// All that there are, by name; those of the project win.
 pub(super) fn all(ctx: &Context) -> Vec<Command> {
-    let files = markdown(&ctx.config, &ctx.cwd(), "commands").into_iter();
+    let files = markdown(&ctx.config, &ctx.project(), "commands").into_iter();
     let mut commands: Vec<Command> = files
         .map(|(name, source, text)| Command::read(name, source, &text))
         .collect();

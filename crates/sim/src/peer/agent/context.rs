@@ -30,6 +30,8 @@ pub(super) struct Context {
     pub(super) config: Config,
     /// The working directory, if it is not that in which it was started.
     moved_to: Mutex<Option<PathBuf>>,
+    /// Where the last command of the main agent has gone, inside of the project.
+    shell_at: Mutex<Option<PathBuf>>,
     /// Whether it was claimed.
     claimed: AtomicBool,
     /// Whether it is to end once the command that runs has been stopped.
@@ -167,6 +169,8 @@ pub(super) struct State {
     pub(super) turns: usize,
     pub(super) results: u64,
     pub(super) last_is_error: bool,
+    /// Whether the API has failed the last turn for good.
+    pub(super) last_failed_at_api: bool,
     /// The usage, by model, in all and since the last result.
     pub(super) used: BTreeMap<String, Used>,
     pub(super) used_since: BTreeMap<String, Used>,
@@ -276,6 +280,7 @@ impl Context {
             turns: 0,
             results: 0,
             last_is_error: false,
+            last_failed_at_api: false,
             used: BTreeMap::new(),
             used_since: BTreeMap::new(),
             api_time: std::time::Duration::ZERO,
@@ -318,6 +323,7 @@ impl Context {
             exit: watch::Sender::new(None),
             servers_settled: watch::Sender::new(true),
             moved_to: Mutex::new(None),
+            shell_at: Mutex::new(None),
             claimed: AtomicBool::new(false),
             terminating: watch::Sender::new(false),
             state: Mutex::new(state),
@@ -396,19 +402,35 @@ impl Context {
             let home = PathBuf::from(&self.config.home).join(".claude");
             let config_dir = self.config.config_dir.as_ref().unwrap_or(&home);
             let name = format!("{}.jsonl", self.state().session_id);
-            transcript::project(config_dir, &self.cwd()).join(name)
+            transcript::project(config_dir, &self.project()).join(name)
         })
     }
 
-    /// The working directory.
+    /// The directory in which commands run, and from which paths are read.
     pub(super) fn cwd(&self) -> PathBuf {
+        let shell_at = self
+            .shell_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        shell_at.unwrap_or_else(|| self.project())
+    }
+
+    /// The directory of the session, wherever its commands are.
+    pub(super) fn project(&self) -> PathBuf {
         let moved_to = self.moved_to.lock().unwrap_or_else(PoisonError::into_inner);
         moved_to.as_ref().unwrap_or(&self.config.cwd).clone()
+    }
+
+    /// The next commands run there.
+    pub(super) fn shell_goes_to(&self, directory: PathBuf) {
+        *self.shell_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
     }
 
     /// Continues in another directory.
     pub(super) fn move_to(&self, directory: PathBuf) {
         *self.moved_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
+        *self.shell_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Becomes a session in this directory.
@@ -642,7 +664,7 @@ impl Context {
 
     /// The same for those who hold the state.
     pub(super) fn output_file_of(&self, session_id: &str, task_id: &str) -> String {
-        let project = transcript::project_name(&self.cwd().to_string_lossy());
+        let project = transcript::project_name(&self.project().to_string_lossy());
         format!("/tmp/claude-0/{project}/{session_id}/tasks/{task_id}.output")
     }
 }

@@ -68,7 +68,10 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
             "not_claimed: this process is a spare waiting for claim_session; send this request after the claim"
                 .to_owned(),
         )),
-        "set_model" => Some(model::set(ctx, request).await),
+        "set_model" => {
+            ctx.state().last_is_error = false;
+            Some(model::set(ctx, request).await)
+        }
         "set_permission_mode" => set_mode(ctx, request, id).await,
         "set_max_thinking_tokens" => {
             let tokens = &request["max_thinking_tokens"];
@@ -395,6 +398,8 @@ async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<
     let changed = std::mem::replace(&mut ctx.state().mode, mode.to_owned()) != mode;
     ctx.send(success(id, Some(json!({"mode": mode})))).await;
     if changed {
+        // The exit code follows the last message, which is no result any more.
+        ctx.state().last_is_error = false;
         ctx.send_system("status", json!({"status": null, "permissionMode": mode}))
             .await;
     }

@@ -57,6 +57,7 @@ impl Turn {
         // What comes of the call stands directly behind it.
         self.ctx.keep(|transcript| transcript.go_back(&deferred.answer));
         let call = Call {
+            by_old_name: false,
             id: deferred.id.clone(),
             name: deferred.name.clone(),
             input: deferred.input.clone(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::brain::{CallPlan, Outcome};
 use super::context::Context;
 use super::turn::Call;
-use super::{files, paths, plans};
+use super::{files, judge, paths, plans};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -70,6 +70,16 @@ fn no_such_file(ctx: &Context) -> String {
     )
 }
 
+const UNREAD: &str = "File has not been read yet. Read it first before writing to it.";
+
+/// Whether the model would have to ask to read a file that it has not read.
+fn is_strange(ctx: &Context, path: &str) -> bool {
+    let state = ctx.state();
+    let unread = Path::new(path).is_file() && !state.files_seen.contains(path);
+    let verdict = judge::judge(ctx, &state, "Read", &json!({"file_path": path}));
+    unread && matches!(verdict, judge::Verdict::Ask(_))
+}
+
 /// Why a call cannot be made, whatever is decided about it; nothing for calls that a test answers itself.
 pub(super) async fn unfit(ctx: &Context, call: &Call) -> Option<String> {
     let handled = ctx.config.handlers.iter().any(|(tool, _)| *tool == call.name);
@@ -95,13 +105,14 @@ pub(super) async fn unfit(ctx: &Context, call: &Call) -> Option<String> {
                 "{path} is a directory, not a file. To create a file inside it, include the file name in file_path."
             ))
         }
-        "Write" if real && Path::new(&path).is_symlink() => {
-            Some("File has not been read yet. Read it first before writing to it.".to_owned())
-        }
+        "Write" if real && is_strange(ctx, &path) => Some(UNREAD.to_owned()),
         "Edit" => {
             let (old, new) = (text("old_string"), text("new_string"));
             if old == new {
                 return Some("No changes to make: old_string and new_string are exactly the same.".to_owned());
+            }
+            if real && !old.is_empty() && is_strange(ctx, &path) {
+                return Some(UNREAD.to_owned());
             }
             let content = load(ctx, &path, real).await;
             let matches = |content: &String| content.matches(old).count();
@@ -168,10 +179,16 @@ pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
         return Outcome::error(no_such_file(ctx));
     };
     ctx.state().files_seen.insert(path);
+    let content = content.replace("\r\n", "\n");
     let lines: Vec<&str> = content.split('\n').collect();
-    let first = input["offset"].as_u64().unwrap_or(1).max(1) as usize;
+    let first = input["offset"].as_u64().unwrap_or(1) as usize;
     let most = input["limit"].as_u64().map_or(usize::MAX, |most| most as usize);
-    let shown: Vec<&str> = lines.iter().skip(first - 1).take(most).copied().collect();
+    let shown: Vec<&str> = lines
+        .iter()
+        .skip(first.saturating_sub(1))
+        .take(most)
+        .copied()
+        .collect();
     let numbered: Vec<String> = shown
         .iter()
         .enumerate()
@@ -209,7 +226,7 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
         Some(before) => (
             "update",
             format!("The file {given} has been updated successfully.{KNOWN}"),
-            patch(before, content),
+            patch(&before.replace("\r\n", "\n"), content),
         ),
     };
     let details = json!({
@@ -230,7 +247,17 @@ pub(super) async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let all = input["replace_all"] == true;
     let content = load(ctx, &path, real).await;
     files::remember(ctx, &path, content.as_ref(), real);
-    let content = content.unwrap_or_default();
+    // Somebody may have changed the input behind the check.
+    let content = match content {
+        None if !old.is_empty() => return Outcome::error(no_such_file(ctx)),
+        Some(content) if old.is_empty() && !content.is_empty() => {
+            return Outcome::error("Cannot create new file - file already exists.");
+        }
+        content => content.unwrap_or_default(),
+    };
+    if !content.contains(old) {
+        return Outcome::error(format!("String to replace not found in file.\nString: {old}"));
+    }
     let edited = if all {
         content.replace(old, new)
     } else {

@@ -209,7 +209,8 @@ impl Turn {
             set("user_message_uuids", json!(all));
         }
         let is_deferred = matches!(end, Some(End::Deferred(_)));
-        if let (Some(first), true) = (self.first_frame, is_success && !is_deferred) {
+        let api_failed = matches!(end, Some(End::Api(_)));
+        if let (Some(first), true) = (self.first_frame, is_success && !is_deferred && !api_failed) {
             let ms = first.as_millis() as u64;
             set("ttft_ms", json!(ms + 1));
             set("ttft_stream_ms", json!(ms));
@@ -223,7 +224,7 @@ impl Turn {
                 set("first_request_cache_read_input_tokens", json!(0));
             }
         }
-        if !self.begun.is_empty() {
+        if !self.begun.is_empty() || (asked && self.ctx.config.partial) {
             set("begun_message_ids", json!(self.begun));
         }
         let by_a_person = self.prompts.last().is_some_and(|prompt| prompt.human);
@@ -234,6 +235,7 @@ impl Turn {
         {
             let mut state = self.ctx.state();
             state.last_is_error = verdict.failed;
+            state.last_failed_at_api = api_failed;
             state.api_time += self.api_time;
             set("result_index", json!(state.results));
             state.results += 1;

@@ -435,7 +435,8 @@ impl Turn {
                         self.send_hook_messages(&[format!("{event}:{} says: {message}", call.name)])
                             .await;
                     }
-                    self.stopped_by_hook |= answer["continue"] == false;
+                    // Behind a failure nobody can stop the turn.
+                    self.stopped_by_hook |= answer["continue"] == false && !failed;
                 }
             }
         }

@@ -129,14 +129,20 @@ fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
 
 /// Why a file must not be used by a tool, whatever hooks say.
 pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<&'static str> {
-    let (cwd, home) = (ctx.cwd(), Path::new(&ctx.config.home));
+    let (cwd, home) = (ctx.project(), Path::new(&ctx.config.home));
     let place = Place { cwd: &cwd, home };
-    let call = looked_at(tool, input);
-    let What::File(access, _) = call.what else {
+    let mut call = looked_at(tool, input);
+    let What::File(access, path) = call.what else {
         return None;
     };
     let state = ctx.state();
-    let rule = state.rules.deny.iter().find(|rule| rule.touches(&call, &place))?;
+    let deny = |call: &Subject<'_>| state.rules.deny.iter().find(|rule| rule.touches(call, &place));
+    let led_to = Area::new(ctx, &state).resolved(Path::new(path));
+    let led_to = led_to.to_string_lossy();
+    let rule = deny(&call).or_else(|| {
+        call.what = What::File(access, &led_to);
+        deny(&call)
+    })?;
     Some(match (access, tool) {
         (Access::Write, "Write") if rule.is_about("Read") => {
             "File is covered by a Read deny rule in your permission settings and cannot be written."
@@ -152,6 +158,9 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<&'
 struct Scene<'a> {
     ctx: &'a Context,
     state: &'a State,
+    /// What rules are about.
+    project: PathBuf,
+    /// What paths in commands are about.
     cwd: PathBuf,
     home: &'a Path,
     area: Area,
@@ -164,17 +173,37 @@ fn is_checked(mode: &str) -> bool {
     matches!(mode, "plan" | "auto")
 }
 
+/// Where a link leads that a file tool would write to: it writes to no link.
+fn written_link(ctx: &Context, tool: &str, input: &Value) -> Option<(PathBuf, PathBuf)> {
+    let path = PathBuf::from(input["file_path"].as_str()?);
+    let is_link = ctx.config.real_tools && tool == "Write" && path.is_symlink();
+    let target = is_link.then(|| path.canonicalize().ok())??;
+    Some((path, target))
+}
+
 pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
+    if let Some((link, target)) = written_link(ctx, tool, input) {
+        let message = format!(
+            "Refusing to write {}: it is a symbolic link. Write to the link's target path instead: {}.",
+            link.display(),
+            target.display()
+        );
+        return Verdict::Deny {
+            message,
+            reason: "other",
+        };
+    }
     let scene = Scene {
         ctx,
         state,
+        project: ctx.project(),
         cwd: ctx.cwd(),
         home: Path::new(&ctx.config.home),
         area: Area::new(ctx, state),
         edits: matches!(state.mode.as_str(), "acceptEdits" | "auto"),
     };
     let place = Place {
-        cwd: &scene.cwd,
+        cwd: &scene.project,
         home: scene.home,
     };
     let call = looked_at(tool, input);
@@ -456,7 +485,7 @@ pub(super) fn question(
         area: &area,
         edits: state.mode == "acceptEdits",
     };
-    let by_rule = matches!(why, Why::Rule(_) | Why::Mode);
+    let by_rule = matches!(why, Why::Rule(_) | Why::Mode | Why::Hook(_));
     let mut set = |fields: Value| {
         if let (Some(request), Value::Object(fields)) = (request.as_object_mut(), fields) {
             request.extend(fields);

@@ -120,13 +120,13 @@ fn rated(request: &Value) -> Reply {
 async fn memory(ctx: &Context) -> Value {
     let home = std::path::PathBuf::from(&ctx.config.home).join(".claude");
     let config_dir = ctx.config.config_dir.as_ref().unwrap_or(&home);
-    let (user, project) = (config_dir.join("CLAUDE.md"), ctx.cwd().join("CLAUDE.md"));
+    let (user, project) = (config_dir.join("CLAUDE.md"), ctx.project().join("CLAUDE.md"));
     let (user, project) = (user.to_string_lossy(), project.to_string_lossy());
     let user_there = disk::load(ctx, &user, ctx.config.reads("user")).await.is_some();
     let project_there = disk::load(ctx, &project, ctx.config.reads("project"))
         .await
         .is_some();
-    let folder = super::transcript::project(config_dir, &ctx.cwd()).join("memory");
+    let folder = super::transcript::project(config_dir, &ctx.project()).join("memory");
     json!({
         "files": [
             {

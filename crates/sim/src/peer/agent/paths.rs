@@ -76,7 +76,7 @@ pub(super) struct Area {
 
 impl Area {
     pub(super) fn new(ctx: &Context, state: &State) -> Self {
-        let mut directories = vec![ctx.cwd()];
+        let mut directories = vec![ctx.project()];
         directories.extend(state.all_directories().map(PathBuf::from));
         let real = ctx.config.real_tools;
         if real {

@@ -48,6 +48,11 @@ impl Turn {
             self.send_stop().await;
             return Ok(self.take_structured(call).await);
         }
+        // The model may call it by its old name; it is told to nobody else.
+        if call.name == "Task" && !self.is_handled("Task") {
+            "Agent".clone_into(&mut call.name);
+            call.by_old_name = true;
+        }
         if let Some(reason) = self.missing(&call.name) {
             self.send_stop().await;
             let content = format!("<tool_use_error>Error: {reason}</tool_use_error>");
@@ -75,11 +80,27 @@ impl Turn {
                 .send_error(&call, &content, &format!("Error: {content}"), None)
                 .await);
         }
+        let mut refused_rewrite = None;
         if let Some(input) = before.updated_input {
+            let from_model = call.shown.clone();
             call.shown = self.placed(&call.name, input);
             call.used = call.shown.clone();
+            refused_rewrite = disk::unfit(&self.ctx, &call).await;
+            if refused_rewrite.is_some() {
+                call.shown = from_model;
+            }
         }
         let decision = match before.decision {
+            decision if refused_rewrite.is_some() && !matches!(decision, Some(hooks::Decision::Deny(_))) => {
+                let reason = refused_rewrite.unwrap_or_default();
+                Decision::Refuse {
+                    message: format!(
+                        "A hook changed the input of {} to one that the tool refuses: {reason}",
+                        call.name
+                    ),
+                    meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
+                }
+            }
             Some(hooks::Decision::Deny(reason)) => Decision::Refuse {
                 message: format!("PreToolUse:{} hook error: {reason}", call.name),
                 meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
@@ -398,7 +419,8 @@ impl Turn {
     }
 
     fn deny(&mut self, call: &Call) {
-        let denial = json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.shown});
+        let name = if call.by_old_name { "Task" } else { &call.name };
+        let denial = json!({"tool_name": name, "tool_use_id": call.id, "tool_input": call.shown});
         self.denials.push(denial);
     }
 
@@ -406,6 +428,9 @@ impl Turn {
         let mut fields = json!({"tool_name": call.name, "tool_use_id": call.id, "message": message});
         if let Some(reason) = reason {
             fields["decision_reason_type"] = json!(reason);
+            if reason == "other" {
+                fields["decision_reason"] = json!("The target is a symbolic link");
+            }
         }
         self.ctx.send_system("permission_denied", fields).await;
     }

@@ -365,9 +365,13 @@ impl<I: AsyncRead + Unpin> Session<I> {
         let Some((_, prompts)) = self.turn.take() else {
             return;
         };
-        self.ctx.state().running = false;
+        let failed = {
+            let mut state = self.ctx.state();
+            state.running = false;
+            std::mem::take(&mut state.last_failed_at_api)
+        };
         let aborted = self.ctx.abort.send_replace(None).is_some();
-        let state = if aborted || cancelled {
+        let state = if aborted || cancelled || failed {
             "cancelled"
         } else {
             "completed"

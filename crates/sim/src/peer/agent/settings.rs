@@ -203,7 +203,7 @@ async fn store(ctx: &Context, source: Source, change: impl Fn(&mut Map<String, V
     }
     // A file that is not read is not written either: the change lasts as long as the session.
     let read = settings_files::counts(source, &ctx.config);
-    let path = settings_files::path(source, ctx.config.config_dir.as_deref(), &ctx.cwd());
+    let path = settings_files::path(source, ctx.config.config_dir.as_deref(), &ctx.project());
     if let (Some(path), true) = (path, read)
         && let Err(complaint) = settings_files::change(&path, change)
     {

@@ -6,9 +6,9 @@ use super::paths;
 
 /// Commands that only read, with arguments that are not paths or may be anywhere.
 const HARMLESS: &[&str] = &[
-    "[", "basename", "cal", "cd", "date", "df", "dirname", "echo", "exit", "expr", "false", "fd", "free",
-    "history", "hostname", "id", "man", "printf", "ps", "pwd", "seq", "sleep", "test", "tr", "tree", "true",
-    "type", "uname", "uptime", "which", "whoami", "xargs",
+    "[", "basename", "cal", "cd", "date", "df", "dirname", "echo", "expr", "false", "fd", "free", "history",
+    "hostname", "id", "man", "printf", "ps", "pwd", "seq", "sleep", "test", "tr", "tree", "true", "type",
+    "uname", "uptime", "which", "whoami", "xargs",
 ];
 
 /// Commands that only read the paths that they are given.
@@ -32,6 +32,7 @@ const READERS: &[&str] = &[
     "sort",
     "stat",
     "tail",
+    "uniq",
     "wc",
 ];
 
@@ -175,6 +176,18 @@ impl Command {
         let mut removed = self.arguments().map(|word| paths::absolute(word, cwd, home));
         let root = Path::new("/");
         removed.find(|path| path == home || path.parent().is_none_or(|parent| parent == root))
+    }
+}
+
+/// What an exit code other than 0 says that is no failure, by the last command of the line.
+pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
+    let commands = commands(line);
+    match (commands.last()?.first()?.as_str(), code) {
+        ("grep" | "rg", 1) => Some("No matches found"),
+        ("find", 1) => Some("Some directories were inaccessible"),
+        ("diff", 1) => Some("Files differ"),
+        ("test" | "[", 1) => Some("Condition is false"),
+        _ => None,
     }
 }
 

@@ -114,6 +114,7 @@ impl Turn {
             let block = self.block(&mut message, index, block, response, number).await?;
             if block["type"] == "tool_use" {
                 calls.push(Call {
+                    by_old_name: false,
                     id: block["id"].as_str().unwrap_or_default().to_owned(),
                     name: block["name"].as_str().unwrap_or_default().to_owned(),
                     input: block["input"].clone(),
@@ -199,7 +200,10 @@ impl Turn {
             Block::ToolUse { name, input } => {
                 let id = format!("toolu_sim_{number:04}_{index}");
                 let schema = mcp::schema(&self.ctx, name);
-                let written = inputs::written(name, schema.as_ref(), input, &self.ctx.cwd());
+                let written = match self.missing(name) {
+                    Some(_) => input.clone(),
+                    None => inputs::written(name, schema.as_ref(), input, &self.ctx.cwd()),
+                };
                 (
                     json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                     chunks(&input.to_string(), response)
@@ -243,7 +247,10 @@ impl Turn {
             if thought && self.agent.is_none() {
                 let more = (chunk.chars().count() as u64 / 4).max(1);
                 tokens += more;
-                let fields = json!({"estimated_tokens": tokens, "estimated_tokens_delta": more});
+                let mut fields = json!({"estimated_tokens": tokens, "estimated_tokens_delta": more});
+                if let Some((last, _)) = self.uuids() {
+                    fields["user_message_uuid"] = json!(last);
+                }
                 self.ctx.send_system("thinking_tokens", fields).await;
             }
             let event = json!({"type": "content_block_delta", "index": index, "delta": delta});
@@ -257,6 +264,10 @@ impl Turn {
         };
         let mut extra = extra;
         let found = done["name"].as_str().and_then(|name| mcp::find(&self.ctx, name));
+        let unknown = done["name"].as_str().filter(|_| found.is_none());
+        if let Some((_, tool)) = unknown.and_then(|name| name.strip_prefix("mcp__")?.split_once("__")) {
+            extra["tool_use_meta"] = json!([{"id": done["id"], "display_name": mcp::display_name(tool)}]);
+        }
         if let (Some(found), true) = (found, done["type"] == "tool_use") {
             extra["tool_use_meta"] = json!([{
                 "id": done["id"], "display_name": mcp::display_name(&found.tool),
@@ -273,9 +284,11 @@ impl Turn {
             background || self.asked_before.is_some(),
             done["name"].as_str(),
             done["id"].as_str(),
-        ) && let Ok(input) = inputs::read(name, &done["input"])
+        ) && self.missing(name).is_none()
+            && let Ok(input) = inputs::read(name, &done["input"])
         {
             let input = inputs::placed(name, input, &self.ctx.cwd(), Path::new(&self.ctx.config.home));
+            let name = if name == "Task" { "Agent" } else { name };
             let asked = self.ask_before_tool(id, name, &input).await;
             self.asked_before = Some((id.to_owned(), asked));
         }
@@ -302,7 +315,7 @@ impl Turn {
             return;
         };
         self.calls += 1;
-        if !self.tools_used.iter().any(|tool| tool == name) {
+        if self.missing(name).is_none() && !self.tools_used.iter().any(|tool| tool == name) {
             self.tools_used.push(name.to_owned());
         }
         self.ctx.keep(|transcript| transcript.used_tool(name));

@@ -86,6 +86,18 @@ impl Definition {
             .collect()
     }
 
+    /// What an agent of the CLI's own is like: those that look around change no files and start no agents.
+    fn built_in(kind: &str) -> Self {
+        let kept_from: &[&str] = match kind {
+            "Explore" | "Plan" => &["Agent", "Edit", "ExitPlanMode", "NotebookEdit", "Write"],
+            _ => &[],
+        };
+        Self {
+            disallowed: kept_from.iter().map(|tool| (*tool).to_owned()).collect(),
+            ..Self::default()
+        }
+    }
+
     fn read(agent: &Value) -> Option<Self> {
         let strings = |value: &Value| -> Option<Vec<String>> {
             let list = value.as_array()?.iter();
@@ -233,8 +245,22 @@ impl Turn {
                 "Agent type '{kind}' not found. Available agents: {kinds}"
             )));
         }
+        let rule = format!("Agent({kind})");
+        let denied = {
+            let state = self.ctx.state();
+            let mut rules = state.rules.deny.iter();
+            rules
+                .find(|denied| denied.text == rule)
+                .map(|denied| denied.source)
+        };
+        if let Some(source) = denied {
+            return Ok(Outcome::error(format!(
+                "Agent type '{kind}' has been denied by permission rule '{rule}' from {}.",
+                source.as_str()
+            )));
+        }
         let is_built_in = definition.is_none();
-        let definition = definition.unwrap_or_default();
+        let definition = definition.unwrap_or_else(|| Definition::built_in(kind));
         let requested = call.used["run_in_background"].as_bool();
         let background = requested != Some(false) || definition.background;
         let text = |key: &str| call.used[key].as_str().unwrap_or_default().to_owned();
@@ -366,6 +392,8 @@ impl Turn {
         });
         if !report.tools.is_empty() {
             details["toolsUsed"] = json!(report.tools);
+        }
+        if report.calls > 0 {
             details["toolStats"] = json!({
                 "readCount": count(&["Read"]), "searchCount": count(&["Glob", "Grep"]), "bashCount": count(&["Bash"]),
                 "editFileCount": count(&["Edit", "Write"]), "linesAdded": 0, "linesRemoved": 0,

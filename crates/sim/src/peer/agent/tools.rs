@@ -16,7 +16,7 @@ use super::mcp;
 use super::permission;
 use super::subagent::is_agent_tool;
 use super::turn::{Call, Turn};
-use super::{Config, disk, judge, not_simulated, payload, plans, search, shell, structured};
+use super::{Config, disk, judge, not_simulated, paths, payload, plans, search, shell, structured};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -128,7 +128,7 @@ impl Turn {
     }
 
     /// Whether the test runs a tool itself.
-    fn is_handled(&self, name: &str) -> bool {
+    pub(super) fn is_handled(&self, name: &str) -> bool {
         self.ctx.config.handlers.iter().any(|(tool, _)| tool == name)
     }
 
@@ -141,6 +141,7 @@ impl Turn {
             call.id.clone(),
             call.plan.clone(),
             output.clone(),
+            self.agent.is_none(),
         ));
         let is_command = call.name == "Bash" && !self.is_handled("Bash");
         if !is_command {
@@ -274,6 +275,7 @@ async fn execute(
     id: String,
     plan: CallPlan,
     output: Output,
+    by_main: bool,
 ) -> Ran {
     if let CallPlan::Command {
         after,
@@ -308,7 +310,7 @@ async fn execute(
         "Bash" => {
             let command = input["command"].as_str().unwrap_or_default();
             let code = if real {
-                real_command(&ctx, command, &output).await
+                real_command(&ctx, command, &output, by_main).await
             } else {
                 pretended_command(&ctx, command, &output).await
             };
@@ -341,7 +343,8 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
         .unwrap_or_else(PoisonError::into_inner)
         .trim_end()
         .to_owned();
-    if code != 0 {
+    let meaning = shell::meaning(command, code);
+    if code != 0 && meaning.is_none() {
         return Outcome::error(format!("Exit code {code}\n{output}").trim_end());
     }
     let silent = ["touch", "mkdir", "rm", "mv", "cp", "sleep"];
@@ -354,20 +357,49 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
         &output
     });
     outcome.is_error = Some(false);
-    outcome.with_details(json!({
+    let mut details = json!({
         "stdout": output, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": all_silent,
-    }))
+    });
+    if let Some(meaning) = meaning {
+        details["returnCodeInterpretation"] = json!(meaning);
+    }
+    outcome.with_details(details)
+}
+
+/// What a shell says at its end: behind the mark the directory in which it is, if the line succeeded.
+const SHELL: &str = "exec 2>&1\neval \"$1\" && printf '\\0%s' \"$(pwd -P)\"";
+
+/// Follows the shell of the main agent to another directory, unless it has left those that it may use.
+fn follow(ctx: &Context, output: &Output, by_main: bool) {
+    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some((said, directory)) = output.rsplit_once('\0') else {
+        return;
+    };
+    let (said, directory) = (said.to_owned(), std::path::PathBuf::from(directory));
+    *output = said;
+    let here = ctx.cwd();
+    if !by_main || directory == here || here.canonicalize().is_ok_and(|here| here == directory) {
+        return;
+    }
+    let inside = paths::Area::new(ctx, &ctx.state()).includes(&directory);
+    if inside {
+        ctx.shell_goes_to(directory);
+    } else {
+        let project = ctx.project();
+        ctx.shell_goes_to(project.clone());
+        output.push_str(&format!("\nShell cwd was reset to {}", project.display()));
+    }
 }
 
 /// Runs a command line in the working directory and gives its exit code. Dropping it kills the shell.
-async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
+async fn real_command(ctx: &Context, command: &str, output: &Output, by_main: bool) -> i32 {
     let mut env = ctx.state().settings.env();
     // Logins are kept from commands.
     let changed = ctx.state().environment.clone().into_iter();
     env.extend(changed.filter(|(name, _)| name != "CLAUDE_CODE_OAUTH_TOKEN"));
     let child = tokio::process::Command::new("bash")
         .arg("-c")
-        .arg(format!("exec 2>&1\n{command}"))
+        .args([SHELL, "bash", command])
         .current_dir(ctx.cwd())
         .envs(env)
         .stdin(std::process::Stdio::null())
@@ -393,7 +425,9 @@ async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
             write(&String::from_utf8_lossy(&buffer[..got]));
         }
     }
-    match child.wait().await {
+    let ended = child.wait().await;
+    follow(ctx, output, by_main);
+    match ended {
         // A shell that was killed by a signal has no code; the CLI shows 137 for SIGKILL.
         Ok(status) => status.code().unwrap_or(137),
         Err(_) => 1,

@@ -31,6 +31,8 @@ pub(super) struct Work {
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
+    /// Whether the model has called it by the name that it had once.
+    pub(super) by_old_name: bool,
     /// As the assistant message has it.
     pub(super) input: Value,
     /// As hooks and permission requests have it.
@@ -471,8 +473,8 @@ impl Turn {
         }
         let mut extra = extra;
         if let (Some(_), Some(extra)) = (&self.agent, extra.as_object_mut()) {
-            // What came out of a subagent's tools is only for its own model.
-            extra.remove("tool_use_result");
+            // What came out of a subagent's tools is only for its own model; why there is nothing is not.
+            extra.retain(|key, value| key != "tool_use_result" || value.is_string());
         }
         self.ctx
             .say(Said {

@@ -1,5 +1,6 @@
 //! The scenarios.
 
+mod found;
 mod hosts;
 mod inputs;
 mod occasions;
@@ -38,6 +39,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions(),
         agents(),
         output(),
+        found::found(),
         hosts::hosts(),
         inputs::inputs(),
         occasions::occasions(),
@@ -209,7 +211,7 @@ fn permissions() -> Vec<Scenario> {
 }
 
 fn hooks() -> Vec<Scenario> {
-    let with = |name, event: &str, answer| {
+    let with = |name, event: &str, answer: fn(&Value) -> Option<Reply>| {
         Scenario::with_initialize(name, json!({"hooks": {event: [{"hookCallbackIds": ["hook_0"]}]}}))
             .answer("hook_callback", answer)
             .flags("--allowedTools Bash")
@@ -339,7 +341,7 @@ fn decision(decision: &str) -> Option<Reply> {
 }
 
 /// A server of the host with the tools `add`, which adds, and `fail`, which fails.
-fn calc(request: &Value) -> Option<Reply> {
+pub(crate) fn calc(request: &Value) -> Option<Reply> {
     let message = &request["message"];
     let result = match message["method"].as_str()? {
         "initialize" => json!({
