@@ -185,7 +185,7 @@ mod tests {
     fn input(kind: u8, of: u8) -> Input {
         match kind {
             0 => Input::Recovered {
-                was_busy: of % 2 == 0,
+                was_busy: of.is_multiple_of(2),
             },
             1 => Input::Accepted(Uuid::from_u128(of.into())),
             2 => Input::Started,
