@@ -7,5 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod kills;
 mod life;
+mod real;
 mod store;
