@@ -522,3 +522,73 @@ async fn whatever_goes_wrong_each_job_ends_once() {
         }
     }
 }
+
+/// A budget that does not suffice, and a program that is killed again and again: what all its runs spend stays below the cap.
+#[tokio::test(start_paused = true)]
+async fn a_cap_holds_over_kills() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    let cli = agent();
+    let many: Vec<Job> = (0..60)
+        .map(|n| {
+            Job::new(
+                n.to_string(),
+                format!("%delay 3000\n%usage in=90 out=10\n%say {n}"),
+            )
+        })
+        .collect();
+    let cap = 2500;
+    let mut kills = 0_u32;
+    let (results, spent) = loop {
+        let budget = Budget::new("all", Cap::tokens(cap));
+        let batch = Batch::new(cli.options())
+            .jobs(4)
+            .budget(budget.clone(), tokens(100))
+            .journal(reopened(&path).await);
+        let mut run = batch.run(stream::iter(many.clone())).unwrap();
+        let mut results = Vec::new();
+        let whole = tokio::time::timeout(Duration::from_secs(random.u64(2..9)), async {
+            while let Some(result) = run.next().await {
+                results.push(result);
+            }
+        });
+        let is_whole = whole.await.is_ok();
+        assert!(budget.spent().tokens <= cap, "{}", budget.spent());
+        if is_whole {
+            let summary = run.finish().await.unwrap();
+            assert!(matches!(summary.stopped, Some(Stop::Budget(_))), "{summary}");
+            break (results, budget.spent());
+        }
+        kills += 1;
+        drop(run);
+    };
+    // What the CLIs reported, of all tries that came to an end.
+    let reported: u64 = cli
+        .started()
+        .iter()
+        .flat_map(|cli| {
+            cli.report()
+                .sent()
+                .filter(|frame| frame["type"] == "result")
+                .cloned()
+                .collect::<Vec<_>>()
+        })
+        .map(|frame| {
+            frame["usage"]["input_tokens"].as_u64().unwrap()
+                + frame["usage"]["output_tokens"].as_u64().unwrap()
+        })
+        .sum();
+    assert!(kills > 2, "{kills}");
+    assert!(
+        reported <= spent.tokens && spent.tokens <= cap,
+        "{reported}, {spent}"
+    );
+    // Each kill costs what is reserved for the tries that run, at most.
+    let wasted = u64::from(kills) * 4;
+    let done = u64::try_from(results.len()).unwrap();
+    assert!(
+        done <= cap / 100 && done + wasted >= cap / 100,
+        "{done} done, {kills} kills"
+    );
+}
