@@ -275,8 +275,7 @@ mod tests {
         /// begins while the gate is closed; and in the end everybody has got in.
         #[test]
         fn the_limits_hold_between_processes(script in proptest::collection::vec(happens(), 0..150)) {
-            let mut limits = Limits::default();
-            limits.max_running = 3;
+            let limits = Limits { max_running: 3, ..Limits::default() };
             let mut state = String::new();
             let mut now = Duration::from_secs(1_000_000);
             let mut processes: [Process; 3] = Default::default();
