@@ -7,6 +7,8 @@
 #![expect(clippy::print_stdout, reason = "a program for a terminal")]
 #![expect(clippy::unwrap_used, reason = "its only input is what it has set up itself")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use outrigger::Session;
@@ -65,9 +67,14 @@ fn main() {
         println!("|---|---|---|---|");
         for (kind, prompt) in KINDS {
             let cli = Simulated::agent(|agent| agent);
+            let asked = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&asked);
             let session = cli
                 .options()
-                .can_use_tool(|_| async { PermissionDecision::allow() })
+                .can_use_tool(move |_| {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    async { PermissionDecision::allow() }
+                })
                 .start()
                 .await
                 .unwrap();
@@ -77,6 +84,8 @@ fn main() {
                 with.push(guarded(&session, prompt, &gate, &budget).await);
             }
             session.close().await.unwrap();
+            let asks = if prompt.contains("%tool") { 2 * turns } else { 0 };
+            assert_eq!(asked.load(Ordering::Relaxed), asks);
             let (without, with) = (median(without), median(with));
             let added = (with / without - 1.0) * 100.0;
             println!("| {kind} | {without:.0} | {with:.0} | {added:.1} % |");

@@ -102,7 +102,7 @@ async fn tables_are_made_once_and_newer_ones_are_left_alone() {
     sql(&server, "CREATE SCHEMA tables").await;
     // All at once, as when many machines start a new version.
     let (one, two) = tokio::join!(connect(&server, "tables"), connect(&server, "tables"));
-    assert_eq!(one.unwrap().migrate().await.unwrap(), 1);
+    assert_eq!(one.unwrap().migrate().await.unwrap(), 2);
     two.unwrap();
     sql(&server, "UPDATE tables.outrigger_schema SET version = 99").await;
     let error = connect(&server, "tables").await.unwrap_err();
