@@ -1,6 +1,6 @@
 //! What several processes share by values of a store, and the gate of `outrigger-fleet` over it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -109,24 +109,42 @@ async fn work(gate: &Gate, cli: &Simulated, api: &str, index: usize) {
             .unwrap();
         let api = api.to_owned();
         let asked = tokio::task::spawn_blocking(move || {
-            let mut reader = BufReader::new(TcpStream::connect(api).unwrap());
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            (reader, line)
+            let mut api = BufReader::new(TcpStream::connect(api).unwrap());
+            let line = line(&mut api);
+            (api, line)
         });
-        let (connection, line) = asked.await.unwrap();
-        match line.trim().strip_prefix("429 ") {
-            Some(wait) => gate.close_for(Duration::from_millis(wait.parse().unwrap())),
+        let (mut api, said) = asked.await.unwrap();
+        // The API hears that the turn is over before its place is free.
+        let over = async move {
+            let told = tokio::task::spawn_blocking(move || {
+                writeln!(api.get_mut(), "over").unwrap();
+                line(&mut api)
+            });
+            assert_eq!(told.await.unwrap(), "noted");
+        };
+        match said.strip_prefix("429 ") {
+            Some(wait) => {
+                over.await;
+                gate.close_for(Duration::from_millis(wait.parse().unwrap()));
+            }
             None => {
+                // So that turns overlap.
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                over.await;
                 let turn = session.prompt("%say done").await.unwrap();
                 let outcome = GuardedTurn::new(turn).pass(pass).outcome().await.unwrap();
                 assert!(outcome.is_success(), "{outcome:?}");
                 answered += 1;
             }
         }
-        drop(connection);
     }
     session.close().await.unwrap();
+}
+
+fn line(from: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    line.trim().to_owned()
 }
 
 fn process(store: &str, api: Option<&str>) -> Child {
@@ -147,6 +165,9 @@ fn process(store: &str, api: Option<&str>) -> Child {
 #[derive(Debug, Default)]
 struct Seen {
     answered: usize,
+    /// Turns that run, and the most that ever did at once.
+    running: usize,
+    most: usize,
     /// Until when it refuses everything, once it has begun to.
     refuses: Option<Instant>,
     refused: usize,
@@ -161,32 +182,44 @@ fn api() -> (String, Arc<Mutex<Seen>>) {
     // It ends with the process of the test.
     std::thread::spawn(move || {
         for connection in listener.incoming() {
-            let mut connection = connection.unwrap();
-            let mut seen = shared.lock().unwrap();
-            if seen.answered == 40 && seen.refuses.is_none() {
-                seen.refuses = Some(Instant::now() + Duration::from_secs(2));
-            }
-            let left = seen
-                .refuses
-                .map(|until| until.saturating_duration_since(Instant::now()))
-                .filter(|left| !left.is_zero());
-            let said = match left {
-                Some(left) => {
-                    seen.refused += 1;
-                    writeln!(connection, "429 {}", left.as_millis() + 1)
-                }
-                None => {
-                    seen.answered += 1;
-                    writeln!(connection, "200")
-                }
-            };
-            said.unwrap();
+            let (connection, seen) = (connection.unwrap(), Arc::clone(&shared));
+            std::thread::spawn(move || answer(&mut BufReader::new(connection), &seen));
         }
     });
     (address, seen)
 }
 
-/// Fifty sessions in two processes with four turns each. While the API refuses, it sees the turns that had begun or were just being
+/// Answers one request, and keeps its turn for running until it is over.
+fn answer(connection: &mut BufReader<TcpStream>, seen: &Mutex<Seen>) {
+    let said = {
+        let mut seen = seen.lock().unwrap();
+        seen.running += 1;
+        seen.most = seen.most.max(seen.running);
+        if seen.answered == 40 && seen.refuses.is_none() {
+            seen.refuses = Some(Instant::now() + Duration::from_secs(2));
+        }
+        let left = seen
+            .refuses
+            .map(|until| until.saturating_duration_since(Instant::now()))
+            .filter(|left| !left.is_zero());
+        match left {
+            Some(left) => {
+                seen.refused += 1;
+                format!("429 {}", left.as_millis() + 1)
+            }
+            None => {
+                seen.answered += 1;
+                "200".to_owned()
+            }
+        }
+    };
+    writeln!(connection.get_mut(), "{said}").unwrap();
+    assert_eq!(line(connection), "over");
+    seen.lock().unwrap().running -= 1;
+    writeln!(connection.get_mut(), "noted").unwrap();
+}
+
+/// Fifty sessions in two processes with four turns each. No more run at once than the limit of both together. While the API refuses, it sees the turns that had begun or were just being
 /// admitted, and no more: at most twice the turns that run at once. Then everybody gets in.
 fn two_processes(store: &str) {
     let (address, seen) = api();
@@ -203,6 +236,7 @@ fn two_processes(store: &str) {
     }
     let seen = seen.lock().unwrap();
     assert_eq!(seen.answered, 200);
+    assert!(seen.most > 1 && seen.most <= RUNNING, "{seen:?}");
     assert!(seen.refused > 0 && seen.refused <= 2 * RUNNING, "{seen:?}");
 }
 
