@@ -8,7 +8,7 @@
 //! use outrigger::{Agent, Verdict};
 //! use outrigger_fleet::approvals::{ApprovalFiles, Approvals, Decision};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let approvals = Approvals::new(ApprovalFiles::new("/var/lib/helper/approvals")).matcher("Bash|Write");
 //! let session = approvals.ask_in(Agent::builder()).start().await?;
 //! let outcome = session.prompt("Tidy up.").await?.outcome().await?;

@@ -12,7 +12,7 @@
 //! // Where to: the variables `OTEL_EXPORTER_OTLP_*`, by default the collector at http://localhost:4318.
 //! let exporter = outrigger_otel::Otlp::from_env("my-service")?;
 //! let trace = exporter.telemetry().session();
-//! let session = trace.options(outrigger::Options::new()).start().await?;
+//! let session = trace.options(outrigger::Agent::builder()).start().await?;
 //! trace.observe(&session);
 //! session.prompt("Which tests fail?").await?.outcome().await?;
 //! session.close().await?;
