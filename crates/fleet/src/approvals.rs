@@ -42,6 +42,7 @@ mod approval;
 mod approval_store;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -55,6 +56,9 @@ pub use self::approval_store::{ApprovalFiles, ApprovalStore, MemoryApprovals, St
 
 /// How often a change is tried against changes of others.
 const TRIES: usize = 16;
+
+/// How long a resumed session has to ask about its open call. The CLI asks first of all, and once its MCP servers have started.
+const ASKS_WITHIN: Duration = Duration::from_secs(120);
 
 /// Asks about tool calls, and has decisions carried out. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -86,6 +90,12 @@ pub enum CarryOutError {
     /// Nobody has decided, or the session was told already.
     #[error("the approval {0} has no decision that its session was not told")]
     NothingToDo(ApprovalId),
+    /// The session did not ask about the call: it has gone on without it. The approval is [superseded](ApprovalState::Superseded) now.
+    #[error("the session did not ask about the call of approval {0} within {within} s: it went on without the call", within = ASKS_WITHIN.as_secs())]
+    NotAsked(ApprovalId),
+    /// The store failed, so that it is not known whether there is a decision.
+    #[error("the approvals cannot be read or written")]
+    Store(#[source] StoreError),
     /// The session could not be resumed, or ended before the turn did.
     #[error(transparent)]
     Session(#[from] outrigger::Error),
@@ -219,7 +229,9 @@ impl Approvals {
     /// The options are those of the session; the working directory is that of the approval. No prompt is sent.
     ///
     /// # Errors
-    /// When there is nothing to tell the session; and when the session cannot be resumed, or ends before the turn.
+    /// When there is nothing to tell the session, or the store fails; when the session cannot be resumed, or ends before the turn; and when
+    /// the session does not ask about the call within two minutes, since it went on without it. The turn itself has no deadline: a tool
+    /// may run for hours.
     ///
     /// # Cancel safety
     /// When the future is dropped, the session ends. The decision is carried out or not; a later call finds out.
@@ -228,8 +240,7 @@ impl Approvals {
         options: Options,
         approval: &Approval,
     ) -> Result<CarriedOut, CarryOutError> {
-        let stored = self.store.get(&approval.id).await.ok().flatten();
-        if !stored.is_some_and(|stored| stored.waits_for_session()) {
+        if self.open(&approval.id).await?.is_none() {
             return Err(CarryOutError::NothingToDo(approval.id.clone()));
         }
         let options = self
@@ -238,13 +249,38 @@ impl Approvals {
             .resume(approval.session_id.to_string());
         let session = options.start().await?;
         let mut ambient = session.ambient();
-        loop {
-            match ambient.next().await {
-                Some(AmbientEvent::TurnEnded(outcome)) => return Ok(CarriedOut { session, outcome }),
-                Some(_) => {}
-                None => return Err(session.wait_ended().await.into()),
+        let watched = session.clone();
+        let ended = async move {
+            loop {
+                match ambient.next().await {
+                    Some(AmbientEvent::TurnEnded(outcome)) => return Ok(outcome),
+                    Some(_) => {}
+                    None => return Err(CarryOutError::from(watched.wait_ended().await)),
+                }
             }
-        }
+        };
+        let mut ended = pin!(ended);
+        let outcome = match tokio::time::timeout(ASKS_WITHIN, &mut ended).await {
+            Ok(outcome) => outcome?,
+            Err(_) => match self.open(&approval.id).await? {
+                // The session was told: a tool runs, or the model answers.
+                None => ended.await?,
+                Some(open) => {
+                    if let Some(superseded) = open.superseded(None) {
+                        let replaced = self.store.replace(&superseded).await;
+                        replaced.map_err(CarryOutError::Store)?;
+                    }
+                    return Err(CarryOutError::NotAsked(approval.id.clone()));
+                }
+            },
+        };
+        Ok(CarriedOut { session, outcome })
+    }
+
+    /// The approval as it is stored, if its session was not told.
+    async fn open(&self, id: &ApprovalId) -> Result<Option<Approval>, CarryOutError> {
+        let stored = self.store.get(id).await.map_err(CarryOutError::Store)?;
+        Ok(stored.filter(Approval::waits_for_session))
     }
 
     /// Notes that a session went on without its open calls, for example since it got another prompt.

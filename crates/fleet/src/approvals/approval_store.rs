@@ -109,7 +109,7 @@ impl ApprovalStore for MemoryApprovals {
 pub struct ApprovalFiles(PathBuf);
 
 impl ApprovalFiles {
-    /// In this directory, which is created with the first approval.
+    /// In this directory, which is created with the first approval, for this user alone.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self(directory.into())
     }
@@ -141,13 +141,22 @@ impl ApprovalFiles {
     ) -> Result<T, StoreError> {
         let directory = self.0.clone();
         let called = tokio::task::spawn_blocking(move || {
-            fs::create_dir_all(&directory)?;
+            create_dir(&directory)?;
             let lock = File::create(directory.join("lock"))?;
             lock.lock()?;
             call(&directory)
         });
         Ok(called.await.map_err(io::Error::other)??)
     }
+}
+
+/// Only this user may read what a model was about to do, and only this user may decide.
+fn create_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 fn read(path: &Path) -> io::Result<Option<Approval>> {

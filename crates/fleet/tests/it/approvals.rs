@@ -159,6 +159,37 @@ async fn a_session_that_goes_on_without_a_call_supersedes_it() {
     assert!(approvals.pending().await.unwrap().is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_that_asks_nothing_is_not_waited_for() {
+    let cli = Simulated::agent(|agent| agent);
+    let approvals = Approvals::new(MemoryApprovals::new());
+    let approval = deferred(&approvals, cli.options(), CALL).await;
+    approvals
+        .decide(&approval.id, Decision::allow(), "Ada")
+        .await
+        .unwrap();
+    // Somebody who knows nothing of approvals goes on with the session: the call is closed.
+    let elsewhere = cli.options().resume(approval.session_id.to_string());
+    let session = elsewhere.start().await.unwrap();
+    drop(
+        session
+            .prompt("%say hello")
+            .await
+            .unwrap()
+            .outcome()
+            .await
+            .unwrap(),
+    );
+    session.close().await.unwrap();
+
+    let error = approvals.carry_out(cli.options(), &approval).await.unwrap_err();
+    assert!(matches!(error, CarryOutError::NotAsked(_)), "{error}");
+    assert!(
+        approvals.waiting().await.unwrap().is_empty(),
+        "nobody tries again"
+    );
+}
+
 /// A store that fails when it is to write.
 #[derive(Debug)]
 struct Broken;
@@ -202,7 +233,7 @@ async fn a_store_that_fails_denies() {
 async fn of_many_who_decide_at_once_one_does() {
     let place = tempfile::tempdir().unwrap();
     let cli = Simulated::agent(|agent| agent);
-    let files = ApprovalFiles::new(place.path());
+    let files = ApprovalFiles::new(place.path().join("a/b"));
     let approval = deferred(&Approvals::new(files.clone()), cli.options(), CALL).await;
     let deciders = (0..20).map(|number| {
         let (approvals, id) = (Approvals::new(files.clone()), approval.id.clone());
@@ -217,6 +248,12 @@ async fn of_many_who_decide_at_once_one_does() {
         decided.extend(decider.await.unwrap().ok());
     }
     assert_eq!(decided.len(), 1);
+    #[cfg(unix)]
+    for path in [place.path().join("a"), place.path().join("a/b")] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "only this user reads and decides");
+    }
     files.forget(&approval.id).await.unwrap();
     assert!(files.get(&approval.id).await.unwrap().is_none());
 }
