@@ -257,6 +257,7 @@ impl SessionHost {
                         "no request {request} waits for a response"
                     )));
                 };
+                let answer = answer.unwrap_or_else(|error| wire::refusal(approval.kind, error));
                 let seq = self.decide_pending(&approval, answer, actor).await?;
                 Ok(Accepted {
                     event_id: approval.id,

@@ -4,7 +4,7 @@ use outrigger::protocol::shared::PermissionResult;
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{ElicitationResult, Prompt, SessionId, UserDialogResult};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -137,8 +137,8 @@ pub(crate) fn verdict(kind: ApprovalKind, answer: &RawJson) -> Result<ApprovalSt
     })
 }
 
-/// The request and the answer of a client's `control_response`.
-pub(crate) fn response(payload: &RawJson) -> Result<(String, RawJson)> {
+/// The request of a client's `control_response`, and the answer, or why the client has none.
+pub(crate) fn response(payload: &RawJson) -> Result<(String, Result<RawJson, String>)> {
     #[derive(Deserialize)]
     struct Frame {
         response: Response,
@@ -151,12 +151,59 @@ pub(crate) fn response(payload: &RawJson) -> Result<(String, RawJson)> {
     }
     let Frame { response } = payload.decode().map_err(invalid)?;
     match (response.response, response.error) {
-        (Some(answer), None) => Ok((response.request_id, answer)),
-        // A client whose callback failed must not leave the call open, and must not allow it.
-        (_, Some(error)) => {
-            let deny = serde_json::json!({"behavior": "deny", "message": error});
-            Ok((response.request_id, RawJson::from(deny)))
+        (_, Some(error)) => Ok((response.request_id, Err(error))),
+        (Some(answer), None) => Ok((response.request_id, Ok(answer))),
+        (None, None) => Err(invalid("the response has neither `response` nor `error`")),
+    }
+}
+
+/// The answer for a client that failed: the question must not stay open, and nothing is allowed.
+pub(crate) fn refusal(kind: ApprovalKind, error: String) -> RawJson {
+    RawJson::from(match kind {
+        ApprovalKind::Tool | ApprovalKind::Plan | ApprovalKind::Question => {
+            json!({"behavior": "deny", "message": error})
         }
-        (None, None) => Err(invalid("the response has no `response`")),
+        ApprovalKind::Form => json!({"action": "decline"}),
+        ApprovalKind::Dialog => json!({"behavior": "cancelled"}),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_fails_refuses_each_kind_of_question() {
+        let failed = json!({"type": "control_response", "response": {"subtype": "error", "request_id": "r", "error": "no"}});
+        let (request, answer) = response(&failed.into()).unwrap();
+        assert_eq!((&*request, &answer), ("r", &Err("no".to_owned())));
+        for (kind, state) in [
+            (ApprovalKind::Tool, ApprovalState::Denied),
+            (ApprovalKind::Plan, ApprovalState::Denied),
+            (ApprovalKind::Question, ApprovalState::Denied),
+            (ApprovalKind::Form, ApprovalState::Answered),
+            (ApprovalKind::Dialog, ApprovalState::Answered),
+        ] {
+            let refusal = refusal(kind, "no".to_owned());
+            assert_eq!(verdict(kind, &refusal).unwrap(), state, "{kind:?}");
+            match kind {
+                ApprovalKind::Form => assert_eq!(
+                    refusal.decode::<ElicitationResult>().unwrap(),
+                    ElicitationResult::Decline
+                ),
+                ApprovalKind::Dialog => {
+                    assert_eq!(
+                        refusal.decode::<UserDialogResult>().unwrap(),
+                        UserDialogResult::Cancelled
+                    );
+                }
+                _ => {}
+            }
+        }
+        let empty =
+            json!({"type": "control_response", "response": {"subtype": "success", "request_id": "r"}});
+        response(&empty.into()).unwrap_err();
     }
 }
