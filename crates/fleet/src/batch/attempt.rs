@@ -193,10 +193,7 @@ impl Attempts {
 
     /// Waits for the deadline of the batch.
     async fn over(&self) {
-        match self.until {
-            Some(until) => sleep_until(until).await,
-            None => std::future::pending().await,
-        }
+        patience(self.until).await;
         self.is_stopped();
     }
 
@@ -404,18 +401,20 @@ impl Course<'_> {
         let mut watch = ToolWatch::default();
         let over = self.shared.over();
         tokio::pin!(over);
-        let mut is_over = false;
+        // Set when the deadline of the batch has passed.
+        let mut until: Option<Instant> = None;
         loop {
+            // The deadlines come first: a CLI that never stops talking must not put them off.
             let event = tokio::select! {
                 biased;
-                event = guarded.next() => event,
-                () = &mut over, if !is_over => {
-                    is_over = true;
+                () = &mut over, if until.is_none() => {
+                    until = Some(Instant::now() + 2 * GRACE);
                     drop(tokio::time::timeout(GRACE, guarded.turn().cancel()).await);
                     continue;
                 }
                 // The CLI did not end the turn that it was to interrupt.
-                () = sleep(GRACE), if is_over => return Ok(Tried::Broken),
+                () = patience(until) => return Ok(Tried::Broken),
+                event = guarded.next() => event,
             };
             let Some(Ok(event)) = event else { break };
             if watch.observe(&event)
@@ -435,7 +434,7 @@ impl Course<'_> {
             Ok(outcome) => outcome,
             Err(error) => return Ok(Tried::Failed { error, tools }),
         };
-        if *outcome.verdict() == Verdict::Interrupted && (is_over || guarded.exhausted().is_some()) {
+        if *outcome.verdict() == Verdict::Interrupted && (until.is_some() || guarded.exhausted().is_some()) {
             return Ok(Tried::Broken);
         }
         Ok(
@@ -463,6 +462,14 @@ impl Course<'_> {
             is_transient: error.is_transient() || error.is_closed(),
             tools_may_have_run: self.tools,
         }
+    }
+}
+
+/// Waits until then; for ever, if there is no such moment.
+async fn patience(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use futures_util::stream;
 use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::{Match, Steps};
 use outrigger::{AfterTools, Cause, Retry};
 use outrigger_fleet::batch::{Batch, Job, JobResult, Journal, JournalError, Order, Stop};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::gate::{Gate, Limits};
+use serde_json::json;
+use uuid::Uuid;
 
 fn agent() -> Simulated {
     Simulated::agent(|agent| agent.directives().max_retries(0))
@@ -388,6 +391,33 @@ async fn a_deadline_ends_a_batch_and_leaves_what_is_not_done() {
     assert!(matches!(summary.stopped, Some(Stop::Deadline(_))), "{summary}");
     assert_eq!(summary.unfinished, 2);
     assert!(began.elapsed() < Duration::from_secs(90));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_holds_for_a_cli_that_never_stops_talking() {
+    let cli = Simulated::steps(|| {
+        let begin = Steps::new().initialize().expect(Match::prompt("talk"));
+        (0..1000).fold(begin, |steps, number| {
+            steps.sleep(Duration::from_secs(5)).send(json!({
+                "type": "assistant", "parent_tool_use_id": null, "session_id": "s", "uuid": Uuid::new_v4(),
+                "message": {"id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "m",
+                    "content": [{"type": "text", "text": "and"}], "stop_reason": null, "stop_sequence": null,
+                    "usage": {"input_tokens": 1, "output_tokens": 1}},
+            }))
+        })
+    });
+    let batch = Batch::new(cli.options()).deadline(Duration::from_secs(60));
+    let began = tokio::time::Instant::now();
+    let (results, summary) = all(batch, jobs(&[("talker", "talk")])).await;
+    assert!(results.is_empty(), "{results:?}");
+    assert!(matches!(summary.stopped, Some(Stop::Deadline(_))), "{summary}");
+    assert_eq!(summary.unfinished, 1);
+    // The deadline, the time to take the interrupt, and the time to end the process.
+    assert!(
+        began.elapsed() < Duration::from_secs(100),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
