@@ -24,6 +24,7 @@ mod mcp;
 mod meta;
 mod open_session;
 mod outcome;
+mod private_dir;
 mod program;
 mod prompt;
 mod reduce;

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use outrigger::sessions::{SessionId, Sessions};
 use serde::{Deserialize, Serialize};
 
+use crate::private_dir;
+
 /// How many conversations of a session are stored. The oldest are dropped first.
 const MOST: usize = 64;
 
@@ -45,7 +47,7 @@ pub(crate) fn goes_on_as(sessions: &Sessions, id: &SessionId, conversation: &Ses
         note.went_on_as.drain(..note.went_on_as.len() - MOST);
     }
     let text = serde_json::to_vec(&note)?;
-    create_dir(&directory(sessions))?;
+    private_dir::create(&directory(sessions))?;
     // By a rename, so that other processes never read half a file.
     let draft = path.with_extension(format!("{}.tmp", uuid::Uuid::new_v4()));
     let done = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &path));
@@ -132,17 +134,6 @@ fn read(path: &Path) -> Option<Note> {
             None
         }
     }
-}
-
-fn create_dir(path: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(path)
 }
 
 #[cfg(test)]

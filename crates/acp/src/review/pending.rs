@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::private_dir;
+
 /// An edit that the editor is about to write.
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -38,7 +40,7 @@ impl Pending {
     /// # Errors
     /// When either can't be written. The file has the new text then.
     pub(super) fn begin(place: &Path, path: &Path, old: Option<String>, new: String) -> io::Result<Self> {
-        create_dir(place)?;
+        private_dir::create(place)?;
         let kept = place.join(format!("{}.json", uuid::Uuid::new_v4()));
         let lock = File::options().write(true).create_new(true).open(&kept)?;
         let note = Note {
@@ -167,17 +169,6 @@ pub(super) fn text_of(path: &Path, longest: u64) -> io::Result<Option<String>> {
         return Err(io::Error::other("it is no file, or too long"));
     }
     fs::read_to_string(path).map(Some)
-}
-
-fn create_dir(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(path)
 }
 
 #[cfg(test)]
