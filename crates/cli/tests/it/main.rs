@@ -50,6 +50,7 @@ mod settings;
 #[cfg(unix)]
 mod shells;
 mod stored;
+mod telemetry;
 #[cfg(unix)]
 mod terminal;
 mod tool;
