@@ -307,7 +307,7 @@ struct Inner {
     since: Option<Instant>,
     /// The summary of the last conversation, for the next prompt.
     summary: Option<String>,
-    /// What the processes before the newest have spent.
+    /// What the sessions before the newest have spent. A revived session counts on from its old process.
     spent: Amount,
 }
 
@@ -540,7 +540,6 @@ impl Supervised {
             match old.revive().await {
                 Ok(revived) => {
                     inner.lost = revived.lost.prompts;
-                    inner.spent += Amount::from(&old.usage());
                     return Ok(revived.session);
                 }
                 // Nothing was said, or nothing is kept: what is stored counts.
@@ -549,6 +548,16 @@ impl Supervised {
                 Err(error) => return Err(error.into()),
             }
         }
+        let session = self.start_stored(inner).await?;
+        // A revived session counts on; this one begins at zero.
+        if let Some(old) = &inner.session {
+            inner.spent += Amount::from(&old.usage());
+        }
+        Ok(session)
+    }
+
+    /// A process for the conversation that is stored, or for a new one.
+    async fn start_stored(&self, inner: &mut Inner) -> Result<Session, SuperviseError> {
         if !inner.is_loaded {
             inner.saved = self.ids("loaded", |ids, name| ids.load(name)).await?;
             inner.is_loaded = true;

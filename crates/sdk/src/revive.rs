@@ -95,8 +95,8 @@ impl Session {
     /// Nothing else is repeated: no prompt, and no background work. [`Lost`] lists what was open. A tool that was running when the
     /// process was killed has no result; the CLI adds one with the next prompt.
     ///
-    /// The old handle stays as it was. The counters and the usage of the new session begin at zero. The temporary home of a
-    /// hermetic session is gone.
+    /// The old handle stays as it was. The usage goes on from that of the old process; the counters begin at zero. The temporary
+    /// home of a hermetic session is gone.
     ///
     /// # Cancel safety
     /// Dropping the future ends the new process; the session can then be revived again.
@@ -175,6 +175,7 @@ impl Session {
         for id in &ids {
             session.conn().note(Input::SessionId(id));
         }
+        session.conn().note(Input::UsedEarlier(&self.usage()));
         session.conn().changes(|kept| *kept = changes.repeated());
         once.keep();
         Ok(Revived { session, lost })

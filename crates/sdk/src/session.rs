@@ -568,7 +568,8 @@ impl Session {
         self.conn().core().tasks()
     }
 
-    /// The tokens and cost of the session since this program started or resumed it.
+    /// The tokens and cost of the session since this program started or resumed it, those of the processes before a
+    /// [`revive`](Self::revive) included.
     pub fn usage(&self) -> SessionUsage {
         self.conn().core().usage()
     }

@@ -94,7 +94,10 @@ impl TurnUsage {
     }
 }
 
-/// The usage of a session since this program started or resumed it.
+/// The usage of a session since this program started or resumed it, over all its processes: [`Session::revive`] goes on with the
+/// sums of the process before.
+///
+/// [`Session::revive`]: crate::Session::revive
 #[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(
     feature = "serde",
@@ -181,14 +184,20 @@ impl Meter {
         self.last_cost = total_cost.unwrap_or(self.last_cost);
         self.last = totals.unwrap_or_else(|| std::mem::take(&mut self.last));
         let turn = TurnUsage { cost_usd, by_model };
-        self.add(&turn);
+        self.session.results += 1;
+        self.add(turn.cost_usd, &turn.by_model);
         turn
     }
 
-    fn add(&mut self, turn: &TurnUsage) {
-        self.session.results += 1;
-        self.session.cost_usd += turn.cost_usd;
-        for (model, tokens) in &turn.by_model {
+    /// Adds what earlier processes of the session used.
+    pub(crate) fn add_earlier(&mut self, earlier: &SessionUsage) {
+        self.session.results += earlier.results;
+        self.add(earlier.cost_usd, &earlier.by_model);
+    }
+
+    fn add(&mut self, cost_usd: f64, by_model: &BTreeMap<String, Tokens>) {
+        self.session.cost_usd += cost_usd;
+        for (model, tokens) in by_model {
             self.session
                 .by_model
                 .entry(model.clone())
@@ -276,6 +285,22 @@ mod tests {
         let first = meter.on_result(&result(42.0, 420, Some(5)));
         assert_eq!((first.cost_usd, first.total().output), (0.5, 5));
         assert_eq!(meter.on_result(&result(42.5, 425, Some(5))).cost_usd, 0.5);
+    }
+
+    #[test]
+    fn a_session_goes_on_with_what_its_earlier_processes_used() {
+        let mut old = Meter::default();
+        old.on_result(&result(1.0, 10, None));
+        let mut meter = Meter::default();
+        // A result that comes before the sums are taken over counts as well.
+        assert_eq!(meter.on_result(&result(1.5, 15, Some(5))).cost_usd, 0.5);
+        meter.add_earlier(&old.session());
+        meter.on_result(&result(1.75, 17, Some(2)));
+        let session = meter.session();
+        assert_eq!(
+            (session.cost_usd, session.total().output, session.results),
+            (1.75, 17, 3)
+        );
     }
 
     #[test]

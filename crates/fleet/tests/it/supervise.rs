@@ -6,6 +6,7 @@ use std::time::Duration;
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::Signal;
 use outrigger::{Event, Options, Verdict};
+use outrigger_fleet::budget::Amount;
 use outrigger_fleet::supervise::{
     AfterLoss, HealthState, IdFiles, Rotation, SuperviseError, Supervised, Supervision,
 };
@@ -61,13 +62,15 @@ async fn a_conversation_goes_on_in_the_next_process_and_the_next_program() {
     let place = Place::new();
     let session = place.session(Supervision::new());
     assert_eq!(session.health().state, HealthState::NotStarted);
-    assert_eq!(session.turn("%say one").await.unwrap().result_text(), "one");
+    let one = session.turn("%say one").await.unwrap();
+    assert_eq!(one.result_text(), "one");
     let id = session.health().session_id.unwrap();
 
     // It dies between two turns.
     place.kill();
     let began = Instant::now();
-    assert_eq!(session.turn("%say two").await.unwrap().result_text(), "two");
+    let two = session.turn("%say two").await.unwrap();
+    assert_eq!(two.result_text(), "two");
     assert!(began.elapsed() >= Duration::from_secs(1), "a restart waits");
     let health = session.health();
     assert_eq!(
@@ -76,7 +79,9 @@ async fn a_conversation_goes_on_in_the_next_process_and_the_next_program() {
     );
     assert_eq!(health.session_id.as_ref(), Some(&id));
     assert!(health.last_death.is_some());
-    assert!(health.spent.tokens > 0);
+    let tokens = |outcome: &outrigger::Outcome| Amount::from(outcome.usage()).tokens;
+    assert!(tokens(&one) > 0);
+    assert_eq!(health.spent.tokens, tokens(&one) + tokens(&two), "each turn once");
     session.close().await.unwrap();
 
     // Another program of the same name.

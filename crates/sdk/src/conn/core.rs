@@ -125,6 +125,7 @@ impl Core {
             Input::Decoded { misfits, drift } => self.note_decoded(misfits, drift),
             Input::Lifecycle => self.turns.has_lifecycle = true,
             Input::SessionId(id) => self.note_session_id(id),
+            Input::UsedEarlier(usage) => self.meter.add_earlier(usage),
             Input::ExpectedSessionId(id) => {
                 if self.session_ids.is_empty() {
                     self.note_session_id(id);

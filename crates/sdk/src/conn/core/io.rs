@@ -10,6 +10,7 @@ use super::open_requests::Serial;
 use super::turns::Accept;
 use crate::error::Error;
 use crate::outcome::Outcome;
+use crate::usage::SessionUsage;
 
 /// An event that changes the core.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) enum Input<'a> {
     SessionId(&'a str),
     /// The session will have this id, unless the CLI has reported another.
     ExpectedSessionId(&'a str),
+    /// Earlier processes of the session used this.
+    UsedEarlier(&'a SessionUsage),
     /// Accept a prompt. Outputs refer to it by `number`, which is greater than any before.
     Prompt { number: u64, prompt: Accept },
     /// Take back a prompt if it was not sent.

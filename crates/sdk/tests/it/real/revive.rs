@@ -6,7 +6,8 @@ use std::time::Duration;
 use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::{
-    Claim, Detached, Event, Local, Lost, Options, Policy, Progress, ReviveProblem, Revived, Session, Verdict,
+    Claim, Detached, Event, Local, Lost, Options, Policy, Progress, ReviveProblem, Revived, Session,
+    SessionUsage, Verdict,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -140,10 +141,22 @@ async fn a_session_that_was_killed_in_a_turn_goes_on_as_it_was() {
     assert_eq!(rig.api().message_requests().len(), 2);
     assert_eq!(why_not(&session).await, ReviveProblem::AlreadyRevived);
 
+    let used = session.usage();
+    assert!(
+        used.results == 1 && used.total().output > 0 && again.usage() == used,
+        "{used:?}"
+    );
+
     let held = lost.prompts.last().unwrap().prompt.clone();
     let mut sent_again = again.prompt(held).await.unwrap();
     let (text, outcome) = sent_again.text().await.unwrap();
     assert_eq!((text.as_str(), outcome.verdict()), ("four", &Verdict::Completed));
+    let output = |usage: &SessionUsage| usage.total().output;
+    assert_eq!(
+        output(&again.usage()),
+        output(&used) + outcome.usage().total().output
+    );
+    assert_eq!(session.usage(), used, "the old handle stays as it was");
     assert_eq!(again.id().unwrap(), id);
     let init = again.init().unwrap();
     assert_eq!(init.permission_mode.as_str(), "acceptEdits");
