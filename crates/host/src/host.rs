@@ -317,7 +317,8 @@ impl SessionHost {
     /// `{"action": …}`. The first decision counts.
     ///
     /// # Errors
-    /// [`HostError::TooLate`] with who decided, when it is not pending any more; when the answer is none to such a question; when the log fails.
+    /// [`HostError::TooLate`] with who decided, when it is not pending any more; when the answer is none to such a question; when the policy does
+    /// not allow a change of permissions that is in it ([`HostPolicy`]); when the log fails.
     pub async fn decide(&self, id: Uuid, answer: RawJson, actor: impl Into<String>) -> Result<Approval> {
         let approval = self.log().approval(id).await?;
         self.decide_pending(&approval, answer, actor.into()).await?;
@@ -325,7 +326,7 @@ impl SessionHost {
     }
 
     async fn decide_pending(&self, approval: &Approval, answer: RawJson, actor: String) -> Result<u64> {
-        let state = wire::verdict(approval.kind, &answer)?;
+        let state = wire::verdict(&self.0.shared.policy, approval.kind, &answer)?;
         let decision = Write::Decide {
             id: approval.id,
             state,

@@ -4,13 +4,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger::protocol::shared::PermissionMode;
+use outrigger::protocol::shared::{PermissionMode, PermissionUpdate, PermissionUpdateDestination};
 use outrigger::{LeaseOptions, Options};
 
 use crate::error::{HostError, Result};
 use crate::event::SessionRecord;
 
 /// What sessions of a host may have. Nothing that a client sends widens it.
+///
+/// A client that allows a call may send changes of permissions along with it. They may only be for the session: rules to add, a mode of
+/// [`permission_modes`](Self::permission_modes), directories below [`roots`](Self::roots). Settings files, and the removal of rules, are the
+/// operator's.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HostPolicy {
@@ -85,6 +89,43 @@ impl HostPolicy {
             && !self.permission_modes.iter().any(|allowed| allowed == mode)
         {
             return Err(HostError::NotAllowed(format!("the permission mode {mode}")));
+        }
+        Ok(())
+    }
+
+    /// Refuses changes of permissions that a client may not make.
+    pub(crate) fn check_changes(&self, changes: &[PermissionUpdate]) -> Result<()> {
+        let refused = |what: String| Err(HostError::NotAllowed(what));
+        for change in changes {
+            match change.destination() {
+                Some(PermissionUpdateDestination::Session) => {}
+                Some(elsewhere) => {
+                    return refused(format!("a change of permissions in {}", elsewhere.as_str()));
+                }
+                None => {
+                    return refused(
+                        "a change of permissions of a kind that the host does not know".to_owned(),
+                    );
+                }
+            }
+            match change {
+                PermissionUpdate::SetMode(update) => self.check(None, Some(update.mode.as_str()))?,
+                PermissionUpdate::AddDirectories(update) => {
+                    for directory in update.directories.iter().map(Path::new) {
+                        // The CLI would take another one as relative to the directory of the session.
+                        if !directory.is_absolute() {
+                            return refused(format!(
+                                "the directory {}, which is not absolute",
+                                directory.display()
+                            ));
+                        }
+                        self.directory(directory)?;
+                    }
+                }
+                // A client that may allow each call may allow them by a rule. Rules of the operator that deny count all the same.
+                PermissionUpdate::AddRules(_) | PermissionUpdate::RemoveDirectories(_) => {}
+                _ => return refused("the removal of permission rules".to_owned()),
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::error::{HostError, Result};
+use crate::policy::HostPolicy;
 
 /// The `type` and the `uuid` of what a client sends.
 #[derive(Deserialize)]
@@ -116,14 +117,19 @@ pub(crate) fn approval(session: &SessionId, frame: &Frame) -> Option<Approval> {
     })
 }
 
-/// The state that an answer leads to, if it is an answer to this kind of question.
-pub(crate) fn verdict(kind: ApprovalKind, answer: &RawJson) -> Result<ApprovalState> {
+/// The state that an answer leads to, if it is an answer to this kind of question and the policy allows what it changes.
+pub(crate) fn verdict(policy: &HostPolicy, kind: ApprovalKind, answer: &RawJson) -> Result<ApprovalState> {
     Ok(match kind {
         ApprovalKind::Tool | ApprovalKind::Plan | ApprovalKind::Question => {
             match answer.decode::<PermissionResult>().map_err(invalid)? {
                 PermissionResult::Deny(_) => ApprovalState::Denied,
-                PermissionResult::Allow(_) if kind == ApprovalKind::Question => ApprovalState::Answered,
-                PermissionResult::Allow(_) => ApprovalState::Allowed,
+                PermissionResult::Allow(allow) => {
+                    policy.check_changes(allow.updated_permissions.as_deref().unwrap_or_default())?;
+                    match kind {
+                        ApprovalKind::Question => ApprovalState::Answered,
+                        _ => ApprovalState::Allowed,
+                    }
+                }
             }
         }
         ApprovalKind::Form => {
@@ -179,6 +185,7 @@ mod tests {
         let failed = json!({"type": "control_response", "response": {"subtype": "error", "request_id": "r", "error": "no"}});
         let (request, answer) = response(&failed.into()).unwrap();
         assert_eq!((&*request, &answer), ("r", &Err("no".to_owned())));
+        let policy = HostPolicy::new(outrigger::Agent::builder(), ["/"]);
         for (kind, state) in [
             (ApprovalKind::Tool, ApprovalState::Denied),
             (ApprovalKind::Plan, ApprovalState::Denied),
@@ -187,7 +194,7 @@ mod tests {
             (ApprovalKind::Dialog, ApprovalState::Answered),
         ] {
             let refusal = refusal(kind, "no".to_owned());
-            assert_eq!(verdict(kind, &refusal).unwrap(), state, "{kind:?}");
+            assert_eq!(verdict(&policy, kind, &refusal).unwrap(), state, "{kind:?}");
             match kind {
                 ApprovalKind::Form => assert_eq!(
                     refusal.decode::<ElicitationResult>().unwrap(),

@@ -179,6 +179,34 @@ async fn the_first_decision_counts_and_the_second_caller_learns_whose_it_was() {
         host.decide(open[0].id, answer, "eve").await,
         Err(HostError::Invalid(_))
     ));
+    // What comes along with an allow must not widen the policy.
+    for change in [
+        json!({"type": "setMode", "mode": "bypassPermissions", "destination": "session"}),
+        json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"}),
+        json!({"type": "setMode", "mode": "newMode", "destination": "session"}),
+        json!({"type": "addDirectories", "directories": ["/"], "destination": "session"}),
+        json!({"type": "addDirectories", "directories": [".."], "destination": "session"}),
+        json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "userSettings"}),
+        json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "newPlace"}),
+        json!({"type": "removeRules", "rules": [{"toolName": "Bash"}], "behavior": "deny", "destination": "session"}),
+        json!({"type": "replaceRules", "rules": [], "behavior": "deny", "destination": "session"}),
+        json!({"type": "newChange", "destination": "session"}),
+    ] {
+        let allow: RawJson = json!({"behavior": "allow", "updatedPermissions": [change]}).into();
+        let refused = host.decide(open[0].id, allow.clone(), "eve").await;
+        assert!(
+            matches!(refused, Err(HostError::NotAllowed(_))),
+            "{change}: {refused:?}"
+        );
+        let frame = json!({"type": "control_response", "response":
+            {"subtype": "success", "request_id": open[0].request_id, "response": allow}});
+        let refused = host.send(&id, frame.into(), "eve").await;
+        assert!(
+            matches!(refused, Err(HostError::NotAllowed(_))),
+            "{change}: {refused:?}"
+        );
+    }
+    assert_eq!(host.session(&id).await.unwrap().pending_approvals, 1);
     let decided = host.decide(open[0].id, deny.clone(), "ada").await.unwrap();
     assert_eq!(decided.state, ApprovalState::Denied);
     match host.decide(open[0].id, deny, "bob").await {
@@ -223,7 +251,12 @@ async fn an_approval_of_a_process_that_ended_is_superseded_and_never_applied() {
         .unwrap()
         .remove(0);
     assert_eq!(second.supersedes, Some(first.id));
-    host.decide(second.id, allow, "ada").await.unwrap();
+    // Changes that are the session's own may come along.
+    let rule = json!({"type": "addRules", "rules": [{"toolName": "Write"}], "behavior": "allow", "destination": "session"});
+    let inside =
+        json!({"type": "addDirectories", "directories": [place.dir.path()], "destination": "session"});
+    let allow = json!({"behavior": "allow", "updatedPermissions": [rule, inside]});
+    host.decide(second.id, allow.into(), "ada").await.unwrap();
     processed(&mut events, again, "processed").await;
     host.shutdown().await;
 }
