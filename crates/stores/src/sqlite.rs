@@ -3,6 +3,8 @@
 mod schema;
 mod writer;
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -47,7 +49,7 @@ impl SqliteStore {
     /// When the file can't be opened or is another database, or was made by a newer version of this crate.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        let connection = connect(&path)?;
+        let connection = create(&path)?;
         schema::migrate(&connection)?;
         Ok(Self {
             shared: Arc::new(Shared {
@@ -64,7 +66,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn migrate(path: impl AsRef<Path>) -> Result<u32> {
-        schema::migrate(&connect(path.as_ref())?)
+        schema::migrate(&create(path.as_ref())?)
     }
 
     /// Reads, where blocking is allowed.
@@ -94,6 +96,24 @@ impl SqliteStore {
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| StoreError::failed(what, error))?
     }
+}
+
+/// Opens the database; if it does not exist, creates it for this user only. SQLite gives the files beside it the same mode.
+fn create(path: &Path) -> Result<Connection> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        // It was not opened: closing it would take the locks of SQLite from this process.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            let what = format!("{} can't be created as a session store", path.display());
+            return Err(StoreError::failed(what, error));
+        }
+        Ok(_) => {}
+    }
+    connect(path)
 }
 
 fn connect(path: &Path) -> Result<Connection> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -102,7 +102,7 @@ impl ApprovalStore for MemoryApprovals {
 }
 
 /// Keeps each approval in a file of a directory, for the processes of one machine. A change holds a lock on the directory, and a file is
-/// synced before it takes the place of the old one.
+/// synced before it takes the place of the old one. Files are readable for this user only.
 ///
 /// Approvals that are over stay until [`forget`](Self::forget).
 #[derive(Debug, Clone)]
@@ -173,8 +173,13 @@ fn read(path: &Path) -> io::Result<Option<Approval>> {
 
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("new");
-    fs::write(&draft, text)?;
-    File::open(&draft)?.sync_all()?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&draft)?;
+    file.write_all(text)?;
+    file.sync_all()?;
     fs::rename(&draft, path)?;
     // The name has to last, too.
     match path.parent() {

@@ -249,10 +249,15 @@ async fn of_many_who_decide_at_once_one_does() {
     }
     assert_eq!(decided.len(), 1);
     #[cfg(unix)]
-    for path in [place.path().join("a"), place.path().join("a/b")] {
+    for (path, expected) in [
+        ("a".to_owned(), 0o700),
+        ("a/b".to_owned(), 0o700),
+        (format!("a/b/{}.json", approval.id), 0o600),
+    ] {
         use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::metadata(path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700, "only this user reads and decides");
+        let about = std::fs::metadata(place.path().join(&path)).unwrap();
+        let mode = about.permissions().mode() & 0o777;
+        assert_eq!(mode, expected, "{path}: only this user reads and decides");
     }
     files.forget(&approval.id).await.unwrap();
     assert!(files.get(&approval.id).await.unwrap().is_none());

@@ -53,18 +53,23 @@ pub struct SqliteLog {
     readers: Arc<Mutex<Vec<Connection>>>,
 }
 
+/// Options for a file that only this user may read. SQLite gives the files beside it the same mode.
+fn private() -> std::fs::OpenOptions {
+    let mut options = std::fs::File::options();
+    options.truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
 /// Makes this process the only one that has the log open. The lock ends with the file, also when the process is killed.
 fn lock(path: &Path) -> Result<std::fs::File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let failed =
         |error: &dyn std::fmt::Display| HostError::Log(format!("the lock {}: {error}", name.display()));
-    let file = std::fs::File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&name)
-        .map_err(|error| failed(&error))?;
+    let opened = private().create(true).open(&name);
+    let file = opened.map_err(|error| failed(&error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(failed(
@@ -102,6 +107,13 @@ impl SqliteLog {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let lock = lock(&path)?;
+        // A file that is there is not opened: closing it would take the locks of SQLite from this process.
+        match private().create_new(true).open(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(HostError::Log(format!("{}: {error}", path.display())));
+            }
+            _ => {}
+        }
         let mut connection = connect(&path)?;
         schema::migrate(&mut connection)?;
         let hub = Arc::new(Hub::default());
@@ -129,9 +141,21 @@ impl SqliteLog {
     /// # Errors
     /// When the file exists already, or can't be written.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
-        let to = to.as_ref().to_string_lossy().into_owned();
+        let to = to.as_ref().to_owned();
         self.read(move |connection| {
-            connection.execute("VACUUM INTO ?1", [to])?;
+            let failed = |error: &dyn std::fmt::Display| HostError::Log(format!("{}: {error}", to.display()));
+            let Some(name) = to.to_str() else {
+                return Err(failed(&"SQLite needs a name in UTF-8"));
+            };
+            // SQLite fills an empty file.
+            private()
+                .create_new(true)
+                .open(&to)
+                .map_err(|error| failed(&error))?;
+            if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
+                drop(std::fs::remove_file(&to));
+                return Err(failed(&error));
+            }
             Ok(())
         })
         .await

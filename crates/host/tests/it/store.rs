@@ -87,6 +87,13 @@ async fn a_backup_is_a_sound_log_and_a_second_host_is_refused() {
         .await
         .unwrap();
     host.create(NewSession::new(dir.path()), "ada").await.unwrap();
+    #[cfg(unix)]
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?}: only this user reads it", entry.file_name());
+    }
     let copy = SqliteLog::open(&backup).unwrap();
     let check = copy.check().await.unwrap();
     assert_eq!((check.sessions, check.problems.len()), (0, 0));

@@ -33,6 +33,13 @@ async fn what_it_took_is_there_when_it_is_opened_again() {
     let key = SessionKey::new("p", "s");
     let entries = [RawJson::from_text(r#"{"uuid":"a"}"#).unwrap()];
     open(place.path()).append(&key, &entries).await.unwrap();
+    #[cfg(unix)]
+    for entry in std::fs::read_dir(place.path()).unwrap() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?}: only this user reads it", entry.file_name());
+    }
     assert_eq!(SqliteStore::migrate(place.path().join("sessions.db")).unwrap(), 1);
     let again = open(place.path());
     assert_eq!(again.load(&key).await.unwrap().unwrap(), entries);
