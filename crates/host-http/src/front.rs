@@ -6,11 +6,12 @@ mod reading;
 mod sending;
 mod sse;
 mod stream;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::extract::{FromRequestParts, Path};
@@ -21,12 +22,14 @@ use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 use self::patient_io::PatientIo;
+pub use self::tls::{Tls, TlsError};
 use crate::host::{Host, HostError};
 use crate::limits::{Limits, OpenStreams};
 use crate::problem::{Problem, Refusal};
@@ -42,18 +45,22 @@ pub struct Front<H> {
     names: BTreeSet<String>,
     origins: BTreeSet<String>,
     proxied: bool,
+    tls: Option<Tls>,
 }
 
 /// Why a front does not serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The address is not of the loopback, and no proxy is stated: tokens would go over the network in plain text.
+    /// The address is not of the loopback, there is no TLS, and no proxy is stated: tokens would go over the network in plain text.
     #[error(
-        "{0} is not a loopback address, and the front has no TLS; listen on 127.0.0.1, or state the host names of the proxy in \
-         front of it that has TLS"
+        "{0} is not a loopback address, and the front has no TLS; listen on 127.0.0.1, give it a certificate, or state the host \
+         names of the proxy in front of it that has TLS"
     )]
     Exposed(std::net::SocketAddr),
+    /// The TLS library does not work as it is built.
+    #[error("TLS cannot be set up")]
+    Tls(#[source] rustls::Error),
     /// The listener does not say where it listens.
     #[error("cannot tell where the listener listens")]
     Listener(#[source] io::Error),
@@ -82,6 +89,7 @@ impl<H: Host> Front<H> {
             names: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
             origins: BTreeSet::new(),
             proxied: false,
+            tls: None,
         }
     }
 
@@ -111,11 +119,19 @@ impl<H: Host> Front<H> {
         self
     }
 
+    /// Serves TLS and nothing else, on any address, under these host names, each without a port, beside those of the loopback.
+    pub fn tls(mut self, tls: Tls, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.names
+            .extend(names.into_iter().map(|name| name.into().to_ascii_lowercase()));
+        self.tls = Some(tls);
+        self
+    }
+
     /// Serves until `shutdown` is ready. Then it accepts no more connections, ends the streams, and returns when the requests
     /// that were running have been answered, or have run into their limits.
     ///
     /// # Errors
-    /// Before it accepts anything: when the listener is open to the network and no proxy is stated.
+    /// Before it accepts anything: when the listener is open to the network, and there is neither TLS nor a stated proxy.
     ///
     /// # Cancel safety
     /// Dropping the future closes the listener and all connections at once. What the host accepted stays durable, though its
@@ -126,9 +142,18 @@ impl<H: Host> Front<H> {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let address = listener.local_addr().map_err(ServeError::Listener)?;
-        if !address.ip().is_loopback() && !self.proxied {
+        if !address.ip().is_loopback() && !self.proxied && self.tls.is_none() {
             return Err(ServeError::Exposed(address));
         }
+        let acceptor = self.tls.as_ref().map(Tls::acceptor).transpose();
+        let acceptor = acceptor.map_err(ServeError::Tls)?;
+        let follow = async {
+            match &self.tls {
+                Some(tls) => tls.follow().await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut follow = std::pin::pin!(follow);
         let (close, closing) = watch::channel(false);
         let limits = self.limits.clone();
         let shared = Arc::new(Shared {
@@ -153,6 +178,7 @@ impl<H: Host> Front<H> {
             };
             let (slot, accepted) = tokio::select! {
                 () = &mut shutdown => break,
+                () = &mut follow => continue,
                 next = accept => next,
             };
             let stream = match accepted {
@@ -164,29 +190,23 @@ impl<H: Host> Front<H> {
                     continue;
                 }
             };
-            let io = TokioIo::new(PatientIo::new(stream, limits.write_patience));
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(limits.head_patience)
-                .serve_connection(io, service.clone());
-            let mut closing = closing.clone();
+            let io = PatientIo::new(stream, limits.write_patience);
+            let (service, patience) = (service.clone(), limits.head_patience);
+            let (acceptor, mut closing) = (acceptor.clone(), closing.clone());
             connections.spawn(async move {
                 let _slot = slot;
-                let mut connection = std::pin::pin!(connection);
-                // The sender sends once, when the front shuts down.
-                let ended = tokio::select! {
-                    ended = &mut connection => Some(ended),
-                    _ = closing.changed() => None,
+                let Some(acceptor) = acceptor else {
+                    return converse(io, service, patience, closing).await;
                 };
-                let ended = match ended {
-                    Some(ended) => ended,
-                    None => {
-                        connection.as_mut().graceful_shutdown();
-                        connection.await
-                    }
+                let handshake = tokio::time::timeout(patience, acceptor.accept(io));
+                let shaken = tokio::select! {
+                    shaken = handshake => shaken,
+                    _ = closing.changed() => return,
                 };
-                if let Err(error) = ended {
-                    debug!(%error, "a connection ended with an error");
+                match shaken {
+                    Ok(Ok(io)) => converse(io, service, patience, closing).await,
+                    Ok(Err(error)) => debug!(%error, "a TLS handshake failed"),
+                    Err(_) => debug!("a TLS handshake took too long"),
                 }
             });
         }
@@ -197,8 +217,37 @@ impl<H: Host> Front<H> {
     }
 }
 
+/// Serves a connection until it ends.
+async fn converse(
+    io: impl AsyncRead + AsyncWrite + Unpin,
+    service: TowerToHyperService<Router>,
+    patience: Duration,
+    mut closing: watch::Receiver<bool>,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = std::pin::pin!(connection);
+    // The sender sends once, when the front shuts down.
+    let ended = tokio::select! {
+        ended = &mut connection => Some(ended),
+        _ = closing.changed() => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%error, "a connection ended with an error");
+    }
+}
+
 /// How long the front waits after a connection could not be accepted.
-const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 fn router<H: Host>(shared: Arc<Shared<H>>) -> Router {
     Router::new()

@@ -40,7 +40,8 @@
 //!
 //! # What it does not do
 //!
-//! - It has no TLS. It listens on loopback addresses, or behind a proxy whose host names are stated ([`Front::behind_proxy`]).
+//! - It does not send tokens over a network in plain text: it listens on loopback addresses, with a certificate ([`Front::tls`]), or
+//!   behind a proxy whose host names are stated ([`Front::behind_proxy`]).
 //! - It creates and ends no sessions.
 
 mod host;
@@ -50,7 +51,7 @@ mod token;
 
 mod front;
 
-pub use front::{Front, ServeError};
+pub use front::{Front, ServeError, Tls, TlsError};
 pub use host::{
     Accepted, DeliveryStatus, Effect, Ephemeral, Event, Host, HostError, InvalidPayload, Page, Payload,
     PayloadKind, Source, Subscription,

@@ -14,7 +14,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// How long a body may take to arrive. 30 s by default, then the answer is 408.
     pub body_patience: Duration,
-    /// How long the head of a request may take to arrive, and how long a connection without a request is kept. 15 s by default.
+    /// How long the head of a request may take to arrive, and how long a connection without a request is kept. 15 s by default. A TLS
+    /// handshake may take as long.
     pub head_patience: Duration,
     /// How long a client may take to read nothing of what waits for it. 30 s by default, then the connection is closed.
     pub write_patience: Duration,

@@ -8,6 +8,7 @@
 )]
 
 mod attacks;
+mod encrypted;
 mod rig;
 mod sends;
 mod streams;
