@@ -42,6 +42,8 @@ pub(crate) enum Input {
     },
     /// A prompt is durable.
     Accepted(Uuid),
+    /// A client wants a process, without a prompt.
+    Wanted,
     Started,
     StartFailed,
     /// The CLI asks.
@@ -84,7 +86,13 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
                 state.queue.push_back(id);
             }
         }
-        Input::Started if state.process == Process::Starting => state.process = Process::Up,
+        Input::Wanted => start(&mut state, &mut effects),
+        Input::Started if state.process == Process::Starting => {
+            state.process = Process::Up;
+            if state.queue.is_empty() {
+                effects.push(Effect::Enter(SessionState::Idle));
+            }
+        }
         Input::StartFailed if state.process == Process::Starting => {
             state.process = Process::Absent;
             effects.push(Effect::Enter(SessionState::Failed));
@@ -147,17 +155,21 @@ fn lose_turn(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
     }
 }
 
+fn start(state: &mut State, effects: &mut Vec<Effect>) {
+    if state.process == Process::Absent {
+        state.process = Process::Starting;
+        effects.push(Effect::Enter(SessionState::Starting));
+        effects.push(Effect::Start);
+    }
+}
+
 /// The next prompt, if there is one and none runs.
 fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
     if state.running.is_some() || state.queue.is_empty() {
         return;
     }
     match state.process {
-        Process::Absent => {
-            state.process = Process::Starting;
-            effects.push(Effect::Enter(SessionState::Starting));
-            effects.push(Effect::Start);
-        }
+        Process::Absent => start(state, effects),
         Process::Up => {
             if let Some(id) = state.queue.pop_front() {
                 state.running = Some(id);
@@ -179,7 +191,7 @@ mod tests {
     use super::*;
 
     fn inputs() -> impl Strategy<Value = Vec<(u8, u8)>> {
-        proptest::collection::vec((0..9u8, 0..6u8), 0..60)
+        proptest::collection::vec((0..10u8, 0..6u8), 0..60)
     }
 
     fn input(kind: u8, of: u8) -> Input {
@@ -194,6 +206,7 @@ mod tests {
             5 => Input::Closed(of.to_string()),
             6 => Input::TurnEnded,
             7 => Input::Exited,
+            8 => Input::Wanted,
             _ => Input::Release,
         }
     }

@@ -109,3 +109,31 @@ pub struct SessionRecord {
     /// Who created it.
     pub created_by: Option<String>,
 }
+
+/// What became of something that a client sent. It is on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Accepted {
+    /// The id of the event.
+    pub event_id: Uuid,
+    /// Its number.
+    pub seq: u64,
+    /// What it did.
+    pub effect: Effect,
+}
+
+/// What something that a client sent did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effect {
+    /// It is a new event.
+    Stored,
+    /// The log had it already.
+    Repeated,
+    /// It is a decision, and the approval was not pending any more. The event is what ended the approval.
+    Decided {
+        /// Who decided; `None` if nobody did.
+        by: Option<String>,
+    },
+}

@@ -8,28 +8,24 @@ use std::time::Duration;
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
-use serde::Serialize;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalState};
 use crate::error::{HostError, Result};
-use crate::event::{SessionRecord, SessionState, Source};
-use crate::log::{Hints, Log, NewEvent, Page, Write, now};
+use crate::event::{Accepted, SessionRecord, SessionState};
+use crate::log::{Hints, Log, Page, Update, Write, now};
 use crate::owner::{Command, Contact, Owner, Shared};
 use crate::policy::HostPolicy;
 use crate::subscription::Subscription;
-use crate::wire;
+use crate::wire::{self, Sent};
 
 /// The most commands that wait for a session.
 const COMMANDS: usize = 64;
 
 /// How long a session whose log failed waits before it tries again.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-
-/// The most pending approvals of a session among which the one of a `control_response` is looked for.
-const OPEN: usize = 1000;
 
 /// Owns sessions. Cheap to clone.
 ///
@@ -91,18 +87,6 @@ impl NewSession {
             ..Self::default()
         }
     }
-}
-
-/// What was accepted: it is on disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Accepted {
-    /// The id of the event.
-    pub event_id: Uuid,
-    /// Its number.
-    pub seq: u64,
-    /// Whether the log had it already.
-    pub repeated: bool,
 }
 
 impl SessionHost {
@@ -207,68 +191,98 @@ impl SessionHost {
         self.log().sessions(after, limit).await
     }
 
-    /// Takes a frame of a client: a prompt (`user`), or a decision (`control_response`).
-    ///
-    /// When this returns, a prompt or a decision is on disk. A prompt with a `uuid` may be sent again: the log takes it once.
-    ///
-    /// # Cancel safety
-    /// Dropped, it may have stored the frame or not. Send a prompt again with the same `uuid` to be sure.
+    /// Changes what clients may change of a session. A new model or permission mode holds for the process that runs, too.
     ///
     /// # Errors
-    /// When the frame makes no sense, the session is missing or archived, or the log fails. Then nothing was stored.
+    /// When the policy does not allow it, the session is missing, or the log fails.
+    pub async fn update(&self, session: &SessionId, update: Update) -> Result<SessionRecord> {
+        let policy = &self.0.shared.policy;
+        let (model, mode) = (
+            update.model.clone().flatten(),
+            update.permission_mode.clone().flatten(),
+        );
+        policy.check(model.as_deref(), mode.as_deref())?;
+        self.log()
+            .write(session, vec![Write::Update(update.clone())])
+            .await?;
+        self.command(session, Command::Apply(update))?;
+        self.session(session).await
+    }
+
+    /// Starts a process, if the session has none. The session is `starting` then, and `idle` when the process is there.
+    ///
+    /// # Errors
+    /// When the session is missing or archived.
+    pub async fn resume(&self, session: &SessionId) -> Result<()> {
+        if self.session(session).await?.state == SessionState::Ended {
+            return Err(HostError::Archived(session.clone()));
+        }
+        self.wake_with(session, true);
+        Ok(())
+    }
+
+    /// Takes a frame of a client; see [`send_all`](Self::send_all).
+    ///
+    /// # Cancel safety
+    /// As [`send_all`](Self::send_all).
+    ///
+    /// # Errors
+    /// As [`send_all`](Self::send_all).
     pub async fn send(
         &self,
         session: &SessionId,
         frame: RawJson,
         actor: impl Into<String>,
     ) -> Result<Accepted> {
+        let mut accepted = self.send_all(session, vec![frame], actor).await?;
+        // One for each frame.
+        accepted.pop().ok_or(HostError::Closed)
+    }
+
+    /// Takes frames of a client, all of them or none: a prompt (`user`), a request (`control_request`), its withdrawal (`control_cancel_request`),
+    /// or a decision (`control_response`).
+    ///
+    /// When this returns, they are on disk. A prompt with a `uuid`, and a request with its `request_id`, may be sent again: the log takes them once.
+    /// The reply to a request is an event, `control_response`. Clients may ask for `initialize`, `interrupt`, `set_model` and `set_permission_mode`,
+    /// and of the process that runs for what does not widen the policy, see `docs/host.md`. A decision about an approval that was decided
+    /// before is no error; the result has who decided.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may have stored the frames or not. Send them again to be sure.
+    ///
+    /// # Errors
+    /// When a frame makes no sense or the policy does not allow it, the session is missing or archived, or the log fails. Then nothing was stored.
+    pub async fn send_all(
+        &self,
+        session: &SessionId,
+        frames: Vec<RawJson>,
+        actor: impl Into<String>,
+    ) -> Result<Vec<Accepted>> {
         if self.0.closed.load(Ordering::Acquire) {
             return Err(HostError::Closed);
         }
         let actor = actor.into();
-        let head = wire::head(&frame)?;
-        match head.kind.as_str() {
-            "user" => {
-                let event_id = head.uuid.unwrap_or_else(Uuid::new_v4);
-                wire::prompt(&frame, event_id)?;
-                let mut event = NewEvent::new(Source::Client, "user", frame);
-                event.event_id = event_id;
-                event.actor = Some(actor);
-                let receipt = self
-                    .log()
-                    .write(session, vec![Write::Accept { event, prompt: true }])
-                    .await?;
-                self.wake(session);
-                let seq = receipt.events.first().map_or(0, |event| event.seq);
-                Ok(Accepted {
-                    event_id,
-                    seq,
-                    repeated: receipt.repeated,
-                })
-            }
-            "control_response" => {
-                let (request, answer) = wire::response(&frame)?;
-                let open = self
-                    .log()
-                    .approvals(Some(session), Some(ApprovalState::Pending), OPEN)
-                    .await?;
-                let Some(approval) = open.into_iter().find(|approval| approval.request_id == request) else {
-                    return Err(HostError::Invalid(format!(
-                        "no request {request} waits for a response"
-                    )));
-                };
-                let answer = answer.unwrap_or_else(|error| wire::refusal(approval.kind, error));
-                let seq = self.decide_pending(&approval, answer, actor).await?;
-                Ok(Accepted {
-                    event_id: approval.id,
-                    seq,
-                    repeated: false,
-                })
-            }
-            kind => Err(HostError::Invalid(format!(
-                "the host takes no frames of the type `{kind}`"
-            ))),
+        let mut steps = Vec::new();
+        for frame in frames {
+            steps.push(match wire::sent(frame)? {
+                Sent::Accept(mut event) => {
+                    event.actor = Some(actor.clone());
+                    Write::Accept(event)
+                }
+                Sent::Decision { request, answer } => {
+                    let Some(approval) = self.log().approval_of(session, &request).await? else {
+                        return Err(HostError::Invalid(format!(
+                            "no request {request} waits for a response"
+                        )));
+                    };
+                    let answer = answer.unwrap_or_else(|error| wire::refusal(approval.kind, error));
+                    self.decision(&approval, answer, actor.clone(), false)?
+                }
+            });
         }
+        let receipt = self.log().write(session, steps).await?;
+        self.wake(session);
+        Ok(receipt.accepted)
     }
 
     /// Up to `limit` events, at most 1000, after a `seq`.
@@ -292,17 +306,18 @@ impl SessionHost {
         self.log().hub().hints()
     }
 
-    /// Up to `limit` approvals, at most 1000, the oldest first: of one session or of all, in one state or in any.
+    /// Up to `limit` approvals, at most 1000, the oldest first, from behind `after` on: of one session or of all, in one state or in any.
     ///
     /// # Errors
-    /// When the log can't be read.
+    /// When the log can't be read, or has no approval `after`.
     pub async fn approvals(
         &self,
         session: Option<&SessionId>,
         state: Option<ApprovalState>,
+        after: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<Approval>> {
-        self.log().approvals(session, state, limit).await
+        self.log().approvals(session, state, after, limit).await
     }
 
     /// An approval.
@@ -314,28 +329,37 @@ impl SessionHost {
     }
 
     /// Decides about an approval. `answer` is the `response` that the CLI gets: for tools, questions and plans `{"behavior": "allow" | "deny", …}`, for forms
-    /// `{"action": …}`. The first decision counts.
+    /// `{"action": …}`. The first decision counts. The same actor may repeat the same decision.
     ///
     /// # Errors
     /// [`HostError::TooLate`] with who decided, when it is not pending any more; when the answer is none to such a question; when the policy does
     /// not allow a change of permissions that is in it ([`HostPolicy`]); when the log fails.
     pub async fn decide(&self, id: Uuid, answer: RawJson, actor: impl Into<String>) -> Result<Approval> {
         let approval = self.log().approval(id).await?;
-        self.decide_pending(&approval, answer, actor.into()).await?;
+        let step = self.decision(&approval, answer, actor.into(), true)?;
+        self.log().write(&approval.session_id, vec![step]).await?;
+        self.wake(&approval.session_id);
         self.log().approval(id).await
     }
 
-    async fn decide_pending(&self, approval: &Approval, answer: RawJson, actor: String) -> Result<u64> {
-        let state = wire::verdict(&self.0.shared.policy, approval.kind, &answer)?;
-        let decision = Write::Decide {
+    fn decision(
+        &self,
+        approval: &Approval,
+        answer: RawJson,
+        actor: String,
+        must_be_first: bool,
+    ) -> Result<Write> {
+        Ok(Write::Decide {
             id: approval.id,
-            state,
+            // A late answer is told that it is late, whatever it says.
+            state: match wire::verdict(&self.0.shared.policy, approval.kind, &answer) {
+                Err(_) if approval.state != ApprovalState::Pending => approval.state,
+                state => state?,
+            },
             actor: Some(actor),
             decision: Some(answer),
-        };
-        let receipt = self.log().write(&approval.session_id, vec![decision]).await?;
-        self.wake(&approval.session_id);
-        Ok(receipt.events.first().map_or(0, |event| event.seq))
+            must_be_first,
+        })
     }
 
     /// Interrupts the turn that runs; does nothing if none does.
@@ -434,11 +458,16 @@ impl SessionHost {
 
     /// Tells the owner of a session that the log has news, and makes one if there is none.
     fn wake(&self, session: &SessionId) {
+        self.wake_with(session, false);
+    }
+
+    fn wake_with(&self, session: &SessionId, is_wanted: bool) {
         let mut owners = self.0.owners.lock();
         if self.0.closed.load(Ordering::Acquire) {
             return;
         }
         if let Some(contact) = owners.get(session) {
+            contact.is_wanted.fetch_or(is_wanted, Ordering::AcqRel);
             contact.calls.fetch_add(1, Ordering::AcqRel);
             contact.wake.notify_one();
             return;
@@ -449,6 +478,7 @@ impl SessionHost {
             calls: AtomicU64::new(1),
             seen: AtomicU64::new(0),
             commands,
+            is_wanted: AtomicBool::new(is_wanted),
             is_idle: AtomicBool::new(false),
             used: AtomicU64::new(0),
             release: Notify::new(),

@@ -45,8 +45,8 @@ mod wire;
 
 pub use approval::{Approval, ApprovalKind, ApprovalState};
 pub use error::{HostError, Result};
-pub use event::{Delivery, LogEvent, SessionRecord, SessionState, Source};
-pub use host::{Accepted, NewSession, SessionHost};
+pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source};
+pub use host::{NewSession, SessionHost};
 pub use policy::HostPolicy;
 pub use subscription::{Delivered, Subscription};
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::hub::{Hint, Hints, Hub};
@@ -19,7 +20,7 @@ pub(crate) use self::hub::{Live, now};
 pub use self::sqlite::{Check, SqliteLog};
 use crate::approval::{Approval, ApprovalState};
 use crate::error::Result;
-use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source};
+use crate::event::{Accepted, Delivery, LogEvent, SessionRecord, SessionState, Source};
 
 /// A future of a log.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -66,15 +67,9 @@ pub enum Write {
     Create(Box<SessionRecord>),
     /// Appends an event.
     Append(NewEvent),
-    /// Appends a client's event that is known by its id, unless the log has it: then the transaction does nothing and returns that event.
-    /// With `prompt`, the event is a prompt that waits for a process.
-    Accept {
-        /// The event.
-        event: NewEvent,
-        /// Whether it is a prompt.
-        prompt: bool,
-    },
-    /// Sets how far a prompt got, and appends a `delivery_update`.
+    /// Appends a client's event that is known by its id, unless the log has it. It waits for the owner of the session.
+    Accept(NewEvent),
+    /// Sets how far an accepted event got. For a prompt, it appends a `delivery_update`.
     Mark(Uuid, Delivery),
     /// Sets the state, and appends a `session_state_changed` of the host if it is another one.
     Enter(SessionState),
@@ -82,9 +77,13 @@ pub enum Write {
     NextEpoch,
     /// The CLI has stored a turn.
     HasHistory,
+    /// What the process said when it started: its commands, models, and account (the reply to `initialize`).
+    Initialized(RawJson),
+    /// Sets what clients may change, and appends a `session_updated`.
+    Update(Update),
     /// Opens an approval. An earlier one about the same call is linked.
     Open(Box<Approval>),
-    /// Decides about a pending approval, or fails with who did.
+    /// Decides about a pending approval.
     Decide {
         /// The approval.
         id: Uuid,
@@ -94,6 +93,8 @@ pub enum Write {
         actor: Option<String>,
         /// What the CLI gets.
         decision: Option<RawJson>,
+        /// Whether it is an error that the approval is not pending any more. If not, the receipt has who decided.
+        must_be_first: bool,
     },
     /// The CLI has got the decision.
     Applied(Uuid),
@@ -113,8 +114,41 @@ pub enum Write {
 pub struct Receipt {
     /// The events, in order.
     pub events: Vec<Arc<LogEvent>>,
-    /// Whether the log had the accepted event already; then nothing was written.
-    pub repeated: bool,
+    /// What became of each [`Write::Accept`] and [`Write::Decide`], in order.
+    pub accepted: Vec<Accepted>,
+}
+
+/// What clients may change of a session. `None` leaves a value as it is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Update {
+    /// The title; `Some(None)` removes it.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub title: Option<Option<String>>,
+    /// The model; `Some(None)` is the policy's.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub model: Option<Option<String>>,
+    /// The permission mode; `Some(None)` is the policy's.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub permission_mode: Option<Option<String>>,
+}
+
+/// Tells `null` from a value that is not there.
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 /// A page of events.
@@ -133,12 +167,24 @@ pub struct Page {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Waiting {
-    /// Prompts that no process has got, in order: the event, and its payload.
-    pub received: Vec<(Uuid, RawJson)>,
-    /// Prompts whose turn has not ended.
-    pub processing: Vec<Uuid>,
+    /// What clients sent and the owner has not begun with, in order.
+    pub received: Vec<Received>,
+    /// Prompts whose turn has not ended, and requests that have no response.
+    pub processing: Vec<Received>,
     /// Approvals that were decided, and the CLI has not got it.
     pub decided: Vec<Approval>,
+}
+
+/// An event of a client that waits for the owner of the session.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Received {
+    /// The event.
+    pub id: Uuid,
+    /// Its `type`.
+    pub kind: String,
+    /// The frame, as the client sent it.
+    pub payload: RawJson,
 }
 
 /// Where a host keeps what is durable. [`SqliteLog`] is one.
@@ -186,14 +232,15 @@ pub trait Log: Send + Sync + 'static {
     /// When the log fails.
     fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Waiting>>;
 
-    /// Up to `limit` approvals, the oldest first: of one session or of all, in one state or in any.
+    /// Up to `limit` approvals, the oldest first, from behind `after` on: of one session or of all, in one state or in any.
     ///
     /// # Errors
-    /// When the log fails.
+    /// When the log fails, or has no approval `after`.
     fn approvals<'a>(
         &'a self,
         session: Option<&'a SessionId>,
         state: Option<ApprovalState>,
+        after: Option<Uuid>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Approval>>>;
 
@@ -202,6 +249,39 @@ pub trait Log: Send + Sync + 'static {
     /// # Errors
     /// When the log fails or there is no such approval.
     fn approval(&self, id: Uuid) -> BoxFuture<'_, Result<Approval>>;
+
+    /// The newest approval of a session that is about this request of the CLI.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn approval_of<'a>(
+        &'a self,
+        session: &'a SessionId,
+        request: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Approval>>>;
+
+    /// What the newest process of a session said when it started.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn initialized<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<RawJson>>>;
+
+    /// All records of a kind with their ids, in the order of the ids. Records are what is durable and belongs to no session, such as tokens.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn records<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Vec<(String, RawJson)>>>;
+
+    /// Sets a record, or removes it.
+    ///
+    /// # Errors
+    /// When the log fails. Then nothing was written.
+    fn put_record<'a>(
+        &'a self,
+        kind: &'a str,
+        id: &'a str,
+        value: Option<RawJson>,
+    ) -> BoxFuture<'a, Result<()>>;
 
     /// Where committed events are published.
     fn hub(&self) -> &Arc<Hub>;

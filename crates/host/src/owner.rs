@@ -11,16 +11,17 @@ use futures_util::FutureExt as _;
 use outrigger::permissions::{PermissionDecision, PermissionHandler, PermissionRequest};
 use outrigger::protocol::shared::{PermissionResult, RequestId};
 use outrigger::protocol::{Frame, RawJson};
-use outrigger::{ElicitationResult, Frames, Interrupted, Lag, Reply, Session, SessionId, UserDialogResult};
-use serde_json::json;
+use outrigger::{ElicitationResult, Frames, Interrupted, Lag, Session, SessionId, UserDialogResult};
+use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc, oneshot};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalKind};
 use crate::core::{Effect, Input, State, transition};
 use crate::error::{HostError, Result};
-use crate::event::{SessionState, Source};
-use crate::log::{BoxFuture, Live, Log, NewEvent, Write};
+use crate::event::{Delivery, SessionState, Source};
+use crate::log::{BoxFuture, Live, Log, NewEvent, Received, Update, Write};
 use crate::policy::HostPolicy;
 use crate::wire;
 
@@ -37,6 +38,8 @@ const ROOM_POLL: Duration = Duration::from_millis(250);
 pub(crate) enum Command {
     Interrupt(oneshot::Sender<Result<()>>),
     Stop(oneshot::Sender<()>),
+    /// The log has another model or permission mode.
+    Apply(Update),
     /// The host closes: the process ends, and prompts that wait stay in the log.
     Shutdown(oneshot::Sender<()>),
 }
@@ -48,6 +51,8 @@ pub(crate) struct Contact {
     pub(crate) calls: AtomicU64,
     pub(crate) seen: AtomicU64,
     pub(crate) commands: mpsc::Sender<Command>,
+    /// Whether a client wants a process.
+    pub(crate) is_wanted: AtomicBool,
     /// Whether the process has nothing to do, and since which tick of the host.
     pub(crate) is_idle: AtomicBool,
     pub(crate) used: AtomicU64,
@@ -82,7 +87,18 @@ struct Running {
     frames: Frames,
     /// Ends with the turn, or with an error and whether the process has ended.
     turn: Option<oneshot::Receiver<Result<(), (String, bool)>>>,
+    /// What clients asked of the process.
+    asked: JoinSet<Reply>,
     _place: OwnedSemaphorePermit,
+}
+
+/// What became of a request of a client.
+struct Reply {
+    /// The event of the request.
+    id: Uuid,
+    result: Result<RawJson, String>,
+    /// What holds for later processes, too, if the CLI did it.
+    update: Option<Update>,
 }
 
 pub(crate) struct Owner {
@@ -92,14 +108,17 @@ pub(crate) struct Owner {
     state: State,
     running: Option<Running>,
     prompts: HashMap<Uuid, RawJson>,
+    /// Requests of clients that have no response yet: their events, and their ids.
+    requests: HashMap<Uuid, String>,
     /// Why the last start failed: nothing is tried before the next prompt.
-    failed: bool,
+    failure: Option<String>,
 }
 
 /// What the loop of an owner woke up for.
 enum Woke {
     Frame(Option<Result<Frame, Lag>>),
     Turn(Result<(), (String, bool)>),
+    Replied(Reply),
     Command(Option<Command>),
     News,
     Release,
@@ -114,7 +133,8 @@ impl Owner {
             state: State::default(),
             running: None,
             prompts: HashMap::new(),
-            failed: false,
+            requests: HashMap::new(),
+            failure: None,
         }
     }
 
@@ -130,21 +150,31 @@ impl Owner {
 
     async fn work(&mut self, commands: &mut mpsc::Receiver<Command>) -> Result<()> {
         let waiting = self.shared.log.waiting(&self.id).await?;
-        self.state.running = waiting.processing.first().copied();
+        for received in waiting.processing {
+            if received.kind == "user" {
+                self.state.running = Some(received.id);
+            } else if let Ok(request) = wire::request(&received.payload) {
+                self.requests.insert(received.id, request.request_id);
+            }
+        }
         let record = self.shared.log.session(&self.id).await?;
         let was_busy = matches!(
             record.state,
             SessionState::Starting | SessionState::Running | SessionState::RequiresAction
         );
-        self.feed(Input::Recovered { was_busy }, Vec::new()).await?;
+        let lost = self.lose_requests();
+        self.feed(Input::Recovered { was_busy }, lost).await?;
         self.read_news().await?;
         while self.running.is_some() {
-            let is_idle =
-                self.state.running.is_none() && self.state.queue.is_empty() && self.state.open.is_empty();
+            let is_idle = self.state.running.is_none()
+                && self.state.queue.is_empty()
+                && self.state.open.is_empty()
+                && self.requests.is_empty();
             self.contact.is_idle.store(is_idle, Ordering::Release);
             match self.wait(commands, is_idle).await {
                 Woke::Frame(frame) => self.frames(frame).await?,
                 Woke::Turn(outcome) => self.turn_ended(outcome).await?,
+                Woke::Replied(reply) => self.reply(reply).await?,
                 Woke::News => self.read_news().await?,
                 Woke::Release => self.feed(Input::Release, Vec::new()).await?,
                 Woke::Command(command) => self.command(command).await?,
@@ -164,10 +194,18 @@ impl Owner {
                 None => std::future::pending().await,
             }
         };
+        let replied = async {
+            match running.asked.join_next().await {
+                Some(Ok(reply)) => reply,
+                // The task of a request neither panics nor is it aborted while the process runs.
+                Some(Err(_)) | None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             frame = running.frames.next() => Woke::Frame(frame),
             outcome = turn => Woke::Turn(outcome),
+            reply = replied => Woke::Replied(reply),
             command = commands.recv() => Woke::Command(command),
             () = self.contact.wake.notified() => Woke::News,
             () = self.contact.release.notified() => Woke::Release,
@@ -186,6 +224,9 @@ impl Owner {
     async fn feed(&mut self, input: Input, mut steps: Vec<Write>) -> Result<()> {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
+            if matches!(input, Input::Exited) {
+                steps.extend(self.lose_requests());
+            }
             let (state, effects) = transition(std::mem::take(&mut self.state), input);
             self.state = state;
             let mut steps = std::mem::take(&mut steps);
@@ -220,12 +261,21 @@ impl Owner {
             .seen
             .store(self.contact.calls.load(Ordering::Acquire), Ordering::Release);
         let waiting = self.shared.log.waiting(&self.id).await?;
-        for (id, payload) in waiting.received {
-            self.prompts.insert(id, payload);
-            self.feed(Input::Accepted(id), Vec::new()).await?;
-            if self.failed {
+        if self.contact.is_wanted.swap(false, Ordering::AcqRel) {
+            self.feed(Input::Wanted, Vec::new()).await?;
+        }
+        let mut has_failed = false;
+        for received in waiting.received {
+            match received.kind.as_str() {
                 // One try for each time that the session is woken.
-                break;
+                "user" if has_failed => {}
+                "user" => {
+                    self.prompts.insert(received.id, received.payload);
+                    self.feed(Input::Accepted(received.id), Vec::new()).await?;
+                    has_failed = self.failure.is_some();
+                }
+                "control_request" => self.request(received).await?,
+                _ => self.cancel(received).await?,
             }
         }
         for approval in waiting.decided {
@@ -271,6 +321,139 @@ impl Owner {
         self.feed(Input::Closed(approval.request_id), steps).await
     }
 
+    /// Does what a client asks for. The reply is an event.
+    async fn request(&mut self, received: Received) -> Result<()> {
+        let id = received.id;
+        let (request, subtype, mut fields) = match wire::request(&received.payload).and_then(|request| {
+            let (subtype, fields) = request.parts()?;
+            Ok((request.request_id, subtype, fields))
+        }) {
+            Ok(parts) => parts,
+            // It was checked before it was accepted.
+            Err(_) => return self.write(vec![Write::Mark(id, Delivery::Processed)]).await,
+        };
+        self.requests.insert(id, request);
+        let mut update = Update::default();
+        let done = |result: Result<Value, String>| Reply {
+            id,
+            result: result.map(RawJson::from),
+            update: None,
+        };
+        match subtype.as_str() {
+            "initialize" => {
+                let result = self.initialize(&fields).await?;
+                return self.reply(done(result)).await;
+            }
+            "set_model" => update.model = Some(text(&fields, "model")),
+            "set_permission_mode" => update.permission_mode = Some(text(&fields, "mode")),
+            subtype if wire::FOR_CLIENTS.contains(&subtype) => {}
+            subtype => {
+                let error = format!("the host takes no requests `{subtype}` from clients");
+                return self.reply(done(Err(error))).await;
+            }
+        }
+        let is_change = update.model.is_some() || update.permission_mode.is_some();
+        if is_change {
+            let (model, mode) = (
+                update.model.clone().flatten(),
+                update.permission_mode.clone().flatten(),
+            );
+            if let Err(error) = self.shared.policy.check(model.as_deref(), mode.as_deref()) {
+                return self.reply(done(Err(error.to_string()))).await;
+            }
+            fields.retain(|name, _| name == "model" || name == "mode");
+        }
+        let update = is_change.then_some(update);
+        let Some(running) = &mut self.running else {
+            let result = match subtype.as_str() {
+                "interrupt" => Ok(json!({})),
+                _ if is_change => Ok(json!({})),
+                _ => Err("the session has no process; a prompt starts one".to_owned()),
+            };
+            let reply = Reply {
+                update,
+                ..done(result)
+            };
+            return self.reply(reply).await;
+        };
+        let session = running.session.clone();
+        running.asked.spawn(async move {
+            let result = match subtype.as_str() {
+                "interrupt" => session.interrupt().await.map(|_| json!({}).into()),
+                subtype => session.raw_request(subtype, fields).await,
+            };
+            Reply {
+                id,
+                result: result.map_err(|error| error.to_string()),
+                update,
+            }
+        });
+        // A host that is killed now does not ask the process again.
+        self.write(vec![Write::Mark(id, Delivery::Processing)]).await
+    }
+
+    /// What a process of the session said when it started. The first client that asks starts one.
+    async fn initialize(&mut self, fields: &Map<String, Value>) -> Result<Result<Value, String>> {
+        let ignored = wire::ignored(fields);
+        if !ignored.is_empty() {
+            return Ok(Err(format!(
+                "the host does not take {} from clients; they are the operator's",
+                ignored.join(", ")
+            )));
+        }
+        let mut known = self.shared.log.initialized(&self.id).await?;
+        if known.is_none() {
+            self.feed(Input::Wanted, Vec::new()).await?;
+            known = self.shared.log.initialized(&self.id).await?;
+        }
+        Ok(match known {
+            Some(reply) => reply.to_value().map_err(|error| error.to_string()),
+            None => Err(self
+                .failure
+                .clone()
+                .unwrap_or_else(|| "no process of the session has started".to_owned())),
+        })
+    }
+
+    async fn reply(&mut self, reply: Reply) -> Result<()> {
+        let Some(request) = self.requests.remove(&reply.id) else {
+            return Ok(());
+        };
+        let mut steps = vec![Write::Mark(reply.id, Delivery::Processed)];
+        if let Some(update) = reply.update
+            && reply.result.is_ok()
+        {
+            steps.push(Write::Update(update));
+        }
+        steps.push(Write::Append(wire::reply(&request, reply.result)));
+        self.write(steps).await
+    }
+
+    /// A client does not wait for the reply to its request any more. What the process does already, it does.
+    async fn cancel(&mut self, received: Received) -> Result<()> {
+        let mut steps = vec![Write::Mark(received.id, Delivery::Processed)];
+        if let Some(request) = wire::cancelled(&received.payload) {
+            let id = wire::id_of("control_request", &request);
+            if self.requests.remove(&id).is_some() {
+                steps.push(Write::Mark(id, Delivery::Interrupted));
+                let error = "the client withdrew the request".to_owned();
+                steps.push(Write::Append(wire::reply(&request, Err(error))));
+            }
+        }
+        self.write(steps).await
+    }
+
+    /// No process will reply to the requests of clients any more.
+    fn lose_requests(&mut self) -> Vec<Write> {
+        let mut steps = Vec::new();
+        for (id, request) in self.requests.drain() {
+            steps.push(Write::Mark(id, Delivery::Interrupted));
+            let error = "the process ended before it replied".to_owned();
+            steps.push(Write::Append(wire::reply(&request, Err(error))));
+        }
+        steps
+    }
+
     async fn start(&mut self) -> Result<Input> {
         // Without a deadline: a place gets free when a turn ends.
         let place = loop {
@@ -298,21 +481,22 @@ impl Owner {
                 Ok(session) => {
                     let payload = json!({"type": "process_started", "epoch": record.epoch, "pid": session.pid(), "resumed": resume});
                     let frames = session.frames();
+                    let mut steps = vec![Write::Append(NewEvent::host("process_started", payload))];
+                    steps.extend(wire::initialized(session.initialized()).map(Write::Initialized));
                     self.running = Some(Running {
                         session,
                         frames,
                         turn: None,
+                        asked: JoinSet::new(),
                         _place: place,
                     });
-                    self.write(vec![Write::Append(NewEvent::host("process_started", payload))])
-                        .await?;
-                    self.failed = false;
+                    self.write(steps).await?;
+                    self.failure = None;
                     return Ok(Input::Started);
                 }
                 Err(failed) => error = failed,
             }
         }
-        self.failed = true;
         let kind = if record.has_history {
             "resume_failed"
         } else {
@@ -323,6 +507,7 @@ impl Owner {
             json!({"type": kind, "epoch": record.epoch, "error": error}),
         ))])
         .await?;
+        self.failure = Some(error);
         Ok(Input::StartFailed)
     }
 
@@ -336,7 +521,7 @@ impl Owner {
                 .map_err(|error| error.to_string())?;
             let options = options
                 .permissions(Inbox)
-                .elicitation(|_| async { Reply::Parked });
+                .elicitation(|_| async { outrigger::Reply::Parked });
             match options.start().await {
                 Ok(session) => return Ok(session),
                 // A process of a host that was killed ends by itself when it sees that its input ended.
@@ -356,13 +541,13 @@ impl Owner {
             self.shared.ticks.fetch_add(1, Ordering::Relaxed),
             Ordering::Relaxed,
         );
-        let session = running.session.clone();
-        let turn = async move {
-            let prompt = wire::prompt(&payload, id).map_err(|error| (error.to_string(), false))?;
-            let told = |error: outrigger::Error| (error.to_string(), error.end().is_some());
-            let mut turn = session.prompt(prompt).await.map_err(told)?;
-            turn.outcome().await.map(drop).map_err(told)
+        let told = |error: outrigger::Error| (error.to_string(), error.end().is_some());
+        // It is sent before the owner does anything else, so that what a client asks for next is about this turn.
+        let turn = match wire::prompt(&payload, id) {
+            Ok(prompt) => running.session.prompt(prompt).await.map_err(told),
+            Err(error) => Err((error.to_string(), false)),
         };
+        let turn = async move { turn?.outcome().await.map(drop).map_err(told) };
         let (ended, outcome) = oneshot::channel();
         running.turn = Some(outcome);
         tokio::spawn(async move {
@@ -380,9 +565,10 @@ impl Owner {
             session,
             mut frames,
             turn,
+            asked,
             _place,
         } = running;
-        drop(turn);
+        drop((turn, asked));
         if let Err(error) = session.close().await {
             tracing::debug!(%error, session = %self.id, "closing");
         }
@@ -451,8 +637,9 @@ impl Owner {
         if let Some(running) = self.running.take() {
             drop(running.session.kill().await);
         }
-        self.failed = true;
-        let payload = json!({"type": "resume_failed", "error": "the CLI runs another session", "session_id": init.session_id()});
+        let error = "the CLI runs another session";
+        self.failure = Some(error.to_owned());
+        let payload = json!({"type": "resume_failed", "error": error, "session_id": init.session_id()});
         let steps = vec![Write::Append(NewEvent::host("resume_failed", payload))];
         self.state.queue.clear();
         self.feed(Input::Exited, steps).await?;
@@ -555,6 +742,24 @@ impl Owner {
                 }
                 Ok(())
             }
+            Some(Command::Apply(update)) => {
+                if let Some(running) = &self.running {
+                    let session = running.session.clone();
+                    tokio::spawn(async move {
+                        if let Some(model) = update.model {
+                            note(session.raw_request("set_model", json!({"model": model})).await);
+                        }
+                        if let Some(Some(mode)) = update.permission_mode {
+                            note(
+                                session
+                                    .raw_request("set_permission_mode", json!({"mode": mode}))
+                                    .await,
+                            );
+                        }
+                    });
+                }
+                Ok(())
+            }
             Some(Command::Stop(reply)) => {
                 if let Some(running) = self.running.take() {
                     drop(running.session.kill().await);
@@ -570,6 +775,17 @@ impl Owner {
             }
         }
     }
+}
+
+/// The next process has the change in any case.
+fn note(result: outrigger::Result<RawJson>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "the process did not take a change");
+    }
+}
+
+fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    fields.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 fn is_ephemeral(frame: &Frame) -> bool {

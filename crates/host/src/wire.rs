@@ -1,31 +1,175 @@
 //! What clients send, and what the CLI asks, as far as the host has to understand it.
 
+use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::PermissionResult;
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{ElicitationResult, Prompt, SessionId, UserDialogResult};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::error::{HostError, Result};
+use crate::event::Source;
+use crate::log::NewEvent;
 use crate::policy::HostPolicy;
 
-/// The `type` and the `uuid` of what a client sends.
+/// Something that a client sent.
+pub(crate) enum Sent {
+    /// An event that waits for the owner of the session.
+    Accept(NewEvent),
+    /// A decision, or why the client has none.
+    Decision {
+        request: String,
+        answer: Result<RawJson, String>,
+    },
+}
+
+/// A request of a client.
 #[derive(Deserialize)]
-pub(crate) struct Head {
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) uuid: Option<Uuid>,
+pub(crate) struct Request {
+    pub(crate) request_id: String,
+    pub(crate) request: RawJson,
+}
+
+impl Request {
+    /// Its `subtype`, and its other fields.
+    pub(crate) fn parts(&self) -> Result<(String, Map<String, Value>)> {
+        let mut fields: Map<String, Value> = self.request.decode().map_err(invalid)?;
+        match fields.remove("subtype") {
+            Some(Value::String(subtype)) => Ok((subtype, fields)),
+            _ => Err(invalid("the request has no `subtype`")),
+        }
+    }
 }
 
 fn invalid(error: impl std::fmt::Display) -> HostError {
     HostError::Invalid(error.to_string())
 }
 
-pub(crate) fn head(payload: &RawJson) -> Result<Head> {
-    payload.decode().map_err(invalid)
+/// Reads what a client sent.
+pub(crate) fn sent(frame: RawJson) -> Result<Sent> {
+    #[derive(Deserialize)]
+    struct Head {
+        r#type: String,
+        uuid: Option<Uuid>,
+        request_id: Option<String>,
+    }
+    let head: Head = frame.decode().map_err(invalid)?;
+    let id = match head.r#type.as_str() {
+        "user" => {
+            let id = head.uuid.unwrap_or_else(Uuid::new_v4);
+            prompt(&frame, id)?;
+            id
+        }
+        "control_request" => {
+            let request = request(&frame)?;
+            request.parts()?;
+            id_of("control_request", &request.request_id)
+        }
+        "control_cancel_request" => {
+            let request = head.request_id.filter(|id| !id.is_empty());
+            id_of(
+                "control_cancel_request",
+                &request.ok_or_else(|| invalid("the frame has no `request_id`"))?,
+            )
+        }
+        "control_response" => {
+            let (request, answer) = response(&frame)?;
+            return Ok(Sent::Decision { request, answer });
+        }
+        kind => {
+            return Err(HostError::Invalid(format!(
+                "clients send `user`, `control_request`, `control_cancel_request` and `control_response`, not `{kind}`"
+            )));
+        }
+    };
+    let mut event = NewEvent::new(Source::Client, head.r#type, frame);
+    event.event_id = id;
+    Ok(Sent::Accept(event))
+}
+
+/// The id of an event that has no `uuid`, so that it is known when it is sent again.
+pub(crate) fn id_of(kind: &str, request: &str) -> Uuid {
+    let hash = Sha256::digest(format!("{kind} {request}"));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+pub(crate) fn request(frame: &RawJson) -> Result<Request> {
+    let request: Request = frame.decode().map_err(invalid)?;
+    if request.request_id.is_empty() {
+        return Err(invalid("the frame has no `request_id`"));
+    }
+    Ok(request)
+}
+
+/// The request that a client withdraws.
+pub(crate) fn cancelled(frame: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Cancel {
+        request_id: String,
+    }
+    Some(frame.decode::<Cancel>().ok()?.request_id)
+}
+
+/// What clients may ask of the process of a session, beside `initialize`, `set_model` and `set_permission_mode`. It reads, or does what a prompt
+/// could do; nothing in it gives the session more than the policy does.
+pub(crate) const FOR_CLIENTS: &[&str] = &[
+    "interrupt",
+    "cancel_async_message",
+    "stop_task",
+    "rewind_files",
+    "set_max_thinking_tokens",
+    "background_tasks",
+    "get_context_usage",
+    "get_plan",
+    "get_session_cost",
+    "get_task_output",
+    "list_models",
+    "list_permission_rules",
+    "mcp_status",
+];
+
+/// The fields of a client's `initialize` that say something, and are the operator's.
+pub(crate) fn ignored(fields: &Map<String, Value>) -> Vec<&str> {
+    let says_something = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    };
+    fields
+        .iter()
+        .filter(|(_, value)| says_something(value))
+        .map(|(name, _)| name.as_str())
+        .collect()
+}
+
+/// What clients are told of a process that started. The account is the operator's.
+pub(crate) fn initialized(reply: &InitializeReply) -> Option<RawJson> {
+    let mut reply = serde_json::to_value(reply).ok()?;
+    let fields = reply.as_object_mut()?;
+    for hidden in ["account", "pid", "pending_permission_requests"] {
+        fields.remove(hidden);
+    }
+    fields.insert("account".to_owned(), json!({}));
+    Some(reply.into())
+}
+
+/// The reply to a request of a client.
+pub(crate) fn reply(request: &str, result: Result<RawJson, String>) -> NewEvent {
+    let response = match result {
+        Ok(response) => json!({"subtype": "success", "request_id": request, "response": response}),
+        Err(error) => json!({"subtype": "error", "request_id": request, "error": error}),
+    };
+    NewEvent::host(
+        "control_response",
+        json!({"type": "control_response", "response": response}),
+    )
 }
 
 /// The prompt that a `user` frame of a client is.
@@ -144,7 +288,7 @@ pub(crate) fn verdict(policy: &HostPolicy, kind: ApprovalKind, answer: &RawJson)
 }
 
 /// The request of a client's `control_response`, and the answer, or why the client has none.
-pub(crate) fn response(payload: &RawJson) -> Result<(String, Result<RawJson, String>)> {
+fn response(payload: &RawJson) -> Result<(String, Result<RawJson, String>)> {
     #[derive(Deserialize)]
     struct Frame {
         response: Response,

@@ -9,7 +9,7 @@ const MIGRATIONS: &[&str] = &["
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT, model TEXT, permission_mode TEXT,
     epoch INTEGER NOT NULL DEFAULT 0, head_seq INTEGER NOT NULL DEFAULT 0, trimmed_seq INTEGER NOT NULL DEFAULT 0,
-    has_history INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, created_by TEXT
+    has_history INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, created_by TEXT, initialized TEXT
 ) WITHOUT ROWID;
 CREATE TABLE events (
     session_id TEXT NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL, at INTEGER NOT NULL,
@@ -27,11 +27,13 @@ CREATE TABLE approvals (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL, session_id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
     epoch INTEGER NOT NULL, request_id TEXT NOT NULL, tool_name TEXT, tool_use_id TEXT, input_hash TEXT NOT NULL,
     request TEXT NOT NULL, opened_at INTEGER NOT NULL, decided_by TEXT, decided_at INTEGER, decision TEXT, supersedes TEXT,
-    applied INTEGER NOT NULL DEFAULT 0, UNIQUE (session_id, epoch, request_id)
+    applied INTEGER NOT NULL DEFAULT 0, closed_event TEXT, closed_seq INTEGER, UNIQUE (session_id, epoch, request_id)
 ) WITHOUT ROWID;
 CREATE INDEX approvals_by_number ON approvals (number);
 CREATE INDEX approvals_by_session ON approvals (session_id, state);
 CREATE INDEX approvals_by_state ON approvals (state, number);
+CREATE INDEX approvals_by_request ON approvals (session_id, request_id);
+CREATE TABLE records (kind TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, id)) WITHOUT ROWID;
 "];
 
 /// The newest version.

@@ -3,12 +3,13 @@
 mod rows;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outrigger::SessionId;
+use outrigger::protocol::RawJson;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -34,9 +35,21 @@ const READERS: usize = 8;
 /// The most rows that one call returns.
 const ROWS: usize = 1000;
 
+/// Something to write.
+enum Work {
+    Steps {
+        session: SessionId,
+        steps: Vec<Write>,
+    },
+    Record {
+        kind: String,
+        id: String,
+        value: Option<RawJson>,
+    },
+}
+
 struct Job {
-    session: SessionId,
-    steps: Vec<Write>,
+    work: Work,
     reply: oneshot::Sender<Result<Receipt>>,
 }
 
@@ -169,6 +182,16 @@ impl SqliteLog {
         self.read(check).await
     }
 
+    /// Waits until the thread that writes has committed the work.
+    async fn hand_in(&self, work: Work) -> Result<Receipt> {
+        let (reply, written) = oneshot::channel();
+        let jobs = self.jobs.as_ref().ok_or(HostError::Closed)?;
+        jobs.send(Job { work, reply })
+            .await
+            .map_err(|_| HostError::Closed)?;
+        written.await.map_err(|_| HostError::Closed)?
+    }
+
     /// Reads with a connection of its own, where blocking is allowed.
     async fn read<T: Send + 'static>(
         &self,
@@ -258,11 +281,9 @@ fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Job>, hub: &H
             }
         };
         for (job, result) in jobs.into_iter().zip(written) {
-            if let Ok(receipt) = &result
-                && !receipt.repeated
-            {
+            if let Ok(receipt) = &result {
                 for event in &receipt.events {
-                    hub.publish(&job.session, Live::Durable(Arc::clone(event)));
+                    hub.publish(&event.session_id, Live::Durable(Arc::clone(event)));
                 }
             }
             drop(job.reply.send(result));
@@ -277,20 +298,25 @@ fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Job>, hub: &H
 fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<(Vec<Result<Receipt>>, Vec<Hint>)> {
     let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let mut written = Vec::new();
-    let mut touched = BTreeMap::new();
+    let mut touched = BTreeSet::new();
     for job in jobs {
         let savepoint = transaction.savepoint()?;
-        let result = steps::apply(&savepoint, &job.session, &job.steps);
+        let result = match &job.work {
+            Work::Steps { session, steps } => steps::apply(&savepoint, session, steps),
+            Work::Record { kind, id, value } => steps::put_record(&savepoint, kind, id, value.as_ref()),
+        };
         if result.is_ok() {
             savepoint.commit()?;
-            touched.insert(job.session.as_str().to_owned(), ());
+            if let Work::Steps { session, .. } = &job.work {
+                touched.insert(session.as_str());
+            }
         } else {
             savepoint.finish()?;
         }
         written.push(result);
     }
     let mut hints = Vec::new();
-    for id in touched.keys() {
+    for id in touched {
         if let Some(session) = rows::session(&transaction, id)? {
             hints.push(Hint {
                 session_id: session.id,
@@ -321,17 +347,11 @@ fn limit(limit: usize) -> i64 {
 
 impl Log for SqliteLog {
     fn write<'a>(&'a self, session: &'a SessionId, steps: Vec<Write>) -> BoxFuture<'a, Result<Receipt>> {
-        Box::pin(async move {
-            let (reply, written) = oneshot::channel();
-            let job = Job {
-                session: session.clone(),
-                steps,
-                reply,
-            };
-            let jobs = self.jobs.as_ref().ok_or(HostError::Closed)?;
-            jobs.send(job).await.map_err(|_| HostError::Closed)?;
-            written.await.map_err(|_| HostError::Closed)?
-        })
+        let work = Work::Steps {
+            session: session.clone(),
+            steps,
+        };
+        Box::pin(self.hand_in(work))
     }
 
     fn events<'a>(&'a self, session: &'a SessionId, after: u64, count: usize) -> BoxFuture<'a, Result<Page>> {
@@ -386,16 +406,26 @@ impl Log for SqliteLog {
         &'a self,
         session: Option<&'a SessionId>,
         state: Option<ApprovalState>,
+        after: Option<Uuid>,
         count: usize,
     ) -> BoxFuture<'a, Result<Vec<Approval>>> {
         let session = session.map(|id| id.as_str().to_owned());
         Box::pin(self.read(move |connection| {
+            let after: i64 = match after {
+                None => 0,
+                Some(id) => connection
+                    .query_row("SELECT number FROM approvals WHERE id = ?1", [id.to_string()], |row| row.get(0))
+                    .optional()?
+                    .ok_or(HostError::NoApproval(id))?,
+            };
             let sql = format!(
-                "SELECT {} FROM approvals WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR state = ?2) ORDER BY number LIMIT ?3",
+                "SELECT {} FROM approvals WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR state = ?2) AND number > ?3
+                 ORDER BY number LIMIT ?4",
                 rows::APPROVAL
             );
             let mut statement = connection.prepare_cached(&sql)?;
-            let found = statement.query_map(params![session, state.map(ApprovalState::as_str), limit(count)], rows::approval)?;
+            let state = state.map(ApprovalState::as_str);
+            let found = statement.query_map(params![session, state, after, limit(count)], rows::approval)?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
         }))
     }
@@ -408,6 +438,57 @@ impl Log for SqliteLog {
                 .optional()?;
             found.ok_or(HostError::NoApproval(id))
         }))
+    }
+
+    fn approval_of<'a>(
+        &'a self,
+        session: &'a SessionId,
+        request: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Approval>>> {
+        let (session, request) = (session.as_str().to_owned(), request.to_owned());
+        Box::pin(self.read(move |connection| {
+            let sql = format!(
+                "SELECT {} FROM approvals WHERE session_id = ?1 AND request_id = ?2 ORDER BY number DESC LIMIT 1",
+                rows::APPROVAL
+            );
+            Ok(connection
+                .query_row(&sql, [session, request], rows::approval)
+                .optional()?)
+        }))
+    }
+
+    fn initialized<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<RawJson>>> {
+        let session = session.as_str().to_owned();
+        Box::pin(self.read(move |connection| {
+            let sql = "SELECT initialized FROM sessions WHERE id = ?1 AND initialized IS NOT NULL";
+            Ok(connection
+                .query_row(sql, [session], |row| rows::json(row, 0))
+                .optional()?)
+        }))
+    }
+
+    fn records<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Vec<(String, RawJson)>>> {
+        let kind = kind.to_owned();
+        Box::pin(self.read(move |connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT id, value FROM records WHERE kind = ?1 ORDER BY id")?;
+            let found = statement.query_map([kind], |row| Ok((row.get(0)?, rows::json(row, 1)?)))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        }))
+    }
+
+    fn put_record<'a>(
+        &'a self,
+        kind: &'a str,
+        id: &'a str,
+        value: Option<RawJson>,
+    ) -> BoxFuture<'a, Result<()>> {
+        let record = Work::Record {
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+            value,
+        };
+        Box::pin(async move { self.hand_in(record).await.map(drop) })
     }
 
     fn hub(&self) -> &Arc<Hub> {

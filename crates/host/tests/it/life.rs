@@ -8,7 +8,7 @@ use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::Signal;
 use outrigger_host::log::SqliteLog;
 use outrigger_host::{
-    ApprovalState, Delivered, HostError, HostPolicy, LogEvent, NewSession, SessionHost, SessionState,
+    ApprovalState, Delivered, Effect, HostError, HostPolicy, LogEvent, NewSession, SessionHost, SessionState,
     Subscription,
 };
 use serde_json::{Value, json};
@@ -59,7 +59,8 @@ fn user(text: &str, uuid: Uuid) -> RawJson {
 /// The next event that `wanted` accepts.
 async fn until(events: &mut Subscription, wanted: impl Fn(&LogEvent, &Value) -> bool) -> Arc<LogEvent> {
     loop {
-        if let Delivered::Event(event) = events.next().await.unwrap()
+        let next = tokio::time::timeout(std::time::Duration::from_secs(60), events.next());
+        if let Delivered::Event(event) = next.await.expect("the event comes").unwrap()
             && wanted(&event, &event.payload.to_value().unwrap())
         {
             return event;
@@ -85,7 +86,7 @@ async fn a_session_goes_on_after_its_process_and_after_its_host() {
     let first = Uuid::new_v4();
     let sent = host.send(&id, user("%say one", first), "ada").await.unwrap();
     let again = host.send(&id, user("%say one", first), "ada").await.unwrap();
-    assert!(again.repeated);
+    assert_eq!(again.effect, Effect::Repeated);
     assert_eq!(again.seq, sent.seq);
     let other = host
         .send(&id, user("%say other", first), "ada")
@@ -167,7 +168,7 @@ async fn the_first_decision_counts_and_the_second_caller_learns_whose_it_was() {
     .unwrap();
     until(&mut events, |event, _| event.kind == "approval_opened").await;
     let open = host
-        .approvals(None, Some(ApprovalState::Pending), 10)
+        .approvals(None, Some(ApprovalState::Pending), None, 10)
         .await
         .unwrap();
     assert_eq!(open.len(), 1);
@@ -233,7 +234,7 @@ async fn an_approval_of_a_process_that_ended_is_superseded_and_never_applied() {
     host.send(&id, user(ask, Uuid::new_v4()), "ada").await.unwrap();
     until(&mut events, |event, _| event.kind == "approval_opened").await;
     let first = host
-        .approvals(Some(&id), Some(ApprovalState::Pending), 10)
+        .approvals(Some(&id), Some(ApprovalState::Pending), None, 10)
         .await
         .unwrap()
         .remove(0);
@@ -246,7 +247,7 @@ async fn an_approval_of_a_process_that_ended_is_superseded_and_never_applied() {
     host.send(&id, user(ask, again), "ada").await.unwrap();
     until(&mut events, |event, _| event.kind == "approval_opened").await;
     let second = host
-        .approvals(Some(&id), Some(ApprovalState::Pending), 10)
+        .approvals(Some(&id), Some(ApprovalState::Pending), None, 10)
         .await
         .unwrap()
         .remove(0);
@@ -364,5 +365,175 @@ async fn a_reader_gets_each_event_once_from_any_cursor() {
         Delivered::Truncated { seq: 3 }
     ));
     assert!(matches!(events.next().await.unwrap(), Delivered::Event(event) if event.seq == 4));
+    host.shutdown().await;
+}
+
+fn request(id: &str, request: Value) -> RawJson {
+    json!({"type": "control_request", "request_id": id, "request": request}).into()
+}
+
+/// The response to a request of a client.
+async fn replied(events: &mut Subscription, id: &str) -> Value {
+    let event = until(events, |event, payload| {
+        event.kind == "control_response" && payload["response"]["request_id"] == id
+    })
+    .await;
+    event.payload.to_value().unwrap()["response"].clone()
+}
+
+#[tokio::test]
+async fn what_clients_ask_for_is_replied_to_by_an_event() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.permission_modes = vec!["plan".to_owned()];
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    // Without a process nothing runs, and nothing is asked.
+    host.send(&id, request("i", json!({"subtype": "interrupt"})), "ada")
+        .await
+        .unwrap();
+    assert_eq!(replied(&mut events, "i").await["subtype"], "success");
+    host.send(&id, request("c", json!({"subtype": "mcp_status"})), "ada")
+        .await
+        .unwrap();
+    assert_eq!(replied(&mut events, "c").await["subtype"], "error");
+    assert!(place.cli.started().is_empty());
+
+    // The first `initialize` starts a process; the second one is replied to from the log. Nobody learns of the operator's account.
+    for name in ["a", "b"] {
+        host.send(
+            &id,
+            request(name, json!({"subtype": "initialize", "hooks": null})),
+            "ada",
+        )
+        .await
+        .unwrap();
+        let reply = replied(&mut events, name).await;
+        assert!(reply["response"]["commands"].is_array(), "{reply}");
+        assert_eq!(reply["response"]["account"], json!({}));
+    }
+    assert_eq!(place.cli.started().len(), 1);
+    let hooks = json!({"subtype": "initialize", "hooks": {"PreToolUse": [{"hookCallbackIds": ["h"]}]}});
+    host.send(&id, request("h", hooks), "ada").await.unwrap();
+    let refused = replied(&mut events, "h").await;
+    assert!(refused["error"].as_str().unwrap().contains("hooks"), "{refused}");
+
+    // A request that is sent again is replied to once.
+    let again = host
+        .send(
+            &id,
+            request("a", json!({"subtype": "initialize", "hooks": null})),
+            "ada",
+        )
+        .await
+        .unwrap();
+    assert_eq!(again.effect, Effect::Repeated);
+    host.send(&id, request("s", json!({"subtype": "mcp_status"})), "ada")
+        .await
+        .unwrap();
+    let status = replied(&mut events, "s").await;
+    assert!(status["response"]["mcpServers"].is_array(), "{status}");
+
+    // What widens the policy is refused; what it allows holds for the next process, too.
+    for (name, asked) in [
+        (
+            "w1",
+            json!({"subtype": "set_permission_mode", "mode": "bypassPermissions"}),
+        ),
+        ("w2", json!({"subtype": "set_model", "model": "opus"})),
+        ("w3", json!({"subtype": "apply_flag_settings", "settings": {}})),
+        ("w4", json!({"subtype": "mcp_set_servers", "servers": {}})),
+        ("w5", json!({"subtype": "set_cwd", "cwd": "/"})),
+    ] {
+        host.send(&id, request(name, asked), "ada").await.unwrap();
+        assert_eq!(replied(&mut events, name).await["subtype"], "error", "{name}");
+    }
+    host.send(
+        &id,
+        request("m", json!({"subtype": "set_permission_mode", "mode": "plan"})),
+        "ada",
+    )
+    .await
+    .unwrap();
+    assert_eq!(replied(&mut events, "m").await["subtype"], "success");
+    assert_eq!(
+        host.session(&id).await.unwrap().permission_mode.as_deref(),
+        Some("plan")
+    );
+
+    // An interrupt that follows a prompt is about its turn.
+    let prompt = Uuid::new_v4();
+    let both = vec![
+        user("%hang", prompt),
+        request("stop", json!({"subtype": "interrupt"})),
+    ];
+    let accepted = host.send_all(&id, both, "ada").await.unwrap();
+    assert_eq!(accepted.len(), 2);
+    processed(&mut events, prompt, "processed").await;
+    assert_eq!(replied(&mut events, "stop").await["subtype"], "success");
+
+    // A batch is taken whole or not at all.
+    let head = host.session(&id).await.unwrap().head_seq;
+    let half = vec![
+        user("%say half", Uuid::new_v4()),
+        json!({"type": "assistant"}).into(),
+    ];
+    host.send_all(&id, half, "ada").await.unwrap_err();
+    assert_eq!(host.session(&id).await.unwrap().head_seq, head);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_late_response_is_told_who_decided() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(
+        &id,
+        user(
+            "%tool Write {\"file_path\":\"a.txt\",\"content\":\"a\"}\n%say done",
+            prompt,
+        ),
+        "ada",
+    )
+    .await
+    .unwrap();
+    let asked = until(&mut events, |event, _| event.kind == "control_request").await;
+    let request_id = asked.payload.to_value().unwrap()["request_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let response = |behavior: &str| -> RawJson {
+        let answer = match behavior {
+            "allow" => {
+                json!({"behavior": "allow", "updatedInput": {"file_path": place.dir.path().join("a.txt"), "content": "a"}})
+            }
+            _ => json!({"behavior": "deny", "message": "no"}),
+        };
+        json!({"type": "control_response", "response": {"subtype": "success", "request_id": request_id, "response": answer}}).into()
+    };
+    let first = host.send(&id, response("allow"), "ada").await.unwrap();
+    assert_eq!(first.effect, Effect::Stored);
+    let repeated = host.send(&id, response("allow"), "ada").await.unwrap();
+    assert_eq!((repeated.effect, repeated.seq), (Effect::Repeated, first.seq));
+    let late = host.send(&id, response("deny"), "bob").await.unwrap();
+    assert_eq!(
+        late.effect,
+        Effect::Decided {
+            by: Some("ada".to_owned())
+        }
+    );
+    assert_eq!((late.event_id, late.seq), (first.event_id, first.seq));
+    // Clients that still show the question are told, too.
+    until(&mut events, |event, payload| {
+        event.kind == "control_cancel_request" && payload["request_id"] == request_id
+    })
+    .await;
+    processed(&mut events, prompt, "processed").await;
+    let unknown = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "none", "response": {}}});
+    host.send(&id, unknown.into(), "ada").await.unwrap_err();
     host.shutdown().await;
 }

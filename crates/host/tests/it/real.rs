@@ -49,7 +49,7 @@ async fn a_session_is_leased_asks_and_goes_on_in_another_process() {
     // Nobody else may drive it.
     let sessions = Sessions::at(real.sandbox().config());
     assert!(sessions.claim(&id).take().is_err(), "the host has the lease");
-    let pending = host.approvals(None, None, 10).await.unwrap();
+    let pending = host.approvals(None, None, None, 10).await.unwrap();
     assert_eq!(pending.len(), 1);
     assert!(!project.join("made").exists());
     let allow: RawJson =

@@ -54,6 +54,7 @@ async fn transactions_that_come_together_stay_apart() {
                     state: outrigger_host::ApprovalState::Allowed,
                     actor: None,
                     decision: None,
+                    must_be_first: true,
                 });
             }
             log.write(&id, steps).await.map(drop)

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
-use crate::event::{LogEvent, SessionRecord, SessionState, Source};
-use crate::log::Waiting;
+use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source};
+use crate::log::{Received, Waiting};
 
 const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, head_seq, trimmed_seq, has_history, created_at, created_by, \
     (SELECT count(*) FROM approvals a WHERE a.session_id = sessions.id AND a.state = 'pending')";
@@ -48,7 +48,7 @@ fn uuid(row: &Row<'_>, at: usize) -> Read<Uuid> {
     Uuid::parse_str(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
-fn json(row: &Row<'_>, at: usize) -> Read<RawJson> {
+pub(super) fn json(row: &Row<'_>, at: usize) -> Read<RawJson> {
     RawJson::from_text(row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
@@ -137,19 +137,29 @@ pub(super) fn approval(row: &Row<'_>) -> Read<Approval> {
     })
 }
 
+/// The event that ended an approval, behind the columns of the approval.
+pub(super) fn closed(row: &Row<'_>) -> Read<(Uuid, u64)> {
+    Ok((uuid(row, 15)?, number(row, 16)?))
+}
+
 pub(super) fn waiting(connection: &Connection, session: &str) -> Read<Waiting> {
     let mut waiting = Waiting::default();
     let mut statement = connection.prepare_cached(
-        "SELECT event_id, payload FROM accepted WHERE session_id = ?1 AND delivery = 'received' ORDER BY seq",
+        "SELECT event_id, type, payload, delivery FROM accepted WHERE session_id = ?1 AND delivery IN ('received', 'processing') ORDER BY seq",
     )?;
-    for row in statement.query_map([session], |row| Ok((uuid(row, 0)?, json(row, 1)?)))? {
-        waiting.received.push(row?);
-    }
-    let mut statement = connection.prepare_cached(
-        "SELECT event_id FROM accepted WHERE session_id = ?1 AND delivery = 'processing' ORDER BY seq",
-    )?;
-    for row in statement.query_map([session], |row| uuid(row, 0))? {
-        waiting.processing.push(row?);
+    let read = |row: &Row<'_>| {
+        let received = Received {
+            id: uuid(row, 0)?,
+            kind: row.get(1)?,
+            payload: json(row, 2)?,
+        };
+        Ok((received, named(row, 3, Delivery::of_name)?))
+    };
+    for row in statement.query_map([session], read)? {
+        match row? {
+            (received, Delivery::Received) => waiting.received.push(received),
+            (received, _) => waiting.processing.push(received),
+        }
     }
     let sql = format!(
         "SELECT {APPROVAL} FROM approvals WHERE session_id = ?1 AND applied = 0 AND state IN ('allowed', 'denied', 'answered', 'expired')

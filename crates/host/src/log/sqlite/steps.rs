@@ -12,9 +12,9 @@ use uuid::Uuid;
 use super::rows;
 use crate::approval::{Approval, ApprovalState};
 use crate::error::{HostError, Result};
-use crate::event::{Delivery, LogEvent, Source};
+use crate::event::{Accepted, Delivery, Effect, LogEvent, SessionState, Source};
 use crate::log::hub::now;
-use crate::log::{NewEvent, Receipt, Write};
+use crate::log::{NewEvent, Receipt, Update, Write};
 
 /// Does all steps. After an error the caller rolls back.
 pub(super) fn apply(connection: &Connection, session: &SessionId, steps: &[Write]) -> Result<Receipt> {
@@ -25,12 +25,29 @@ pub(super) fn apply(connection: &Connection, session: &SessionId, steps: &[Write
     };
     for step in steps {
         work.step(step)?;
-        if work.receipt.repeated {
-            break;
-        }
     }
     Ok(work.receipt)
 }
+
+/// Sets a record, or removes it.
+pub(super) fn put_record(
+    connection: &Connection,
+    kind: &str,
+    id: &str,
+    value: Option<&RawJson>,
+) -> Result<Receipt> {
+    match value {
+        Some(value) => connection.execute(
+            "INSERT OR REPLACE INTO records (kind, id, value) VALUES (?1, ?2, ?3)",
+            params![kind, id, value.get()],
+        )?,
+        None => connection.execute("DELETE FROM records WHERE kind = ?1 AND id = ?2", [kind, id])?,
+    };
+    Ok(Receipt::default())
+}
+
+/// The type of a prompt.
+const PROMPT: &str = "user";
 
 struct Work<'a> {
     connection: &'a Connection,
@@ -69,7 +86,7 @@ impl Work<'_> {
             Write::Append(event) => {
                 self.append(event)?;
             }
-            Write::Accept { event, prompt } => self.accept(event, *prompt)?,
+            Write::Accept(event) => self.accept(event)?,
             Write::Mark(event_id, delivery) => self.mark(*event_id, *delivery)?,
             Write::Enter(state) => {
                 let changed = self.connection.execute(
@@ -90,13 +107,21 @@ impl Work<'_> {
                 self.connection
                     .execute("UPDATE sessions SET has_history = 1 WHERE id = ?1", [id])?;
             }
+            Write::Initialized(reply) => {
+                self.connection.execute(
+                    "UPDATE sessions SET initialized = ?2 WHERE id = ?1",
+                    params![id, reply.get()],
+                )?;
+            }
+            Write::Update(update) => self.update(update)?,
             Write::Open(approval) => self.open(approval)?,
             Write::Decide {
                 id,
                 state,
                 actor,
                 decision,
-            } => self.decide(*id, *state, actor.as_deref(), decision.as_ref())?,
+                must_be_first,
+            } => self.decide(*id, *state, actor.as_deref(), decision.as_ref(), *must_be_first)?,
             Write::Applied(id) => {
                 self.connection
                     .execute("UPDATE approvals SET applied = 1 WHERE id = ?1", [id.to_string()])?;
@@ -182,30 +207,33 @@ impl Work<'_> {
         Ok(stored)
     }
 
-    fn accept(&mut self, event: &NewEvent, prompt: bool) -> Result<()> {
+    fn accept(&mut self, event: &NewEvent) -> Result<()> {
         let id = self.session.as_str();
         let hash = hash(event.payload.get());
         let known = self
             .connection
-            .prepare_cached("SELECT session_id, seq, epoch, event_id, at, 'client', actor, type, coalesce(payload, 'null'), payload_hash FROM accepted WHERE session_id = ?1 AND event_id = ?2")?
-            .query_row([id, &event.event_id.to_string()], |row| Ok((rows::event(row)?, row.get::<_, String>(9)?)))
+            .prepare_cached("SELECT seq, payload_hash FROM accepted WHERE session_id = ?1 AND event_id = ?2")?
+            .query_row([id, &event.event_id.to_string()], |row| {
+                Ok((rows::number(row, 0)?, row.get::<_, String>(1)?))
+            })
             .optional()?;
-        if let Some((stored, known_hash)) = known {
+        if let Some((seq, known_hash)) = known {
             if known_hash != hash {
                 return Err(HostError::Reused(format!("the event id {}", event.event_id)));
             }
-            self.receipt = Receipt {
-                events: vec![stored],
-                repeated: true,
-            };
+            self.receipt.accepted.push(Accepted {
+                event_id: event.event_id,
+                seq,
+                effect: Effect::Repeated,
+            });
             return Ok(());
         }
+        let is_prompt = event.kind == PROMPT;
         let record = rows::session(self.connection, id)?.ok_or_else(|| self.missing())?;
-        if prompt && record.state == crate::event::SessionState::Ended {
+        if is_prompt && record.state == SessionState::Ended {
             return Err(HostError::Archived(self.session.clone()));
         }
         let stored = self.append(event)?;
-        let delivery = prompt.then_some(Delivery::Received.as_str());
         self.connection.execute(
             "INSERT INTO accepted (session_id, event_id, seq, type, payload_hash, actor, epoch, at, payload, delivery) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
@@ -218,12 +246,37 @@ impl Work<'_> {
                 signed(stored.epoch),
                 signed(stored.at),
                 event.payload.get(),
-                delivery,
+                Delivery::Received.as_str(),
             ],
         )?;
-        if prompt {
+        if is_prompt {
             self.tell_delivery(event.event_id, Delivery::Received)?;
         }
+        self.receipt.accepted.push(Accepted {
+            event_id: event.event_id,
+            seq: stored.seq,
+            effect: Effect::Stored,
+        });
+        Ok(())
+    }
+
+    fn update(&mut self, update: &Update) -> Result<()> {
+        for (column, value) in [
+            ("title", &update.title),
+            ("model", &update.model),
+            ("permission_mode", &update.permission_mode),
+        ] {
+            if let Some(value) = value {
+                self.connection.execute(
+                    &format!("UPDATE sessions SET {column} = ?2 WHERE id = ?1"),
+                    params![self.session.as_str(), value],
+                )?;
+            }
+        }
+        let mut payload =
+            serde_json::to_value(update).map_err(|error| HostError::Invalid(error.to_string()))?;
+        payload["type"] = "session_updated".into();
+        self.append(&NewEvent::host("session_updated", payload))?;
         Ok(())
     }
 
@@ -234,11 +287,12 @@ impl Work<'_> {
     }
 
     fn mark(&mut self, event_id: Uuid, delivery: Delivery) -> Result<()> {
-        let changed = self.connection.execute(
-            "UPDATE accepted SET delivery = ?3 WHERE session_id = ?1 AND event_id = ?2 AND delivery IS NOT ?3",
+        let changed: rusqlite::Result<String> = self.connection.query_row(
+            "UPDATE accepted SET delivery = ?3 WHERE session_id = ?1 AND event_id = ?2 AND delivery IS NOT ?3 RETURNING type",
             params![self.session.as_str(), event_id.to_string(), delivery.as_str()],
-        )?;
-        if changed == 1 {
+            |row| row.get(0),
+        );
+        if changed.optional()?.as_deref() == Some(PROMPT) {
             self.tell_delivery(event_id, delivery)?;
         }
         Ok(())
@@ -286,6 +340,7 @@ impl Work<'_> {
         state: ApprovalState,
         actor: Option<&str>,
         decision: Option<&RawJson>,
+        must_be_first: bool,
     ) -> Result<()> {
         let changed = self.connection.execute(
             "UPDATE approvals SET state = ?3, decided_by = ?4, decided_at = ?5, decision = ?6 WHERE id = ?1 AND session_id = ?2 AND state = 'pending'",
@@ -299,14 +354,7 @@ impl Work<'_> {
             ],
         )?;
         if changed == 0 {
-            let sql = format!("SELECT {} FROM approvals WHERE id = ?1", rows::APPROVAL);
-            let found = self
-                .connection
-                .query_row(&sql, [id.to_string()], rows::approval)
-                .optional()?;
-            return Err(found.map_or(HostError::NoApproval(id), |found| {
-                HostError::TooLate(Box::new(found))
-            }));
+            return self.late(id, actor, decision, must_be_first);
         }
         let payload = json!({"type": "approval_decided", "approval_id": id, "state": state.as_str()});
         let mut event = NewEvent::host("approval_decided", payload);
@@ -314,8 +362,61 @@ impl Work<'_> {
         if actor.is_some() {
             event.source = Source::Client;
         }
-        self.append(&event)?;
+        let stored = self.close_approval(&id.to_string(), &event)?;
+        self.receipt.accepted.push(Accepted {
+            event_id: stored.event_id,
+            seq: stored.seq,
+            effect: Effect::Stored,
+        });
         Ok(())
+    }
+
+    /// A decision about an approval that is not pending.
+    fn late(
+        &mut self,
+        id: Uuid,
+        actor: Option<&str>,
+        decision: Option<&RawJson>,
+        must_be_first: bool,
+    ) -> Result<()> {
+        let sql = format!(
+            "SELECT {}, closed_event, closed_seq FROM approvals WHERE id = ?1",
+            rows::APPROVAL
+        );
+        let found = self.connection.query_row(&sql, [id.to_string()], |row| {
+            Ok((rows::approval(row)?, rows::closed(row)?))
+        });
+        let (found, (event_id, seq)) = found.optional()?.ok_or(HostError::NoApproval(id))?;
+        let is_same = actor.is_some()
+            && found.decided_by.as_deref() == actor
+            && found.decision.as_ref().map(RawJson::get) == decision.map(RawJson::get);
+        if must_be_first && !is_same {
+            return Err(HostError::TooLate(Box::new(found)));
+        }
+        let effect = if is_same {
+            Effect::Repeated
+        } else {
+            Effect::Decided { by: found.decided_by }
+        };
+        self.receipt.accepted.push(Accepted {
+            event_id,
+            seq,
+            effect,
+        });
+        Ok(())
+    }
+
+    /// Appends the event that ends an approval, and tells the clients that still show the question.
+    fn close_approval(&mut self, id: &str, event: &NewEvent) -> Result<Arc<LogEvent>> {
+        let stored = self.append(event)?;
+        let request: String = self.connection.query_row(
+            "UPDATE approvals SET closed_event = ?2, closed_seq = ?3 WHERE id = ?1 RETURNING request_id",
+            params![id, stored.event_id.to_string(), signed(stored.seq)],
+            |row| row.get(0),
+        )?;
+        let payload = json!({"type": "control_cancel_request", "request_id": request});
+        self.append(&NewEvent::host("control_cancel_request", payload))?;
+        Ok(stored)
     }
 
     fn pending(&self, filter: &str, of: &str) -> Result<Vec<String>> {
@@ -334,7 +435,7 @@ impl Work<'_> {
                 params![id, signed(now())],
             )?;
             let payload = json!({"type": "approval_superseded", "approval_id": id});
-            self.append(&NewEvent::host("approval_superseded", payload))?;
+            self.close_approval(&id, &NewEvent::host("approval_superseded", payload))?;
         }
         Ok(())
     }
