@@ -103,6 +103,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("outrigger-fleet".to_owned(), set(&["outrigger"])),
         ("outrigger-host-http".to_owned(), set(&["outrigger-json"])),
         ("outrigger-host".to_owned(), set(&["outrigger"])),
+        ("outrigger-host-client".to_owned(), set(&["outrigger-json"])),
         (
             "outrigger-otel".to_owned(),
             set(&["outrigger", "outrigger-secrets"]),

@@ -1,0 +1,365 @@
+//! What a host answers.
+
+use outrigger_json::{RawJson, open_enum, walk};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+open_enum! {
+    /// What a session does.
+    pub enum SessionState {
+        /// A process is being started.
+        Starting = "starting",
+        /// It waits for a prompt.
+        Idle = "idle",
+        /// A turn runs.
+        Running = "running",
+        /// A turn waits for a person.
+        RequiresAction = "requires_action",
+        /// The last turn was cut off: its process, or the host, ended.
+        Interrupted = "interrupted",
+        /// It was archived: it takes no prompts.
+        Ended = "ended",
+        /// Its process could not be started. The next prompt tries again.
+        Failed = "failed",
+    }
+}
+
+open_enum! {
+    /// Who wrote an event.
+    pub enum EventSource {
+        /// A client: the payload is what it sent.
+        Client = "client",
+        /// The CLI: the payload is its frame.
+        Worker = "worker",
+        /// The host itself.
+        Host = "host",
+    }
+}
+
+open_enum! {
+    /// What a session asks for.
+    pub enum ApprovalKind {
+        /// A tool call may run.
+        Tool = "tool",
+        /// The model asks the user (`AskUserQuestion`).
+        Question = "question",
+        /// A plan may be carried out (`ExitPlanMode`).
+        Plan = "plan",
+        /// An MCP server asks for values (`elicitation`).
+        Form = "form",
+        /// The CLI shows a dialog (`request_user_dialog`).
+        Dialog = "dialog",
+    }
+}
+
+open_enum! {
+    /// Where an approval stands. Only `pending` ever changes.
+    pub enum ApprovalState {
+        /// Nobody has decided yet.
+        Pending = "pending",
+        /// The call may run.
+        Allowed = "allowed",
+        /// The call was denied.
+        Denied = "denied",
+        /// The question, the form or the dialog was answered.
+        Answered = "answered",
+        /// Nobody decided in time.
+        Expired = "expired",
+        /// The process that asked has ended, or it withdrew the question.
+        Superseded = "superseded",
+    }
+}
+
+open_enum! {
+    /// What became of a frame that was sent.
+    pub enum Effect {
+        /// It is a new event.
+        Stored = "stored",
+        /// The session had it already.
+        Repeated = "repeated",
+        /// It is a decision, and somebody else decided first.
+        Decided = "decided",
+    }
+}
+
+/// Declares documents of a host: the fields that they must have, those that they may have, and the text that they were read from.
+macro_rules! documents {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident {
+            $( $(#[$field_doc:meta])* $field:ident: $ty:ty, )*
+        } maybe {
+            $( $(#[$maybe_doc:meta])* $maybe:ident: $maybe_ty:ty, )*
+        }
+    )+) => { $(
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$field_doc])* pub $field: $ty, )*
+            $( $(#[$maybe_doc])* pub $maybe: $maybe_ty, )*
+            /// The document as it came, with what this version does not know.
+            pub raw: RawJson,
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(Deserialize)]
+                struct Fields {
+                    $( $field: $ty, )*
+                    $( #[serde(default)] $maybe: $maybe_ty, )*
+                }
+                let raw = RawJson::deserialize(deserializer)?;
+                let fields: Fields = raw.decode().map_err(de::Error::custom)?;
+                Ok(Self {
+                    $( $field: fields.$field, )*
+                    $( $maybe: fields.$maybe, )*
+                    raw,
+                })
+            }
+        }
+
+        /// As it came.
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.raw.serialize(serializer)
+            }
+        }
+    )+ };
+}
+
+documents! {
+    /// A session of a host.
+    Session {
+        /// The id, which is the CLI's id, too.
+        id: String,
+        /// What it does.
+        state: SessionState,
+        /// The working directory, on the host.
+        cwd: String,
+    } maybe {
+        /// The title.
+        title: Option<String>,
+        /// The model that a client asked for.
+        model: Option<String>,
+        /// The permission mode that a client asked for.
+        permission_mode: Option<String>,
+        /// The newest process, counted from 1.
+        epoch: u64,
+        /// The sequence number of the newest event.
+        head_seq: u64,
+        /// Events up to this sequence number were removed.
+        trimmed_seq: u64,
+        /// Approvals that are pending.
+        pending_approvals: u64,
+        /// When it was created, in milliseconds since 1970.
+        created_at: u64,
+        /// Who created it.
+        created_by: Option<String>,
+    }
+
+    /// A page of sessions, in the order of their ids.
+    SessionPage {
+        /// The sessions.
+        sessions: Vec<Session>,
+    } maybe {
+        /// The id after which the next page begins; `None` on the last page.
+        next: Option<String>,
+    }
+
+    /// A durable event of a session.
+    Envelope {
+        /// The id. Of a prompt it is the prompt's `uuid`.
+        event_id: String,
+        /// The number in the session, from 1 without gaps. It is the cursor of readers.
+        sequence_num: u64,
+        /// Who wrote it.
+        source: EventSource,
+        /// The event itself. What the CLI wrote is its frame, byte for byte.
+        payload: RawJson,
+    } maybe {
+        /// When it became durable (RFC 3339).
+        created_at: String,
+        /// The label of the token that it was sent with.
+        actor: Option<String>,
+    }
+
+    /// A page of the durable events of a session.
+    EventPage {
+        /// The events, the oldest first.
+        events: Vec<Envelope>,
+        /// The sequence number of the newest event of the session.
+        head_seq: u64,
+    } maybe {
+        /// The sequence number of the oldest event that is kept.
+        first_seq: u64,
+    }
+
+    /// What became of a frame that was sent. It is durable.
+    Accepted {
+        /// The id of the event.
+        event_id: String,
+        /// The sequence number of the event.
+        sequence_num: u64,
+        /// What the frame does.
+        effect: Effect,
+    } maybe {
+        /// Who decided first, if somebody did.
+        decided_by: Option<String>,
+    }
+
+    /// A question of a session to a person.
+    Approval {
+        /// The id.
+        id: String,
+        /// The session that asks.
+        session_id: String,
+        /// What it asks for.
+        kind: ApprovalKind,
+        /// Where it stands.
+        state: ApprovalState,
+        /// The CLI's request (`control_request`), byte for byte.
+        request: RawJson,
+    } maybe {
+        /// The process that asked, counted from 1 in the session.
+        epoch: u64,
+        /// The `request_id` of the CLI's request.
+        request_id: String,
+        /// The tool, if it is about a call.
+        tool_name: Option<String>,
+        /// The id of the call.
+        tool_use_id: Option<String>,
+        /// When it was opened, in milliseconds since 1970.
+        opened_at: u64,
+        /// Who decided.
+        decided_by: Option<String>,
+        /// When it left `pending`, in milliseconds since 1970.
+        decided_at: Option<u64>,
+        /// What was decided: the answer that the CLI gets.
+        decision: Option<RawJson>,
+        /// The superseded approval that was about the same call.
+        supersedes: Option<String>,
+    }
+
+    /// A page of approvals, the oldest first.
+    ApprovalPage {
+        /// The approvals.
+        approvals: Vec<Approval>,
+    } maybe {
+        /// The id after which the next page begins; `None` on the last page.
+        next: Option<String>,
+    }
+
+    /// What a session does, on the stream of all sessions.
+    SessionHint {
+        /// The session.
+        session_id: String,
+        /// What it does.
+        state: SessionState,
+    } maybe {
+        /// The sequence number of its newest event.
+        head_seq: u64,
+        /// Its approvals that are pending.
+        pending_approvals: u64,
+    }
+
+    /// What has changed in the working directory of a session.
+    Diff {
+        /// A unified diff.
+        diff: String,
+    } maybe {
+    }
+
+    /// A session that the CLI left on the machine of the host.
+    AdoptableSession {
+        /// The id.
+        id: String,
+    } maybe {
+        /// The working directory.
+        cwd: Option<String>,
+        /// The title.
+        title: Option<String>,
+        /// When it was written last, in milliseconds since 1970.
+        modified_at: Option<u64>,
+    }
+
+    /// What is known of a token. The token itself is known to its owner alone.
+    TokenRecord {
+        /// The id.
+        id: String,
+    } maybe {
+        /// What it is called. It is the `actor` of events.
+        label: String,
+        /// What it may: `read`, `send`, `approve`, `admin`.
+        scopes: Vec<String>,
+        /// When it expires, in milliseconds since 1970.
+        expires_at: Option<u64>,
+        /// Whether it was revoked.
+        revoked: bool,
+    }
+
+}
+
+impl Envelope {
+    /// The `type` of the payload; empty if it has none.
+    pub fn kind(&self) -> String {
+        walk::string_at(self.payload.get(), "type").unwrap_or_default()
+    }
+}
+
+/// A token that was issued just now. The host shows it once. It has no `Debug` and no `raw`, which would show it.
+#[derive(Deserialize)]
+#[non_exhaustive]
+pub struct IssuedToken {
+    /// The id, to revoke it.
+    pub id: String,
+    /// What it is called.
+    #[serde(default)]
+    pub label: String,
+    /// What it may.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// When it expires, in milliseconds since 1970.
+    #[serde(default)]
+    pub expires_at: Option<u64>,
+    /// The token itself, for [`Token::new`](crate::Token::new).
+    pub token: String,
+}
+
+impl std::fmt::Debug for IssuedToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IssuedToken")
+            .field("id", &self.id)
+            .field("label", &self.label)
+            .field("scopes", &self.scopes)
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_stays() {
+        let text = r#"{"sessions": [{"id":"a", "state":"hibernating","cwd":"/x","new": [1e400,"\ud83d"]}],"next":null, "more":1}"#;
+        let page: SessionPage = serde_json::from_str(text).unwrap();
+        let session = &page.sessions[0];
+        assert_eq!(session.state.as_str(), "hibernating");
+        assert_eq!((session.head_seq, &session.title), (0, &None));
+        assert_eq!(
+            session.raw.get(),
+            r#"{"id":"a", "state":"hibernating","cwd":"/x","new": [1e400,"\ud83d"]}"#
+        );
+        assert_eq!(serde_json::to_string(&page).unwrap(), text);
+        serde_json::from_str::<Session>(r#"{"id":"a","cwd":"/x"}"#).unwrap_err();
+    }
+
+    #[test]
+    fn a_new_token_is_not_shown() {
+        let token: IssuedToken = serde_json::from_str(r#"{"id":"1","token":"secret"}"#).unwrap();
+        assert!(!format!("{token:?}").contains("secret"));
+    }
+}
