@@ -6,12 +6,12 @@ import http from 'node:http';
 import readline from 'node:readline';
 import { query, getCcrEvent, getSseLastSequenceNum } from '@anthropic-ai/claude-agent-sdk/browser';
 
-const host = spawn(process.env.SCRIPTED_HOST, { stdio: ['pipe', 'pipe', 'inherit'] });
+const host = spawn(process.env.SIMULATED_HOST, { stdio: ['pipe', 'pipe', 'inherit'] });
 const ended = new Promise((resolve) => host.once('exit', resolve));
 const [line] = await new Promise((resolve) => {
   readline.createInterface({ input: host.stdout }).once('line', (line) => resolve([line]));
 });
-const { url, token, reader } = JSON.parse(line);
+const { url, cwd, token, reader } = JSON.parse(line);
 const auth = { Authorization: `Bearer ${token}` };
 
 /** A proxy that cuts each stream after `events` durable events, until it has cut `cuts` of them. */
@@ -52,7 +52,7 @@ async function cutting(events, cuts) {
 }
 
 /** A conversation of one prompt up to its result: messages, their sequence numbers, and the query. */
-async function converse(session, text, { base = url, options = {}, onMessage } = {}) {
+async function converse(session, text, { base = url, options = {}, onMessage, results = 1 } = {}) {
   let finish;
   const finished = new Promise((resolve) => (finish = resolve));
   async function* prompts() {
@@ -74,72 +74,140 @@ async function converse(session, text, { base = url, options = {}, onMessage } =
     const event = getCcrEvent(q, message);
     if (event) seqs.push(event.sequence_num);
     await onMessage?.(q, message);
-    if (message.type === 'result') break;
+    if (message.type === 'result' && --results === 0) break;
   }
   finish();
   return { messages, seqs, deliveries, cursor: getSseLastSequenceNum(q), result: messages.at(-1).result };
 }
 
+/** The id of a new session. */
+async function created() {
+  const headers = { ...auth, 'Content-Type': 'application/json' };
+  const answer = await fetch(`${url}/v1/sessions`, { method: 'POST', headers, body: JSON.stringify({ cwd }) });
+  assert.equal(answer.status, 201);
+  return (await answer.json()).id;
+}
+
 async function log(session) {
-  const answer = await fetch(`${url}/v1/sessions/${session}/events`, { headers: auth });
+  const answer = await fetch(`${url}/v1/sessions/${session}/events?limit=1000`, { headers: auth });
   return (await answer.json()).events;
 }
 
 const allow = async (_, input) => ({ behavior: 'allow', updatedInput: input });
 
+const ask = `%tool Write {"file_path":"a.txt","content":"x"}\n%say done`;
+const questions = [{ question: 'Which?', header: 'Which', multiSelect: false,
+  options: [{ label: 'A', description: 'a' }, { label: 'B', description: 'b' }] }];
+
+/** What the tools of a conversation returned. */
+const results = (messages) => messages.filter((message) => message.type === 'user' && Array.isArray(message.message.content))
+  .flatMap((message) => message.message.content).filter((block) => block.type === 'tool_result');
+
 const scenarios = {
   async prompt() {
-    const { result, deliveries } = await converse('session-prompt', 'hello');
-    assert.equal(result, 'echo: hello');
+    const { result, deliveries } = await converse(await created(), '%say hello');
+    assert.equal(result, 'hello');
     assert.ok(deliveries.includes('DELIVERY_STATUS_PROCESSING'), deliveries.join());
   },
   async 'permission-allow'() {
     const asked = [];
-    const canUseTool = async (tool, input) => (asked.push([tool, input]), allow(tool, input));
-    const { result } = await converse('session-allow', 'permission', { options: { canUseTool } });
-    assert.equal(result, 'permission: allow');
-    assert.deepEqual(asked, [['Bash', { command: 'ls' }]]);
+    const canUseTool = async (tool, input) => (asked.push([tool, input.content]), allow(tool, input));
+    const { messages } = await converse(await created(), ask, { options: { canUseTool } });
+    assert.deepEqual(asked, [['Write', 'x']]);
+    assert.match(results(messages)[0].content, /File created/);
   },
   async 'permission-deny'() {
-    const canUseTool = async () => ({ behavior: 'deny', message: 'no' });
-    const { result } = await converse('session-deny', 'permission', { options: { canUseTool } });
-    assert.equal(result, 'permission: deny');
+    const canUseTool = async () => ({ behavior: 'deny', message: 'not today' });
+    const { messages } = await converse(await created(), ask, { options: { canUseTool } });
+    assert.match(results(messages)[0].content, /not today/);
   },
   async question() {
     const canUseTool = async (_, input) => ({ behavior: 'allow', updatedInput: { ...input, answers: { 'Which?': 'B' } } });
-    const { result } = await converse('session-question', 'question', { options: { canUseTool } });
-    assert.equal(result, 'answered {"Which?":"B"}');
+    const { messages } = await converse(await created(), `%tool AskUserQuestion ${JSON.stringify({ questions })}`, { options: { canUseTool } });
+    assert.match(JSON.stringify(results(messages)), /Which\?.*B/);
+  },
+  async commands() {
+    // What the process said when it started, without the operator's account.
+    const session = await created();
+    let known;
+    const onMessage = async (q) => { known ??= [await q.supportedCommands(), await q.accountInfo()]; };
+    await converse(session, '%say hi', { onMessage });
+    assert.ok(known[0].length > 0);
+    assert.deepEqual(known[1], {});
   },
   async interrupt() {
-    const onMessage = (q, message) => message.type === 'system' && q.interrupt();
-    const { result } = await converse('session-interrupt', 'wait', { onMessage });
-    assert.equal(result, 'interrupted');
+    const onMessage = (q, message) => message.type === 'system' && message.subtype === 'init' && q.interrupt();
+    const { messages } = await converse(await created(), '%hang', { onMessage });
+    assert.equal(messages.at(-1).subtype, 'error_during_execution');
+  },
+  async 'decided-elsewhere'() {
+    // The official client drops its question when somebody else decides.
+    const session = await created();
+    const aborted = new Promise((resolve) => {
+      const canUseTool = (_, __, { signal }) => new Promise((_, reject) => {
+        signal.addEventListener('abort', () => (resolve(), reject(new Error('aborted'))));
+        decideAllPending(session);
+      });
+      converse(session, ask, { options: { canUseTool } }).then(({ messages }) => {
+        assert.match(results(messages)[0].content, /File created/);
+      });
+    });
+    await aborted;
+  },
+  async 'late-reader'() {
+    // A client that comes later reads all of it, and what it says about questions of before changes nothing.
+    const session = await created();
+    await converse(session, ask, { options: { canUseTool: allow } });
+    const before = (await log(session)).length;
+    const canUseTool = async () => ({ behavior: 'deny', message: 'too late' });
+    const { messages } = await converse(session, '%say again', { options: { canUseTool }, results: 2 });
+    const said = messages.filter((message) => message.type === 'result').map((message) => message.result);
+    assert.deepEqual(said, ['done', 'again'], 'the replay comes first');
+    const stored = await log(session);
+    assert.ok(stored.length > before);
+    assert.equal(stored.filter((event) => event.payload.type === 'approval_decided').length, 1);
   },
   async reconnect() {
     // Cut after one event, after two, and so on, up to more than there are.
     const all = [];
-    for (let events = 1; events <= 10; events += 1) all.push(reconnected(events));
+    for (let events = 1; events <= 40; events += 1) all.push(reconnected(events));
     await Promise.all(all);
   },
   async 'read-only'() {
-    const body = JSON.stringify({ events: [{ payload: { type: 'user', uuid: 'u', message: { role: 'user', content: 'x' } } }] });
+    const session = await created();
+    const body = JSON.stringify({ events: [{ payload: { type: 'user', uuid: crypto.randomUUID(), message: { role: 'user', content: 'x' } } }] });
     const headers = { Authorization: `Bearer ${reader}`, 'Content-Type': 'application/json' };
-    const answer = await fetch(`${url}/v1/sessions/session-ro/events`, { method: 'POST', headers, body });
+    const answer = await fetch(`${url}/v1/sessions/${session}/events`, { method: 'POST', headers, body });
     assert.equal(answer.status, 403);
-    assert.deepEqual(await log('session-ro'), []);
+    assert.equal((await log(session)).length, 1);
   },
 };
 
+async function decideAllPending(session) {
+  const headers = { ...auth, 'Content-Type': 'application/json' };
+  const { approvals } = await (await fetch(`${url}/v1/approvals?state=pending&session=${session}`, { headers: auth })).json();
+  for (const { id } of approvals) {
+    const body = JSON.stringify({ behavior: 'allow' });
+    const answer = await fetch(`${url}/v1/approvals/${id}/decision`, { method: 'POST', headers, body });
+    assert.equal(answer.status, 200);
+  }
+}
+
+/** Whether the official client hands an event to the program: it keeps control frames, and what is for hosts alone, to itself. */
+const isMessage = ({ source, payload }) => (source === 'client' ? payload.type === 'user'
+  : source === 'worker' && !payload.type.startsWith('control_') && !payload.sdk_host_only);
+
 async function reconnected(events) {
-  const session = `session-cut-${events}`;
+  const session = await created();
   const proxy = await cutting(events, 1);
   try {
-    const { result, seqs } = await converse(session, 'permission', { base: proxy.url, options: { canUseTool: allow } });
-    assert.equal(result, 'permission: allow');
-    const stored = await log(session);
-    const heads = stored.filter((event) => !event.payload.type.startsWith('control_')).map((event) => event.sequence_num);
+    const { result, seqs } = await converse(session, ask, { base: proxy.url, options: { canUseTool: allow } });
+    assert.equal(result, 'done');
+    const stored = (await log(session)).filter((event) => event.sequence_num <= seqs.at(-1));
+    const heads = stored.filter(isMessage).map((event) => event.sequence_num);
     assert.deepEqual(seqs, heads, `cut after ${events}: each event once, in order`);
-    assert.equal(stored.filter((event) => event.payload.type === 'user').length, 1);
+    assert.equal(stored.filter((event) => event.source === 'client' && event.payload.type === 'user').length, 1);
+    assert.equal(stored.filter((event) => event.payload.type === 'approval_decided').length, 1);
     const cut = events < stored.length;
     assert.deepEqual(proxy.cursors, cut ? [0, events] : [0], `cut after ${events}`);
   } finally {

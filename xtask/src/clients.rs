@@ -318,8 +318,8 @@ fn host(root: &Path, source: &Path, place: &Path) -> Result<Command> {
         .with_context(|| format!("cannot copy {}", source.display()))?;
     let mut command = isolated(Path::new("node"))?;
     command.env(
-        "SCRIPTED_HOST",
-        example(root, "outrigger-host-http", "scripted_host")?,
+        "SIMULATED_HOST",
+        example(root, "outrigger-host-http", "simulated_host")?,
     );
     command.arg(program);
     Ok(command)

@@ -101,7 +101,10 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ),
         ("outrigger-acp".to_owned(), set(&["outrigger"])),
         ("outrigger-fleet".to_owned(), set(&["outrigger"])),
-        ("outrigger-host-http".to_owned(), set(&["outrigger-json"])),
+        (
+            "outrigger-host-http".to_owned(),
+            set(&["outrigger", "outrigger-host"]),
+        ),
         ("outrigger-host".to_owned(), set(&["outrigger"])),
         ("outrigger-host-client".to_owned(), set(&["outrigger-json"])),
         (

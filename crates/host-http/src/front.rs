@@ -2,26 +2,19 @@
 
 mod guard;
 mod patient_io;
-mod reading;
-mod sending;
-mod sse;
-mod stream;
 mod tls;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{FromRequestParts, Path};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use outrigger_host::SessionHost;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -30,16 +23,16 @@ use tracing::{debug, warn};
 
 use self::patient_io::PatientIo;
 pub use self::tls::{Tls, TlsError};
-use crate::host::{Host, HostError};
+use crate::api;
 use crate::limits::{Limits, OpenStreams};
-use crate::problem::{Problem, Refusal};
-use crate::token::{Scope, TokenRecord, Tokens};
+use crate::shared::Shared;
+use crate::token::Tokens;
 
 /// Serves the sessions of a host over HTTP.
 #[derive(Debug)]
 #[must_use = "it serves nothing before `serve`"]
-pub struct Front<H> {
-    host: H,
+pub struct Front {
+    host: SessionHost,
     tokens: Tokens,
     limits: Limits,
     names: BTreeSet<String>,
@@ -66,22 +59,10 @@ pub enum ServeError {
     Listener(#[source] io::Error),
 }
 
-/// What the handlers share.
-struct Shared<H> {
-    host: H,
-    tokens: Tokens,
-    limits: Limits,
-    names: BTreeSet<String>,
-    origins: BTreeSet<String>,
-    streams: OpenStreams,
-    /// Ends the streams when the front shuts down.
-    closing: watch::Receiver<bool>,
-}
-
-impl<H: Host> Front<H> {
+impl Front {
     /// A front of `host` for clients that have one of `tokens`, with the default [`Limits`]. It serves `localhost`, `127.0.0.1`
     /// and `[::1]`, and allows the origins of these names.
-    pub fn new(host: H, tokens: Tokens) -> Self {
+    pub fn new(host: SessionHost, tokens: Tokens) -> Self {
         Self {
             host,
             tokens,
@@ -249,77 +230,8 @@ async fn converse(
 /// How long the front waits after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-fn router<H: Host>(shared: Arc<Shared<H>>) -> Router {
-    Router::new()
-        .route(
-            "/v1/sessions/{id}/events",
-            get(reading::events::<H>).post(sending::send::<H>),
-        )
-        .route("/v1/sessions/{id}/events/stream", get(stream::open::<H>))
-        .route("/healthz", get(async || StatusCode::NO_CONTENT))
-        .fallback(async || Refusal::from(Problem::UnknownRoute))
-        .method_not_allowed_fallback(async || Refusal::from(Problem::MethodNotAllowed))
-        .layer(from_fn_with_state(Arc::clone(&shared), guard::guard::<H>))
+fn router(shared: Arc<Shared>) -> Router {
+    api::router(&shared)
+        .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
         .with_state(shared)
-}
-
-/// The session in the path.
-struct SessionId(String);
-
-impl<S: Send + Sync> FromRequestParts<S> for SessionId {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        match Path::<String>::from_request_parts(parts, state).await {
-            Ok(Path(id)) => Ok(Self(id)),
-            Err(error) => Err(Problem::InvalidRequest.because(error.body_text())),
-        }
-    }
-}
-
-impl<H> Shared<H> {
-    /// The token of a request, if it has the scope.
-    fn authorize(
-        &self,
-        headers: &HeaderMap,
-        scopes: impl IntoIterator<Item = Scope>,
-    ) -> Result<TokenRecord, Refusal> {
-        let mut values = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return Err(Problem::Unauthorized.into());
-        };
-        let token = value
-            .to_str()
-            .ok()
-            .and_then(|value| value.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, token)| token.trim())
-            .ok_or(Problem::Unauthorized)?;
-        let record = self.tokens.verify(token, SystemTime::now()).map_err(|error| {
-            debug!(%error, "a token was rejected");
-            Problem::Unauthorized
-        })?;
-        for scope in scopes {
-            if !record.scopes.contains(&scope) {
-                return Err(
-                    Problem::Forbidden.because(format!("the token lacks the scope `{}`", scope.name()))
-                );
-            }
-        }
-        Ok(record)
-    }
-}
-
-impl From<HostError> for Refusal {
-    fn from(error: HostError) -> Self {
-        match error {
-            HostError::UnknownSession => Problem::UnknownSession.into(),
-            HostError::Forbidden(why) => Problem::Forbidden.because(why),
-            HostError::Unavailable(wait) => Self::from(Problem::Unavailable).retry_after(wait),
-            HostError::Failed(why) => {
-                warn!(why, "the host failed");
-                Problem::HostFailed.into()
-            }
-        }
-    }
 }

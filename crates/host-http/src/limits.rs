@@ -77,6 +77,13 @@ impl OpenStreams {
     }
 }
 
+impl OpenStreams {
+    pub(crate) fn count(&self) -> usize {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.values().sum()
+    }
+}
+
 impl Drop for StreamSlot {
     fn drop(&mut self) {
         let mut open = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);

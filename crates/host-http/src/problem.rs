@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use outrigger_host::HostError;
 use serde_json::json;
 
 /// An error as the client gets it: a problem document (RFC 9457).
@@ -22,6 +23,8 @@ pub enum Problem {
     Forbidden,
     /// There is no such session (404).
     UnknownSession,
+    /// There is nothing with this id (404).
+    NotFound,
     /// There is no such route (404).
     UnknownRoute,
     /// The route has no such method (405).
@@ -30,6 +33,12 @@ pub enum Problem {
     InvalidCursor,
     /// The cursor is beyond the last event of the session, so it belongs to another log (409).
     CursorAhead,
+    /// Somebody else decided first; the document has the `approval` (409).
+    TooLate,
+    /// The id or the key was used before, for something else (409).
+    Reused,
+    /// The session was archived (409).
+    Archived,
     /// The body or the query is not what the route takes (400).
     InvalidRequest,
     /// The body did not arrive in time (408).
@@ -68,6 +77,22 @@ impl Problem {
                 "unknown-session",
                 "There is no such session",
             ),
+            Self::NotFound => (
+                StatusCode::NOT_FOUND,
+                "not-found",
+                "There is nothing with this id",
+            ),
+            Self::TooLate => (
+                StatusCode::CONFLICT,
+                "too-late",
+                "The approval is not pending any more",
+            ),
+            Self::Reused => (
+                StatusCode::CONFLICT,
+                "reused",
+                "The id or the key was used for something else",
+            ),
+            Self::Archived => (StatusCode::CONFLICT, "archived", "The session was archived"),
             Self::UnknownRoute => (StatusCode::NOT_FOUND, "unknown-route", "There is no such route"),
             Self::MethodNotAllowed => (
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -132,6 +157,7 @@ impl Problem {
             problem: self,
             detail: Some(detail.into()),
             retry_after: None,
+            member: None,
         }
     }
 }
@@ -142,6 +168,8 @@ pub(crate) struct Refusal {
     problem: Problem,
     detail: Option<String>,
     retry_after: Option<Duration>,
+    /// A member of the document that only this kind has.
+    member: Option<Box<(&'static str, serde_json::Value)>>,
 }
 
 impl Refusal {
@@ -157,6 +185,45 @@ impl From<Problem> for Refusal {
             problem,
             detail: None,
             retry_after: None,
+            member: None,
+        }
+    }
+}
+
+/// When a client may try again, if the log failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// When a client may try again, if too much waits.
+const BUSY: Duration = Duration::from_secs(1);
+
+impl From<HostError> for Refusal {
+    fn from(error: HostError) -> Self {
+        let detail = error.to_string();
+        match error {
+            HostError::NoSession(_) => Problem::UnknownSession.into(),
+            HostError::NoApproval(_) => Problem::NotFound.because(detail),
+            HostError::TooLate(approval) => {
+                let mut refusal = Problem::TooLate.because(detail);
+                refusal.member = serde_json::to_value(*approval)
+                    .ok()
+                    .map(|approval| Box::new(("approval", approval)));
+                refusal
+            }
+            HostError::NotAllowed(_) => Problem::Forbidden.because(detail),
+            HostError::Invalid(_) => Problem::InvalidRequest.because(detail),
+            HostError::Reused(_) => Problem::Reused.because(detail),
+            HostError::Archived(_) => Problem::Archived.because(detail),
+            HostError::Busy(_) => Problem::Unavailable.because(detail).retry_after(BUSY),
+            HostError::Closed => Problem::Unavailable.because(detail).retry_after(AFTER_FAILURE),
+            HostError::Log(_) => {
+                // The text has paths of the operator, so that it goes to the operator's log alone.
+                tracing::error!(error = detail, "the log of the host failed");
+                Self::from(Problem::Unavailable).retry_after(AFTER_FAILURE)
+            }
+            _ => {
+                tracing::error!(error = detail, "the host failed");
+                Problem::HostFailed.into()
+            }
         }
     }
 }
@@ -171,6 +238,10 @@ impl IntoResponse for Refusal {
         });
         if let Some(detail) = self.detail {
             document["detail"] = detail.into();
+        }
+        if let Some(member) = self.member {
+            let (name, value) = *member;
+            document[name] = value;
         }
         let mut response = (status, document.to_string()).into_response();
         let headers = response.headers_mut();

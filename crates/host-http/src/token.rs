@@ -2,31 +2,50 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use outrigger::protocol::RawJson;
+use outrigger_host::HostError;
+use outrigger_host::log::Log;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+/// The kind of the records that tokens are.
+const RECORDS: &str = "token";
+
+/// How long the code of a first start can be exchanged.
+const CODE: Duration = Duration::from_secs(3600);
+
 /// What a token allows. No scope includes another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scope {
     /// Read events.
     Read,
-    /// Send prompts and control requests.
+    /// Send prompts and control requests; create, change and end sessions.
     Send,
     /// Decide about permission requests and what else the CLI asks.
     Approve,
+    /// Issue and revoke tokens, delete sessions.
+    Admin,
 }
 
 impl Scope {
-    pub(crate) fn name(self) -> &'static str {
+    /// All scopes.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Send, Self::Approve, Self::Admin];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Send => "send",
             Self::Approve => "approve",
+            Self::Admin => "admin",
         }
     }
 }
@@ -48,31 +67,22 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What is kept of a token. A program that wants its tokens to survive stores these, and gives them to [`Tokens::restore`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is kept of a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TokenRecord {
     /// The id of the token. It is no secret.
     pub id: Uuid,
     /// SHA-256 of the token's text.
     pub hash: [u8; 32],
-    /// What the token is for, or whose it is. It ends up in the [`Actor`] of what is sent with it.
+    /// What the token is for, or whose it is. It ends up as the `actor` of what is sent with it.
     pub label: String,
     /// What the token allows.
     pub scopes: BTreeSet<Scope>,
-    /// When it stops being valid. `None` is never.
-    pub expires: Option<SystemTime>,
+    /// When it stops being valid, in milliseconds since 1970. `None` is never.
+    pub expires_at: Option<u64>,
     /// Whether it was revoked.
     pub revoked: bool,
-}
-
-/// Who sent something.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Actor {
-    /// The id of the token.
-    pub token: Uuid,
-    /// The label of the token.
-    pub label: String,
 }
 
 /// Why a token is not valid. Clients are not told which.
@@ -90,76 +100,144 @@ pub enum InvalidToken {
     Expired,
 }
 
-/// The tokens of a front. Clones share them.
-#[derive(Debug, Clone)]
+/// The tokens of a front, which are kept in the log of the host. Clones share them.
+#[derive(Clone)]
 pub struct Tokens(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
+    log: Arc<dyn Log>,
     records: RwLock<HashMap<[u8; 32], TokenRecord>>,
+    /// The hash of the code of a first start, and until when it can be exchanged.
+    code: Mutex<Option<([u8; 32], Instant)>>,
     /// Tells the open streams that a token was revoked.
     revoked: watch::Sender<()>,
 }
 
-impl Default for Tokens {
-    fn default() -> Self {
-        Self::restore([])
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens").finish_non_exhaustive()
     }
 }
 
-impl Tokens {
-    /// The tokens that were stored earlier.
-    pub fn restore(records: impl IntoIterator<Item = TokenRecord>) -> Self {
-        let records = records.into_iter().map(|record| (record.hash, record)).collect();
-        Self(Arc::new(Inner {
-            records: RwLock::new(records),
-            revoked: watch::channel(()).0,
-        }))
-    }
+/// 256 random bits in hexadecimal.
+fn secret() -> Result<String, HostError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| HostError::Invalid(format!("the system has no random bytes: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
 
-    /// Issues a token. The text is in the result and nowhere else; the record is what to store.
+impl Tokens {
+    /// The tokens of a log, such as [`SessionHost::event_log`](outrigger_host::SessionHost::event_log).
     ///
     /// # Errors
-    /// When the system has no random bytes.
-    pub fn issue(
+    /// When the log can't be read.
+    pub async fn open(log: Arc<dyn Log>) -> Result<Self, HostError> {
+        let mut records = HashMap::new();
+        for (id, record) in log.records(RECORDS).await? {
+            let record: TokenRecord = record
+                .decode()
+                .map_err(|error| HostError::Log(format!("the token {id}: {error}")))?;
+            records.insert(record.hash, record);
+        }
+        Ok(Self(Arc::new(Inner {
+            log,
+            records: RwLock::new(records),
+            code: Mutex::new(None),
+            revoked: watch::channel(()).0,
+        })))
+    }
+
+    /// Issues a token. The text is in the result and nowhere else. `expires_at` is in milliseconds since 1970.
+    ///
+    /// # Cancel safety
+    /// Dropped, the token may exist, and nobody has its text.
+    ///
+    /// # Errors
+    /// When the log fails, or the system has no random bytes. Then there is no token.
+    pub async fn issue(
         &self,
         label: impl Into<String>,
         scopes: impl IntoIterator<Item = Scope>,
-        expires: Option<SystemTime>,
-    ) -> Result<(Token, TokenRecord), std::io::Error> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let token = Token(format!("outrigger_{hex}"));
+        expires_at: Option<u64>,
+    ) -> Result<(Token, TokenRecord), HostError> {
+        let token = Token(format!("outrigger_{}", secret()?));
         let record = TokenRecord {
             id: Uuid::new_v4(),
             hash: hash(token.reveal()),
             label: label.into(),
             scopes: scopes.into_iter().collect(),
-            expires,
+            expires_at,
             revoked: false,
         };
-        let mut records = self.0.records.write().unwrap_or_else(PoisonError::into_inner);
-        records.insert(record.hash, record.clone());
+        self.keep(record.clone()).await?;
         Ok((token, record))
     }
 
-    /// Revokes a token and ends its streams. `false` when no token has this id.
-    pub fn revoke(&self, id: Uuid) -> bool {
+    async fn keep(&self, record: TokenRecord) -> Result<(), HostError> {
+        let value = serde_json::to_value(&record).map_err(|error| HostError::Invalid(error.to_string()))?;
+        let id = record.id.to_string();
+        self.0
+            .log
+            .put_record(RECORDS, &id, Some(RawJson::from(value)))
+            .await?;
         let mut records = self.0.records.write().unwrap_or_else(PoisonError::into_inner);
-        let found = records
-            .values_mut()
-            .find(|record| record.id == id)
-            .map(|record| record.revoked = true);
-        drop(records);
-        self.0.revoked.send_replace(());
-        found.is_some()
+        records.insert(record.hash, record);
+        Ok(())
     }
 
-    /// What is kept of all tokens, in no order.
+    /// Revokes a token and ends its streams. `false` when no token has this id.
+    ///
+    /// # Errors
+    /// When the log fails. The token is not valid in this process all the same.
+    pub async fn revoke(&self, id: Uuid) -> Result<bool, HostError> {
+        let found = {
+            let mut records = self.0.records.write().unwrap_or_else(PoisonError::into_inner);
+            records.values_mut().find(|record| record.id == id).map(|record| {
+                record.revoked = true;
+                record.clone()
+            })
+        };
+        self.0.revoked.send_replace(());
+        match found {
+            Some(record) => self.keep(record).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// What is kept of all tokens, by label.
     pub fn records(&self) -> Vec<TokenRecord> {
         let records = self.0.records.read().unwrap_or_else(PoisonError::into_inner);
-        records.values().cloned().collect()
+        let mut records: Vec<_> = records.values().cloned().collect();
+        records.sort_by(|a, b| (&a.label, a.id).cmp(&(&b.label, b.id)));
+        records
+    }
+
+    /// A code that can be exchanged for a token with all scopes, once, within an hour and in this process. It takes the place of an earlier
+    /// one. For a first start, when there is no token yet.
+    ///
+    /// # Errors
+    /// When the system has no random bytes.
+    pub fn code(&self) -> Result<String, HostError> {
+        let code = secret()?;
+        *self.0.code.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((hash(&code), Instant::now() + CODE));
+        Ok(code)
+    }
+
+    /// Exchanges a code. `None` when it is not valid.
+    pub(crate) async fn exchange(&self, code: &str) -> Result<Option<(Token, TokenRecord)>, HostError> {
+        let is_valid = self
+            .0
+            .code
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take_if(|(known, _)| *known == hash(code))
+            .is_some_and(|(_, until)| Instant::now() < until);
+        if !is_valid {
+            return Ok(None);
+        }
+        self.issue("first start", Scope::ALL, None).await.map(Some)
     }
 
     /// The record of a token that is valid at `now`.
@@ -177,7 +255,7 @@ impl Tokens {
         if record.revoked {
             return Err(InvalidToken::Revoked);
         }
-        if record.expires.is_some_and(|expires| expires <= now) {
+        if record.expires().is_some_and(|expires| expires <= now) {
             return Err(InvalidToken::Expired);
         }
         Ok(record.clone())
@@ -189,11 +267,9 @@ impl Tokens {
 }
 
 impl TokenRecord {
-    pub(crate) fn actor(&self) -> Actor {
-        Actor {
-            token: self.id,
-            label: self.label.clone(),
-        }
+    pub(crate) fn expires(&self) -> Option<SystemTime> {
+        // One that is too far away for the clock never comes.
+        UNIX_EPOCH.checked_add(Duration::from_millis(self.expires_at?))
     }
 }
 

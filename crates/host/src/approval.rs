@@ -2,6 +2,7 @@
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -9,7 +10,7 @@ use uuid::Uuid;
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $text:literal,)+ }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum $name { $($(#[$value_doc])* $value,)+ }
@@ -64,12 +65,13 @@ named! {
 }
 
 /// A question of a session to a person.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Approval {
     /// The host's id.
     pub id: Uuid,
     /// The session that asks.
+    #[schemars(with = "Uuid")]
     pub session_id: SessionId,
     /// What it asks for.
     pub kind: ApprovalKind,
@@ -86,6 +88,7 @@ pub struct Approval {
     /// SHA-256 of the input as it was written, in hexadecimal.
     pub input_hash: String,
     /// The CLI's request (`control_request`), byte for byte.
+    #[schemars(with = "serde_json::Value")]
     pub request: RawJson,
     /// When it was opened, in milliseconds since 1970.
     pub opened_at: u64,
@@ -94,6 +97,7 @@ pub struct Approval {
     /// When it left `pending`, in milliseconds since 1970.
     pub decided_at: Option<u64>,
     /// What was decided: the `response` that the CLI gets.
+    #[schemars(with = "Option<serde_json::Value>")]
     pub decision: Option<RawJson>,
     /// The superseded approval that was about the same call. Its decision, if any, is never applied to this one.
     pub supersedes: Option<Uuid>,

@@ -2,6 +2,7 @@
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -79,10 +80,12 @@ pub struct LogEvent {
 }
 
 /// A session as the log knows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
 #[non_exhaustive]
 pub struct SessionRecord {
     /// The id, which is the CLI's id, too.
+    #[schemars(with = "Uuid")]
     pub id: SessionId,
     /// What it does.
     pub state: SessionState,

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::approval::{Approval, ApprovalState};
 use crate::error::{HostError, Result};
 use crate::event::{Accepted, SessionRecord, SessionState};
-use crate::log::{Hints, Log, Page, Update, Write, now};
+use crate::log::{Counts, Hints, Log, Page, Update, Write, now};
 use crate::owner::{Command, Contact, Owner, Shared};
 use crate::policy::HostPolicy;
 use crate::subscription::Subscription;
@@ -157,22 +157,10 @@ impl SessionHost {
             created_at: now(),
             created_by: Some(actor.into()),
         };
-        match self
-            .log()
-            .write(&id, vec![Write::Create(Box::new(record.clone()))])
-            .await
-        {
-            Ok(_) => self.session(&id).await,
-            Err(error @ HostError::Reused(_)) => {
-                let known = self.session(&id).await?;
-                let is_same = known.cwd == record.cwd
-                    && known.title == record.title
-                    && known.model == record.model
-                    && known.permission_mode == record.permission_mode;
-                if is_same { Ok(known) } else { Err(error) }
-            }
-            Err(error) => Err(error),
-        }
+        self.log()
+            .write(&id, vec![Write::Create(Box::new(record))])
+            .await?;
+        self.session(&id).await
     }
 
     /// A session.
@@ -299,6 +287,14 @@ impl SessionHost {
     /// When the session is missing, the cursor is after its newest event, or the log can't be read.
     pub async fn subscribe(&self, session: &SessionId, after: u64) -> Result<Subscription> {
         Subscription::new(Arc::clone(self.log()), session.clone(), after).await
+    }
+
+    /// How much the log has.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub async fn counts(&self) -> Result<Counts> {
+        self.log().counts().await
     }
 
     /// Hints about all sessions, from now on.

@@ -49,8 +49,3 @@ pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionStat
 pub use host::{NewSession, SessionHost};
 pub use policy::HostPolicy;
 pub use subscription::{Delivered, Subscription};
-
-/// The examples of the page on hosts, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/host.md")]
-struct HostPage;

@@ -63,7 +63,7 @@ impl NewEvent {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Write {
-    /// Creates the session.
+    /// Creates the session, unless it was created with the same values before.
     Create(Box<SessionRecord>),
     /// Appends an event.
     Append(NewEvent),
@@ -119,7 +119,7 @@ pub struct Receipt {
 }
 
 /// What clients may change of a session. `None` leaves a value as it is.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Update {
@@ -161,6 +161,18 @@ pub struct Page {
     pub head_seq: u64,
     /// Events up to this `seq` were removed by retention.
     pub trimmed_seq: u64,
+}
+
+/// How much a log has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// The sessions in each state in which there are some.
+    pub sessions: Vec<(SessionState, u64)>,
+    /// The approvals that are pending.
+    pub pending_approvals: u64,
+    /// Prompts that no process has got.
+    pub waiting_prompts: u64,
 }
 
 /// What waits for the process of a session.
@@ -219,6 +231,12 @@ pub trait Log: Send + Sync + 'static {
         after: Option<&'a SessionId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SessionRecord>>>;
+
+    /// How much there is.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn counts(&self) -> BoxFuture<'_, Result<Counts>>;
 
     /// The sessions that were in the middle of something, or have prompts that wait: what a host that starts has to look at.
     ///

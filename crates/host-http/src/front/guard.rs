@@ -7,16 +7,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::Shared;
-use crate::host::Host;
 use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
 
 /// A page of another site cannot reach the front by a name that resolves to this machine (DNS rebinding), nor by its address.
-pub(super) async fn guard<H: Host>(
-    State(shared): State<Arc<Shared<H>>>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let Some(host) = only(headers, header::HOST).map(str::to_ascii_lowercase) else {
         return Refusal::from(Problem::ForeignHost).into_response();
@@ -51,11 +46,13 @@ pub(super) async fn guard<H: Host>(
     if asks {
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_METHODS,
-            HeaderValue::from_static("GET, POST"),
+            HeaderValue::from_static("GET, POST, PATCH, DELETE"),
         );
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("Authorization, Content-Type, Last-Event-ID, Cache-Control, Accept"),
+            HeaderValue::from_static(
+                "Authorization, Content-Type, Last-Event-ID, Idempotency-Key, Cache-Control, Accept",
+            ),
         );
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     }

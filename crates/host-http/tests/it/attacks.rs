@@ -6,10 +6,7 @@ use outrigger_host_http::{Front, Limits, Scope, ServeError, Tokens};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::rig::{Rig, decision, prompt};
-use crate::scripted::ScriptedHost;
-
-const S: &str = "session-1";
+use crate::rig::{Rig, S, decision, host, prompt, uuid};
 
 #[tokio::test]
 async fn foreign_host_names_are_not_served() {
@@ -117,15 +114,31 @@ async fn without_a_valid_token_nothing_is_told() {
 #[tokio::test]
 async fn a_scope_allows_what_it_says_and_no_more() {
     let mut rig = Rig::new(Limits::default()).await;
-    rig.post(S, &[prompt("a", "permission")]).await;
-    let before = rig.get(&format!("/v1/sessions/{S}/events")).await.body["head_seq"].clone();
-    let (reader, _) = rig.tokens.issue("reader", [Scope::Read], None).unwrap();
-    let (sender, _) = rig.tokens.issue("sender", [Scope::Send], None).unwrap();
-    let (approver, _) = rig.tokens.issue("approver", [Scope::Approve], None).unwrap();
+    rig.post(
+        S,
+        &[prompt(
+            "a",
+            "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}",
+        )],
+    )
+    .await;
+    let asked = rig
+        .until(0, |event| event["payload"]["type"] == "approval_opened")
+        .await;
+    let request = asked["payload"]["request_id"].as_str().unwrap().to_owned();
+    let approval = asked["payload"]["approval_id"].as_str().unwrap().to_owned();
+    let before = rig.head().await;
+    let (reader, _) = rig.tokens.issue("reader", [Scope::Read], None).await.unwrap();
+    let (sender, _) = rig.tokens.issue("sender", [Scope::Send], None).await.unwrap();
+    let (approver, _) = rig
+        .tokens
+        .issue("approver", [Scope::Approve], None)
+        .await
+        .unwrap();
     for (token, payload) in [
         (&reader, prompt("b", "x")),
-        (&reader, decision("ask-a", "allow")),
-        (&sender, decision("ask-a", "allow")),
+        (&reader, decision(&request, "allow")),
+        (&sender, decision(&request, "allow")),
         (&approver, prompt("b", "x")),
     ] {
         let answer = rig.post_with(token.reveal(), S, &[payload]).await;
@@ -136,36 +149,65 @@ async fn a_scope_allows_what_it_says_and_no_more() {
         .post_with(
             sender.reveal(),
             S,
-            &[prompt("b", "x"), decision("ask-a", "allow")],
+            &[prompt("b", "x"), decision(&request, "allow")],
         )
         .await;
     assert_eq!(answer.status, 403);
-    assert_eq!(
-        rig.get(&format!("/v1/sessions/{S}/events")).await.body["head_seq"],
-        before
-    );
-    rig.token = sender.reveal().to_owned();
-    assert_eq!(
-        rig.get(&format!("/v1/sessions/{S}/events")).await.problem(),
-        "forbidden"
-    );
-    assert_eq!(
-        rig.get(&format!("/v1/sessions/{S}/events/stream"))
-            .await
-            .problem(),
-        "forbidden"
-    );
+    assert_eq!(rig.head().await, before);
+    // Each route of the document, with each token that lacks its scope.
+    let document = outrigger_host_http::openapi();
+    let mut tried = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let Some(scope) = operation["security"][0]["token"][0].as_str() else {
+                continue;
+            };
+            let path = path.replace("{id}", if path.contains("approvals") { &approval } else { S });
+            for scopes in [Scope::Read, Scope::Send, Scope::Approve, Scope::Admin] {
+                if scopes.as_str() == scope {
+                    continue;
+                }
+                let (token, _) = rig.tokens.issue("other", [scopes], None).await.unwrap();
+                rig.token = token.reveal().to_owned();
+                let answer = rig
+                    .json(
+                        &method.to_uppercase(),
+                        &path,
+                        &serde_json::json!({"behavior": "allow"}),
+                    )
+                    .await;
+                assert_eq!(
+                    (answer.status, answer.problem()),
+                    (403, "forbidden"),
+                    "{method} {path}"
+                );
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 40, "{tried}");
+    assert_eq!(rig.head().await, before);
 }
 
 #[tokio::test]
 async fn paths_and_methods_that_are_none_are_problems() {
     let rig = Rig::new(Limits::default()).await;
     for (path, kind) in [
-        ("/v1/sessions/other/events", "unknown-session"),
+        (
+            "/v1/sessions/5e551011-0000-4000-8000-000000000002/events",
+            "unknown-session",
+        ),
+        ("/v1/approvals/1", "not-found"),
         ("/v1/sessions/..%2f..%2fetc/events", "unknown-session"),
         ("/v1/sessions/%ff/events", "invalid-request"),
-        ("/v1/sessions/session-1/events?limit=0", "invalid-request"),
-        ("/v1/sessions/session-1/events?other=1", "invalid-request"),
+        (
+            "/v1/sessions/5e551011-0000-4000-8000-000000000001/events?limit=0",
+            "invalid-request",
+        ),
+        (
+            "/v1/sessions/5e551011-0000-4000-8000-000000000001/events?other=1",
+            "invalid-request",
+        ),
         ("/etc/passwd", "unknown-route"),
     ] {
         assert_eq!(rig.get(path).await.problem(), kind, "{path}");
@@ -186,9 +228,13 @@ async fn bodies_that_are_too_large_slow_or_of_another_type_are_rejected() {
         "POST /v1/sessions/{S}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}",
         rig.token
     );
-    let body = r#"{"events":[{"payload":{"type":"user","uuid":"u"}}]}"#;
+    let before = rig.head().await;
+    let body = format!(
+        r#"{{"events":[{{"payload":{{"type":"user","uuid":"{}"}}}}]}}"#,
+        uuid("u")
+    );
     let answer = rig
-        .raw(&format!("{post}\r\nContent-Type: text/plain"), body)
+        .raw(&format!("{post}\r\nContent-Type: text/plain"), &body)
         .await;
     assert_eq!((answer.status, answer.problem()), (400, "invalid-request"));
 
@@ -198,10 +244,7 @@ async fn bodies_that_are_too_large_slow_or_of_another_type_are_rejected() {
     let mut answer = [0; 12];
     slow.read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 408");
-    assert_eq!(
-        rig.get(&format!("/v1/sessions/{S}/events")).await.body["head_seq"],
-        0
-    );
+    assert_eq!(rig.head().await, before);
 }
 
 #[tokio::test]
@@ -239,15 +282,15 @@ async fn streams_are_bounded_per_token_and_in_all() {
     let answer = rig.get(&path).await;
     assert_eq!((answer.status, answer.problem()), (429, "too-many-streams"));
     assert!(answer.head.contains("retry-after: 5"));
-    let (other, other_record) = rig.tokens.issue("other", [Scope::Read], None).unwrap();
+    let (other, other_record) = rig.tokens.issue("other", [Scope::Read], None).await.unwrap();
     rig.token = other.reveal().to_owned();
     let mut third = rig.stream(S, None).await;
     third.replay().await;
     assert_eq!(rig.get(&path).await.problem(), "too-many-streams");
     // A stream that has ended gives its place back.
-    rig.tokens.revoke(other_record.id);
+    rig.tokens.revoke(other_record.id).await.unwrap();
     third.rest().await;
-    let (again, _) = rig.tokens.issue("again", [Scope::Read], None).unwrap();
+    let (again, _) = rig.tokens.issue("again", [Scope::Read], None).await.unwrap();
     rig.token = again.reveal().to_owned();
     rig.stream(S, None).await.replay().await;
 }
@@ -255,10 +298,13 @@ async fn streams_are_bounded_per_token_and_in_all() {
 #[tokio::test]
 async fn nothing_listens_beyond_loopback_without_a_proxy() {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let front = Front::new(ScriptedHost::default(), Tokens::default());
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path()).await;
+    let tokens = Tokens::open(host.event_log()).await.unwrap();
+    let front = Front::new(host.clone(), tokens.clone());
     let error = front.serve(listener, std::future::ready(())).await.unwrap_err();
     assert!(matches!(error, ServeError::Exposed(_)), "{error}");
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let front = Front::new(ScriptedHost::default(), Tokens::default()).behind_proxy(["host.example.com"]);
+    let front = Front::new(host, tokens).behind_proxy(["host.example.com"]);
     front.serve(listener, std::future::ready(())).await.unwrap();
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::scripted::ScriptedHost;
+use crate::rig::host;
 
 struct Place {
     dir: tempfile::TempDir,
@@ -47,6 +47,7 @@ impl Place {
 }
 
 struct Served {
+    _dir: tempfile::TempDir,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     served: JoinHandle<Result<(), ServeError>>,
@@ -56,7 +57,10 @@ struct Served {
 async fn serve(tls: Tls, limits: Limits) -> Served {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let front = Front::new(ScriptedHost::default(), Tokens::default())
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path()).await;
+    let tokens = Tokens::open(host.event_log()).await.unwrap();
+    let front = Front::new(host, tokens)
         .limits(limits)
         .tls(tls, ["host.example.com"]);
     let (stop, stopped) = oneshot::channel();
@@ -64,6 +68,7 @@ async fn serve(tls: Tls, limits: Limits) -> Served {
         let _ = stopped.await;
     }));
     Served {
+        _dir: dir,
         address: ([127, 0, 0, 1], port).into(),
         stop,
         served,

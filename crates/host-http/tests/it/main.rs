@@ -1,4 +1,4 @@
-//! The front with a host in memory, over loopback connections.
+//! The front of a host with simulated CLIs, over loopback connections.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,11 +8,9 @@
 )]
 
 mod attacks;
+mod documents;
 mod encrypted;
+mod resources;
 mod rig;
 mod sends;
 mod streams;
-
-#[path = "../../examples/scripted_host/scripted.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the example uses what the tests do not")]
-mod scripted;

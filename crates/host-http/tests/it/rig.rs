@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use outrigger::SessionId;
+use outrigger::testing::Simulated;
+use outrigger_host::log::{NewEvent, SqliteLog, Write};
+use outrigger_host::{HostPolicy, NewSession, SessionHost, Source};
 use outrigger_host_http::{Front, Limits, Scope, ServeError, TokenRecord, Tokens};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,13 +14,29 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::scripted::ScriptedHost;
-
 /// For a test that would otherwise hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The session that is there from the beginning.
+pub(crate) const S: &str = "5e551011-0000-4000-8000-000000000001";
+
+/// A host of simulated CLIs that follow the words of their prompts, with the session [`S`].
+pub(crate) async fn host(dir: &std::path::Path) -> SessionHost {
+    let cli = Simulated::agent(|agent| agent.directives());
+    let mut policy = HostPolicy::new(cli.options(), [dir]);
+    policy.lease = false;
+    policy.permission_modes = vec!["plan".to_owned()];
+    let log = SqliteLog::open(dir.join("host.db")).unwrap();
+    let host = SessionHost::open(policy, log).await.unwrap();
+    let mut new = NewSession::new(dir);
+    new.id = Some(SessionId::new(S).unwrap());
+    host.create(new, "test").await.unwrap();
+    host
+}
+
 pub(crate) struct Rig {
-    pub(crate) host: ScriptedHost,
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) host: SessionHost,
     pub(crate) tokens: Tokens,
     pub(crate) token: String,
     pub(crate) record: TokenRecord,
@@ -27,10 +47,10 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) async fn new(limits: Limits) -> Self {
-        let host = ScriptedHost::default();
-        let tokens = Tokens::default();
-        let all = [Scope::Read, Scope::Send, Scope::Approve];
-        let (token, record) = tokens.issue("ada", all, None).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let host = host(dir.path()).await;
+        let tokens = Tokens::open(host.event_log()).await.unwrap();
+        let (token, record) = tokens.issue("ada", Scope::ALL, None).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -41,6 +61,7 @@ impl Rig {
             let _ = stopped.await;
         }));
         Self {
+            dir,
             host,
             tokens,
             token: token.reveal().to_owned(),
@@ -48,6 +69,47 @@ impl Rig {
             address,
             stop,
             served,
+        }
+    }
+
+    /// Appends `count` events with the numbers from 0 on.
+    pub(crate) async fn append(&self, count: usize, payload: Value) {
+        let id = SessionId::new(S).unwrap();
+        let events = (0..count).map(|n| {
+            let mut payload = payload.clone();
+            payload["type"] = "x".into();
+            payload["n"] = n.into();
+            Write::Append(NewEvent::new(Source::Worker, "x", payload.into()))
+        });
+        self.host.event_log().write(&id, events.collect()).await.unwrap();
+    }
+
+    /// The number of the newest event.
+    pub(crate) async fn head(&self) -> u64 {
+        self.host
+            .session(&SessionId::new(S).unwrap())
+            .await
+            .unwrap()
+            .head_seq
+    }
+
+    /// A request with a JSON body.
+    pub(crate) async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: application/json",
+            self.token
+        );
+        self.raw(&head, &body.to_string()).await
+    }
+
+    /// The event of the session that `wanted` accepts, as soon as it is there.
+    pub(crate) async fn until(&self, after: u64, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut stream = self.stream(S, Some(after)).await;
+        loop {
+            let got = stream.next().await.expect("the stream goes on");
+            if got.name == "client_event" && wanted(&got.data) {
+                return got.data;
+            }
         }
     }
 
@@ -74,6 +136,21 @@ impl Rig {
         .await
     }
 
+    /// The body of an answer that is no JSON.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        let mut stream = self.open(path, None).await;
+        assert!(stream.head().await.contains("200 OK"));
+        while !stream.text.ends_with('\n') {
+            let mut bytes = [0; 4096];
+            let read = timeout(PATIENCE, stream.stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap();
+            stream.text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        }
+        stream.text
+    }
+
     pub(crate) async fn post_with(&self, token: &str, session: &str, payloads: &[Value]) -> Answer {
         let events: Vec<_> = payloads
             .iter()
@@ -95,10 +172,15 @@ impl Rig {
     }
 
     pub(crate) async fn stream(&self, session: &str, last: Option<u64>) -> Stream {
+        self.open(&format!("/v1/sessions/{session}/events/stream"), last)
+            .await
+    }
+
+    pub(crate) async fn open(&self, path: &str, last: Option<u64>) -> Stream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let last = last.map_or_else(String::new, |last| format!("Last-Event-ID: {last}\r\n"));
         let request = format!(
-            "GET /v1/sessions/{session}/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{last}\r\n",
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{last}\r\n",
             self.token
         );
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -231,11 +313,27 @@ impl Stream {
     }
 }
 
-pub(crate) fn prompt(uuid: &str, text: &str) -> Value {
-    json!({"type": "user", "uuid": uuid, "message": {"role": "user", "content": text}})
+/// The id of the prompt with this name.
+pub(crate) fn uuid(name: &str) -> String {
+    let number = name
+        .bytes()
+        .fold(0, |number, byte| number << 8 | u128::from(byte));
+    uuid::Uuid::from_u128(number).to_string()
+}
+
+pub(crate) fn prompt(name: &str, text: &str) -> Value {
+    json!({"type": "user", "uuid": uuid(name), "message": {"role": "user", "content": text}})
 }
 
 pub(crate) fn decision(request: &str, behavior: &str) -> Value {
     json!({"type": "control_response",
-        "response": {"subtype": "success", "request_id": request, "response": {"behavior": behavior}}})
+        "response": {"subtype": "success", "request_id": request, "response": answer(behavior)}})
+}
+
+/// What the CLI gets.
+pub(crate) fn answer(behavior: &str) -> Value {
+    match behavior {
+        "deny" => json!({"behavior": "deny", "message": "no"}),
+        _ => json!({"behavior": behavior}),
+    }
 }

@@ -8,7 +8,7 @@ use outrigger::SessionId;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-use crate::event::{LogEvent, SessionState};
+use crate::event::{LogEvent, SessionRecord, SessionState};
 
 /// How many events of a session wait in memory for each reader. A slower reader reads them from the log.
 const SESSION_EVENTS: usize = 256;
@@ -31,10 +31,11 @@ pub(crate) enum Live {
 }
 
 /// A session has news. Whoever wants them reads the session.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[non_exhaustive]
 pub struct Hint {
     /// The session.
+    #[schemars(with = "uuid::Uuid")]
     pub session_id: SessionId,
     /// What it does.
     pub state: SessionState,
@@ -42,6 +43,17 @@ pub struct Hint {
     pub head_seq: u64,
     /// Its approvals that are pending.
     pub pending_approvals: u64,
+}
+
+impl From<&SessionRecord> for Hint {
+    fn from(session: &SessionRecord) -> Self {
+        Self {
+            session_id: session.id.clone(),
+            state: session.state,
+            head_seq: session.head_seq,
+            pending_approvals: session.pending_approvals,
+        }
+    }
 }
 
 /// Publishes committed events to the readers in this process.

@@ -9,7 +9,7 @@ const MIGRATIONS: &[&str] = &["
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT, model TEXT, permission_mode TEXT,
     epoch INTEGER NOT NULL DEFAULT 0, head_seq INTEGER NOT NULL DEFAULT 0, trimmed_seq INTEGER NOT NULL DEFAULT 0,
-    has_history INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, created_by TEXT, initialized TEXT
+    has_history INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, created_by TEXT, created_as TEXT NOT NULL, initialized TEXT
 ) WITHOUT ROWID;
 CREATE TABLE events (
     session_id TEXT NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL, at INTEGER NOT NULL,

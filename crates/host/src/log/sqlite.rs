@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::hub::{Hint, Hub, Live};
-use super::{BoxFuture, Log, Page, Receipt, Waiting, Write, schema};
+use super::{BoxFuture, Counts, Log, Page, Receipt, Waiting, Write, schema};
 use crate::approval::{Approval, ApprovalState};
 use crate::error::{HostError, Result};
 use crate::event::SessionRecord;
@@ -318,12 +318,7 @@ fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<(Vec<Re
     let mut hints = Vec::new();
     for id in touched {
         if let Some(session) = rows::session(&transaction, id)? {
-            hints.push(Hint {
-                session_id: session.id,
-                state: session.state,
-                head_seq: session.head_seq,
-                pending_approvals: session.pending_approvals,
-            });
+            hints.push(Hint::from(&session));
         }
     }
     transaction.commit()?;
@@ -383,6 +378,10 @@ impl Log for SqliteLog {
     ) -> BoxFuture<'a, Result<Vec<SessionRecord>>> {
         let after = after.map(|id| id.as_str().to_owned()).unwrap_or_default();
         Box::pin(self.read(move |connection| Ok(rows::sessions(connection, &after, limit(count))?)))
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<Counts>> {
+        Box::pin(self.read(|connection| Ok(rows::counts(connection)?)))
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<SessionId>>> {

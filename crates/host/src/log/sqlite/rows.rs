@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source};
-use crate::log::{Received, Waiting};
+use crate::log::{Counts, Received, Waiting};
 
 const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, head_seq, trimmed_seq, has_history, created_at, created_by, \
     (SELECT count(*) FROM approvals a WHERE a.session_id = sessions.id AND a.state = 'pending')";
@@ -135,6 +135,20 @@ pub(super) fn approval(row: &Row<'_>) -> Read<Approval> {
         decision: optional(row, 13, json)?,
         supersedes: optional(row, 14, uuid)?,
     })
+}
+
+pub(super) fn counts(connection: &Connection) -> Read<Counts> {
+    let mut counts = Counts::default();
+    let mut statement = connection.prepare_cached("SELECT state, count(*) FROM sessions GROUP BY state")?;
+    let states = statement.query_map([], |row| {
+        Ok((named(row, 0, SessionState::of_name)?, number(row, 1)?))
+    })?;
+    counts.sessions = states.collect::<Read<_>>()?;
+    let one = |sql: &str| connection.query_row(sql, [], |row| number(row, 0));
+    counts.pending_approvals = one("SELECT count(*) FROM approvals WHERE state = 'pending'")?;
+    counts.waiting_prompts =
+        one("SELECT count(*) FROM accepted WHERE delivery = 'received' AND type = 'user'")?;
+    Ok(counts)
 }
 
 /// The event that ended an approval, behind the columns of the approval.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::rows;
 use crate::approval::{Approval, ApprovalState};
 use crate::error::{HostError, Result};
-use crate::event::{Accepted, Delivery, Effect, LogEvent, SessionState, Source};
+use crate::event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source};
 use crate::log::hub::now;
 use crate::log::{NewEvent, Receipt, Update, Write};
 
@@ -59,30 +59,7 @@ impl Work<'_> {
     fn step(&mut self, step: &Write) -> Result<()> {
         let id = self.session.as_str();
         match step {
-            Write::Create(record) => {
-                let inserted = self.connection.execute(
-                    "INSERT OR IGNORE INTO sessions (id, state, cwd, title, model, permission_mode, has_history, created_at, created_by)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                    params![
-                        id,
-                        record.state.as_str(),
-                        record.cwd,
-                        record.title,
-                        record.model,
-                        record.permission_mode,
-                        record.has_history,
-                        signed(record.created_at),
-                        record.created_by,
-                    ],
-                )?;
-                if inserted == 0 {
-                    return Err(HostError::Reused(format!("the session id {id}")));
-                }
-                let payload = json!({"type": "session_created", "session_id": id, "cwd": record.cwd, "title": record.title});
-                let mut event = NewEvent::host("session_created", payload);
-                event.actor.clone_from(&record.created_by);
-                self.append(&event)?;
-            }
+            Write::Create(record) => self.create(record)?,
             Write::Append(event) => {
                 self.append(event)?;
             }
@@ -160,6 +137,45 @@ impl Work<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    fn create(&mut self, record: &SessionRecord) -> Result<()> {
+        let id = self.session.as_str();
+        let created_as = json!([record.cwd, record.title, record.model, record.permission_mode]).to_string();
+        let inserted = self.connection.execute(
+            "INSERT OR IGNORE INTO sessions (id, state, cwd, title, model, permission_mode, has_history, created_at, created_by, created_as)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                id,
+                record.state.as_str(),
+                record.cwd,
+                record.title,
+                record.model,
+                record.permission_mode,
+                record.has_history,
+                signed(record.created_at),
+                record.created_by,
+                created_as,
+            ],
+        )?;
+        if inserted == 0 {
+            let known: String =
+                self.connection
+                    .query_row("SELECT created_as FROM sessions WHERE id = ?1", [id], |row| {
+                        row.get(0)
+                    })?;
+            return if known == created_as {
+                Ok(())
+            } else {
+                Err(HostError::Reused(format!("the session id {id}")))
+            };
+        }
+        let payload =
+            json!({"type": "session_created", "session_id": id, "cwd": record.cwd, "title": record.title});
+        let mut event = NewEvent::host("session_created", payload);
+        event.actor.clone_from(&record.created_by);
+        self.append(&event)?;
         Ok(())
     }
 

@@ -2,54 +2,42 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use outrigger_host::log::Page;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use super::sse::Envelope;
-use super::{SessionId, Shared};
-use crate::host::{Host, Page};
+use super::sessions::limit;
+use super::sse::{Envelope, EventPage};
+use crate::extract::{InSession, Params};
 use crate::problem::{Problem, Refusal};
-use crate::token::Scope;
+use crate::shared::Shared;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
+    /// The number after which the page begins; 0 if it is not there.
+    #[schemars(with = "Option<u64>")]
     after: Option<String>,
-    limit: Option<String>,
+    /// How many events at most.
+    limit: Option<usize>,
 }
 
-/// What a client gets of a log: the events after its cursor.
-#[derive(Serialize)]
-struct Events<'a> {
-    events: Vec<Envelope<'a>>,
-    head_seq: u64,
-    /// Events before this one are no longer kept.
-    first_seq: u64,
-}
-
-pub(super) async fn events<H: Host>(
-    State(shared): State<Arc<Shared<H>>>,
-    SessionId(session): SessionId,
-    query: Result<Query<PageQuery>, QueryRejection>,
-    headers: HeaderMap,
+pub(super) async fn events(
+    State(shared): State<Arc<Shared>>,
+    InSession(session): InSession,
+    Params(query): Params<PageQuery>,
 ) -> Result<Response, Refusal> {
-    shared.authorize(&headers, [Scope::Read])?;
-    let Query(query) = query.map_err(|error| Problem::InvalidRequest.because(error.body_text()))?;
     let after = query.after.as_deref().map_or(Ok(0), cursor)?;
-    let limit = match query.limit.as_deref().map(str::parse::<usize>) {
-        None => shared.limits.page,
-        Some(Ok(limit)) if limit > 0 => limit.min(shared.limits.page),
-        Some(_) => return Err(Problem::InvalidRequest.because("`limit` is a number from 1 on")),
-    };
+    let limit = limit(query.limit, shared.limits.page)?;
     let page = shared.host.events(&session, after, limit).await?;
     known(after, &page)?;
-    let events = Events {
-        events: page.events.iter().map(Envelope::of).collect(),
-        head_seq: page.head,
-        first_seq: page.first,
+    let events = EventPage {
+        events: page.events.iter().map(|event| Envelope::of(event)).collect(),
+        head_seq: page.head_seq,
+        first_seq: page.trimmed_seq + 1,
     };
     Ok(axum::Json(events).into_response())
 }
@@ -74,8 +62,8 @@ fn cursor(text: &str) -> Result<u64, Refusal> {
 
 /// A client with a cursor beyond the head would wait for events that are others than those it thinks of.
 pub(super) fn known(after: u64, page: &Page) -> Result<(), Refusal> {
-    if after > page.head {
-        let head = page.head;
+    if after > page.head_seq {
+        let head = page.head_seq;
         return Err(
             Problem::CursorAhead.because(format!("the cursor is {after}, and the last event is {head}"))
         );

@@ -1,0 +1,334 @@
+//! The routes, from one table: what it says is what is served, who may call it, and what the OpenAPI document has.
+
+mod approvals;
+mod document;
+mod feed;
+mod hints;
+mod reading;
+mod sending;
+mod sessions;
+mod sse;
+mod status;
+mod stream;
+mod tokens;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, delete, get, patch, post};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use tracing::debug;
+
+pub use self::document::openapi;
+use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
+use crate::token::{Scope, TokenRecord};
+
+/// Who may call a route.
+#[derive(Debug, Clone, Copy)]
+enum Access {
+    /// Anybody.
+    Open,
+    /// Who has a token with this scope.
+    Scope(Scope),
+    /// Who has a token. The handler looks at its scopes.
+    Handler,
+}
+
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// What a route answers when all goes well.
+enum Answer {
+    Nothing,
+    Json(SchemaOf),
+    Text(&'static str),
+}
+
+/// A route, and what the document says of it.
+struct Route {
+    method: &'static str,
+    path: &'static str,
+    access: Access,
+    summary: &'static str,
+    query: Option<SchemaOf>,
+    headers: &'static [&'static str],
+    body: Option<SchemaOf>,
+    status: StatusCode,
+    answer: Answer,
+    handler: MethodRouter<Arc<Shared>>,
+}
+
+fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+impl Route {
+    fn new(
+        method: &'static str,
+        path: &'static str,
+        access: Access,
+        summary: &'static str,
+        handler: MethodRouter<Arc<Shared>>,
+    ) -> Self {
+        Self {
+            method,
+            path,
+            access,
+            summary,
+            query: None,
+            headers: &[],
+            body: None,
+            status: StatusCode::OK,
+            answer: Answer::Nothing,
+            handler,
+        }
+    }
+
+    fn query<T: JsonSchema>(mut self) -> Self {
+        self.query = Some(T::json_schema);
+        self
+    }
+
+    fn headers(mut self, names: &'static [&'static str]) -> Self {
+        self.headers = names;
+        self
+    }
+
+    fn body<T: JsonSchema>(mut self) -> Self {
+        self.body = Some(schema_of::<T>);
+        self
+    }
+
+    fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    fn json<T: JsonSchema>(mut self) -> Self {
+        self.answer = Answer::Json(schema_of::<T>);
+        self
+    }
+
+    fn text(mut self, content_type: &'static str) -> Self {
+        self.answer = Answer::Text(content_type);
+        self
+    }
+}
+
+/// All routes, in the order of the document.
+fn routes() -> Vec<Route> {
+    use Access::{Handler, Open, Scope as Needs};
+    use Scope::{Admin, Approve, Read, Send};
+    vec![
+        Route::new("get", "/v1/sessions", Needs(Read), "Lists the sessions, by id", get(sessions::list))
+            .query::<sessions::ListQuery>()
+            .json::<sessions::SessionPage>(),
+        Route::new("post", "/v1/sessions", Needs(Send), "Creates a session", post(sessions::create))
+            .headers(&["Idempotency-Key"])
+            .body::<sessions::Create>()
+            .status(StatusCode::CREATED)
+            .json::<outrigger_host::SessionRecord>(),
+        Route::new("get", "/v1/sessions/{id}", Needs(Read), "A session", get(sessions::read))
+            .json::<outrigger_host::SessionRecord>(),
+        Route::new("patch", "/v1/sessions/{id}", Needs(Send), "Changes a session", patch(sessions::update))
+            .body::<outrigger_host::log::Update>()
+            .json::<outrigger_host::SessionRecord>(),
+        Route::new(
+            "delete",
+            "/v1/sessions/{id}",
+            Needs(Admin),
+            "Ends a session and removes it with its events",
+            delete(sessions::remove),
+        )
+        .status(StatusCode::NO_CONTENT),
+        Route::new(
+            "post",
+            "/v1/sessions/{id}/interrupt",
+            Needs(Send),
+            "Interrupts the turn that runs",
+            post(sessions::interrupt),
+        )
+        .json::<outrigger_host::SessionRecord>(),
+        Route::new(
+            "post",
+            "/v1/sessions/{id}/stop",
+            Needs(Send),
+            "Ends the process of a session; the next prompt resumes it",
+            post(sessions::stop),
+        )
+        .json::<outrigger_host::SessionRecord>(),
+        Route::new(
+            "post",
+            "/v1/sessions/{id}/resume",
+            Needs(Send),
+            "Starts a process, if the session has none",
+            post(sessions::resume),
+        )
+        .status(StatusCode::ACCEPTED)
+        .json::<outrigger_host::SessionRecord>(),
+        Route::new(
+            "post",
+            "/v1/sessions/{id}/archive",
+            Needs(Send),
+            "Ends a session for good; it can be read",
+            post(sessions::archive),
+        )
+        .json::<outrigger_host::SessionRecord>(),
+        Route::new(
+            "get",
+            "/v1/sessions/{id}/events",
+            Needs(Read),
+            "The durable events after a cursor",
+            get(reading::events),
+        )
+        .query::<reading::PageQuery>()
+        .json::<sse::EventPage<'_>>(),
+        Route::new(
+            "post",
+            "/v1/sessions/{id}/events",
+            Handler,
+            "Sends frames: prompts and requests (scope `send`), decisions (scope `approve`). What is answered with 202 is durable",
+            post(sending::send),
+        )
+        .body::<sending::Sent>()
+        .status(StatusCode::ACCEPTED)
+        .json::<sending::AcceptedAll>(),
+        Route::new(
+            "get",
+            "/v1/sessions/{id}/events/stream",
+            Needs(Read),
+            "The events after a cursor and on: `client_event` with the sequence number as id, `ephemeral_event`, `delivery_update`, \
+             `catch_up_truncated`, and `synced` where the replay ends",
+            get(stream::open),
+        )
+        .query::<stream::StreamQuery>()
+        .headers(&["Last-Event-ID"])
+        .text("text/event-stream"),
+        Route::new(
+            "get",
+            "/v1/stream",
+            Needs(Read),
+            "What all sessions do: a `session` for each one that is not archived, `synced`, and a `session` for each change",
+            get(hints::open),
+        )
+        .text("text/event-stream"),
+        Route::new(
+            "get",
+            "/v1/approvals",
+            Needs(Read),
+            "The approvals of all sessions, the oldest first",
+            get(approvals::list),
+        )
+        .query::<approvals::ListQuery>()
+        .json::<approvals::ApprovalPage>(),
+        Route::new("get", "/v1/approvals/{id}", Needs(Read), "An approval", get(approvals::read))
+            .json::<outrigger_host::Approval>(),
+        Route::new(
+            "post",
+            "/v1/approvals/{id}/decision",
+            Needs(Approve),
+            "Decides: the body is the response that the CLI gets. The first decision counts, a later one is answered with 409 and the approval",
+            post(approvals::decide),
+        )
+        .body::<serde_json::Map<String, serde_json::Value>>()
+        .json::<outrigger_host::Approval>(),
+        Route::new("get", "/v1/tokens", Needs(Admin), "Lists the tokens", get(tokens::list)).json::<tokens::TokenList>(),
+        Route::new("post", "/v1/tokens", Needs(Admin), "Issues a token", post(tokens::issue))
+            .body::<tokens::Issue>()
+            .status(StatusCode::CREATED)
+            .json::<tokens::Issued>(),
+        Route::new(
+            "delete",
+            "/v1/tokens/{id}",
+            Needs(Admin),
+            "Revokes a token and ends its streams",
+            delete(tokens::revoke),
+        )
+        .status(StatusCode::NO_CONTENT),
+        Route::new(
+            "post",
+            "/v1/tokens/exchange",
+            Open,
+            "Exchanges the code of the first start for a token, once",
+            post(tokens::exchange),
+        )
+        .body::<tokens::Exchange>()
+        .status(StatusCode::CREATED)
+        .json::<tokens::Issued>(),
+        Route::new("get", "/welcome", Open, "A page that exchanges the code in its address", get(tokens::welcome))
+            .text("text/html"),
+        Route::new("get", "/metrics", Needs(Read), "Metrics for Prometheus", get(status::metrics)).text("text/plain"),
+        Route::new("get", "/healthz", Open, "The front accepts connections", get(status::alive))
+            .status(StatusCode::NO_CONTENT),
+        Route::new("get", "/readyz", Open, "The log can be read", get(status::ready)).status(StatusCode::NO_CONTENT),
+        Route::new("get", "/openapi.json", Open, "This document", get(document::serve)).text("application/json"),
+    ]
+}
+
+/// The routes as they are served.
+pub(crate) fn router(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    let mut router = Router::new();
+    for route in routes() {
+        let handler = match route.access {
+            Access::Open => route.handler,
+            access => route
+                .handler
+                .route_layer(from_fn_with_state((Arc::clone(shared), access), authorize)),
+        };
+        router = router.route(route.path, handler);
+    }
+    router
+        .fallback(async || Refusal::from(Problem::UnknownRoute))
+        .method_not_allowed_fallback(async || Refusal::from(Problem::MethodNotAllowed))
+}
+
+/// Lets a request pass that has a valid token with the scope of the route.
+async fn authorize(
+    State((shared, access)): State<(Arc<Shared>, Access)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let token = match token(&shared, request.headers()) {
+        Ok(token) => token,
+        Err(refusal) => return refusal.into_response(),
+    };
+    if let Access::Scope(scope) = access
+        && let Err(refusal) = allows(&token, scope)
+    {
+        return refusal.into_response();
+    }
+    request.extensions_mut().insert(token);
+    next.run(request).await
+}
+
+/// Whether a token has a scope.
+fn allows(token: &TokenRecord, scope: Scope) -> Result<(), Refusal> {
+    if token.scopes.contains(&scope) {
+        Ok(())
+    } else {
+        Err(Problem::Forbidden.because(format!("the token lacks the scope `{}`", scope.as_str())))
+    }
+}
+
+fn token(shared: &Shared, headers: &HeaderMap) -> Result<TokenRecord, Refusal> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Err(Problem::Unauthorized.into());
+    };
+    let token = value
+        .to_str()
+        .ok()
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim())
+        .ok_or(Problem::Unauthorized)?;
+    shared.tokens.verify(token, SystemTime::now()).map_err(|error| {
+        debug!(%error, "a token was rejected");
+        Problem::Unauthorized.into()
+    })
+}

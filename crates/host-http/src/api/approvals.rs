@@ -1,0 +1,78 @@
+//! Approvals as resources.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use outrigger::SessionId;
+use outrigger::protocol::RawJson;
+use outrigger_host::{Approval, ApprovalState};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::sessions::limit;
+use crate::extract::{Body, Caller, Of, Params};
+use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    /// Only those in this state, such as `pending`.
+    state: Option<String>,
+    /// Only those of this session.
+    session: Option<String>,
+    /// The id after which the page begins.
+    after: Option<Uuid>,
+    /// How many at most.
+    limit: Option<usize>,
+}
+
+/// A page of approvals, the oldest first.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ApprovalPage {
+    approvals: Vec<Approval>,
+    /// The id after which the next page begins; null on the last page.
+    next: Option<Uuid>,
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<ApprovalPage>, Refusal> {
+    let limit = limit(query.limit, shared.limits.page)?;
+    let state = match query.state.as_deref() {
+        None => None,
+        Some(name) => Some(
+            ApprovalState::of_name(name)
+                .ok_or_else(|| Problem::InvalidRequest.because(format!("there is no state `{name}`")))?,
+        ),
+    };
+    let session = query.session.as_deref().map(SessionId::new).transpose();
+    let session = session.map_err(|_| Problem::UnknownSession)?;
+    let mut approvals = shared
+        .host
+        .approvals(session.as_ref(), state, query.after, limit + 1)
+        .await?;
+    let has_more = approvals.len() > limit;
+    approvals.truncate(limit);
+    let last = approvals.last().map(|approval| approval.id);
+    Ok(Json(ApprovalPage {
+        approvals,
+        next: last.filter(|_| has_more),
+    }))
+}
+
+pub(super) async fn read(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<Json<Approval>, Refusal> {
+    Ok(Json(shared.host.approval(id).await?))
+}
+
+pub(super) async fn decide(
+    State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
+    Of(id): Of,
+    Body(answer): Body<RawJson>,
+) -> Result<Json<Approval>, Refusal> {
+    Ok(Json(shared.host.decide(id, answer, token.label).await?))
+}

@@ -1,0 +1,150 @@
+//! An answer of server-sent events that lasts, and what ends it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use outrigger_host::HostError;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::{debug, error};
+
+use crate::limits::StreamSlot;
+use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
+use crate::token::TokenRecord;
+
+/// When a client that got no stream may try again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Where the events come from.
+pub(super) trait Source: Send + 'static {
+    /// Waits for events, and adds them to `ready`. Dropped, it loses none.
+    fn next(&mut self, ready: &mut VecDeque<Bytes>) -> impl Future<Output = Result<(), Ended>> + Send;
+}
+
+/// Why a stream ends. The client resumes from its cursor, if it may.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    #[error("the token is no longer valid")]
+    Token,
+    #[error("the front shuts down")]
+    Closing,
+    #[error("the reader is too slow")]
+    Slow,
+    #[error("the session is gone")]
+    Gone,
+    #[error("an event cannot be encoded: {0}")]
+    Encoding(serde_json::Error),
+    #[error("the host failed: {0}")]
+    Host(HostError),
+}
+
+pub(super) fn encoded(bytes: Result<Bytes, serde_json::Error>) -> Result<Bytes, Ended> {
+    bytes.map_err(Ended::Encoding)
+}
+
+/// A stream of `source` for whoever has this token.
+pub(super) fn answer(
+    shared: Arc<Shared>,
+    token: TokenRecord,
+    source: impl Source,
+) -> Result<Response, Refusal> {
+    let slot = shared.streams.enter(token.id, &shared.limits);
+    let slot = slot.ok_or_else(|| Refusal::from(Problem::TooManyStreams).retry_after(RETRY))?;
+    let feed = Feed {
+        revocations: shared.tokens.revocations(),
+        closing: shared.closing.clone(),
+        shared,
+        token,
+        source,
+        ready: VecDeque::from([Bytes::from_static(b": stream\n\n")]),
+        _slot: slot,
+    };
+    let body = futures_util::stream::unfold(feed, async |mut feed| {
+        let bytes = feed.next().await?;
+        Some((Ok::<_, Infallible>(bytes), feed))
+    });
+    let mut response = Body::from_stream(body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A client whose stream ended opens another one; the connection would keep its place in vain.
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    // For nginx, which otherwise holds events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// What one client reads. It is polled only when the connection takes more, so that a slow client holds a page at most.
+struct Feed<S> {
+    shared: Arc<Shared>,
+    token: TokenRecord,
+    source: S,
+    revocations: watch::Receiver<()>,
+    closing: watch::Receiver<bool>,
+    ready: VecDeque<Bytes>,
+    _slot: StreamSlot,
+}
+
+impl<S: Source> Feed<S> {
+    /// The next bytes; `None` when the stream ends.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            // Also when bytes are ready: a client with a revoked token does not get the rest of a page.
+            let more = match self.check() {
+                Err(ended) => Err(ended),
+                Ok(()) => match self.ready.pop_front() {
+                    Some(bytes) => return Some(bytes),
+                    None => self.fill().await,
+                },
+            };
+            match more {
+                Ok(()) => {}
+                Err(reason @ (Ended::Host(_) | Ended::Encoding(_))) => {
+                    error!(%reason, "a stream ended");
+                    return None;
+                }
+                Err(reason) => {
+                    debug!(%reason, "a stream ended");
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), Ended> {
+        if *self.closing.borrow() {
+            return Err(Ended::Closing);
+        }
+        let valid = self.shared.tokens.valid(&self.token.hash, SystemTime::now());
+        valid.map(drop).map_err(|_| Ended::Token)
+    }
+
+    /// Waits for something to emit, or for a reason to look again whether the stream ends.
+    async fn fill(&mut self) -> Result<(), Ended> {
+        let expiry = self
+            .token
+            .expires()
+            .map(|expires| expires.duration_since(SystemTime::now()).unwrap_or_default());
+        tokio::select! {
+            biased;
+            _ = self.closing.changed() => Ok(()),
+            _ = self.revocations.changed() => Ok(()),
+            filled = self.source.next(&mut self.ready) => filled,
+            () = sleep(expiry.unwrap_or_default()), if expiry.is_some() => Ok(()),
+            () = sleep(self.shared.limits.keep_alive) => {
+                self.ready.push_back(Bytes::from_static(b": keep-alive\n\n"));
+                Ok(())
+            }
+        }
+    }
+}

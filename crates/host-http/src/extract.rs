@@ -1,0 +1,119 @@
+//! What handlers take from a request, and the problem if it is not there.
+
+use std::sync::Arc;
+
+use axum::body::Body as Bytestream;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use outrigger::SessionId;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::limits::Limits;
+use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
+use crate::token::TokenRecord;
+
+/// The body of a request, which is JSON.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Refusal> {
+        // A page of a foreign site can send other types without being asked first.
+        let is_json = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(is_json);
+        if !is_json {
+            return Err(Problem::InvalidRequest.because("the body has to be `application/json`"));
+        }
+        let body = read(request.into_body(), &shared.limits).await?;
+        serde_json::from_slice(&body)
+            .map(Self)
+            .map_err(|error| Problem::InvalidRequest.because(format!("the body: {error}")))
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+async fn read(body: Bytestream, limits: &Limits) -> Result<Bytes, Refusal> {
+    let collected = Limited::new(body, limits.body_bytes).collect();
+    match tokio::time::timeout(limits.body_patience, collected).await {
+        Err(_) => Err(Problem::BodyTimeout.into()),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Problem::BodyTooLarge.because(format!("a body has at most {} bytes", limits.body_bytes)))
+        }
+        Ok(Err(error)) => Err(Problem::InvalidRequest.because(error.to_string())),
+    }
+}
+
+/// The query of an address.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(query)) => Ok(Self(query)),
+            Err(error) => Err(Problem::InvalidRequest.because(error.body_text())),
+        }
+    }
+}
+
+/// The session in the path.
+pub(crate) struct InSession(pub(crate) SessionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for InSession {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let id = path(parts, state).await?;
+        SessionId::new(&id)
+            .map(Self)
+            .map_err(|_| Problem::UnknownSession.into())
+    }
+}
+
+/// The id of something else in the path.
+pub(crate) struct Of(pub(crate) Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for Of {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let id = path(parts, state).await?;
+        Uuid::parse_str(&id)
+            .map(Self)
+            .map_err(|_| Problem::NotFound.into())
+    }
+}
+
+async fn path<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Refusal> {
+    match Path::<String>::from_request_parts(parts, state).await {
+        Ok(Path(id)) => Ok(id),
+        Err(error) => Err(Problem::InvalidRequest.because(error.body_text())),
+    }
+}
+
+/// The token of the request. Routes without a scope have none.
+pub(crate) struct Caller(pub(crate) TokenRecord);
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let record = parts.extensions.get::<TokenRecord>().cloned();
+        record.map(Self).ok_or_else(|| Problem::Unauthorized.into())
+    }
+}

@@ -1,0 +1,20 @@
+//! What all handlers share.
+
+use std::collections::BTreeSet;
+
+use outrigger_host::SessionHost;
+use tokio::sync::watch;
+
+use crate::limits::{Limits, OpenStreams};
+use crate::token::Tokens;
+
+pub(crate) struct Shared {
+    pub(crate) host: SessionHost,
+    pub(crate) tokens: Tokens,
+    pub(crate) limits: Limits,
+    pub(crate) names: BTreeSet<String>,
+    pub(crate) origins: BTreeSet<String>,
+    pub(crate) streams: OpenStreams,
+    /// Ends the streams when the front shuts down.
+    pub(crate) closing: watch::Receiver<bool>,
+}
