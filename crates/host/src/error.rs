@@ -31,6 +31,12 @@ pub enum HostError {
     /// There is no such approval.
     #[error("there is no approval {0}")]
     NoApproval(Uuid),
+    /// There is no such webhook.
+    #[error("there is no webhook {0}")]
+    NoWebhook(Uuid),
+    /// There is no such schedule, or it is not due any more when it was.
+    #[error("there is no schedule {0} that is due then")]
+    NoSchedule(Uuid),
     /// The approval is not pending any more. It says who decided, and when.
     #[error("the approval {} is {} already{}", .0.id, .0.state.as_str(), .0.decided_by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]
     TooLate(Box<Approval>),

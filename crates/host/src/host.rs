@@ -8,16 +8,19 @@ use std::time::Duration;
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use serde_json::json;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalState};
+use crate::clock::now;
 use crate::error::{HostError, Result};
-use crate::event::{Accepted, SessionRecord, SessionState};
-use crate::log::{Counts, Hints, Log, Page, Update, Write, now};
+use crate::event::{Accepted, SessionRecord, SessionState, Source};
+use crate::log::{Counts, Hints, Log, NewEvent, Page, Update, Write};
 use crate::owner::{Command, Contact, Owner, Shared};
 use crate::policy::HostPolicy;
+use crate::schedule::{DueRun, Schedule};
 use crate::subscription::Subscription;
 use crate::wire::{self, Sent};
 
@@ -271,6 +274,49 @@ impl SessionHost {
         let receipt = self.log().write(session, steps).await?;
         self.wake(session);
         Ok(receipt.accepted)
+    }
+
+    /// Carries out what is due of a schedule, in one transaction: sets when it is due next, reports what was missed, and takes the prompt.
+    /// `false` if it was not due any more, because this was done before.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may have done it or not. Repeated, it does nothing twice.
+    ///
+    /// # Errors
+    /// When the session is missing or archived, or the log fails. Then nothing was stored.
+    pub async fn run_schedule(&self, schedule: &Schedule, due: DueRun) -> Result<bool> {
+        if self.0.closed.load(Ordering::Acquire) {
+            return Err(HostError::Closed);
+        }
+        let mut steps = vec![Write::Reschedule {
+            id: schedule.id,
+            due: schedule.next_at,
+            next_at: due.next_at,
+            enabled: schedule.enabled,
+        }];
+        if let Some((first, last, count)) = due.missed {
+            let payload = json!({
+                "type": "schedule_missed", "schedule_id": schedule.id, "first": first, "last": last, "count": count,
+                "runs": due.run == Some(last),
+            });
+            steps.push(Write::Append(NewEvent::host("schedule_missed", payload)));
+        }
+        if let Some(at) = due.run {
+            let uuid = schedule.prompt_id(at);
+            let frame = json!({"type": "user", "uuid": uuid, "message": {"role": "user", "content": schedule.prompt}});
+            let mut event = NewEvent::new(Source::Client, "user", frame.into());
+            event.event_id = uuid;
+            event.actor = Some(format!("schedule:{}", schedule.id));
+            steps.push(Write::Accept(event));
+        }
+        match self.log().write(&schedule.session_id, steps).await {
+            Ok(_) => {
+                self.wake(&schedule.session_id);
+                Ok(true)
+            }
+            Err(HostError::NoSchedule(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Up to `limit` events, at most 1000, after a `seq`.

@@ -33,6 +33,7 @@
 //! Files, git, and what tools did are outside of the log. Credentials of the model are the operator's, from the policy.
 
 mod approval;
+mod clock;
 mod core;
 mod error;
 mod event;
@@ -40,7 +41,9 @@ mod host;
 pub mod log;
 mod owner;
 mod policy;
+mod schedule;
 mod subscription;
+mod webhook;
 mod wire;
 
 pub use approval::{Approval, ApprovalKind, ApprovalState};
@@ -48,4 +51,6 @@ pub use error::{HostError, Result};
 pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source};
 pub use host::{NewSession, SessionHost};
 pub use policy::HostPolicy;
+pub use schedule::{DueRun, MissedRuns, Schedule};
 pub use subscription::{Delivered, Subscription};
+pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookWrite};

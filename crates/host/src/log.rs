@@ -15,12 +15,14 @@ use outrigger::protocol::RawJson;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub(crate) use self::hub::Live;
 pub use self::hub::{Hint, Hints, Hub};
-pub(crate) use self::hub::{Live, now};
 pub use self::sqlite::{Check, SqliteLog};
 use crate::approval::{Approval, ApprovalState};
 use crate::error::Result;
 use crate::event::{Accepted, Delivery, LogEvent, SessionRecord, SessionState, Source};
+use crate::schedule::Schedule;
+use crate::webhook::{Webhook, WebhookWrite};
 
 /// A future of a log.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -102,6 +104,21 @@ pub enum Write {
     Withdraw(String),
     /// No pending approval can be decided any more.
     SupersedeAll,
+    /// Adds a schedule of the session.
+    Schedule(Box<Schedule>),
+    /// Sets when a schedule is due next, or fails if it is not due at `due` any more.
+    Reschedule {
+        /// The schedule.
+        id: Uuid,
+        /// When it was due until now.
+        due: Option<u64>,
+        /// See [`Schedule::next_at`].
+        next_at: Option<u64>,
+        /// See [`Schedule::enabled`].
+        enabled: bool,
+    },
+    /// Removes a schedule of the session.
+    Unschedule(Uuid),
     /// Removes the events up to this `seq`; approvals and prompts stay.
     Trim(u64),
     /// Removes the session with all that belongs to it.
@@ -300,6 +317,41 @@ pub trait Log: Send + Sync + 'static {
         id: &'a str,
         value: Option<RawJson>,
     ) -> BoxFuture<'a, Result<()>>;
+
+    /// The webhooks, the oldest first.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn webhooks(&self) -> BoxFuture<'_, Result<Vec<Webhook>>>;
+
+    /// Changes the webhooks.
+    ///
+    /// # Errors
+    /// When the log fails, or the webhook is missing.
+    fn write_webhook(&self, write: WebhookWrite) -> BoxFuture<'_, Result<()>>;
+
+    /// The last event of a session that a webhook has got, or did not want; 0 before the first.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn webhook_cursor<'a>(&'a self, webhook: Uuid, session: &'a SessionId) -> BoxFuture<'a, Result<u64>>;
+
+    /// Up to `limit` sessions with an id after `after` that have events after the cursor of a webhook, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn behind<'a>(
+        &'a self,
+        webhook: Uuid,
+        after: Option<&'a SessionId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionId>>>;
+
+    /// The schedules, the oldest first.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn schedules(&self) -> BoxFuture<'_, Result<Vec<Schedule>>>;
 
     /// Where committed events are published.
     fn hub(&self) -> &Arc<Hub>;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger::SessionId;
 use serde::Serialize;
@@ -15,12 +14,6 @@ const SESSION_EVENTS: usize = 256;
 
 /// How many hints wait for each reader.
 const HINTS: usize = 1024;
-
-/// The wall clock, in milliseconds since 1970. Nothing orders by it.
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// Something new of a session.
 #[derive(Debug, Clone)]

@@ -34,6 +34,18 @@ CREATE INDEX approvals_by_session ON approvals (session_id, state);
 CREATE INDEX approvals_by_state ON approvals (state, number);
 CREATE INDEX approvals_by_request ON approvals (session_id, request_id);
 CREATE TABLE records (kind TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, id)) WITHOUT ROWID;
+CREATE TABLE webhooks (
+    id TEXT PRIMARY KEY, url TEXT NOT NULL, secret TEXT NOT NULL, events TEXT NOT NULL, content INTEGER NOT NULL,
+    created_at INTEGER NOT NULL, created_by TEXT, failing_since INTEGER, last_error TEXT, disabled_at INTEGER
+) WITHOUT ROWID;
+CREATE TABLE webhook_cursors (
+    webhook_id TEXT NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (webhook_id, session_id)
+) WITHOUT ROWID;
+CREATE TABLE schedules (
+    id TEXT PRIMARY KEY, session_id TEXT NOT NULL, cron TEXT NOT NULL, time_zone TEXT NOT NULL, prompt TEXT NOT NULL,
+    missed TEXT NOT NULL, next_at INTEGER, enabled INTEGER NOT NULL, created_at INTEGER NOT NULL, created_by TEXT
+) WITHOUT ROWID;
+CREATE INDEX schedules_by_session ON schedules (session_id);
 "];
 
 /// The newest version.

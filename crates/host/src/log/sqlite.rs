@@ -1,5 +1,6 @@
 //! The log in one SQLite file.
 
+mod hooks;
 mod rows;
 mod steps;
 
@@ -19,6 +20,8 @@ use super::{BoxFuture, Counts, Log, Page, Receipt, Waiting, Write, schema};
 use crate::approval::{Approval, ApprovalState};
 use crate::error::{HostError, Result};
 use crate::event::SessionRecord;
+use crate::schedule::Schedule;
+use crate::webhook::{Webhook, WebhookWrite};
 
 /// How long a process waits for another one that writes.
 const BUSY: Duration = Duration::from_secs(30);
@@ -41,6 +44,7 @@ enum Work {
         session: SessionId,
         steps: Vec<Write>,
     },
+    Webhook(WebhookWrite),
     Record {
         kind: String,
         id: String,
@@ -303,6 +307,7 @@ fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<(Vec<Re
         let savepoint = transaction.savepoint()?;
         let result = match &job.work {
             Work::Steps { session, steps } => steps::apply(&savepoint, session, steps),
+            Work::Webhook(write) => hooks::write_webhook(&savepoint, write).map(|()| Receipt::default()),
             Work::Record { kind, id, value } => steps::put_record(&savepoint, kind, id, value.as_ref()),
         };
         if result.is_ok() {
@@ -488,6 +493,33 @@ impl Log for SqliteLog {
             value,
         };
         Box::pin(async move { self.hand_in(record).await.map(drop) })
+    }
+
+    fn webhooks(&self) -> BoxFuture<'_, Result<Vec<Webhook>>> {
+        Box::pin(self.read(hooks::webhooks))
+    }
+
+    fn write_webhook(&self, write: WebhookWrite) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.hand_in(Work::Webhook(write)).await.map(drop) })
+    }
+
+    fn webhook_cursor<'a>(&'a self, webhook: Uuid, session: &'a SessionId) -> BoxFuture<'a, Result<u64>> {
+        let session = session.clone();
+        Box::pin(self.read(move |connection| hooks::cursor(connection, webhook, session.as_str())))
+    }
+
+    fn behind<'a>(
+        &'a self,
+        webhook: Uuid,
+        after: Option<&'a SessionId>,
+        count: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionId>>> {
+        let after = after.map(|id| id.as_str().to_owned()).unwrap_or_default();
+        Box::pin(self.read(move |connection| hooks::behind(connection, webhook, &after, limit(count))))
+    }
+
+    fn schedules(&self) -> BoxFuture<'_, Result<Vec<Schedule>>> {
+        Box::pin(self.read(hooks::schedules))
     }
 
     fn hub(&self) -> &Arc<Hub> {

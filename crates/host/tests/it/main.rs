@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod hooks;
 mod kills;
 mod life;
 mod real;

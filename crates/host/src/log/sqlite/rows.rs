@@ -20,13 +20,13 @@ const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, 
 pub(super) const APPROVAL: &str = "id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, \
     opened_at, decided_by, decided_at, decision, supersedes";
 
-type Read<T> = rusqlite::Result<T>;
+pub(super) type Read<T> = rusqlite::Result<T>;
 
 fn wrong(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error))
 }
 
-fn named<T>(row: &Row<'_>, at: usize, of_name: fn(&str) -> Option<T>) -> Read<T> {
+pub(super) fn named<T>(row: &Row<'_>, at: usize, of_name: fn(&str) -> Option<T>) -> Read<T> {
     let name: String = row.get(at)?;
     of_name(&name).ok_or_else(|| {
         wrong(
@@ -44,7 +44,7 @@ pub(super) fn id(row: &Row<'_>, at: usize) -> Read<SessionId> {
     SessionId::new(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
-fn uuid(row: &Row<'_>, at: usize) -> Read<Uuid> {
+pub(super) fn uuid(row: &Row<'_>, at: usize) -> Read<Uuid> {
     Uuid::parse_str(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn json(row: &Row<'_>, at: usize) -> Read<RawJson> {
     RawJson::from_text(row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
-fn optional<T>(row: &Row<'_>, at: usize, get: fn(&Row<'_>, usize) -> Read<T>) -> Read<Option<T>> {
+pub(super) fn optional<T>(row: &Row<'_>, at: usize, get: fn(&Row<'_>, usize) -> Read<T>) -> Read<Option<T>> {
     if row.get_ref(at)? == rusqlite::types::ValueRef::Null {
         return Ok(None);
     }

@@ -9,11 +9,11 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::rows;
+use super::{hooks, rows};
 use crate::approval::{Approval, ApprovalState};
+use crate::clock::now;
 use crate::error::{HostError, Result};
 use crate::event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source};
-use crate::log::hub::now;
 use crate::log::{NewEvent, Receipt, Update, Write};
 
 /// Does all steps. After an error the caller rolls back.
@@ -111,6 +111,14 @@ impl Work<'_> {
                 let found = self.pending("AND ?2 = ''", "")?;
                 self.supersede(found)?;
             }
+            Write::Schedule(schedule) => hooks::add_schedule(self.connection, self.session, schedule)?,
+            Write::Reschedule {
+                id,
+                due,
+                next_at,
+                enabled,
+            } => hooks::reschedule(self.connection, *id, *due, *next_at, *enabled)?,
+            Write::Unschedule(id) => hooks::remove_schedule(self.connection, self.session, *id)?,
             Write::Trim(seq) => {
                 let record = rows::session(self.connection, id)?.ok_or_else(|| self.missing())?;
                 let seq = (*seq).min(record.head_seq).max(record.trimmed_seq);
@@ -124,7 +132,7 @@ impl Work<'_> {
                 )?;
             }
             Write::Delete => {
-                for table in ["events", "accepted", "approvals"] {
+                for table in ["events", "accepted", "approvals", "webhook_cursors", "schedules"] {
                     self.connection
                         .execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [id])?;
                 }
@@ -458,7 +466,7 @@ impl Work<'_> {
 }
 
 /// SQLite's numbers have a sign.
-fn signed(number: u64) -> i64 {
+pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
