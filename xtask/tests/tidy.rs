@@ -106,6 +106,10 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             set(&["outrigger", "outrigger-host"]),
         ),
         ("outrigger-host".to_owned(), set(&["outrigger"])),
+        (
+            "outrigger-host-hooks".to_owned(),
+            set(&["outrigger", "outrigger-host"]),
+        ),
         ("outrigger-host-client".to_owned(), set(&["outrigger-json"])),
         (
             "outrigger-otel".to_owned(),

@@ -32,6 +32,7 @@
 //!
 //! Files, git, and what tools did are outside of the log. Credentials of the model are the operator's, from the policy.
 
+mod address_rule;
 mod approval;
 mod clock;
 mod core;
@@ -46,6 +47,7 @@ mod subscription;
 mod webhook;
 mod wire;
 
+pub use address_rule::AddressRule;
 pub use approval::{Approval, ApprovalKind, ApprovalState};
 pub use error::{HostError, Result};
 pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source};

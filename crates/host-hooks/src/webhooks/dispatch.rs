@@ -1,0 +1,359 @@
+//! The task of a webhook: from the log to its address.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use outrigger::SessionId;
+use outrigger_host::log::{NewEvent, Write};
+use outrigger_host::{HostError, Result, Source, Webhook, WebhookWrite};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::health::{Health, Next};
+use super::payload::{self, Unsigned};
+use super::{Shared, signature};
+use crate::deliver::{Deliver, DeliveryError, Message};
+
+/// How many events are read from the log at once.
+const PAGE: usize = 100;
+
+/// How many sessions are remembered to have news. Further ones are looked for in the log.
+const DIRTY: usize = 1024;
+
+/// How many sessions are asked for at once.
+const SCAN: usize = 256;
+
+/// How many cursors are remembered, so that events which the webhook does not want are not read again.
+const POSITIONS: usize = 4096;
+
+pub(super) struct Dispatcher {
+    job: Arc<Job>,
+    health: Health,
+    /// Sessions that may have events for the webhook.
+    dirty: BTreeSet<SessionId>,
+    /// Up to which session the log was searched for sessions with news. `None` when the search is done.
+    scan: Option<Option<SessionId>>,
+    /// Sessions whose events are being delivered, and whether they have got more since.
+    busy: HashMap<SessionId, bool>,
+    positions: HashMap<SessionId, u64>,
+}
+
+/// What the deliveries of a webhook share.
+struct Job {
+    shared: Arc<Shared>,
+    webhook: Webhook,
+    deliver: Arc<dyn Deliver>,
+}
+
+/// What became of a page of a session.
+struct Done {
+    session: SessionId,
+    /// The last event that the webhook has got or did not want.
+    position: u64,
+    delivered: bool,
+    end: End,
+}
+
+enum End {
+    /// All events were read.
+    Reached,
+    /// There may be more.
+    More,
+    /// The session was removed.
+    Gone,
+    Failed(DeliveryError),
+}
+
+/// What woke a dispatcher.
+enum Woke {
+    Done(Result<Done>),
+    /// A session has news; `None` if any may.
+    News(Option<SessionId>),
+    Resumed,
+}
+
+impl Dispatcher {
+    pub(super) fn new(shared: Arc<Shared>, webhook: Webhook, deliver: Arc<dyn Deliver>) -> Self {
+        Self {
+            health: Health::new(webhook.failing_since),
+            job: Arc::new(Job {
+                shared,
+                webhook,
+                deliver,
+            }),
+            dirty: BTreeSet::new(),
+            scan: Some(None),
+            busy: HashMap::new(),
+            positions: HashMap::new(),
+        }
+    }
+
+    /// Delivers until the webhook is disabled.
+    pub(super) async fn run(mut self) -> Result<()> {
+        let log = Arc::clone(&self.job.shared.log);
+        // Before the log is searched: nothing falls between.
+        let mut hints = log.hub().hints();
+        let mut deliveries = FuturesUnordered::new();
+        let mut paused: Option<Instant> = None;
+        loop {
+            if paused.is_none() {
+                self.search().await?;
+                let most = if self.health.is_failing() {
+                    1
+                } else {
+                    self.job.shared.limits.parallel.max(1)
+                };
+                while deliveries.len() < most
+                    && let Some(session) = self.dirty.pop_first()
+                {
+                    let position = self.positions.get(&session).copied();
+                    self.busy.insert(session.clone(), false);
+                    deliveries.push(Arc::clone(&self.job).page(session, position));
+                }
+                if deliveries.len() < most && self.scan.is_some() {
+                    continue;
+                }
+            }
+            let woke = tokio::select! {
+                biased;
+                Some(done) = deliveries.next() => Woke::Done(done),
+                hint = hints.next() => Woke::News(hint.map(|hint| hint.session_id)),
+                () = wait(paused) => Woke::Resumed,
+            };
+            match woke {
+                Woke::Resumed => paused = None,
+                Woke::News(session) => self.hear(session),
+                Woke::Done(done) => match self.settle(done?, paused.is_some()).await? {
+                    None => {}
+                    Some(Next::Pause(pause)) => paused = Some(Instant::now() + pause),
+                    Some(Next::Disable) => return Ok(()),
+                },
+            }
+        }
+    }
+
+    /// Looks for sessions with news, if none is known.
+    async fn search(&mut self) -> Result<()> {
+        let Some(after) = self.scan.as_ref().filter(|_| self.dirty.is_empty()) else {
+            return Ok(());
+        };
+        let (log, id) = (&self.job.shared.log, self.job.webhook.id);
+        let found = log.behind(id, after.as_ref(), SCAN).await?;
+        self.scan = (found.len() == SCAN).then(|| found.last().cloned());
+        for session in found {
+            self.hear(Some(session));
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, session: Option<SessionId>) {
+        let Some(session) = session else {
+            self.scan = Some(None);
+            return;
+        };
+        if let Some(again) = self.busy.get_mut(&session) {
+            *again = true;
+        } else if self.dirty.len() < DIRTY || self.dirty.contains(&session) {
+            self.dirty.insert(session);
+        } else {
+            // The search begins anew when the known ones are done.
+            self.scan = Some(None);
+        }
+    }
+
+    /// Takes in what became of a delivery. `is_paused` says whether another one has failed in the meantime.
+    async fn settle(&mut self, done: Done, is_paused: bool) -> Result<Option<Next>> {
+        let Done {
+            session,
+            position,
+            delivered,
+            end,
+        } = done;
+        let has_news = self.busy.remove(&session).unwrap_or(false);
+        let (log, webhook) = (Arc::clone(&self.job.shared.log), self.job.webhook.id);
+        if delivered && self.health.succeed() {
+            self.update(WebhookWrite::Failing {
+                webhook,
+                failing: None,
+            })
+            .await?;
+        }
+        if self.positions.len() >= POSITIONS {
+            // They are in the log, too.
+            self.positions.clear();
+        }
+        self.positions.insert(session.clone(), position);
+        let error = match end {
+            End::Gone => {
+                self.positions.remove(&session);
+                return Ok(None);
+            }
+            End::Reached => {
+                if has_news {
+                    self.dirty.insert(session);
+                }
+                return Ok(None);
+            }
+            End::More => {
+                self.dirty.insert(session);
+                return Ok(None);
+            }
+            End::Failed(error) => error,
+        };
+        self.dirty.insert(session.clone());
+        if is_paused && !error.is_gone {
+            return Ok(None);
+        }
+        let (now, limits) = (self.job.shared.clock.millis(), &self.job.shared.limits);
+        let next = if error.is_gone {
+            Next::Disable
+        } else {
+            self.health.fail(now, error.retry_after, fastrand::f64(), limits)
+        };
+        if next == Next::Disable {
+            tracing::warn!(%webhook, url = self.job.webhook.url, %error, "a webhook was disabled");
+            let reason = error.reason;
+            let disable = WebhookWrite::Disable {
+                webhook,
+                at: now,
+                reason: reason.clone(),
+            };
+            self.update(disable).await?;
+            let payload = json!({"type": "webhook_disabled", "webhook_id": webhook, "reason": reason});
+            let event = NewEvent::new(Source::Host, "webhook_disabled", payload.into());
+            match log.write(&session, vec![Write::Append(event)]).await {
+                Ok(_) | Err(HostError::NoSession(_)) => {}
+                Err(error) => return Err(error),
+            }
+            return Ok(Some(next));
+        }
+        let since = self.health.since().unwrap_or(now);
+        let failing = Some((since, error.reason));
+        self.update(WebhookWrite::Failing { webhook, failing }).await?;
+        Ok(Some(next))
+    }
+
+    /// A webhook that was removed in the meantime needs no update: its task is about to be ended.
+    async fn update(&self, write: WebhookWrite) -> Result<()> {
+        match self.job.shared.log.write_webhook(write).await {
+            Err(HostError::NoWebhook(_)) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+async fn wait(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Job {
+    /// Delivers the next events of a session, in order, up to the first failure.
+    async fn page(self: Arc<Self>, session: SessionId, position: Option<u64>) -> Result<Done> {
+        let log = &self.shared.log;
+        let mut position = match position {
+            Some(position) => position,
+            None => log.webhook_cursor(self.webhook.id, &session).await?,
+        };
+        let mut delivered = false;
+        let end = match self.deliver_page(&session, &mut position, &mut delivered).await {
+            Ok(end) => end,
+            Err(HostError::NoSession(_)) => End::Gone,
+            Err(error) => return Err(error),
+        };
+        Ok(Done {
+            session,
+            position,
+            delivered,
+            end,
+        })
+    }
+
+    async fn deliver_page(
+        &self,
+        session: &SessionId,
+        position: &mut u64,
+        delivered: &mut bool,
+    ) -> Result<End> {
+        let log = &self.shared.log;
+        let page = log.events(session, *position, PAGE).await?;
+        if page.head_seq < *position {
+            // Another session has the id of one that was removed.
+            *position = 0;
+            return Ok(End::More);
+        }
+        if page.trimmed_seq > *position {
+            let message = payload::truncated(session, page.trimmed_seq).map_err(unwritable)?;
+            if let Err(error) = self.attempt(message).await {
+                return Ok(End::Failed(error));
+            }
+            *delivered = true;
+            *position = page.trimmed_seq;
+            self.confirm(session, *position).await?;
+        }
+        for event in &page.events {
+            let kind = payload::kind(event).filter(|kind| self.webhook.events.contains(kind));
+            if let Some(kind) = kind {
+                let approval = match payload::opened(event) {
+                    Some(id) => match log.approval(id).await {
+                        Ok(approval) => Some(approval),
+                        Err(HostError::NoApproval(_)) => None,
+                        Err(error) => return Err(error),
+                    },
+                    None => None,
+                };
+                let message =
+                    payload::message(&self.webhook, event, kind, approval.as_ref()).map_err(unwritable)?;
+                if let Err(error) = self.attempt(message).await {
+                    return Ok(End::Failed(error));
+                }
+                *delivered = true;
+                self.confirm(session, event.seq).await?;
+            }
+            *position = event.seq;
+        }
+        if page.events.len() < PAGE {
+            return Ok(End::Reached);
+        }
+        // So that a restart does not read again what is not wanted.
+        self.confirm(session, *position).await?;
+        Ok(End::More)
+    }
+
+    /// Makes it durable that the webhook has got the events up to here.
+    async fn confirm(&self, session: &SessionId, seq: u64) -> Result<()> {
+        let cursor = WebhookWrite::Cursor {
+            webhook: self.webhook.id,
+            session: session.clone(),
+            seq,
+        };
+        self.shared.log.write_webhook(cursor).await
+    }
+
+    async fn attempt(&self, Unsigned { id, body }: Unsigned) -> Result<(), DeliveryError> {
+        let timestamp = self.shared.clock.now().as_second();
+        let signature = signature::signature(&self.webhook.secret, &id, timestamp, &body)
+            .ok_or_else(|| DeliveryError::new("the webhook has no secret that can sign; make it anew"))?;
+        let message = Message::new(&self.webhook.url, id, timestamp, signature, body);
+        let limit = self.shared.limits.attempt;
+        match tokio::time::timeout(limit, self.deliver.deliver(message)).await {
+            Ok(delivered) => delivered,
+            Err(_) => Err(DeliveryError::new(format!(
+                "the address did not answer within {}",
+                seconds(limit)
+            ))),
+        }
+    }
+}
+
+fn seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
+}
+
+fn unwritable(error: serde_json::Error) -> HostError {
+    HostError::Invalid(format!("a message of a webhook: {error}"))
+}

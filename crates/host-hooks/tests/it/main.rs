@@ -1,0 +1,14 @@
+//! Webhooks and schedules of hosts with a log on disk.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod delivery;
+mod receiver;
+mod rig;
+mod schedules;
+mod webhooks;
