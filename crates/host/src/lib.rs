@@ -43,6 +43,7 @@ pub mod log;
 mod owner;
 mod policy;
 mod schedule;
+mod serve_policy;
 mod subscription;
 mod webhook;
 mod wire;
@@ -54,5 +55,11 @@ pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionStat
 pub use host::{NewSession, SessionHost};
 pub use policy::HostPolicy;
 pub use schedule::{DueRun, MissedRuns, Schedule};
+pub use serve_policy::{ServePolicy, ServePolicyError, ServerSettings, TlsFiles};
 pub use subscription::{Delivered, Subscription};
 pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookWrite};
+
+/// The examples of the page on policy files, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/host-policy.md")]
+struct PolicyPage;
