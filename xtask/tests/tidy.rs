@@ -103,7 +103,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("outrigger-fleet".to_owned(), set(&["outrigger"])),
         (
             "outrigger-host-http".to_owned(),
-            set(&["outrigger", "outrigger-host"]),
+            set(&["outrigger", "outrigger-host", "outrigger-host-hooks"]),
         ),
         ("outrigger-host".to_owned(), set(&["outrigger"])),
         (

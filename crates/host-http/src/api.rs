@@ -5,12 +5,14 @@ mod document;
 mod feed;
 mod hints;
 mod reading;
+mod schedules;
 mod sending;
 mod sessions;
 mod sse;
 mod status;
 mod stream;
 mod tokens;
+mod webhooks;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,6 +24,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, patch, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use tokio::time::Instant;
 use tracing::debug;
 
 pub use self::document::openapi;
@@ -260,6 +263,42 @@ fn routes() -> Vec<Route> {
         .body::<tokens::Exchange>()
         .status(StatusCode::CREATED)
         .json::<tokens::Issued>(),
+        Route::new("get", "/v1/webhooks", Needs(Admin), "Lists the webhooks", get(webhooks::list))
+            .json::<webhooks::WebhookList>(),
+        Route::new(
+            "post",
+            "/v1/webhooks",
+            Needs(Admin),
+            "Adds a webhook, which gets the events of all sessions from now on",
+            post(webhooks::add),
+        )
+        .body::<webhooks::AddWebhook>()
+        .status(StatusCode::CREATED)
+        .json::<webhooks::AddedWebhook>(),
+        Route::new("delete", "/v1/webhooks/{id}", Needs(Admin), "Removes a webhook", delete(webhooks::remove))
+            .status(StatusCode::NO_CONTENT),
+        Route::new(
+            "post",
+            "/v1/webhooks/{id}/enable",
+            Needs(Admin),
+            "Enables a webhook whose address was dead; it gets what it missed",
+            post(webhooks::enable),
+        )
+        .status(StatusCode::NO_CONTENT),
+        Route::new("get", "/v1/schedules", Needs(Send), "Lists the schedules", get(schedules::list))
+            .json::<schedules::ScheduleList>(),
+        Route::new(
+            "post",
+            "/v1/schedules",
+            Needs(Send),
+            "Adds a schedule, which sends a prompt to a session at times",
+            post(schedules::add),
+        )
+        .body::<schedules::AddSchedule>()
+        .status(StatusCode::CREATED)
+        .json::<outrigger_host::Schedule>(),
+        Route::new("delete", "/v1/schedules/{id}", Needs(Send), "Removes a schedule", delete(schedules::remove))
+            .status(StatusCode::NO_CONTENT),
         Route::new("get", "/welcome", Open, "A page that exchanges the code in its address", get(tokens::welcome))
             .text("text/html"),
         Route::new("get", "/metrics", Needs(Read), "Metrics for Prometheus", get(status::metrics)).text("text/plain"),
@@ -297,13 +336,24 @@ async fn authorize(
         Ok(token) => token,
         Err(refusal) => return refusal.into_response(),
     };
-    if let Access::Scope(scope) = access
-        && let Err(refusal) = allows(&token, scope)
-    {
-        return refusal.into_response();
-    }
-    request.extensions_mut().insert(token);
-    next.run(request).await
+    let allowed = match access {
+        Access::Scope(scope) => allows(&token, scope),
+        Access::Open | Access::Handler => Ok(()),
+    };
+    let allowed = allowed.and_then(|()| {
+        let taken = shared.rates.take(token.id, &shared.limits, Instant::now());
+        taken.map_err(|wait| Refusal::from(Problem::TooManyRequests).retry_after(wait))
+    });
+    let mut response = match allowed {
+        Ok(()) => {
+            request.extensions_mut().insert(token.clone());
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    // For the audit.
+    response.extensions_mut().insert(token);
+    response
 }
 
 /// Whether a token has a scope.

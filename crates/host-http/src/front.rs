@@ -1,5 +1,6 @@
 //! The server: routes, and who gets to them.
 
+mod audit;
 mod guard;
 mod patient_io;
 mod tls;
@@ -10,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use outrigger_host::SessionHost;
+use outrigger_host::{AddressRule, SessionHost};
+use outrigger_host_hooks::{HttpDeliver, HttpError, Schedules, WebhookLimits, Webhooks};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -25,6 +27,7 @@ use self::patient_io::PatientIo;
 pub use self::tls::{Tls, TlsError};
 use crate::api;
 use crate::limits::{Limits, OpenStreams};
+use crate::rate::Rates;
 use crate::shared::Shared;
 use crate::token::Tokens;
 
@@ -39,6 +42,7 @@ pub struct Front {
     origins: BTreeSet<String>,
     proxied: bool,
     tls: Option<Tls>,
+    callable: AddressRule,
 }
 
 /// Why a front does not serve.
@@ -71,6 +75,7 @@ impl Front {
             origins: BTreeSet::new(),
             proxied: false,
             tls: None,
+            callable: AddressRule::public(),
         }
     }
 
@@ -108,7 +113,13 @@ impl Front {
         self
     }
 
-    /// Serves until `shutdown` is ready. Then it accepts no more connections, ends the streams, and returns when the requests
+    /// Says which addresses webhooks may have: public ones over `https` without this.
+    pub fn webhooks(mut self, callable: AddressRule) -> Self {
+        self.callable = callable;
+        self
+    }
+
+    /// Serves until `shutdown` is ready. Meanwhile it delivers to the webhooks of the host, and runs its schedules. Then it accepts no more connections, ends the streams, and returns when the requests
     /// that were running have been answered, or have run into their limits.
     ///
     /// # Errors
@@ -135,6 +146,14 @@ impl Front {
             }
         };
         let mut follow = std::pin::pin!(follow);
+        let webhooks = Webhooks::new(&self.host, self.callable.clone(), WebhookLimits::default());
+        let schedules = Schedules::new(&self.host);
+        // They end with this future, wherever it is dropped.
+        let mut hooks = JoinSet::new();
+        let deliver = Arc::new(deliver(self.callable).map_err(ServeError::Tls)?);
+        let (sending, ticking) = (webhooks.clone(), schedules.clone());
+        hooks.spawn(async move { sending.run(deliver).await });
+        hooks.spawn(async move { ticking.run().await });
         let (close, closing) = watch::channel(false);
         let limits = self.limits.clone();
         let shared = Arc::new(Shared {
@@ -144,6 +163,9 @@ impl Front {
             names: self.names,
             origins: self.origins,
             streams: OpenStreams::default(),
+            rates: Rates::default(),
+            webhooks,
+            schedules,
             closing: closing.clone(),
         });
         let service = TowerToHyperService::new(router(shared));
@@ -198,6 +220,20 @@ impl Front {
     }
 }
 
+/// Sends to the webhooks. A machine without certificates of authorities can serve all the same, and its webhooks say why they fail.
+fn deliver(callable: AddressRule) -> Result<HttpDeliver, rustls::Error> {
+    let error = match HttpDeliver::new(callable.clone()) {
+        Ok(deliver) => return Ok(deliver),
+        Err(error) => error,
+    };
+    warn!(%error, "webhooks with `https` cannot be sent");
+    match HttpDeliver::with_roots(callable, rustls::RootCertStore::empty()) {
+        Ok(deliver) => Ok(deliver),
+        Err(HttpError::Tls(error)) => Err(error),
+        Err(error) => Err(rustls::Error::General(error.to_string())),
+    }
+}
+
 /// Serves a connection until it ends.
 async fn converse(
     io: impl AsyncRead + AsyncWrite + Unpin,
@@ -208,6 +244,7 @@ async fn converse(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience)
+        .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(io), service);
     let mut connection = std::pin::pin!(connection);
     // The sender sends once, when the front shuts down.
@@ -227,11 +264,15 @@ async fn converse(
     }
 }
 
+/// What a connection reads before it is handled, in bytes: also the largest head.
+const BUFFER: usize = 64 << 10;
+
 /// How long the front waits after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 fn router(shared: Arc<Shared>) -> Router {
     api::router(&shared)
         .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
+        .layer(from_fn(audit::audit))
         .with_state(shared)
 }

@@ -44,6 +44,7 @@ mod extract;
 mod front;
 mod limits;
 mod problem;
+mod rate;
 mod shared;
 mod token;
 

@@ -25,6 +25,11 @@ pub struct Limits {
     pub streams: usize,
     /// Streams of one token at once. 64 by default. A further one is answered with 429.
     pub streams_per_token: usize,
+    /// Requests of one token that are answered at once. 1000 by default. Further ones are answered with 429 until
+    /// [`requests_per_second`](Self::requests_per_second) lets them in. At least 1.
+    pub burst: u32,
+    /// Requests of one token in a second, on average. 200 by default. At least 1.
+    pub requests_per_second: u32,
     /// Events of a page, at most and by default. 256.
     pub page: usize,
     /// How often a stream without events emits a comment, so that neither the client nor a proxy takes it for dead. 15 s by
@@ -42,6 +47,8 @@ impl Default for Limits {
             connections: 4096,
             streams: 2048,
             streams_per_token: 64,
+            burst: 1000,
+            requests_per_second: 200,
             page: 256,
             keep_alive: Duration::from_secs(15),
         }

@@ -47,6 +47,8 @@ pub enum Problem {
     BodyTooLarge,
     /// There are as many streams as the limits allow (429, with `Retry-After`).
     TooManyStreams,
+    /// The token asks faster than the limits allow (429, with `Retry-After`).
+    TooManyRequests,
     /// The host cannot do it now (503, with `Retry-After`).
     Unavailable,
     /// The host failed (500).
@@ -129,6 +131,11 @@ impl Problem {
                 "too-many-streams",
                 "There are too many streams",
             ),
+            Self::TooManyRequests => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too-many-requests",
+                "The token asks too fast",
+            ),
             Self::Unavailable => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unavailable",
@@ -201,7 +208,9 @@ impl From<HostError> for Refusal {
         let detail = error.to_string();
         match error {
             HostError::NoSession(_) => Problem::UnknownSession.into(),
-            HostError::NoApproval(_) => Problem::NotFound.because(detail),
+            HostError::NoApproval(_) | HostError::NoWebhook(_) | HostError::NoSchedule(_) => {
+                Problem::NotFound.because(detail)
+            }
             HostError::TooLate(approval) => {
                 let mut refusal = Problem::TooLate.because(detail);
                 refusal.member = serde_json::to_value(*approval)
@@ -250,8 +259,9 @@ impl IntoResponse for Refusal {
             HeaderValue::from_static("application/problem+json"),
         );
         if let Some(wait) = self.retry_after {
-            // Whole seconds, and never 0: a client that came back at once would be told the same.
-            headers.insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
+            // Whole seconds, and never 0: a client that came back too early would be told the same.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, seconds.max(1).into());
         }
         if self.problem == Problem::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

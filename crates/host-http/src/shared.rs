@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use outrigger_host::SessionHost;
+use outrigger_host_hooks::{Schedules, Webhooks};
 use tokio::sync::watch;
 
 use crate::limits::{Limits, OpenStreams};
+use crate::rate::Rates;
 use crate::token::Tokens;
 
 pub(crate) struct Shared {
@@ -15,6 +17,9 @@ pub(crate) struct Shared {
     pub(crate) names: BTreeSet<String>,
     pub(crate) origins: BTreeSet<String>,
     pub(crate) streams: OpenStreams,
+    pub(crate) rates: Rates,
+    pub(crate) webhooks: Webhooks,
+    pub(crate) schedules: Schedules,
     /// Ends the streams when the front shuts down.
     pub(crate) closing: watch::Receiver<bool>,
 }

@@ -1,6 +1,7 @@
 //! Prompts that are sent at times.
 
 use outrigger::SessionId;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -17,12 +18,13 @@ named! {
 }
 
 /// A prompt that is sent to a session at times.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Schedule {
     /// The id.
     pub id: Uuid,
     /// The session.
+    #[schemars(with = "Uuid")]
     pub session_id: SessionId,
     /// The times, as a cron expression.
     pub cron: String,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use outrigger::SessionId;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
@@ -61,7 +62,7 @@ impl fmt::Debug for WebhookSecret {
 }
 
 /// A subscription to events of all sessions, which are sent to an address.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Webhook {
     /// The id.
@@ -73,6 +74,7 @@ pub struct Webhook {
     pub secret: WebhookSecret,
     /// The events that are sent.
     #[serde(serialize_with = "names")]
+    #[schemars(with = "Vec<WebhookEvent>")]
     pub events: Vec<WebhookEvent>,
     /// Whether the events are sent with their payload, which may have parts of the conversation. Without it they have ids and states.
     pub content: bool,

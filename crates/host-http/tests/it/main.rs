@@ -8,8 +8,11 @@
 )]
 
 mod attacks;
+mod audited;
 mod documents;
 mod encrypted;
+mod floods;
+mod hooks;
 mod resources;
 mod rig;
 mod sends;

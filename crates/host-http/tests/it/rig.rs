@@ -47,6 +47,11 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) async fn new(limits: Limits) -> Self {
+        Self::with(|front| front.limits(limits)).await
+    }
+
+    /// A rig whose front has more settings.
+    pub(crate) async fn with(settings: impl FnOnce(Front) -> Front) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let host = host(dir.path()).await;
         let tokens = Tokens::open(host.event_log()).await.unwrap();
@@ -54,10 +59,8 @@ impl Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let front = Front::new(host.clone(), tokens.clone())
-            .origins(["https://app.example.com"])
-            .limits(limits);
-        let served = tokio::spawn(front.serve(listener, async {
+        let front = Front::new(host.clone(), tokens.clone()).origins(["https://app.example.com"]);
+        let served = tokio::spawn(settings(front).serve(listener, async {
             let _ = stopped.await;
         }));
         Self {

@@ -1,0 +1,77 @@
+//! Webhooks as resources.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use outrigger_host::{Webhook, WebhookEvent};
+use outrigger_host_hooks::NewWebhook;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::extract::{Body, Caller, Of};
+use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct WebhookList {
+    webhooks: Vec<Webhook>,
+}
+
+/// What a webhook is to be.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddWebhook {
+    /// Where the events are sent. The operator says which addresses are allowed.
+    url: String,
+    /// The events that are sent.
+    #[schemars(with = "Vec<WebhookEvent>", length(min = 1))]
+    events: Vec<String>,
+    /// Whether messages have parts of the conversation; not unless said.
+    #[serde(default)]
+    content: bool,
+}
+
+/// A new webhook.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AddedWebhook {
+    #[serde(flatten)]
+    webhook: Webhook,
+    /// The secret by which its receiver verifies messages (Standard Webhooks). It is shown this once.
+    secret: String,
+}
+
+pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<WebhookList>, Refusal> {
+    let webhooks = shared.webhooks.list().await?;
+    Ok(Json(WebhookList { webhooks }))
+}
+
+pub(super) async fn add(
+    State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
+    Body(body): Body<AddWebhook>,
+) -> Result<(StatusCode, Json<AddedWebhook>), Refusal> {
+    let events = body.events.iter().map(|name| {
+        let unknown = || Problem::InvalidRequest.because(format!("there is no event `{name}`"));
+        WebhookEvent::of_name(name).ok_or_else(unknown)
+    });
+    let mut new = NewWebhook::new(body.url, events.collect::<Result<Vec<_>, _>>()?);
+    new.content = body.content;
+    let (webhook, secret) = shared.webhooks.add(new, token.label).await?;
+    let added = AddedWebhook {
+        webhook,
+        secret: secret.reveal().to_owned(),
+    };
+    Ok((StatusCode::CREATED, Json(added)))
+}
+
+pub(super) async fn remove(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {
+    shared.webhooks.remove(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn enable(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {
+    shared.webhooks.enable(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
