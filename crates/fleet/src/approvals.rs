@@ -48,7 +48,8 @@ use std::time::{Duration, SystemTime};
 
 use outrigger::hooks::{self, HookOutput, PreToolUseInput, PreToolUseOutput};
 use outrigger::options::Options;
-use outrigger::{AmbientEvent, Outcome, Session, SessionId};
+use outrigger::{Ambient, AmbientEvent, Outcome, Session, SessionId};
+use tokio::sync::Notify;
 
 use self::approval::Verdict;
 pub use self::approval::{Approval, ApprovalId, ApprovalState, Decided, Decision, TooLate};
@@ -101,6 +102,67 @@ pub enum CarryOutError {
     Session(#[from] outrigger::Error),
 }
 
+/// Why a session was not resumed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The store failed, so that it is not known whether calls wait for somebody.
+    #[error("the approvals cannot be read or written")]
+    Store(#[source] StoreError),
+    /// The session could not be resumed.
+    #[error(transparent)]
+    Session(#[from] outrigger::Error),
+}
+
+/// A session that was resumed, and asks about its open call, if it has one.
+#[derive(Debug)]
+#[must_use = "the session ends when this is dropped"]
+pub struct Resumed {
+    approvals: Approvals,
+    id: SessionId,
+    session: Session,
+    ambient: Ambient,
+    /// A call was allowed or denied.
+    applied: Arc<Notify>,
+    /// Whether a call is open.
+    is_open: bool,
+}
+
+impl Resumed {
+    /// The session. If its call was decided, it goes on with the turn of that call, which is an ambient one: [`Session::ambient`] and
+    /// [`Session::tail`] have its events.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Waits until the CLI has asked about the open call, and the call is deferred again or runs; at once if no call is open.
+    ///
+    /// A session that asks nothing within two minutes went on without its call; then the approval is
+    /// [superseded](ApprovalState::Superseded).
+    ///
+    /// # Errors
+    /// When the store fails.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, so is what this was called on, and the session ends unless the program has a clone of it.
+    pub async fn asked(mut self) -> Result<Session, StoreError> {
+        if self.is_open {
+            let asked = async {
+                tokio::select! {
+                    () = self.applied.notified() => {}
+                    () = async {
+                        while !matches!(self.ambient.next().await, Some(AmbientEvent::TurnEnded(_)) | None) {}
+                    } => {}
+                }
+            };
+            if tokio::time::timeout(ASKS_WITHIN, asked).await.is_err() {
+                self.approvals.supersede(&self.id).await?;
+            }
+        }
+        Ok(self.session)
+    }
+}
+
 /// A session that has carried a decision out.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -135,13 +197,22 @@ impl Approvals {
 
     /// Options of a session that asks: with a `PreToolUse` hook, which defers calls without a decision and carries out the others.
     ///
-    /// The CLI has to keep the session on disk, and to know `defer` (2.1.150 and newer do; see docs/callbacks.md).
+    /// The CLI has to keep the session on disk, and to know `defer` (2.1.150 and newer do; see docs/callbacks.md). To resume a session,
+    /// [`resume`](Self::resume) is safer.
     pub fn ask_in(&self, options: Options) -> Options {
+        self.ask_and_tell(options, Arc::default())
+    }
+
+    fn ask_and_tell(&self, options: Options, applied: Arc<Notify>) -> Options {
         let this = self.clone();
         let hook = hooks::pre_tool_use(move |input: PreToolUseInput, _| {
-            let this = this.clone();
+            let (this, applied) = (this.clone(), Arc::clone(&applied));
             async move {
-                HookOutput::specific(match this.asked(input).await {
+                let asked = this.asked(input).await;
+                if !matches!(asked, Ok(Verdict::Defer)) {
+                    applied.notify_one();
+                }
+                HookOutput::specific(match asked {
                     Ok(Verdict::Defer) => PreToolUseOutput::defer(),
                     Ok(Verdict::Apply(Decision::Allow { updated_input: None })) => PreToolUseOutput::allow(),
                     Ok(Verdict::Apply(Decision::Allow {
@@ -164,6 +235,32 @@ impl Approvals {
         options.hook(match &self.matcher {
             Some(matcher) => hook.matcher(matcher),
             None => hook,
+        })
+    }
+
+    /// Resumes a session that asks, and keeps the call open that waits for somebody, if there is one.
+    ///
+    /// The CLI asks about an open call as soon as it is resumed, and a process that is closed in that moment answers the call as
+    /// cancelled. So wait for [`Resumed::asked`] before the session is closed. What was decided already is carried out.
+    ///
+    /// # Errors
+    /// When the store fails, or the session cannot be resumed.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, the session ends, and its open call may be cancelled by that.
+    pub async fn resume(&self, options: Options, session: &SessionId) -> Result<Resumed, ResumeError> {
+        let stored = self.store.list(Some(session)).await.map_err(ResumeError::Store)?;
+        let is_open = |approval: &Approval| approval.is_pending() || approval.waits_for_session();
+        let applied = Arc::new(Notify::new());
+        let options = self.ask_and_tell(options, Arc::clone(&applied));
+        let resumed = options.resume(session.to_string()).start().await?;
+        Ok(Resumed {
+            approvals: self.clone(),
+            id: session.clone(),
+            ambient: resumed.ambient(),
+            session: resumed,
+            applied,
+            is_open: stored.iter().any(is_open),
         })
     }
 

@@ -98,6 +98,42 @@ async fn any_process_decides_and_any_process_carries_it_out() {
     }
 }
 
+#[tokio::test]
+async fn a_session_that_is_resumed_and_closed_keeps_its_call_open() {
+    let approvals = Approvals::new(MemoryApprovals::new());
+    let real = RealCli::directives().await.unwrap();
+    let approval = deferred(&approvals, real.options(), CALL).await;
+    for _ in 0..2 {
+        let resumed = approvals.resume(real.options(), &approval.session_id);
+        let session = resumed.await.unwrap().asked().await.unwrap();
+        session.close().await.unwrap();
+        assert!(approvals.get(&approval.id).await.unwrap().unwrap().is_pending());
+    }
+    approvals
+        .decide(&approval.id, Decision::allow(), "Ada")
+        .await
+        .unwrap();
+    // To resume the session is to carry it out.
+    let resumed = approvals.resume(real.options(), &approval.session_id);
+    let resumed = resumed.await.unwrap();
+    let mut ambient = resumed.session().ambient();
+    let session = resumed.asked().await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            if let outrigger::AmbientEvent::TurnEnded(outcome) = ambient.next().await.unwrap() {
+                return outcome;
+            }
+        }
+    });
+    assert_eq!(ended.await.expect("it asks about its call").result_text(), "done");
+    assert!(real.sandbox().project().join("made.txt").exists());
+    session.close().await.unwrap();
+    // Nothing is open any more, so nothing is waited for.
+    let resumed = approvals.resume(real.options(), &approval.session_id);
+    let session = resumed.await.unwrap().asked().await.unwrap();
+    session.close().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_not_decided_in_time_is_denied() {
     let cli = Simulated::agent(|agent| agent);

@@ -11,6 +11,7 @@ mod approvals;
 mod batch;
 mod budget;
 mod gate;
+mod programs;
 mod real;
 mod shared_gate;
 mod supervise;
