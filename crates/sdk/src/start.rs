@@ -30,6 +30,7 @@ use crate::phase::{Phase, Stall};
 use crate::session::{Session, Settings};
 use crate::spawn::{spawn, spawn_in};
 use crate::store::{self, Mirror, Places, Source};
+use crate::usage::SessionUsage;
 use crate::version::{AWAITS_INITIALIZE, CliVersion};
 
 /// How long the CLI may take to reply to `initialize` unless set, and how much longer with hooks.
@@ -149,6 +150,20 @@ impl Options {
         self
     }
 
+    /// What earlier processes of the session that is resumed have used, so that [`Session::usage`] goes on from there.
+    ///
+    /// Give what [`Session::usage`] returned in the program before, from where the program has kept it (with the feature `serde` it can
+    /// be written). Or give what the CLI recorded, `SessionUsage::from(&cost)` for the
+    /// [`cost`](outrigger_sessions::Sessions::cost) of the stored session: the CLI records it when it ends in good order, so what a
+    /// killed process has used is missing there, and a fork's record has the cost of the session that it was forked from.
+    ///
+    /// [`Session::revive`] goes on by itself. Budgets are not charged with it. Only for a session that goes on: with `resume` or
+    /// `continue_conversation`.
+    pub fn usage_so_far(mut self, usage: SessionUsage) -> Self {
+        self.hosting.usage_so_far = Some(usage);
+        self
+    }
+
     /// How long the CLI may take to end after its stdin closed, before SIGTERM; 5 s unless set.
     pub fn close_grace(mut self, grace: Duration) -> Self {
         self.hosting.close_grace = grace;
@@ -220,7 +235,11 @@ impl Options {
             let opened = Opened::open(self, Role::Session).await?;
             let initialized = opened.initialize().await?;
             let going_on = opened.source.going_on().cloned();
+            let used = opened.options.hosting.usage_so_far.clone();
             let session = opened.into_session(initialized);
+            if let Some(used) = used {
+                session.conn().note(Input::UsedEarlier(&used));
+            }
             if let Some(id) = going_on {
                 session.conn().note(Input::ExpectedSessionId(&id));
             }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::Frame;
+use outrigger_sessions::Cost;
 use serde::Deserialize;
 
 use crate::fields::Fields;
@@ -95,7 +96,8 @@ impl TurnUsage {
 }
 
 /// The usage of a session since this program started or resumed it, over all its processes: [`Session::revive`] goes on with the
-/// sums of the process before.
+/// sums of the process before. What earlier programs have used is part of it if the program says so:
+/// [`Options::usage_so_far`](crate::Options::usage_so_far).
 ///
 /// [`Session::revive`]: crate::Session::revive
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -111,8 +113,30 @@ pub struct SessionUsage {
     pub cost_usd: f64,
     /// By model, as the CLI names it.
     pub by_model: BTreeMap<String, Tokens>,
-    /// The number of results, ambient ones included.
+    /// The number of results, ambient ones included. The CLI does not record it: 0 in the usage of a [`Cost`].
     pub results: u64,
+}
+
+/// What the CLI recorded of a stored session, when it ended in good order the last time.
+impl From<&Cost> for SessionUsage {
+    fn from(cost: &Cost) -> Self {
+        let by_model = cost.model_usage.iter().map(|(model, used)| {
+            let tokens = Tokens {
+                input: used.input_tokens,
+                output: used.output_tokens,
+                cache_read: used.cache_read_input_tokens,
+                cache_creation: used.cache_creation_input_tokens,
+                web_searches: used.web_search_requests,
+                cost_usd: used.cost_usd,
+            };
+            (model.clone(), tokens)
+        });
+        Self {
+            cost_usd: cost.total_cost_usd,
+            by_model: by_model.collect(),
+            results: 0,
+        }
+    }
 }
 
 impl SessionUsage {

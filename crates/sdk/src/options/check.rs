@@ -201,6 +201,13 @@ impl Options {
                 "only a session that goes on can be forked; or set `continue_conversation`",
             ));
         }
+        if self.hosting.usage_so_far.is_some() && !resumes {
+            return Err(requires(
+                "usage_so_far",
+                "resume",
+                "a new session has used nothing; or set `continue_conversation`",
+            ));
+        }
         if self.resume_session_at.is_some() && self.resume.is_none() {
             return Err(requires(
                 "resume_session_at",

@@ -12,6 +12,7 @@ use crate::env::Surroundings;
 use crate::mcp::McpHosting;
 use crate::ownership::LeaseOptions;
 use crate::store_config::StoreOptions;
+use crate::usage::SessionUsage;
 
 /// The parts of a session that live in this program: callbacks, servers, transport, store, lease.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub(crate) struct Hosting {
     pub(crate) interrupt_deadline: Duration,
     pub(crate) patience: Patience,
     pub(crate) run_deadline: Option<Duration>,
+    pub(crate) usage_so_far: Option<SessionUsage>,
     pub(crate) close_grace: Duration,
     pub(crate) term_grace: Duration,
     pub(crate) buffer_bytes: usize,
@@ -52,6 +54,7 @@ impl Default for Hosting {
                 turn: None,
             },
             run_deadline: None,
+            usage_so_far: None,
             close_grace: Duration::from_secs(5),
             term_grace: Duration::from_secs(5),
             buffer_bytes: 64 * 1024 * 1024,

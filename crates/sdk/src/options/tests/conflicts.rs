@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::super::*;
 use super::{Stage, bare};
+use crate::usage::SessionUsage;
 
 const ID: &str = "01234567-89ab-4cde-8f01-23456789abcd";
 
@@ -122,6 +123,10 @@ fn requirements() {
         ["session_id", "fork_session"],
     );
     requires(bare().fork_session(true), ["fork_session", "resume"]);
+    requires(
+        bare().usage_so_far(SessionUsage::default()),
+        ["usage_so_far", "resume"],
+    );
     requires(bare().resume_session_at(ID), ["resume_session_at", "resume"]);
     requires(
         bare().continue_conversation(true).resume_session_at(ID),

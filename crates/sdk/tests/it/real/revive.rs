@@ -21,7 +21,7 @@ fn signal(session: &Session, signal: Signal) {
 }
 
 /// SIGKILL by somebody else.
-async fn kill(session: &Session) {
+pub(crate) async fn kill(session: &Session) {
     signal(session, Signal::KILL);
     session.wait_ended().await;
 }

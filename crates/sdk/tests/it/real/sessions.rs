@@ -1,11 +1,13 @@
 //! Going on with sessions, forking them, and what happens to them on the way.
 
 use outrigger::protocol::inbound::Message;
+use outrigger::sessions::Sessions;
 use outrigger::transport::Exit;
-use outrigger::{Cause, Error, Options, Prompt, Session, Verdict};
+use outrigger::{Cause, Error, Options, Prompt, Session, SessionUsage, Verdict};
 use outrigger_sim::api::ApiRequest;
 use uuid::Uuid;
 
+use super::revive::kill;
 use super::rig::{Rig, turn};
 
 /// What the model was told in the last request: the words of the user and its own, without what the CLI adds in tags.
@@ -259,4 +261,53 @@ async fn turn_of(session: &Session, prompt: Prompt) -> (Vec<String>, outrigger::
         .await
         .expect("in time");
     (seen, outcome)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_usage_goes_on_in_the_next_program() {
+    let rig = Rig::start().await;
+    let session = rig.session().await;
+    let mut expected = 0.0;
+    for prompt in [
+        "%usage in=1000 out=200\n%say one",
+        "%usage in=500 out=20\n%say two",
+    ] {
+        expected += turn(&session, prompt).await.1.cost();
+    }
+    let (id, used) = (session.id().unwrap(), session.usage());
+    session.close().await.unwrap();
+    assert!(
+        (used.cost_usd - expected).abs() < 1e-9 && used.results == 2,
+        "{used:?}"
+    );
+
+    // What the CLI recorded is the same, but for the number of results.
+    let stored = Sessions::at(rig.sandbox().config());
+    let recorded = || SessionUsage::from(&stored.cost(&id, None).unwrap().unwrap());
+    assert_eq!(recorded().by_model, used.by_model);
+    assert!((recorded().cost_usd - used.cost_usd).abs() < 1e-9);
+
+    let kept = serde_json::to_string(&used).unwrap();
+    let options = rig.options().resume(&id);
+    let options = options.usage_so_far(serde_json::from_str::<SessionUsage>(&kept).unwrap());
+    let session = options.start().await.unwrap();
+    assert_eq!(session.usage(), used, "before anything is said");
+    let (_, outcome) = turn(&session, "%usage in=100 out=10\n%say three").await;
+    assert_eq!(
+        outcome.usage().total().input,
+        100,
+        "the turn pays for itself alone"
+    );
+    let input = |session: &Session| session.usage().total().input;
+    assert_eq!((input(&session), session.usage().results), (1600, 3));
+
+    // A process that replaces this one goes on once more, and counts nothing twice.
+    kill(&session).await;
+    let revived = session.revive().await.unwrap().session;
+    assert_eq!(input(&revived), 1600);
+    turn(&revived, "%usage in=10 out=10\n%say four").await;
+    assert_eq!((input(&revived), revived.usage().results), (1610, 4));
+    revived.close().await.unwrap();
+    // The CLI's own record lacks what the killed process has used.
+    assert_eq!(recorded().total().input, 1510);
 }
