@@ -37,6 +37,17 @@
 //! * A decision is carried out at most once. If the process dies after the CLI was told and before the tool has run, the call is asked about
 //!   anew.
 //! * Nothing is allowed by nobody: a store that fails, and an approval whose time is over, deny the call.
+//!
+//! # Questions and plans
+//!
+//! A question of the model (`AskUserQuestion`) is decided with its answers: [`Approval::answers`], [`Decision::answer`]. The model gets the
+//! tool only if somebody answers questions, so set [`Options::questions`] as well; that callback is called if a question is allowed without
+//! answers.
+//!
+//! A plan (`ExitPlanMode`) can be denied. To allow its call is not to approve the plan: the CLI then asks the session's callback for
+//! plans ([`Options::plans`]), and without one the plan is refused.
+//!
+//! Elicitations of MCP servers, and dialogs, cannot wait: they come from calls that run already.
 
 mod approval;
 mod approval_store;

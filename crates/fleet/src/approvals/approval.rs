@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use outrigger::SessionId;
+use outrigger::permissions::{Answers, PermissionResult};
 use outrigger::protocol::RawJson;
 use outrigger::protocol::shared::JsonObject;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -129,6 +130,17 @@ impl Decision {
         }
     }
 
+    /// The questions of a call of `AskUserQuestion` are answered: of [`Approval::answers`]. Without a single answer, the call is
+    /// denied.
+    pub fn answer(answers: Answers) -> Self {
+        match PermissionResult::from(answers) {
+            PermissionResult::Allow(allow) => Self::Allow {
+                updated_input: allow.updated_input,
+            },
+            PermissionResult::Deny(deny) => Self::deny(deny.message),
+        }
+    }
+
     /// The tool does not run, and the model reads why.
     pub fn deny(message: impl Into<String>) -> Self {
         Self::Deny {
@@ -175,6 +187,13 @@ pub(super) enum Verdict {
 }
 
 impl Approval {
+    /// Answers to the model's questions, none of them given yet, for [`Decision::answer`]; `None` if the call is not of
+    /// `AskUserQuestion`. [`Answers::questions`] shows what the model asks.
+    pub fn answers(&self) -> Option<Answers> {
+        let is_question = self.tool_name == "AskUserQuestion";
+        is_question.then(|| Answers::to(&self.tool_input)).flatten()
+    }
+
     /// Whether somebody can decide.
     pub fn is_pending(&self) -> bool {
         self.state == ApprovalState::Pending

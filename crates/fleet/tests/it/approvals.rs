@@ -4,7 +4,8 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outrigger::protocol::shared::JsonObject;
+use outrigger::permissions::{PlanReply, QuestionReply};
+use outrigger::protocol::shared::{JsonObject, PermissionMode};
 use outrigger::testing::{RealCli, Simulated};
 use outrigger::{Options, SessionId, Verdict};
 use outrigger_fleet::approvals::{
@@ -132,6 +133,88 @@ async fn a_session_that_is_resumed_and_closed_keeps_its_call_open() {
     let resumed = approvals.resume(real.options(), &approval.session_id);
     let session = resumed.await.unwrap().asked().await.unwrap();
     session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_waits_for_its_answers() {
+    let question = json!({"questions": [{"question": "Which roof?", "header": "Roof", "multiSelect": false, "options": [
+        {"label": "Slate", "description": "heavy"}, {"label": "Thatch", "description": "light"}]}]});
+    let call = format!("%tool AskUserQuestion {question}\n%say {{{{last}}}}");
+    let declined = |real: &RealCli| {
+        let options = real.options();
+        options.questions(async |_| QuestionReply::Declined("nobody is here".to_owned()))
+    };
+    let answers = |approval: &Approval| {
+        let answers = approval.answers().unwrap();
+        assert_eq!(answers.questions()[0].question, "Which roof?");
+        answers
+    };
+    for (number, expected) in [
+        "\"Which roof?\"=\"Thatch\"",
+        "not now",
+        // Allowed, and not answered: the callback is asked.
+        "nobody is here",
+        "did not answer",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let real = RealCli::directives().await.unwrap();
+        let approvals = Approvals::new(MemoryApprovals::new());
+        let approval = deferred(&approvals, declined(&real), &call).await;
+        let decision = match number {
+            0 => Decision::answer(answers(&approval).choose(0, [1]).unwrap()),
+            1 => Decision::deny("not now"),
+            2 => Decision::allow(),
+            _ => Decision::answer(answers(&approval)),
+        };
+        approvals.decide(&approval.id, decision, "Ada").await.unwrap();
+        let carried = approvals.carry_out(declined(&real), &approval).await.unwrap();
+        let said = carried.outcome.result_text();
+        assert!(said.contains(expected), "{expected}: {said}");
+        carried.session.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_plan_is_denied_by_a_decision_and_approved_by_the_callback_alone() {
+    let call = "%tool ExitPlanMode {}\n%say {{last}}";
+    let planning = |real: &RealCli| real.options().permission_mode(PermissionMode::Plan);
+    let approving = |real: &RealCli| planning(real).plans(async |_| PlanReply::approve());
+    for (decision, has_callback, expected, mode) in [
+        (
+            Decision::deny("smaller steps"),
+            true,
+            "smaller steps",
+            PermissionMode::Plan,
+        ),
+        (Decision::allow(), false, "nobody to ask", PermissionMode::Plan),
+        (Decision::allow(), true, "approved", PermissionMode::Default),
+    ] {
+        let real = RealCli::directives().await.unwrap();
+        let options = || match has_callback {
+            true => approving(&real),
+            false => planning(&real),
+        };
+        let approvals = Approvals::new(MemoryApprovals::new());
+        let approval = deferred(&approvals, options(), call).await;
+        assert_eq!(approval.tool_name, "ExitPlanMode");
+        assert!(approval.answers().is_none());
+        approvals.decide(&approval.id, decision, "Ada").await.unwrap();
+        let carried = approvals.carry_out(options(), &approval).await.unwrap();
+        let said = carried.outcome.result_text().to_lowercase();
+        assert!(said.contains(expected), "{expected}: {said}");
+        carried
+            .session
+            .prompt("%say next")
+            .await
+            .unwrap()
+            .outcome()
+            .await
+            .unwrap();
+        assert_eq!(carried.session.init().unwrap().permission_mode, mode);
+        carried.session.close().await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

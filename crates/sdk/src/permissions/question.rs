@@ -52,6 +52,22 @@ pub struct Answers {
 }
 
 impl Answers {
+    /// Answers to the questions in the input of a call of `AskUserQuestion`, none of them given yet; `None` if it is no such input.
+    pub fn to(input: &RawJson) -> Option<Self> {
+        let asked: AskUserQuestionInput = input.decode().ok()?;
+        Some(Self {
+            questions: asked.questions,
+            input: input.clone(),
+            given: BTreeMap::new(),
+            notes: BTreeMap::new(),
+        })
+    }
+
+    /// The questions.
+    pub fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+
     /// Answers a question with some of its choices; more than one only where the question lets them.
     ///
     /// # Errors
