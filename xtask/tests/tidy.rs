@@ -105,7 +105,10 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             "outrigger-host-http".to_owned(),
             set(&["outrigger", "outrigger-host", "outrigger-host-hooks"]),
         ),
-        ("outrigger-host".to_owned(), set(&["outrigger"])),
+        (
+            "outrigger-host".to_owned(),
+            set(&["outrigger", "outrigger-fleet"]),
+        ),
         (
             "outrigger-host-hooks".to_owned(),
             set(&["outrigger", "outrigger-host"]),

@@ -20,6 +20,16 @@ pub(crate) enum Process {
     Closing,
 }
 
+/// Whether a turn may begin, as far as the limits that all sessions share are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Admission {
+    /// Nobody has asked.
+    #[default]
+    None,
+    Waiting,
+    Granted,
+}
+
 /// What the host knows of a session that lives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
@@ -28,6 +38,10 @@ pub(crate) struct State {
     pub(crate) queue: VecDeque<Uuid>,
     /// The prompt whose turn runs.
     pub(crate) running: Option<Uuid>,
+    /// Whether the first prompt of the queue may begin.
+    pub(crate) admission: Admission,
+    /// Whether the process is to be replaced as soon as no turn runs.
+    pub(crate) retire: bool,
     /// Requests of the CLI that wait for a person.
     pub(crate) open: BTreeSet<String>,
 }
@@ -52,6 +66,12 @@ pub(crate) enum Input {
     Closed(String),
     TurnEnded,
     Exited,
+    /// The turn that was asked for may begin.
+    Admitted,
+    /// The turn that was asked for may not begin.
+    Refused,
+    /// The process must not have another turn.
+    Retire,
     /// The process is not needed for now: it is idle, or another session needs its place.
     Release,
 }
@@ -65,6 +85,10 @@ pub(crate) enum Effect {
     Supersede,
     /// Writes the state.
     Enter(SessionState),
+    /// Asks whether a turn may begin.
+    Admit,
+    /// Gives up what was granted.
+    Yield,
     /// Starts a process.
     Start,
     /// Gives the prompt to the process.
@@ -95,6 +119,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         }
         Input::StartFailed if state.process == Process::Starting => {
             state.process = Process::Absent;
+            give_up(&mut state, &mut effects);
             effects.push(Effect::Enter(SessionState::Failed));
             return (state, effects);
         }
@@ -122,11 +147,26 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
             let was_starting = state.process == Process::Starting;
             state.process = Process::Absent;
             lose_turn(&mut state, true, &mut effects);
+            state.retire = false;
             if was_starting {
+                give_up(&mut state, &mut effects);
                 effects.push(Effect::Enter(SessionState::Failed));
                 return (state, effects);
             }
         }
+        Input::Admitted => {
+            if state.admission == Admission::Waiting {
+                state.admission = Admission::Granted;
+            }
+        }
+        Input::Refused => {
+            if state.admission == Admission::Waiting {
+                state.admission = Admission::None;
+                effects.push(Effect::Enter(SessionState::Failed));
+                return (state, effects);
+            }
+        }
+        Input::Retire => state.retire = state.process == Process::Up,
         Input::Release => {
             if state.process == Process::Up
                 && state.running.is_none()
@@ -139,6 +179,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         }
         Input::Started | Input::StartFailed | Input::Asked(_) => {}
     }
+    retire(&mut state, &mut effects);
     go_on(&mut state, &mut effects);
     (state, effects)
 }
@@ -163,16 +204,45 @@ fn start(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
+/// What was granted is for a turn that does not begin now.
+fn give_up(state: &mut State, effects: &mut Vec<Effect>) {
+    if std::mem::take(&mut state.admission) != Admission::None {
+        effects.push(Effect::Yield);
+    }
+}
+
+fn retire(state: &mut State, effects: &mut Vec<Effect>) {
+    if state.retire && state.process == Process::Up && state.running.is_none() && state.open.is_empty() {
+        state.retire = false;
+        state.process = Process::Closing;
+        effects.push(Effect::Close);
+    }
+}
+
 /// The next prompt, if there is one and none runs.
 fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.running.is_some() || state.queue.is_empty() {
+    if state.queue.is_empty() {
+        give_up(state, effects);
         return;
+    }
+    if state.running.is_some() {
+        return;
+    }
+    match state.admission {
+        Admission::None => {
+            state.admission = Admission::Waiting;
+            effects.push(Effect::Admit);
+            return;
+        }
+        Admission::Waiting => return,
+        Admission::Granted => {}
     }
     match state.process {
         Process::Absent => start(state, effects),
         Process::Up => {
             if let Some(id) = state.queue.pop_front() {
                 state.running = Some(id);
+                state.admission = Admission::None;
                 effects.push(Effect::Mark(id, Delivery::Processing));
                 effects.push(Effect::Enter(SessionState::Running));
                 effects.push(Effect::Deliver(id));
@@ -191,7 +261,7 @@ mod tests {
     use super::*;
 
     fn inputs() -> impl Strategy<Value = Vec<(u8, u8)>> {
-        proptest::collection::vec((0..10u8, 0..6u8), 0..60)
+        proptest::collection::vec((0..13u8, 0..6u8), 0..60)
     }
 
     fn input(kind: u8, of: u8) -> Input {
@@ -207,6 +277,9 @@ mod tests {
             6 => Input::TurnEnded,
             7 => Input::Exited,
             8 => Input::Wanted,
+            9 => Input::Admitted,
+            10 => Input::Refused,
+            11 => Input::Retire,
             _ => Input::Release,
         }
     }
@@ -217,6 +290,7 @@ mod tests {
             let mut state = State::default();
             let mut accepted = BTreeSet::new();
             let mut marks: BTreeMap<Uuid, Vec<Delivery>> = BTreeMap::new();
+            let mut granted = false;
             for (kind, of) in steps {
                 let input = input(kind, of);
                 if let Input::Accepted(id) = input
@@ -226,20 +300,32 @@ mod tests {
                     continue;
                 }
                 let had_process = state.process;
+                let is_retired = matches!(input, Input::Retire) && state.process == Process::Up;
+                if matches!(input, Input::Admitted) && state.admission == Admission::Waiting {
+                    prop_assert!(!granted);
+                    granted = true;
+                }
                 let (next, effects) = transition(state, input);
                 for (at, effect) in effects.iter().enumerate() {
                     match effect {
                         Effect::Mark(id, delivery) => marks.entry(*id).or_default().push(*delivery),
+                        Effect::Admit => prop_assert!(!granted && next.running.is_none()),
+                        Effect::Yield => granted = false,
                         Effect::Deliver(id) => {
+                            prop_assert!(std::mem::take(&mut granted), "one turn for each admission");
                             prop_assert_eq!(next.process, Process::Up);
                             prop_assert!(effects[..at].contains(&Effect::Mark(*id, Delivery::Processing)), "written first");
                         }
                         Effect::Start => prop_assert!(next.process == Process::Starting),
-                        Effect::Close => prop_assert_eq!(had_process, Process::Up),
+                        Effect::Close => prop_assert!(had_process == Process::Up || had_process == Process::Starting),
                         Effect::Supersede | Effect::Enter(_) => {}
                     }
                 }
+                if is_retired && next.running.is_none() && next.open.is_empty() {
+                    prop_assert!(effects.contains(&Effect::Close));
+                }
                 state = next;
+                prop_assert_eq!(granted, state.admission == Admission::Granted);
                 prop_assert!(state.running.is_none() || state.process == Process::Up || state.process == Process::Closing);
             }
             for marks in marks.values() {
@@ -257,11 +343,11 @@ mod tests {
             let mut state = State::default();
             for (kind, of) in steps {
                 // A start that failed waits for the next prompt, on purpose.
-                let failed = kind == 3 || kind == 7;
+                let failed = kind == 3 || kind == 7 || kind == 10;
                 state = transition(state, input(kind, of)).0;
                 if !failed && !state.queue.is_empty() && state.running.is_none() {
-                    prop_assert_ne!(state.process, Process::Absent);
-                    prop_assert_ne!(state.process, Process::Up);
+                    let is_on_its_way = [Process::Starting, Process::Closing].contains(&state.process);
+                    prop_assert!(is_on_its_way || state.admission == Admission::Waiting);
                 }
             }
         }

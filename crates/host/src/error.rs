@@ -40,6 +40,26 @@ pub enum HostError {
     /// The approval is not pending any more. It says who decided, and when.
     #[error("the approval {} is {} already{}", .0.id, .0.state.as_str(), .0.decided_by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]
     TooLate(Box<Approval>),
+    /// The CLI has stored nothing of the session where the host looks for it.
+    #[error(
+        "the CLI has stored nothing of the session {0} on this machine; a session has to have a turn first"
+    )]
+    NotStored(SessionId),
+    /// What the CLI has stored can't be read or copied.
+    #[error("the stored session: {0}")]
+    Stored(String),
+    /// The files of the session could not be prepared or read.
+    #[error("the workspace: {0}")]
+    Workspace(String),
+    /// Another process drives the session, so that it can't be adopted.
+    #[error("the session {0} is driven by {1}; end it there first")]
+    InUse(SessionId, String),
+    /// A turn runs, and what was asked for would come into its way.
+    #[error("a turn of the session {0} runs; interrupt the turn, or wait for its end")]
+    TurnRuns(SessionId),
+    /// The CLI did not do what it was asked to do.
+    #[error("the CLI refused: {0}")]
+    Cli(String),
     /// The policy of the operator does not allow this.
     #[error("the operator's policy does not allow {0}")]
     NotAllowed(String),

@@ -3,7 +3,7 @@
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::approval::named;
@@ -79,6 +79,20 @@ pub struct LogEvent {
     pub payload: RawJson,
 }
 
+/// A git worktree that the host made for a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Worktree {
+    /// Where it is.
+    pub path: String,
+    /// The repository that it is of.
+    pub repository: String,
+    /// The branch that was made for it.
+    pub branch: String,
+    /// The commit that the branch began at.
+    pub base: String,
+}
+
 /// A session as the log knows it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
@@ -91,6 +105,13 @@ pub struct SessionRecord {
     pub state: SessionState,
     /// The working directory.
     pub cwd: String,
+    /// The git worktree that the working directory is in, if the host made one. It is made before the first process starts.
+    pub worktree: Option<Worktree>,
+    /// Whether the CLI had the session before the host. The events of before are in no log; the transcript has the conversation.
+    pub adopted: bool,
+    /// The session that it began as a copy of. The events of before are in that session.
+    #[schemars(with = "Option<Uuid>")]
+    pub forked_from: Option<SessionId>,
     /// The title.
     pub title: Option<String>,
     /// The model that a client asked for; the policy's if unset.

@@ -1,15 +1,15 @@
 //! The host: what a program or a server calls.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use outrigger::{SessionId, SessionUsage};
 use serde_json::json;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -18,11 +18,13 @@ use crate::clock::now;
 use crate::error::{HostError, Result};
 use crate::event::{Accepted, SessionRecord, SessionState, Source};
 use crate::log::{Counts, Hints, Log, NewEvent, Page, Update, Write};
-use crate::owner::{Command, Contact, Owner, Shared};
+use crate::owner::{Ask, Command, Contact, Owner, Shared};
 use crate::policy::HostPolicy;
 use crate::schedule::{DueRun, Schedule};
+use crate::stored::{self, Adoptable, Transcript};
 use crate::subscription::Subscription;
 use crate::wire::{self, Sent};
+use crate::workspace::{self, CleanUp, DiffFrom, NewWorktree, WorkspaceDiff, WorkspacePolicy};
 
 /// The most commands that wait for a session.
 const COMMANDS: usize = 64;
@@ -80,6 +82,8 @@ pub struct NewSession {
     pub model: Option<String>,
     /// The permission mode, if the policy lets clients choose it.
     pub permission_mode: Option<String>,
+    /// A git worktree to be made for it, of the repository that `cwd` is in, if the policy lets clients have one.
+    pub worktree: Option<NewWorktree>,
 }
 
 impl NewSession {
@@ -90,6 +94,16 @@ impl NewSession {
             ..Self::default()
         }
     }
+}
+
+/// What the fork of a session is.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct NewFork {
+    /// The id; random if unset.
+    pub id: Option<SessionId>,
+    /// A title; that of the other session if unset.
+    pub title: Option<String>,
 }
 
 impl SessionHost {
@@ -106,6 +120,7 @@ impl SessionHost {
             places: Arc::new(Semaphore::new(policy.max_processes.max(1))),
             policy,
             ticks: AtomicU64::new(1),
+            closing: watch::Sender::new(false),
             make_room: Box::new(move || make_room(&idle)),
             log: Arc::clone(&log),
         };
@@ -137,18 +152,47 @@ impl SessionHost {
     pub async fn create(&self, new: NewSession, actor: impl Into<String>) -> Result<SessionRecord> {
         let policy = &self.0.shared.policy;
         policy.check(new.model.as_deref(), new.permission_mode.as_deref())?;
-        let cwd = policy.directory(&new.cwd)?;
+        let id = new.id.clone().unwrap_or_else(SessionId::random);
+        let mut cwd = policy.directory(&new.cwd)?;
+        let asked = new.worktree.as_ref().map(|new| [&new.branch, &new.base]);
+        let request = json!([
+            cwd.to_string_lossy(),
+            new.title,
+            new.model,
+            new.permission_mode,
+            asked
+        ]);
+        let mut worktree = None;
+        if let Some(new) = &new.worktree {
+            let not_allowed = || HostError::NotAllowed("git worktrees".to_owned());
+            let workspaces = policy.workspaces.as_ref().ok_or_else(not_allowed)?;
+            let known = match self.session(&id).await {
+                Ok(known) => known.worktree.map(|worktree| (worktree, known.cwd.into())),
+                Err(HostError::NoSession(_)) => None,
+                Err(error) => return Err(error),
+            };
+            let (planned, inside) = match known {
+                Some(known) => known,
+                None => {
+                    let is_allowed = |directory: &Path| policy.directory(directory);
+                    workspace::plan(workspaces, is_allowed, &id, &cwd, new).await?
+                }
+            };
+            (worktree, cwd) = (Some(planned), inside);
+        }
         let Some(cwd) = cwd.to_str().map(str::to_owned) else {
             return Err(HostError::Invalid(format!(
                 "the directory {} is not UTF-8",
                 cwd.display()
             )));
         };
-        let id = new.id.unwrap_or_else(SessionId::random);
         let record = SessionRecord {
-            id: id.clone(),
+            id,
             state: SessionState::Idle,
             cwd,
+            worktree,
+            adopted: false,
+            forked_from: None,
             title: new.title,
             model: new.model,
             permission_mode: new.permission_mode,
@@ -160,10 +204,199 @@ impl SessionHost {
             created_at: now(),
             created_by: Some(actor.into()),
         };
-        self.log()
-            .write(&id, vec![Write::Create(Box::new(record))])
-            .await?;
+        self.insert(record, &request).await
+    }
+
+    /// Writes a new session, or finds it if the same was asked for before.
+    async fn insert(&self, record: SessionRecord, request: &serde_json::Value) -> Result<SessionRecord> {
+        let id = record.id.clone();
+        let create = Write::Create {
+            record: Box::new(record),
+            request: request.to_string(),
+        };
+        self.log().write(&id, vec![create]).await?;
         self.session(&id).await
+    }
+
+    /// Makes a session that begins with the conversation of another one as it is stored now, in the same directory and with the same options.
+    /// The other session goes on unchanged. The events of before stay in its log; the CLI's undo history of files is not copied.
+    ///
+    /// A client that repeats a fork with the same id gets the session that is there.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may have made the session or not; or a stored session that no session of the host knows, which does no harm.
+    ///
+    /// # Errors
+    /// When a turn of the other session runs, it has no stored turn, the id is in use, or the log fails.
+    pub async fn fork(
+        &self,
+        session: &SessionId,
+        new: NewFork,
+        actor: impl Into<String>,
+    ) -> Result<SessionRecord> {
+        let source = self.session(session).await?;
+        let NewFork { id, title } = new;
+        let id = id.unwrap_or_else(SessionId::random);
+        let record = SessionRecord {
+            id: id.clone(),
+            state: SessionState::Idle,
+            adopted: false,
+            forked_from: Some(session.clone()),
+            title: title.clone().or_else(|| source.title.clone()),
+            epoch: 0,
+            head_seq: 0,
+            trimmed_seq: 0,
+            has_history: true,
+            pending_approvals: 0,
+            created_at: now(),
+            created_by: Some(actor.into()),
+            ..source.clone()
+        };
+        let request = json!({"fork_of": session, "title": title});
+        match self.session(&id).await {
+            Err(HostError::NoSession(_)) => {}
+            Ok(_) => return self.insert(record, &request).await,
+            Err(error) => return Err(error),
+        }
+        if matches!(
+            source.state,
+            SessionState::Starting | SessionState::Running | SessionState::RequiresAction
+        ) {
+            return Err(HostError::TurnRuns(session.clone()));
+        }
+        let shared = Arc::clone(&self.0.shared);
+        let title = record.title.clone();
+        blocking(move || stored::fork(&shared.policy, &source, id, title.as_deref())).await?;
+        self.insert(record, &request).await
+    }
+
+    /// Up to `limit` sessions that the CLI left on this machine, the newest first: of one directory, or of all roots of the policy. Those that the host
+    /// has are left out.
+    ///
+    /// # Errors
+    /// When the directory is in no root, or the stored sessions or the log can't be read.
+    pub async fn adoptable(&self, cwd: Option<PathBuf>, limit: usize) -> Result<Vec<Adoptable>> {
+        let shared = Arc::clone(&self.0.shared);
+        let listed = blocking(move || stored::adoptable(&shared.policy, cwd.as_deref())).await?;
+        let mut found = Vec::new();
+        for session in listed {
+            if found.len() == limit {
+                break;
+            }
+            match self.session(&session.id).await {
+                Err(HostError::NoSession(_)) => found.push(session),
+                Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes over a session that the CLI left on this machine, in a root of the policy. The next prompt goes on with it. Its log begins now: the
+    /// conversation of before is in its [transcript](Self::transcript) alone.
+    ///
+    /// # Cancel safety
+    /// Dropped, the session may be adopted or not. Adopting it again returns it.
+    ///
+    /// # Errors
+    /// [`HostError::InUse`] while another process drives it; when nothing of it is stored, its directory is in no root, or the log fails.
+    pub async fn adopt(
+        &self,
+        session: &SessionId,
+        cwd: Option<PathBuf>,
+        actor: impl Into<String>,
+    ) -> Result<SessionRecord> {
+        match self.session(session).await {
+            Ok(known) if known.adopted => return Ok(known),
+            Ok(_) => return Err(HostError::Reused(format!("the session id {session}"))),
+            Err(HostError::NoSession(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let (shared, id) = (Arc::clone(&self.0.shared), session.clone());
+        let adoption = blocking(move || stored::adopt(&shared.policy, &id, cwd.as_deref())).await?;
+        let Some(cwd) = adoption.cwd.to_str().map(str::to_owned) else {
+            return Err(HostError::Invalid(format!(
+                "the directory {} is not UTF-8",
+                adoption.cwd.display()
+            )));
+        };
+        let record = SessionRecord {
+            id: session.clone(),
+            state: SessionState::Idle,
+            cwd,
+            worktree: None,
+            adopted: true,
+            forked_from: None,
+            title: adoption.title.clone(),
+            model: None,
+            permission_mode: None,
+            epoch: 0,
+            head_seq: 0,
+            trimmed_seq: 0,
+            has_history: true,
+            pending_approvals: 0,
+            created_at: now(),
+            created_by: Some(actor.into()),
+        };
+        let adopted = self.insert(record, &json!("adopted")).await;
+        drop(adoption);
+        adopted
+    }
+
+    /// The transcript of a session: what the CLI has stored of it.
+    ///
+    /// # Errors
+    /// When the session is missing, it has no stored turn, or the file can't be opened.
+    pub async fn transcript(&self, session: &SessionId) -> Result<Transcript> {
+        let record = self.session(session).await?;
+        let shared = Arc::clone(&self.0.shared);
+        blocking(move || Transcript::open(&shared.policy, &record)).await
+    }
+
+    /// What a session has used, over all its processes: the sum of its logged results. A turn that was cut off has no result.
+    ///
+    /// # Errors
+    /// When the session is missing, or the log can't be read.
+    pub async fn usage(&self, session: &SessionId) -> Result<SessionUsage> {
+        self.session(session).await?;
+        self.log().usage(Some(session)).await
+    }
+
+    /// What all sessions have used together, those that were deleted included.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub async fn total_usage(&self) -> Result<SessionUsage> {
+        self.log().usage(None).await
+    }
+
+    /// Brings the files that the CLI changed back to what they were before a prompt, given by its `uuid`. The conversation stays. With `dry_run`
+    /// nothing is changed. Returns what the CLI answers (`rewind_files`).
+    ///
+    /// Needs [`enable_file_checkpointing`](outrigger::Options::enable_file_checkpointing) in the options of the policy. A process is started if there is
+    /// none. What was done is an event (`files_rewound`).
+    ///
+    /// # Cancel safety
+    /// Dropped, the files may be changed, without an event of it.
+    ///
+    /// # Errors
+    /// When a turn runs, unless it is a dry run; when the CLI refuses, or the log fails.
+    pub async fn rewind(
+        &self,
+        session: &SessionId,
+        prompt: Uuid,
+        dry_run: bool,
+        actor: impl Into<String>,
+    ) -> Result<RawJson> {
+        let fields = json!({"user_message_id": prompt, "dry_run": dry_run});
+        let answer = self.ask(session, "rewind_files", fields, !dry_run).await?;
+        if !dry_run {
+            let payload = json!({"type": "files_rewound", "event_id": prompt, "answer": answer});
+            let mut event = NewEvent::new(Source::Client, "files_rewound", payload.into());
+            event.actor = Some(actor.into());
+            self.log().write(session, vec![Write::Append(event)]).await?;
+        }
+        Ok(answer)
     }
 
     /// A session.
@@ -208,8 +441,7 @@ impl SessionHost {
         if self.session(session).await?.state == SessionState::Ended {
             return Err(HostError::Archived(session.clone()));
         }
-        self.wake_with(session, true);
-        Ok(())
+        self.reach(session, None, true)
     }
 
     /// Takes a frame of a client; see [`send_all`](Self::send_all).
@@ -439,7 +671,77 @@ impl SessionHost {
         self.log()
             .write(session, vec![Write::Enter(SessionState::Ended)])
             .await?;
-        self.stop(session).await
+        self.stop(session).await?;
+        self.clean_up(session, &[CleanUp::Archived]).await
+    }
+
+    /// Removes the worktree if the policy says so, and tells what became of it.
+    async fn clean_up(&self, session: &SessionId, when: &[CleanUp]) -> Result<()> {
+        let Some(workspaces) = &self.0.shared.policy.workspaces else {
+            return Ok(());
+        };
+        if !when.contains(&workspaces.clean_up) {
+            return Ok(());
+        }
+        let has_worktree = self.session(session).await?.worktree.is_some();
+        let removed = match self.remove_workspace(session, false).await {
+            Ok(removed) => removed.map(str::to_owned),
+            // It is kept, and can be removed later.
+            Err(HostError::Workspace(error)) => Some(error),
+            Err(error) => return Err(error),
+        };
+        if !has_worktree {
+            return Ok(());
+        }
+        let (kind, why) = match removed {
+            None => ("workspace_removed", None),
+            Some(why) => ("workspace_kept", Some(why)),
+        };
+        let event = NewEvent::host(kind, json!({"type": kind, "reason": why}));
+        self.log()
+            .write(session, vec![Write::Append(event)])
+            .await
+            .map(drop)
+    }
+
+    /// Removes the git worktree of an archived session with its branch, and what the host keeps of its files. A worktree with changes, with commits of its
+    /// own, or in which another session works, is kept, and the reason is returned. With `force` only another session keeps it.
+    ///
+    /// Files that git ignores are removed without asking. A branch with commits of its own stays in any case.
+    ///
+    /// # Cancel safety
+    /// Dropped, a part may be left. Call it again.
+    ///
+    /// # Errors
+    /// When the session is missing or not archived, the policy has no workspaces, git fails, or the log can't be read.
+    pub async fn remove_workspace(&self, session: &SessionId, force: bool) -> Result<Option<&'static str>> {
+        let record = self.session(session).await?;
+        if record.state != SessionState::Ended {
+            return Err(HostError::Invalid(format!(
+                "the session {session} has to be archived before its workspace is removed"
+            )));
+        }
+        let workspaces = self.workspaces()?;
+        let others = match &record.worktree {
+            Some(worktree) => self.log().others_in(&worktree.path, session).await?,
+            None => 0,
+        };
+        let removed = workspace::remove(workspaces, &record, others > 0, force).await;
+        removed.map_err(HostError::Workspace)
+    }
+
+    fn workspaces(&self) -> Result<&WorkspacePolicy> {
+        let workspaces = self.0.shared.policy.workspaces.as_ref();
+        workspaces.ok_or_else(|| HostError::NotAllowed("workspaces".to_owned()))
+    }
+
+    /// What changed in the files of a session, by whomever: new, changed and removed files, without those that git ignores.
+    ///
+    /// # Errors
+    /// When the session is missing, the policy has no workspaces or no snapshots, no turn has begun yet, or git fails.
+    pub async fn diff(&self, session: &SessionId, from: DiffFrom) -> Result<WorkspaceDiff> {
+        let record = self.session(session).await?;
+        workspace::diff(self.workspaces()?, &record, from).await
     }
 
     /// Removes an archived session from the log. The CLI's transcript stays.
@@ -453,6 +755,8 @@ impl SessionHost {
             )));
         }
         self.stop(session).await?;
+        self.clean_up(session, &[CleanUp::Archived, CleanUp::Deleted])
+            .await?;
         self.log().write(session, vec![Write::Delete]).await.map(drop)
     }
 
@@ -470,6 +774,7 @@ impl SessionHost {
     /// Dropped, the host is closed, and its processes end in the background.
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
+        self.0.shared.closing.send_replace(true);
         let contacts: Vec<_> = self.0.owners.lock().values().cloned().collect();
         let mut ends = Vec::new();
         for contact in contacts {
@@ -491,30 +796,73 @@ impl SessionHost {
         let Some(contact) = self.0.owners.lock().get(session).cloned() else {
             return Ok(false);
         };
-        match contact.commands.try_send(command) {
+        let is_stop = matches!(command, Command::Stop(_));
+        if is_stop {
+            contact.stops.send_modify(|stops| *stops += 1);
+        }
+        let sent = contact.commands.try_send(command);
+        if is_stop && sent.is_err() {
+            contact
+                .stops
+                .send_modify(|stops| *stops = stops.saturating_sub(1));
+        }
+        match sent {
             Ok(()) => Ok(true),
             Err(mpsc::error::TrySendError::Closed(_)) => Ok(false),
             Err(mpsc::error::TrySendError::Full(_)) => Err(HostError::Busy("the session")),
         }
     }
 
-    /// Tells the owner of a session that the log has news, and makes one if there is none.
-    fn wake(&self, session: &SessionId) {
-        self.wake_with(session, false);
+    /// Asks the CLI, with a process that is started for it if there is none. Waits for a place for as long as it takes.
+    async fn ask(
+        &self,
+        session: &SessionId,
+        subtype: &'static str,
+        fields: serde_json::Value,
+        needs_rest: bool,
+    ) -> Result<RawJson> {
+        if self.session(session).await?.state == SessionState::Ended {
+            return Err(HostError::Archived(session.clone()));
+        }
+        let (reply, answer) = oneshot::channel();
+        let ask = Ask {
+            subtype,
+            fields,
+            needs_rest,
+            reply,
+        };
+        self.reach(session, Some(Command::Ask(ask)), false)?;
+        // Without a reply the owner has ended, as it does when the log fails.
+        answer.await.unwrap_or(Err(HostError::Busy("the session")))
     }
 
-    fn wake_with(&self, session: &SessionId, is_wanted: bool) {
+    /// Tells the owner of a session that the log has news, and makes one if there is none.
+    fn wake(&self, session: &SessionId) {
+        // A host that closes leaves it to the next one.
+        drop(self.reach(session, None, false));
+    }
+
+    /// Wakes the owner of a session, and makes one if there is none. The owner gets the command before it may end.
+    fn reach(&self, session: &SessionId, command: Option<Command>, is_wanted: bool) -> Result<()> {
         let mut owners = self.0.owners.lock();
         if self.0.closed.load(Ordering::Acquire) {
-            return;
+            return Err(HostError::Closed);
         }
         if let Some(contact) = owners.get(session) {
+            if let Some(command) = command {
+                let sent = contact.commands.try_send(command);
+                sent.map_err(|_| HostError::Busy("the session"))?;
+            }
             contact.is_wanted.fetch_or(is_wanted, Ordering::AcqRel);
             contact.calls.fetch_add(1, Ordering::AcqRel);
             contact.wake.notify_one();
-            return;
+            return Ok(());
         }
         let (commands, received) = mpsc::channel(COMMANDS);
+        if let Some(command) = command {
+            // A new queue has room.
+            drop(commands.try_send(command));
+        }
         let contact = Arc::new(Contact {
             wake: Notify::new(),
             calls: AtomicU64::new(1),
@@ -524,6 +872,7 @@ impl SessionHost {
             is_idle: AtomicBool::new(false),
             used: AtomicU64::new(0),
             release: Notify::new(),
+            stops: watch::Sender::new(0),
         });
         owners.insert(session.clone(), Arc::clone(&contact));
         drop(owners);
@@ -531,7 +880,14 @@ impl SessionHost {
         // Those that have ended need no room.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(own(Arc::clone(&self.0), session.clone(), contact, received));
+        Ok(())
     }
+}
+
+/// Runs where blocking is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| HostError::Stored(error.to_string()))?
 }
 
 /// Owns a session until it has nothing to do.

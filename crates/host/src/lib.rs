@@ -33,31 +33,41 @@
 //! Files, git, and what tools did are outside of the log. Credentials of the model are the operator's, from the policy.
 
 mod address_rule;
+mod admission;
 mod approval;
 mod clock;
 mod core;
 mod error;
 mod event;
+mod git;
+mod handler;
 mod host;
 pub mod log;
+mod memory;
 mod owner;
 mod policy;
 mod schedule;
 mod serve_policy;
+mod stored;
 mod subscription;
 mod webhook;
 mod wire;
+mod workspace;
 
 pub use address_rule::AddressRule;
+pub use admission::TurnBudget;
 pub use approval::{Approval, ApprovalKind, ApprovalState};
 pub use error::{HostError, Result};
-pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source};
-pub use host::{NewSession, SessionHost};
+pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source, Worktree};
+pub use host::{NewFork, NewSession, SessionHost};
+pub use memory::MemoryLimits;
 pub use policy::HostPolicy;
 pub use schedule::{DueRun, MissedRuns, Schedule};
 pub use serve_policy::{ServePolicy, ServePolicyError, ServerSettings, TlsFiles};
+pub use stored::{Adoptable, Transcript};
 pub use subscription::{Delivered, Subscription};
 pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookWrite};
+pub use workspace::{CleanUp, DiffFrom, NewWorktree, WorkspaceDiff, WorkspacePolicy};
 
 /// The examples of the page on policy files, compiled.
 #[cfg(doctest)]

@@ -10,8 +10,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use outrigger::{SessionId, SessionUsage};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -65,8 +65,13 @@ impl NewEvent {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Write {
-    /// Creates the session, unless it was created with the same values before.
-    Create(Box<SessionRecord>),
+    /// Creates the session. If it is there already, that is an error, unless the request was the same.
+    Create {
+        /// The session.
+        record: Box<SessionRecord>,
+        /// What was asked for, as text.
+        request: String,
+    },
     /// Appends an event.
     Append(NewEvent),
     /// Appends a client's event that is known by its id, unless the log has it. It waits for the owner of the session.
@@ -83,6 +88,8 @@ pub enum Write {
     Initialized(RawJson),
     /// Sets what clients may change, and appends a `session_updated`.
     Update(Update),
+    /// Adds to what the session has used.
+    Spend(SessionUsage),
     /// Opens an approval. An earlier one about the same call is linked.
     Open(Box<Approval>),
     /// Decides about a pending approval.
@@ -278,6 +285,18 @@ pub trait Log: Send + Sync + 'static {
         after: Option<Uuid>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Approval>>>;
+
+    /// How many other sessions that are not archived have this worktree.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn others_in<'a>(&'a self, worktree: &'a str, session: &'a SessionId) -> BoxFuture<'a, Result<u64>>;
+
+    /// What a session has used, or all sessions together, those that were deleted included.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn usage<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<SessionUsage>>;
 
     /// An approval.
     ///

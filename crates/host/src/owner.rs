@@ -2,31 +2,41 @@
 //!
 //! It writes first and acts then. When the log fails, it ends the process and itself: the next prompt begins from what the log has.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use outrigger::permissions::{PermissionDecision, PermissionHandler, PermissionRequest};
 use outrigger::protocol::shared::{PermissionResult, RequestId};
 use outrigger::protocol::{Frame, RawJson};
-use outrigger::{ElicitationResult, Frames, Interrupted, Lag, Session, SessionId, UserDialogResult};
+use outrigger::{
+    ElicitationResult, Frames, Interrupted, Lag, Session, SessionId, SessionUsage, Tokens, UserDialogResult,
+};
+use outrigger_fleet::GuardedTurn;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::approval::{Approval, ApprovalKind};
+use crate::admission::{self, Granted};
+use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::core::{Effect, Input, State, transition};
 use crate::error::{HostError, Result};
 use crate::event::{Delivery, SessionState, Source};
-use crate::log::{BoxFuture, Live, Log, NewEvent, Received, Update, Write};
+use crate::handler;
+use crate::log::{Live, Log, NewEvent, Received, Update, Write};
+use crate::memory;
 use crate::policy::HostPolicy;
 use crate::wire;
+use crate::workspace;
 
 /// The most frames that are appended at once.
 const BATCH: usize = 64;
+
+/// The most requests for people that wait for the owner.
+const REQUESTS: usize = 64;
 
 /// How long a start waits before it tries a lease again.
 const LEASE_POLL: Duration = Duration::from_millis(200);
@@ -37,11 +47,22 @@ const ROOM_POLL: Duration = Duration::from_millis(250);
 /// Something that a client wants now.
 pub(crate) enum Command {
     Interrupt(oneshot::Sender<Result<()>>),
+    /// A request for the CLI. A process is started for it if there is none.
+    Ask(Ask),
     Stop(oneshot::Sender<()>),
     /// The log has another model or permission mode.
     Apply(Update),
     /// The host closes: the process ends, and prompts that wait stay in the log.
     Shutdown(oneshot::Sender<()>),
+}
+
+/// A control request of a client, and who waits for the answer.
+pub(crate) struct Ask {
+    pub(crate) subtype: &'static str,
+    pub(crate) fields: Value,
+    /// Whether it must not come into the way of a turn.
+    pub(crate) needs_rest: bool,
+    pub(crate) reply: oneshot::Sender<Result<RawJson>>,
 }
 
 /// What the host and the owner of a session share.
@@ -57,6 +78,8 @@ pub(crate) struct Contact {
     pub(crate) is_idle: AtomicBool,
     pub(crate) used: AtomicU64,
     pub(crate) release: Notify,
+    /// Stops that wait. They end the preparation of the files.
+    pub(crate) stops: watch::Sender<usize>,
 }
 
 /// What all owners share.
@@ -65,21 +88,10 @@ pub(crate) struct Shared {
     pub(crate) policy: HostPolicy,
     pub(crate) places: Arc<Semaphore>,
     pub(crate) ticks: AtomicU64,
+    /// Whether the host closes.
+    pub(crate) closing: watch::Sender<bool>,
     /// Asks the owner that was idle for longest to end its process.
     pub(crate) make_room: Box<dyn Fn() + Send + Sync>,
-}
-
-/// Leaves every question to the inbox.
-struct Inbox;
-
-impl PermissionHandler for Inbox {
-    fn decide<'a>(&'a self, _: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
-        Box::pin(async { PermissionDecision::Parked })
-    }
-
-    fn answers_questions(&self) -> bool {
-        true
-    }
 }
 
 struct Running {
@@ -89,6 +101,8 @@ struct Running {
     turn: Option<oneshot::Receiver<Result<(), (String, bool)>>>,
     /// What clients asked of the process.
     asked: JoinSet<Reply>,
+    /// Each request of a client that waits for the CLI's answer has a clone.
+    asks: Arc<()>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -110,6 +124,22 @@ pub(crate) struct Owner {
     prompts: HashMap<Uuid, RawJson>,
     /// Requests of clients that have no response yet: their events, and their ids.
     requests: HashMap<Uuid, String>,
+    /// What the process has used, as far as the log knows.
+    counted: SessionUsage,
+    /// The answer to whether the next turn may begin, while it is waited for. Dropped, nobody waits any more.
+    admission: Option<JoinSet<Result<Granted, String>>>,
+    /// What the next turn has.
+    granted: Granted,
+    /// The ids of requests that are for people, from the permission handler.
+    for_people: (mpsc::Sender<String>, mpsc::Receiver<String>),
+    /// Requests about tools whose handler has not said yet that they are for people. The operator's code may decide.
+    undecided: HashMap<String, (Write, Approval)>,
+    /// Requests that are for people, and whose frames have not come yet.
+    early: HashSet<String>,
+    /// The approvals that wait for a person, and when they expire.
+    expiring: VecDeque<(Instant, Approval)>,
+    /// When the memory is measured next.
+    measure_at: Instant,
     /// Why the last start failed: nothing is tried before the next prompt.
     failure: Option<String>,
 }
@@ -122,6 +152,10 @@ enum Woke {
     Command(Option<Command>),
     News,
     Release,
+    Admitted(Result<Granted, String>),
+    Expire,
+    Measure,
+    ForPeople(String),
 }
 
 impl Owner {
@@ -134,6 +168,14 @@ impl Owner {
             running: None,
             prompts: HashMap::new(),
             requests: HashMap::new(),
+            counted: SessionUsage::default(),
+            admission: None,
+            granted: Granted::default(),
+            for_people: mpsc::channel(REQUESTS),
+            undecided: HashMap::new(),
+            early: HashSet::new(),
+            expiring: VecDeque::new(),
+            measure_at: Instant::now(),
             failure: None,
         }
     }
@@ -165,8 +207,19 @@ impl Owner {
         let lost = self.lose_requests();
         self.feed(Input::Recovered { was_busy }, lost).await?;
         self.read_news().await?;
-        while self.running.is_some() {
-            let is_idle = self.state.running.is_none()
+        loop {
+            if self.running.is_none() && self.admission.is_none() {
+                // A client may want a process.
+                match commands.try_recv() {
+                    Ok(command) => self.command(Some(command)).await?,
+                    Err(_) => return Ok(()),
+                }
+                continue;
+            }
+            let running = self.running.as_ref();
+            let asks = running.map_or(0, |running| Arc::strong_count(&running.asks));
+            let is_idle = asks == 1
+                && self.state.running.is_none()
                 && self.state.queue.is_empty()
                 && self.state.open.is_empty()
                 && self.requests.is_empty();
@@ -176,38 +229,72 @@ impl Owner {
                 Woke::Turn(outcome) => self.turn_ended(outcome).await?,
                 Woke::Replied(reply) => self.reply(reply).await?,
                 Woke::News => self.read_news().await?,
-                Woke::Release => self.feed(Input::Release, Vec::new()).await?,
+                Woke::Release if is_idle => self.feed(Input::Release, Vec::new()).await?,
+                Woke::Release => {}
                 Woke::Command(command) => self.command(command).await?,
+                Woke::Admitted(answer) => self.admitted(answer).await?,
+                Woke::ForPeople(request) => self.ask_people(request).await?,
+                Woke::Expire => self.expire().await?,
+                Woke::Measure => self.measure().await?,
             }
         }
-        Ok(())
     }
 
     async fn wait(&mut self, commands: &mut mpsc::Receiver<Command>, is_idle: bool) -> Woke {
-        let Some(running) = &mut self.running else {
-            return Woke::News;
+        let is_measured = self.running.is_some() && self.shared.policy.memory.is_some();
+        let (frames, turn, asked) = match &mut self.running {
+            Some(running) => (
+                Some(&mut running.frames),
+                running.turn.as_mut(),
+                Some(&mut running.asked),
+            ),
+            None => (None, None, None),
+        };
+        let frame = async {
+            match frames {
+                Some(frames) => frames.next().await,
+                None => std::future::pending().await,
+            }
         };
         let turn = async {
-            match &mut running.turn {
+            match turn {
                 // Its task ends only with a result.
                 Some(turn) => turn.await.unwrap_or(Ok(())),
                 None => std::future::pending().await,
             }
         };
         let replied = async {
-            match running.asked.join_next().await {
-                Some(Ok(reply)) => reply,
-                // The task of a request neither panics nor is it aborted while the process runs.
-                Some(Err(_)) | None => std::future::pending().await,
+            match asked {
+                Some(asked) => match asked.join_next().await {
+                    Some(Ok(reply)) => reply,
+                    // The task of a request neither panics nor is it aborted while the process runs.
+                    Some(Err(_)) | None => std::future::pending().await,
+                },
+                None => std::future::pending().await,
             }
         };
+        let admitted = async {
+            match &mut self.admission {
+                Some(admission) => match admission.join_next().await {
+                    Some(Ok(answer)) => answer,
+                    Some(Err(error)) => Err(error.to_string()),
+                    None => std::future::pending().await,
+                },
+                None => std::future::pending().await,
+            }
+        };
+        let expires = self.expiring.front().map(|(at, _)| *at);
         tokio::select! {
             biased;
-            frame = running.frames.next() => Woke::Frame(frame),
+            frame = frame => Woke::Frame(frame),
             outcome = turn => Woke::Turn(outcome),
             reply = replied => Woke::Replied(reply),
             command = commands.recv() => Woke::Command(command),
             () = self.contact.wake.notified() => Woke::News,
+            answer = admitted => Woke::Admitted(answer),
+            Some(request) = self.for_people.1.recv() => Woke::ForPeople(request),
+            () = tokio::time::sleep_until(expires.unwrap_or(self.measure_at)), if expires.is_some() => Woke::Expire,
+            () = tokio::time::sleep_until(self.measure_at), if is_measured => Woke::Measure,
             () = self.contact.release.notified() => Woke::Release,
             () = tokio::time::sleep(self.shared.policy.idle), if is_idle => Woke::Release,
         }
@@ -242,8 +329,10 @@ impl Owner {
             self.write(steps).await?;
             for act in acts {
                 match act {
+                    Effect::Admit => inputs.extend(self.admit().await?),
+                    Effect::Yield => (self.admission, self.granted) = (None, Granted::default()),
                     Effect::Start => inputs.push_back(self.start().await?),
-                    Effect::Deliver(id) => self.deliver(id).await,
+                    Effect::Deliver(id) => self.deliver(id).await?,
                     Effect::Close => {
                         self.close().await?;
                         inputs.push_back(Input::Exited);
@@ -454,7 +543,141 @@ impl Owner {
         steps
     }
 
+    /// Makes what is missing of the files.
+    async fn prepare(&self) -> Result<Result<(), String>> {
+        let Some(workspaces) = &self.shared.policy.workspaces else {
+            return Ok(Ok(()));
+        };
+        let record = self.shared.log.session(&self.id).await?;
+        let mut closing = self.shared.closing.subscribe();
+        let mut stops = self.contact.stops.subscribe();
+        tokio::select! {
+            prepared = workspace::prepare(workspaces, &record) => Ok(prepared),
+            _ = closing.wait_for(|closing| *closing) => Err(HostError::Closed),
+            _ = stops.wait_for(|stops| *stops > 0) => Ok(Err("stopped by a client".to_owned())),
+        }
+    }
+
+    /// Asks whether a turn may begin.
+    async fn admit(&mut self) -> Result<Option<Input>> {
+        let (gate, budget) = (self.shared.policy.gate.clone(), self.shared.policy.budget.clone());
+        if gate.is_none() && budget.is_none() {
+            return Ok(Some(Input::Admitted));
+        }
+        let model = self.shared.log.session(&self.id).await?.model;
+        let log = Arc::clone(&self.shared.log);
+        let mut asked = JoinSet::new();
+        asked.spawn(admission::ask(gate, budget, log, self.id.clone(), model));
+        self.admission = Some(asked);
+        Ok(None)
+    }
+
+    async fn admitted(&mut self, answer: Result<Granted, String>) -> Result<()> {
+        self.admission = None;
+        match answer {
+            Ok(granted) => {
+                self.granted = granted;
+                self.feed(Input::Admitted, Vec::new()).await
+            }
+            Err(error) => {
+                let payload = json!({"type": "turn_not_admitted", "error": error});
+                self.failure = Some(error);
+                let event = NewEvent::host("turn_not_admitted", payload);
+                self.feed(Input::Refused, vec![Write::Append(event)]).await
+            }
+        }
+    }
+
+    /// Opens an approval.
+    fn open(&mut self, approval: Approval, steps: &mut Vec<Write>) -> Input {
+        if let Some(patience) = self.shared.policy.approvals_expire {
+            self.expiring
+                .push_back((Instant::now() + patience, approval.clone()));
+        }
+        let request = approval.request_id.clone();
+        steps.push(Write::Open(Box::new(approval)));
+        Input::Asked(request)
+    }
+
+    /// The handler says that a request is for people.
+    async fn ask_people(&mut self, request: String) -> Result<()> {
+        match self.undecided.remove(&request) {
+            Some((frame, approval)) => {
+                let mut steps = vec![frame];
+                let input = self.open(approval, &mut steps);
+                self.feed(input, steps).await
+            }
+            None => {
+                self.early.insert(request);
+                Ok(())
+            }
+        }
+    }
+
+    /// Nobody decided in time.
+    async fn expire(&mut self) -> Result<()> {
+        let Some((_, approval)) = self.expiring.pop_front() else {
+            return Ok(());
+        };
+        if !self.state.open.contains(&approval.request_id) {
+            return Ok(());
+        }
+        let error = "nobody decided in time".to_owned();
+        let decision = Write::Decide {
+            id: approval.id,
+            state: ApprovalState::Expired,
+            actor: None,
+            decision: Some(wire::refusal(approval.kind, error)),
+            // A person may just have decided.
+            must_be_first: false,
+        };
+        self.write(vec![decision]).await?;
+        self.read_news().await
+    }
+
+    /// Looks at the memory of the process.
+    async fn measure(&mut self) -> Result<()> {
+        let (Some(running), Some(limits)) = (&self.running, &self.shared.policy.memory) else {
+            return Ok(());
+        };
+        self.measure_at = Instant::now() + limits.every.max(Duration::from_millis(100));
+        let Some(pid) = running.session.pid() else {
+            return Ok(());
+        };
+        let measured = tokio::task::spawn_blocking(move || memory::of_tree(pid)).await;
+        let Ok(Some(bytes)) = measured else { return Ok(()) };
+        let (soft, hard) = (limits.soft, limits.hard);
+        let told = |action: &str, limit: u64| {
+            let payload = json!({"type": "memory_limit", "bytes": bytes, "limit": limit, "action": action});
+            Write::Append(NewEvent::host("memory_limit", payload))
+        };
+        if let Some(limit) = hard.filter(|limit| bytes > *limit) {
+            if let Some(running) = self.running.take() {
+                drop(running.session.kill().await);
+            }
+            let payload = json!({"type": "process_exited", "reason": format!("killed: it had {bytes} bytes of memory, and may have {limit}")});
+            let exited = Write::Append(NewEvent::host("process_exited", payload));
+            return self
+                .feed(Input::Exited, vec![told("killed", limit), exited])
+                .await;
+        }
+        match soft.filter(|limit| bytes > *limit && !self.state.retire) {
+            Some(limit) => self.feed(Input::Retire, vec![told("retired", limit)]).await,
+            None => Ok(()),
+        }
+    }
+
     async fn start(&mut self) -> Result<Input> {
+        self.undecided.clear();
+        self.early.clear();
+        self.expiring.clear();
+        if let Err(error) = self.prepare().await? {
+            let payload = json!({"type": "workspace_failed", "error": error});
+            self.failure = Some(error);
+            self.write(vec![Write::Append(NewEvent::host("workspace_failed", payload))])
+                .await?;
+            return Ok(Input::StartFailed);
+        }
         // Without a deadline: a place gets free when a turn ends.
         let place = loop {
             match Arc::clone(&self.shared.places).try_acquire_owned() {
@@ -483,11 +706,13 @@ impl Owner {
                     let frames = session.frames();
                     let mut steps = vec![Write::Append(NewEvent::host("process_started", payload))];
                     steps.extend(wire::initialized(session.initialized()).map(Write::Initialized));
+                    self.counted = session.usage();
                     self.running = Some(Running {
                         session,
                         frames,
                         turn: None,
                         asked: JoinSet::new(),
+                        asks: Arc::default(),
                         _place: place,
                     });
                     self.write(steps).await?;
@@ -520,7 +745,7 @@ impl Owner {
                 .options_of(record, resume)
                 .map_err(|error| error.to_string())?;
             let options = options
-                .permissions(Inbox)
+                .permissions(handler::of(&self.shared.policy, self.for_people.0.clone()))
                 .elicitation(|_| async { outrigger::Reply::Parked });
             match options.start().await {
                 Ok(session) => return Ok(session),
@@ -533,9 +758,20 @@ impl Owner {
         }
     }
 
-    async fn deliver(&mut self, id: Uuid) {
+    async fn deliver(&mut self, id: Uuid) -> Result<()> {
+        if let Some(workspaces) = &self.shared.policy.workspaces
+            && workspaces.snapshots
+        {
+            let record = self.shared.log.session(&self.id).await?;
+            // The turn is worth more than its diff.
+            if let Err(error) = workspace::begin_turn(workspaces, &record).await {
+                let payload = json!({"type": "snapshot_failed", "event_id": id, "error": error});
+                self.write(vec![Write::Append(NewEvent::host("snapshot_failed", payload))])
+                    .await?;
+            }
+        }
         let (Some(running), Some(payload)) = (&mut self.running, self.prompts.remove(&id)) else {
-            return;
+            return Ok(());
         };
         self.contact.used.store(
             self.shared.ticks.fetch_add(1, Ordering::Relaxed),
@@ -547,13 +783,32 @@ impl Owner {
             Ok(prompt) => running.session.prompt(prompt).await.map_err(told),
             Err(error) => Err((error.to_string(), false)),
         };
-        let turn = async move { turn?.outcome().await.map(drop).map_err(told) };
+        let Granted { pass, reservation } = std::mem::take(&mut self.granted);
+        let turn = async move {
+            let mut turn = turn?;
+            if pass.is_none() && reservation.is_none() {
+                return turn.outcome().await.map(drop).map_err(told);
+            }
+            let mut turn = GuardedTurn::new(turn);
+            if let Some(pass) = pass {
+                turn = turn.pass(pass);
+            }
+            if let Some(reservation) = reservation {
+                turn = turn.reservation(reservation);
+            }
+            turn.outcome().await.map_err(told)?;
+            match turn.exhausted() {
+                Some(exhausted) => Err((exhausted.to_string(), false)),
+                None => Ok(()),
+            }
+        };
         let (ended, outcome) = oneshot::channel();
         running.turn = Some(outcome);
         tokio::spawn(async move {
             // An owner that is gone has marked the turn already.
             drop(ended.send(turn.await));
         });
+        Ok(())
     }
 
     /// Ends the process, and keeps what it still said.
@@ -566,15 +821,17 @@ impl Owner {
             mut frames,
             turn,
             asked,
+            asks: _,
             _place,
         } = running;
         drop((turn, asked));
+        let ended = session.clone();
         if let Err(error) = session.close().await {
             tracing::debug!(%error, session = %self.id, "closing");
         }
         let mut steps = Vec::new();
         while let Some(Ok(frame)) = frames.next().await {
-            self.note(&frame, &mut steps);
+            self.note(&ended, &frame, &mut steps);
         }
         steps.push(Write::Append(NewEvent::host(
             "process_exited",
@@ -588,6 +845,9 @@ impl Owner {
         let mut next = Some(first);
         let mut steps = Vec::new();
         let mut asked = Vec::new();
+        let Some(session) = self.running.as_ref().map(|running| running.session.clone()) else {
+            return Ok(());
+        };
         while let Some(item) = next.take() {
             match item {
                 None => {
@@ -610,7 +870,7 @@ impl Owner {
                         self.write(steps).await?;
                         return self.wrong_session(&frame).await;
                     }
-                    if let Some(input) = self.note(&frame, &mut steps) {
+                    if let Some(input) = self.note(&session, &frame, &mut steps) {
                         asked.push(input);
                     }
                 }
@@ -647,20 +907,29 @@ impl Owner {
     }
 
     /// What a frame means for the log. Frames between the CLI and the host itself are not part of the conversation.
-    fn note(&self, frame: &Frame, steps: &mut Vec<Write>) -> Option<Input> {
+    fn note(&mut self, session: &Session, frame: &Frame, steps: &mut Vec<Write>) -> Option<Input> {
         let payload = RawJson::from_text(frame.text()).unwrap_or_else(|_| RawJson::from(json!(frame.text())));
         let append = |kind: &str| Write::Append(NewEvent::new(Source::Worker, kind, payload));
         match frame.kind() {
             "control_response" | "transcript_mirror" => None,
             "control_request" => {
                 let approval = wire::approval(&self.id, frame)?;
-                let request = approval.request_id.clone();
+                let request = &approval.request_id;
+                let may_be_decided = self.shared.policy.decides_first.is_some()
+                    && frame.subtype() == Some("can_use_tool")
+                    && !self.early.remove(request);
+                if may_be_decided {
+                    let request = request.clone();
+                    self.undecided
+                        .insert(request, (append("control_request"), approval));
+                    return None;
+                }
                 steps.push(append("control_request"));
-                steps.push(Write::Open(Box::new(approval)));
-                Some(Input::Asked(request))
+                Some(self.open(approval, steps))
             }
             "control_cancel_request" => {
                 let request = frame.request_id()?.to_owned();
+                self.undecided.remove(&request);
                 if !self.state.open.contains(&request) {
                     return None;
                 }
@@ -671,6 +940,10 @@ impl Owner {
             "result" => {
                 steps.push(append("result"));
                 steps.push(Write::HasHistory);
+                // With the result, so that a host that is killed counts it once.
+                let usage = session.usage();
+                steps.push(Write::Spend(difference(&usage, &self.counted)));
+                self.counted = usage;
                 None
             }
             kind => {
@@ -716,11 +989,44 @@ impl Owner {
         .await
     }
 
+    /// Passes a request on to the CLI. Frames go on while it answers.
+    async fn ask(&mut self, ask: Ask) -> Result<()> {
+        if ask.needs_rest && self.state.running.is_some() {
+            // Who asked may be gone.
+            drop(ask.reply.send(Err(HostError::TurnRuns(self.id.clone()))));
+            return Ok(());
+        }
+        if self.running.is_none() {
+            self.feed(Input::Wanted, Vec::new()).await?;
+        }
+        let Some(running) = &self.running else {
+            let why = "no process could be started; the log of the session has why".to_owned();
+            drop(ask.reply.send(Err(HostError::Cli(why))));
+            return Ok(());
+        };
+        let (session, waits) = (running.session.clone(), Arc::clone(&running.asks));
+        let contact = Arc::clone(&self.contact);
+        tokio::spawn(async move {
+            let mut reply = ask.reply;
+            tokio::select! {
+                answer = session.raw_request(ask.subtype, &ask.fields) => {
+                    drop(reply.send(answer.map_err(|error| HostError::Cli(error.to_string()))));
+                }
+                // Nobody waits for it any more.
+                () = reply.closed() => {}
+            }
+            drop((session, waits));
+            contact.wake.notify_one();
+        });
+        Ok(())
+    }
+
     async fn command(&mut self, command: Option<Command>) -> Result<()> {
         match command {
             None => Err(HostError::Closed),
             Some(Command::Shutdown(reply)) => {
                 self.state.queue.clear();
+                self.admission = None;
                 self.close().await?;
                 self.feed(Input::Exited, Vec::new()).await?;
                 let _ = reply.send(());
@@ -760,16 +1066,17 @@ impl Owner {
                 }
                 Ok(())
             }
+            Some(Command::Ask(ask)) => self.ask(ask).await,
             Some(Command::Stop(reply)) => {
+                self.contact
+                    .stops
+                    .send_modify(|stops| *stops = stops.saturating_sub(1));
                 if let Some(running) = self.running.take() {
                     drop(running.session.kill().await);
+                    let payload = json!({"type": "process_exited", "reason": "stopped by a client"});
+                    let steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
+                    self.feed(Input::Exited, steps).await?;
                 }
-                let payload = json!({"type": "process_exited", "reason": "stopped by a client"});
-                self.feed(
-                    Input::Exited,
-                    vec![Write::Append(NewEvent::host("process_exited", payload))],
-                )
-                .await?;
                 let _ = reply.send(());
                 Ok(())
             }
@@ -786,6 +1093,27 @@ fn note(result: outrigger::Result<RawJson>) {
 
 fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
     fields.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// What was used since.
+fn difference(now: &SessionUsage, before: &SessionUsage) -> SessionUsage {
+    let mut spent = SessionUsage::default();
+    spent.results = now.results.saturating_sub(before.results);
+    spent.cost_usd = (now.cost_usd - before.cost_usd).max(0.0);
+    for (model, now) in &now.by_model {
+        let before = before.by_model.get(model).copied().unwrap_or_default();
+        let mut tokens = Tokens::default();
+        tokens.input = now.input.saturating_sub(before.input);
+        tokens.output = now.output.saturating_sub(before.output);
+        tokens.cache_read = now.cache_read.saturating_sub(before.cache_read);
+        tokens.cache_creation = now.cache_creation.saturating_sub(before.cache_creation);
+        tokens.web_searches = now.web_searches.saturating_sub(before.web_searches);
+        tokens.cost_usd = (now.cost_usd - before.cost_usd).max(0.0);
+        if tokens != Tokens::default() {
+            spent.by_model.insert(model.clone(), tokens);
+        }
+    }
+    spent
 }
 
 fn is_ephemeral(frame: &Frame) -> bool {

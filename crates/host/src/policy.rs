@@ -2,13 +2,20 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger::permissions::Layer;
 use outrigger::protocol::shared::{PermissionMode, PermissionUpdate, PermissionUpdateDestination};
+use outrigger::sessions::Sessions;
 use outrigger::{LeaseOptions, Options};
+use outrigger_fleet::gate::Gate;
 
+use crate::admission::TurnBudget;
 use crate::error::{HostError, Result};
 use crate::event::SessionRecord;
+use crate::memory::MemoryLimits;
+use crate::workspace::WorkspacePolicy;
 
 /// What sessions of a host may have. Nothing that a client sends widens it.
 ///
@@ -33,6 +40,18 @@ pub struct HostPolicy {
     pub max_processes: usize,
     /// How long a start waits for a process of before to end, which still has the lease; 30 s by default.
     pub lease_patience: Duration,
+    /// Limits for the memory of each process; `None` by default.
+    pub memory: Option<MemoryLimits>,
+    /// What the turns of all sessions pass before they begin: the limits of the account; `None` by default.
+    pub gate: Option<Gate>,
+    /// What the turns of all sessions may cost together; `None` by default. Turns wait while it is exhausted, and an event (`budget_exhausted`) says so.
+    pub budget: Option<TurnBudget>,
+    /// Decides about tool calls before a person is asked; `None` by default. Rules of the [`options`](Self::options) decide before it.
+    pub decides_first: Option<Arc<dyn Layer>>,
+    /// How long an approval waits for a person; without end by default. Then it is `expired`, and denied.
+    pub approvals_expire: Option<Duration>,
+    /// Worktrees for sessions, and what turns change in files; `None` by default: then there are no worktrees and no diffs.
+    pub workspaces: Option<WorkspacePolicy>,
     /// Whether the host takes the lease of each session, so that nobody else on this machine drives it; on by default. A CLI on another machine
     /// needs a session store with leases for it.
     pub lease: bool,
@@ -58,6 +77,12 @@ impl HostPolicy {
             idle: Duration::from_secs(600),
             max_processes: 8,
             lease_patience: Duration::from_secs(30),
+            memory: None,
+            gate: None,
+            budget: None,
+            decides_first: None,
+            approvals_expire: None,
+            workspaces: None,
             lease: true,
         }
     }
@@ -76,6 +101,19 @@ impl HostPolicy {
         } else {
             Err(refused())
         }
+    }
+
+    /// The directory of a session without links. Worktrees are the host's own.
+    pub(crate) fn directory_of(&self, session: &SessionRecord) -> Result<PathBuf> {
+        let cwd = Path::new(&session.cwd);
+        if session.worktree.is_some()
+            && let Some(workspaces) = &self.workspaces
+            && workspaces.has(cwd)
+            && let Ok(real) = cwd.canonicalize()
+        {
+            return Ok(real);
+        }
+        self.directory(cwd)
     }
 
     /// Refuses what clients may not choose.
@@ -130,10 +168,20 @@ impl HostPolicy {
         Ok(())
     }
 
+    /// The stored sessions of the CLI, in this directory or anywhere.
+    pub(crate) fn stored(&self, cwd: Option<&Path>) -> Result<Sessions> {
+        let mut options = self.options.clone();
+        if let Some(cwd) = cwd.or(self.roots.first().map(PathBuf::as_path)) {
+            options = options.cwd(cwd);
+        }
+        let sessions = options.sessions();
+        sessions.map_err(|error| HostError::Stored(error.to_string()))
+    }
+
     /// The options of a session. A policy that was tightened since holds for sessions of before, too.
     pub(crate) fn options_of(&self, session: &SessionRecord, resume: bool) -> Result<Options> {
         self.check(session.model.as_deref(), session.permission_mode.as_deref())?;
-        let cwd = self.directory(Path::new(&session.cwd))?;
+        let cwd = self.directory_of(session)?;
         let mut options = self.options.clone().cwd(cwd);
         if self.lease {
             options = options.lease(LeaseOptions::new().owner("outrigger-host"));

@@ -9,7 +9,8 @@ const MIGRATIONS: &[&str] = &["
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT, model TEXT, permission_mode TEXT,
     epoch INTEGER NOT NULL DEFAULT 0, head_seq INTEGER NOT NULL DEFAULT 0, trimmed_seq INTEGER NOT NULL DEFAULT 0,
-    has_history INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, created_by TEXT, created_as TEXT NOT NULL, initialized TEXT
+    has_history INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, created_by TEXT, created_as TEXT NOT NULL, initialized TEXT,
+    forked_from TEXT, worktree TEXT, adopted INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE events (
     session_id TEXT NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL, at INTEGER NOT NULL,
@@ -46,6 +47,13 @@ CREATE TABLE schedules (
     missed TEXT NOT NULL, next_at INTEGER, enabled INTEGER NOT NULL, created_at INTEGER NOT NULL, created_by TEXT
 ) WITHOUT ROWID;
 CREATE INDEX schedules_by_session ON schedules (session_id);
+-- By session and model. The model '' is the whole of the session, whose cost need not be the sum of the models. The session '' has what
+-- sessions that were deleted had used.
+CREATE TABLE usage (
+    session_id TEXT NOT NULL, model TEXT NOT NULL, results INTEGER NOT NULL, cost_usd REAL NOT NULL, input INTEGER NOT NULL,
+    output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_creation INTEGER NOT NULL, web_searches INTEGER NOT NULL,
+    PRIMARY KEY (session_id, model)
+) WITHOUT ROWID;
 "];
 
 /// The newest version.

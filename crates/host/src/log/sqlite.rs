@@ -7,10 +7,10 @@ mod steps;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use outrigger::{SessionId, SessionUsage};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -25,6 +25,10 @@ use crate::webhook::{Webhook, WebhookWrite};
 
 /// How long a process waits for another one that writes.
 const BUSY: Duration = Duration::from_secs(30);
+
+/// How long opening waits for the lock of a log that was just closed, and how often it looks.
+const LOCK: Duration = Duration::from_millis(500);
+const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// The most transactions that wait for the writer.
 const QUEUE: usize = 1024;
@@ -87,12 +91,19 @@ fn lock(path: &Path) -> Result<std::fs::File> {
         |error: &dyn std::fmt::Display| HostError::Log(format!("the lock {}: {error}", name.display()));
     let opened = private().create(true).open(&name);
     let file = opened.map_err(|error| failed(&error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(failed(
-            &"another process, or another host of this one, has the log open",
-        )),
-        Err(std::fs::TryLockError::Error(error)) => Err(failed(&error)),
+    let until = Instant::now() + LOCK;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // A process that this one is starting has the files of this one, locks included, until it runs its program.
+            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_POLL),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(failed(
+                    &"another process, or another host of this one, has the log open",
+                ));
+            }
+            Err(std::fs::TryLockError::Error(error)) => return Err(failed(&error)),
+        }
     }
 }
 
@@ -432,6 +443,19 @@ impl Log for SqliteLog {
             let found = statement.query_map(params![session, state, after, limit(count)], rows::approval)?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
         }))
+    }
+
+    fn others_in<'a>(&'a self, worktree: &'a str, session: &'a SessionId) -> BoxFuture<'a, Result<u64>> {
+        let (worktree, session) = (worktree.to_owned(), session.as_str().to_owned());
+        Box::pin(self.read(move |connection| {
+            let sql = "SELECT count(*) FROM sessions WHERE worktree IS NOT NULL AND json_extract(worktree, '$.path') = ?1 AND id != ?2 AND state != 'ended'";
+            Ok(connection.query_row(sql, [worktree, session], |row| rows::number(row, 0))?)
+        }))
+    }
+
+    fn usage<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<SessionUsage>> {
+        let session = session.map(|id| id.as_str().to_owned());
+        Box::pin(self.read(move |connection| Ok(rows::usage(connection, session.as_deref())?)))
     }
 
     fn approval(&self, id: Uuid) -> BoxFuture<'_, Result<Approval>> {

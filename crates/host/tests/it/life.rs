@@ -4,78 +4,12 @@ use std::collections::BTreeSet;
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
-use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::Signal;
-use outrigger_host::log::SqliteLog;
-use outrigger_host::{
-    ApprovalState, Delivered, Effect, HostError, HostPolicy, LogEvent, NewSession, SessionHost, SessionState,
-    Subscription,
-};
+use outrigger_host::{ApprovalState, Delivered, Effect, HostError, NewSession, SessionState, Subscription};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use uuid::Uuid;
 
-struct Place {
-    cli: Simulated,
-    dir: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self {
-            cli: Simulated::agent(|agent| agent.directives()),
-            dir: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn policy(&self) -> HostPolicy {
-        let mut policy = HostPolicy::new(self.cli.options(), [self.dir.path()]);
-        // A simulated CLI in memory is far away, where nothing can be leased.
-        policy.lease = false;
-        policy
-    }
-
-    async fn host(&self) -> SessionHost {
-        self.host_with(self.policy()).await
-    }
-
-    async fn host_with(&self, policy: HostPolicy) -> SessionHost {
-        let log = SqliteLog::open(self.dir.path().join("host.db")).unwrap();
-        SessionHost::open(policy, log).await.unwrap()
-    }
-
-    async fn session(&self, host: &SessionHost) -> SessionId {
-        host.create(NewSession::new(self.dir.path()), "ada")
-            .await
-            .unwrap()
-            .id
-    }
-}
-
-fn user(text: &str, uuid: Uuid) -> RawJson {
-    json!({"type": "user", "uuid": uuid, "message": {"role": "user", "content": text}}).into()
-}
-
-/// The next event that `wanted` accepts.
-async fn until(events: &mut Subscription, wanted: impl Fn(&LogEvent, &Value) -> bool) -> Arc<LogEvent> {
-    loop {
-        let next = tokio::time::timeout(std::time::Duration::from_secs(60), events.next());
-        if let Delivered::Event(event) = next.await.expect("the event comes").unwrap()
-            && wanted(&event, &event.payload.to_value().unwrap())
-        {
-            return event;
-        }
-    }
-}
-
-async fn processed(events: &mut Subscription, id: Uuid, status: &str) {
-    until(events, |event, payload| {
-        event.kind == "delivery_update"
-            && payload["event_id"] == id.to_string()
-            && payload["status"] == status
-    })
-    .await;
-}
+use crate::place::{Place, processed, until, user};
 
 #[tokio::test]
 async fn a_session_goes_on_after_its_process_and_after_its_host() {

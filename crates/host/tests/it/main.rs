@@ -10,5 +10,9 @@
 mod hooks;
 mod kills;
 mod life;
+mod limits;
+mod place;
 mod real;
 mod store;
+mod stored;
+mod workspaces;

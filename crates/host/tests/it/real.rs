@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use outrigger::protocol::shared::PermissionMode;
 use outrigger::sessions::Sessions;
 use outrigger::testing::RealCli;
 use outrigger_host::log::SqliteLog;
-use outrigger_host::{Delivered, HostPolicy, NewSession, SessionHost, Subscription};
+use outrigger_host::{
+    Delivered, HostError, HostPolicy, MemoryLimits, NewFork, NewSession, SessionHost, Subscription,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -67,4 +71,161 @@ async fn a_session_is_leased_asks_and_goes_on_in_another_process() {
     until(&mut events, "delivery_update", "processed").await;
     host.shutdown().await;
     drop(sessions.claim(&id).take().expect("the lease is released"));
+}
+
+#[tokio::test]
+async fn files_are_taken_back_in_a_later_process_and_a_fork_goes_on() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    let options = real.options().enable_file_checkpointing(true);
+    let policy = HostPolicy::new(options.permission_mode(PermissionMode::AcceptEdits), [&project]);
+    let log = SqliteLog::open(place.path().join("host.db")).unwrap();
+    let host = SessionHost::open(policy, log).await.unwrap();
+    let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let file = project.join("made.txt");
+    let call = format!(
+        "%tool Write {}\n%say done",
+        json!({"file_path": file, "content": "text"})
+    );
+    let prompt = Uuid::new_v4();
+    host.send(&id, user(&call, prompt), "ada").await.unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+    assert!(file.exists());
+    host.stop(&id).await.unwrap();
+
+    let would = host.rewind(&id, prompt, true, "ada").await.unwrap();
+    assert_eq!(would.to_value().unwrap()["canRewind"], true, "{would}");
+    assert!(file.exists());
+    host.rewind(&id, prompt, false, "ada").await.unwrap();
+    assert!(!file.exists());
+
+    let fork = host.fork(&id, NewFork::default(), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&fork, 0).await.unwrap();
+    host.send(&fork, user("%say forked", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+    let mut transcript = host.transcript(&fork).await.unwrap();
+    let mut text = Vec::new();
+    while let Some(piece) = transcript.next().await.unwrap() {
+        text.extend(piece);
+    }
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("made.txt") && text.contains("%say forked"));
+    assert_eq!(
+        host.usage(&fork).await.unwrap().results,
+        1,
+        "what the other session used is not the fork's"
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_session_that_the_cli_left_is_adopted_when_nobody_drives_it() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    let outside = place.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let elsewhere = real.options().cwd(&outside).start().await.unwrap();
+    elsewhere
+        .prompt("%say elsewhere")
+        .await
+        .unwrap()
+        .outcome()
+        .await
+        .unwrap();
+    let hidden = elsewhere.id().unwrap();
+    elsewhere.close().await.unwrap();
+    let session = real.options().cwd(&project).start().await.unwrap();
+    session
+        .prompt("%say before")
+        .await
+        .unwrap()
+        .outcome()
+        .await
+        .unwrap();
+    let id = session.id().unwrap();
+
+    let log = SqliteLog::open(place.path().join("host.db")).unwrap();
+    let host = SessionHost::open(HostPolicy::new(real.options(), [&project]), log)
+        .await
+        .unwrap();
+    let listed = host.adoptable(None, 10).await.unwrap();
+    assert_eq!(
+        listed.iter().map(|one| &one.id).collect::<Vec<_>>(),
+        [&id],
+        "only what is in a root"
+    );
+    assert!(listed[0].driven_by.is_some());
+    let busy = host.adopt(&id, None, "ada").await;
+    assert!(matches!(busy, Err(HostError::InUse(..))), "{busy:?}");
+    let refused = host.adopt(&hidden, None, "ada").await;
+    assert!(matches!(refused, Err(HostError::NotAllowed(_))), "{refused:?}");
+    let missing = host.adopt(&SessionId::random(), None, "ada").await;
+    assert!(matches!(missing, Err(HostError::NotStored(_))), "{missing:?}");
+    session.close().await.unwrap();
+
+    let adopted = host.adopt(&id, Some(project.clone()), "ada").await.unwrap();
+    assert!(adopted.adopted && adopted.has_history);
+    assert_eq!(host.adopt(&id, None, "ada").await.unwrap().id, id);
+    assert!(host.adoptable(Some(project), 10).await.unwrap().is_empty());
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("%say after", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+    let mut transcript = host.transcript(&id).await.unwrap();
+    let mut text = String::new();
+    while let Some(piece) = transcript.next().await.unwrap() {
+        text.push_str(&String::from_utf8(piece).unwrap());
+    }
+    assert!(text.contains("%say before") && text.contains("%say after"));
+    host.shutdown().await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_with_too_much_memory_is_replaced_or_killed() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    let open = |limits: MemoryLimits| {
+        let mut policy = HostPolicy::new(real.options(), [&project]);
+        policy.memory = Some(limits);
+        SessionHost::open(policy, SqliteLog::open(place.path().join("host.db")).unwrap())
+    };
+    let mut soft = MemoryLimits::new();
+    (soft.soft, soft.every) = (Some(1), Duration::from_millis(100));
+    let host = open(soft).await.unwrap();
+    let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    // The turn is not cut off, and the prompt behind it has another process.
+    let (first, second) = (Uuid::new_v4(), Uuid::new_v4());
+    host.send(&id, user("%delay 1500\n%say one", first), "ada")
+        .await
+        .unwrap();
+    host.send(&id, user("%say two", second), "ada").await.unwrap();
+    until(&mut events, "memory_limit", "").await;
+    until(&mut events, "result", "").await;
+    until(&mut events, "process_exited", "").await;
+    until(&mut events, "process_started", "").await;
+    until(&mut events, "result", "").await;
+    host.shutdown().await;
+    drop((events, host));
+
+    let mut hard = MemoryLimits::new();
+    (hard.hard, hard.every) = (Some(1024 * 1024), Duration::from_millis(100));
+    let host = open(hard).await.unwrap();
+    let head = host.session(&id).await.unwrap().head_seq;
+    let mut events = host.subscribe(&id, head).await.unwrap();
+    host.send(&id, user("%delay 60000\n%say three", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, "memory_limit", "").await;
+    until(&mut events, "process_exited", "").await;
+    until(&mut events, "delivery_update", "interrupted").await;
+    host.shutdown().await;
 }

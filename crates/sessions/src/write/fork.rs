@@ -22,6 +22,8 @@ pub struct ForkOptions {
     pub up_to_message_id: Option<String>,
     /// The title; space around it is taken off, and an empty one is none.
     pub title: Option<String>,
+    /// The id of the fork; random if unset.
+    pub id: Option<SessionId>,
 }
 
 impl ForkOptions {
@@ -41,6 +43,12 @@ impl ForkOptions {
         self.title = Some(title.into());
         self
     }
+
+    /// Sets [`id`](Self::id).
+    pub fn id(mut self, id: SessionId) -> Self {
+        self.id = Some(id);
+        self
+    }
 }
 
 impl SessionFile {
@@ -56,10 +64,10 @@ impl SessionFile {
     /// The transcript is read twice, one record in memory at a time, up to its end at the beginning.
     ///
     /// # Errors
-    /// When the session has no messages, or not the given last one; when a file cannot be read or written. Nothing is left behind
-    /// then.
+    /// When the session has no messages, or not the given last one; when the project has a session of the given id; when a file
+    /// cannot be read or written. Nothing is left behind then.
     pub fn fork(&self, options: &ForkOptions) -> Result<SessionFile> {
-        let id = SessionId::random();
+        let id = options.id.clone().unwrap_or_else(SessionId::random);
         let mut source = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         let length = source.metadata().map_err(Error::io("read", &self.path))?.len();
         let mut plan = Plan::new(self.id.clone(), id.clone());

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use outrigger::{SessionId, SessionUsage, Tokens};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
-use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source};
+use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source, Worktree};
 use crate::log::{Counts, Received, Waiting};
 
-const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, head_seq, trimmed_seq, has_history, created_at, created_by, \
+const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, head_seq, trimmed_seq, has_history, created_at, created_by, forked_from, worktree, adopted, \
     (SELECT count(*) FROM approvals a WHERE a.session_id = sessions.id AND a.state = 'pending')";
 
 const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, payload";
@@ -52,6 +52,10 @@ pub(super) fn json(row: &Row<'_>, at: usize) -> Read<RawJson> {
     RawJson::from_text(row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
+fn worktree(row: &Row<'_>, at: usize) -> Read<Worktree> {
+    serde_json::from_str(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
+}
+
 pub(super) fn optional<T>(row: &Row<'_>, at: usize, get: fn(&Row<'_>, usize) -> Read<T>) -> Read<Option<T>> {
     if row.get_ref(at)? == rusqlite::types::ValueRef::Null {
         return Ok(None);
@@ -73,7 +77,10 @@ fn record(row: &Row<'_>) -> Read<SessionRecord> {
         has_history: row.get(9)?,
         created_at: number(row, 10)?,
         created_by: row.get(11)?,
-        pending_approvals: number(row, 12)?,
+        forked_from: optional(row, 12, id)?,
+        worktree: optional(row, 13, worktree)?,
+        adopted: row.get(14)?,
+        pending_approvals: number(row, 15)?,
     })
 }
 
@@ -154,6 +161,32 @@ pub(super) fn counts(connection: &Connection) -> Read<Counts> {
 /// The event that ended an approval, behind the columns of the approval.
 pub(super) fn closed(row: &Row<'_>) -> Read<(Uuid, u64)> {
     Ok((uuid(row, 15)?, number(row, 16)?))
+}
+
+/// Of a session, or of all.
+pub(super) fn usage(connection: &Connection, session: Option<&str>) -> Read<SessionUsage> {
+    let mut usage = SessionUsage::default();
+    let mut statement = connection.prepare_cached(
+        "SELECT model, sum(results), sum(cost_usd), sum(input), sum(output), sum(cache_read), sum(cache_creation), sum(web_searches)
+         FROM usage WHERE ?1 IS NULL OR session_id = ?1 GROUP BY model",
+    )?;
+    let mut rows = statement.query([session])?;
+    while let Some(row) = rows.next()? {
+        let (model, cost_usd): (String, f64) = (row.get(0)?, row.get(2)?);
+        if model.is_empty() {
+            (usage.results, usage.cost_usd) = (number(row, 1)?, cost_usd);
+            continue;
+        }
+        let mut tokens = Tokens::default();
+        tokens.cost_usd = cost_usd;
+        tokens.input = number(row, 3)?;
+        tokens.output = number(row, 4)?;
+        tokens.cache_read = number(row, 5)?;
+        tokens.cache_creation = number(row, 6)?;
+        tokens.web_searches = number(row, 7)?;
+        usage.by_model.insert(model, tokens);
+    }
+    Ok(usage)
 }
 
 pub(super) fn waiting(connection: &Connection, session: &str) -> Read<Waiting> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use outrigger::SessionId;
 use outrigger::protocol::RawJson;
+use outrigger::{SessionId, SessionUsage, Tokens};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -15,6 +15,13 @@ use crate::clock::now;
 use crate::error::{HostError, Result};
 use crate::event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source};
 use crate::log::{NewEvent, Receipt, Update, Write};
+
+const USAGE: &str =
+    "session_id, model, results, cost_usd, input, output, cache_read, cache_creation, web_searches";
+
+const ADD_USAGE: &str = "ON CONFLICT (session_id, model) DO UPDATE SET results = results + excluded.results, cost_usd = cost_usd + excluded.cost_usd,
+    input = input + excluded.input, output = output + excluded.output, cache_read = cache_read + excluded.cache_read,
+    cache_creation = cache_creation + excluded.cache_creation, web_searches = web_searches + excluded.web_searches";
 
 /// Does all steps. After an error the caller rolls back.
 pub(super) fn apply(connection: &Connection, session: &SessionId, steps: &[Write]) -> Result<Receipt> {
@@ -59,7 +66,7 @@ impl Work<'_> {
     fn step(&mut self, step: &Write) -> Result<()> {
         let id = self.session.as_str();
         match step {
-            Write::Create(record) => self.create(record)?,
+            Write::Create { record, request } => self.create(record, request)?,
             Write::Append(event) => {
                 self.append(event)?;
             }
@@ -91,6 +98,7 @@ impl Work<'_> {
                 )?;
             }
             Write::Update(update) => self.update(update)?,
+            Write::Spend(spent) => self.spend(spent)?,
             Write::Open(approval) => self.open(approval)?,
             Write::Decide {
                 id,
@@ -132,7 +140,21 @@ impl Work<'_> {
                 )?;
             }
             Write::Delete => {
-                for table in ["events", "accepted", "approvals", "webhook_cursors", "schedules"] {
+                self.connection.execute(
+                    &format!(
+                        "INSERT INTO usage ({USAGE}) SELECT '', model, results, cost_usd, input, output, cache_read, cache_creation, web_searches
+                         FROM usage WHERE session_id = ?1 {ADD_USAGE}"
+                    ),
+                    [id],
+                )?;
+                for table in [
+                    "usage",
+                    "events",
+                    "accepted",
+                    "approvals",
+                    "webhook_cursors",
+                    "schedules",
+                ] {
                     self.connection
                         .execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [id])?;
                 }
@@ -148,12 +170,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn create(&mut self, record: &SessionRecord) -> Result<()> {
+    fn create(&mut self, record: &SessionRecord, request: &str) -> Result<()> {
         let id = self.session.as_str();
-        let created_as = json!([record.cwd, record.title, record.model, record.permission_mode]).to_string();
         let inserted = self.connection.execute(
-            "INSERT OR IGNORE INTO sessions (id, state, cwd, title, model, permission_mode, has_history, created_at, created_by, created_as)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT OR IGNORE INTO sessions (id, state, cwd, title, model, permission_mode, has_history, created_at, created_by, created_as, forked_from, worktree, adopted)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             params![
                 id,
                 record.state.as_str(),
@@ -164,7 +185,10 @@ impl Work<'_> {
                 record.has_history,
                 signed(record.created_at),
                 record.created_by,
-                created_as,
+                request,
+                record.forked_from.as_ref().map(SessionId::as_str),
+                record.worktree.as_ref().map(|worktree| json!(worktree).to_string()),
+                record.adopted,
             ],
         )?;
         if inserted == 0 {
@@ -173,17 +197,40 @@ impl Work<'_> {
                     .query_row("SELECT created_as FROM sessions WHERE id = ?1", [id], |row| {
                         row.get(0)
                     })?;
-            return if known == created_as {
+            return if known == request {
                 Ok(())
             } else {
                 Err(HostError::Reused(format!("the session id {id}")))
             };
         }
-        let payload =
-            json!({"type": "session_created", "session_id": id, "cwd": record.cwd, "title": record.title});
+        let payload = json!({"type": "session_created", "session_id": id, "cwd": record.cwd, "title": record.title, "forked_from": record.forked_from, "adopted": record.adopted});
         let mut event = NewEvent::host("session_created", payload);
         event.actor.clone_from(&record.created_by);
         self.append(&event)?;
+        Ok(())
+    }
+
+    fn spend(&self, spent: &SessionUsage) -> Result<()> {
+        let mut whole = Tokens::default();
+        whole.cost_usd = spent.cost_usd;
+        let models = spent.by_model.iter().filter(|(model, _)| !model.is_empty());
+        let models = models.map(|(model, tokens)| (model.as_str(), 0, tokens));
+        for (model, results, tokens) in std::iter::once(("", spent.results, &whole)).chain(models) {
+            let sql = format!(
+                "INSERT INTO usage ({USAGE}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) {ADD_USAGE}"
+            );
+            self.connection.prepare_cached(&sql)?.execute(params![
+                self.session.as_str(),
+                model,
+                signed(results),
+                tokens.cost_usd,
+                signed(tokens.input),
+                signed(tokens.output),
+                signed(tokens.cache_read),
+                signed(tokens.cache_creation),
+                signed(tokens.web_searches),
+            ])?;
+        }
         Ok(())
     }
 

@@ -426,3 +426,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_fork_gets_the_id_that_was_asked_for_unless_it_is_in_use() {
+    let place = Place::new();
+    let source = put(&place, &[plain(1, 0)]);
+    let id = SessionId::random();
+    let fork = source.fork(&ForkOptions::new().id(id.clone())).unwrap();
+    assert_eq!(fork.id, id);
+    let before = fs::read(&fork.path).unwrap();
+    let again = source.fork(&ForkOptions::new().id(id)).unwrap_err();
+    assert!(matches!(again, Error::Exists(_)), "{again}");
+    assert_eq!(fs::read(&fork.path).unwrap(), before);
+}

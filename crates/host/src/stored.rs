@@ -1,0 +1,205 @@
+//! What the CLI has stored of a session: its transcript, and forks of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use outrigger::SessionId;
+use outrigger::sessions::lease::Lease;
+use outrigger::sessions::write::ForkOptions;
+use outrigger::sessions::{Error, ListOptions, SessionFile};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::error::{HostError, Result};
+use crate::event::SessionRecord;
+use crate::policy::HostPolicy;
+
+/// The size of a piece of a transcript, in bytes, unless a line is longer.
+const PIECE: usize = 64 * 1024;
+
+/// How many pieces are read ahead.
+const AHEAD: usize = 2;
+
+fn told(session: &SessionId) -> impl Fn(Error) -> HostError {
+    move |error| match error.is_not_found() {
+        true => HostError::NotStored(session.clone()),
+        false => HostError::Stored(error.to_string()),
+    }
+}
+
+/// The file that the CLI has of a session. Blocks.
+pub(crate) fn file(policy: &HostPolicy, session: &SessionRecord) -> Result<SessionFile> {
+    let cwd = Path::new(&session.cwd);
+    let sessions = policy.stored(Some(cwd))?;
+    sessions.find_in(&session.id, cwd).map_err(told(&session.id))
+}
+
+/// Copies what is stored into a new session of the same directory. Blocks.
+pub(crate) fn fork(
+    policy: &HostPolicy,
+    source: &SessionRecord,
+    id: SessionId,
+    title: Option<&str>,
+) -> Result<()> {
+    let mut options = ForkOptions::new().id(id.clone());
+    if let Some(title) = title {
+        options = options.title(title);
+    }
+    match file(policy, source)?.fork(&options) {
+        Ok(_) => Ok(()),
+        Err(Error::Exists(_)) => Err(HostError::Reused(format!("the session id {id}"))),
+        Err(error) => Err(told(&source.id)(error)),
+    }
+}
+
+/// The transcript of a session, in pieces: JSON, one record a line, as the CLI wrote it. A piece has whole lines.
+#[derive(Debug)]
+pub struct Transcript(mpsc::Receiver<io::Result<Vec<u8>>>);
+
+impl Transcript {
+    /// Opens the transcript; a thread reads it ahead, and ends when this is dropped. Blocks.
+    pub(crate) fn open(policy: &HostPolicy, session: &SessionRecord) -> Result<Self> {
+        let file = file(policy, session)?;
+        let (sender, pieces) = mpsc::channel(AHEAD);
+        let mut writer = Pieces {
+            sender,
+            bytes: Vec::new(),
+        };
+        tokio::task::spawn_blocking(move || {
+            let mut on = |_| std::ops::ControlFlow::Continue(());
+            let read = file.export_jsonl_to_observed(&mut writer, &mut on);
+            let last = match read {
+                Ok(()) => writer.whole_lines(),
+                Err(error) => Err(io::Error::other(error.to_string())),
+            };
+            // Nobody reads on.
+            drop(writer.sender.blocking_send(last));
+        });
+        Ok(Self(pieces))
+    }
+
+    /// The next piece; `None` at the end. A line that the CLI was still writing is left out.
+    ///
+    /// # Cancel safety
+    /// No piece is lost.
+    ///
+    /// # Errors
+    /// When the file can't be read on.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        match self.0.recv().await {
+            None => Ok(None),
+            Some(Ok(piece)) if piece.is_empty() => Ok(None),
+            Some(Ok(piece)) => Ok(Some(piece)),
+            Some(Err(error)) => Err(HostError::Stored(error.to_string())),
+        }
+    }
+}
+
+/// Sends what is written to it on, in whole lines.
+struct Pieces {
+    sender: mpsc::Sender<io::Result<Vec<u8>>>,
+    bytes: Vec<u8>,
+}
+
+impl Pieces {
+    /// What is there, up to the last end of a line.
+    fn whole_lines(&mut self) -> io::Result<Vec<u8>> {
+        let end = self.bytes.iter().rposition(|byte| *byte == b'\n');
+        let rest = self.bytes.split_off(end.map_or(0, |end| end + 1));
+        Ok(std::mem::replace(&mut self.bytes, rest))
+    }
+}
+
+impl io::Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() >= PIECE && bytes.contains(&b'\n') {
+            let lines = self.whole_lines()?;
+            let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+            self.sender.blocking_send(Ok(lines)).map_err(gone)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A session that the CLI left on this machine, and that the host does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Adoptable {
+    /// The id.
+    pub id: SessionId,
+    /// The directory in which it goes on.
+    pub cwd: String,
+    /// Its title, or what there is to show in its place, such as the last prompt.
+    pub title: String,
+    /// When its transcript was last written to, in milliseconds since 1970.
+    pub modified_at: u64,
+    /// The process that drives it. While there is one, the session can't be adopted.
+    pub driven_by: Option<String>,
+}
+
+/// The sessions that are stored in the roots of the policy, the newest first. Blocks.
+pub(crate) fn adoptable(policy: &HostPolicy, cwd: Option<&Path>) -> Result<Vec<Adoptable>> {
+    let sessions = policy.stored(None)?;
+    let mut options = ListOptions::new();
+    if let Some(cwd) = cwd {
+        options = options.dir(policy.directory(cwd)?).include_worktrees(false);
+    }
+    let listed = sessions.list(&options);
+    let listed = listed.map_err(|error| HostError::Stored(error.to_string()))?;
+    let mut found = Vec::new();
+    for info in listed {
+        let Some(cwd) = info.cwd.filter(|cwd| policy.directory(Path::new(cwd)).is_ok()) else {
+            continue;
+        };
+        let driven_by = sessions.driven_by(&info.session_id).ok().flatten();
+        found.push(Adoptable {
+            cwd,
+            title: info.custom_title.unwrap_or(info.summary),
+            modified_at: u64::try_from(info.last_modified).unwrap_or_default(),
+            driven_by: driven_by.map(|busy| busy.owner.name),
+            id: info.session_id,
+        });
+    }
+    Ok(found)
+}
+
+/// A session that is being adopted. Nobody else drives it until this is dropped.
+pub(crate) struct Adoption {
+    pub(crate) cwd: PathBuf,
+    pub(crate) title: Option<String>,
+    _lease: Lease,
+}
+
+/// Looks at a session that the CLI left, and takes its lease. Blocks.
+pub(crate) fn adopt(policy: &HostPolicy, session: &SessionId, cwd: Option<&Path>) -> Result<Adoption> {
+    let sessions = policy.stored(None)?;
+    let file = match cwd {
+        Some(cwd) => sessions.find_in(session, policy.directory(cwd)?),
+        None => sessions.find(session),
+    };
+    let file = file.map_err(told(session))?;
+    let recorded = file.recorded_dir().map_err(told(session))?;
+    let recorded = recorded.ok_or_else(|| HostError::NotStored(session.clone()))?;
+    // The CLI finds the session only from there.
+    let cwd = policy.directory(&recorded)?;
+    let info = file.info().map_err(told(session))?;
+    let title = info.and_then(|info| info.custom_title);
+    let lease = sessions
+        .claim(session)
+        .owner("outrigger-host")
+        .take()
+        .map_err(|error| match error {
+            Error::Busy(busy) => HostError::InUse(session.clone(), busy.owner.name),
+            error => told(session)(error),
+        })?;
+    Ok(Adoption {
+        cwd,
+        title,
+        _lease: lease,
+    })
+}

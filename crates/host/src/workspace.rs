@@ -1,0 +1,550 @@
+//! The files that a session works on: git worktrees made for sessions, and what turns changed.
+//!
+//! All of this is outside of the log. The log has what is to be there ([`Worktree`]); what is missing of it is made before a process starts. So a host
+//! that is killed at any point begins the missing part anew.
+
+mod setup;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger::SessionId;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::error::{HostError, Result};
+use crate::event::{SessionRecord, Worktree};
+use crate::git::Git;
+
+/// Where the tree is that a session began with.
+const START: &str = "refs/outrigger/start";
+
+/// Where the tree is that the last turn began with.
+const TURN: &str = "refs/outrigger/turn";
+
+/// What is kept of the files of sessions, and the git worktrees that sessions may have.
+///
+/// Nothing that a repository says is run: no hooks, filters, drivers or monitors, and nothing is fetched. So files that a filter would change (as
+/// Git LFS does) are in a new worktree as they are stored; the set-up command may change that.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkspacePolicy {
+    /// Where the host keeps worktrees and the state of files. It should be in no root, and in no repository. It is created for this user alone.
+    pub directory: PathBuf,
+    /// Whether clients may have worktrees made; on by default.
+    pub worktrees: bool,
+    /// Whether the state of the files is recorded before each turn, for [`SessionHost::diff`](crate::SessionHost::diff); on by default. Files that
+    /// git ignores are not in it. Files that are in no repository are copied into [`directory`](Self::directory), compressed.
+    pub snapshots: bool,
+    /// A program with its arguments that is run in a new worktree before the first process starts; none by default. When it fails, the session is
+    /// `failed`, and the next prompt runs it again. Its environment has `PATH`, `HOME`, `USER`, `LANG`, `TMPDIR`, the ids of the session and the
+    /// branch (`OUTRIGGER_SESSION_ID`, `OUTRIGGER_BRANCH`), and [`setup_env`](Self::setup_env).
+    pub setup: Vec<String>,
+    /// More variables for the set-up command.
+    pub setup_env: Vec<(String, String)>,
+    /// How long the set-up command may take; 10 minutes by default. Then it is killed with all that it started.
+    pub setup_deadline: Duration,
+    /// How long one run of git may take; 60 s by default.
+    pub git_deadline: Duration,
+    /// How long a diff may be, in bytes; 4 MiB by default. A longer one is cut.
+    pub diff_limit: u64,
+    /// When a worktree without work in it is removed. One with changes, or with commits of its own, is kept.
+    pub clean_up: CleanUp,
+}
+
+/// When a worktree without work in it is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CleanUp {
+    /// When its session is archived.
+    Archived,
+    /// When its session is deleted.
+    #[default]
+    Deleted,
+    /// Never.
+    Never,
+}
+
+impl WorkspacePolicy {
+    /// Worktrees and states of files in this directory.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            worktrees: true,
+            snapshots: true,
+            setup: Vec::new(),
+            setup_env: Vec::new(),
+            setup_deadline: Duration::from_secs(600),
+            git_deadline: Duration::from_secs(60),
+            diff_limit: 4 * 1024 * 1024,
+            clean_up: CleanUp::default(),
+        }
+    }
+
+    /// Whether a directory is in a worktree of the host.
+    pub(crate) fn has(&self, directory: &Path) -> bool {
+        let (Ok(real), Ok(own)) = (directory.canonicalize(), self.directory.canonicalize()) else {
+            return false;
+        };
+        real.starts_with(own) && real.is_dir()
+    }
+}
+
+/// A git worktree that is to be made for a new session.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct NewWorktree {
+    /// The name of the new branch; `outrigger/` and the session's id if unset.
+    pub branch: Option<String>,
+    /// The commit that the branch begins at, in any form that git knows; `HEAD` if unset.
+    pub base: Option<String>,
+}
+
+/// Since when a diff is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum DiffFrom {
+    /// Since the last turn began.
+    #[default]
+    Turn,
+    /// Since the first turn began; for a worktree since the commit that it was made from.
+    Start,
+}
+
+/// What changed in the files of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WorkspaceDiff {
+    /// The changes as a unified diff, new files included. Bytes that are not UTF-8 are replaced.
+    pub diff: String,
+    /// Whether the diff was cut at the limit of the policy.
+    pub truncated: bool,
+    /// Whether files could not be read and are missing in the diff.
+    pub incomplete: bool,
+}
+
+/// The directory of a session below that of the policy.
+struct Place(PathBuf);
+
+impl Place {
+    fn of(policy: &WorkspacePolicy, session: &SessionId) -> Self {
+        Self(policy.directory.join(session.as_str()))
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.0.join("tree")
+    }
+
+    /// The git directory of the host.
+    fn git(&self) -> PathBuf {
+        self.0.join("git")
+    }
+
+    /// A file that says how far the making of the worktree got.
+    fn mark(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+fn create_private(directory: &Path) -> Result<(), String> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(directory)
+        .map_err(|error| format!("{}: {error}", directory.display()))
+}
+
+fn write_mark(path: &Path) -> Result<(), String> {
+    let made = std::fs::File::create(path).and_then(|file| file.sync_all());
+    made.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Whether a name can be given to git as a branch.
+fn check_branch(name: &str) -> Result<()> {
+    let is_bad = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock");
+    let has_bad = |char: char| char.is_control() || " ~^:?*[\\".contains(char);
+    if name.len() > 200
+        || name.starts_with('-')
+        || name.ends_with('.')
+        || name == "@"
+        || name.contains("..")
+        || name.contains("@{")
+        || name.contains(has_bad)
+        || name.split('/').any(is_bad)
+    {
+        return Err(HostError::Invalid(format!("`{name}` is no name of a branch")));
+    }
+    Ok(())
+}
+
+/// A worktree for a new session, and the session's directory in it. Makes nothing.
+pub(crate) async fn plan(
+    policy: &WorkspacePolicy,
+    is_allowed: impl Fn(&Path) -> Result<PathBuf>,
+    session: &SessionId,
+    cwd: &Path,
+    new: &NewWorktree,
+) -> Result<(Worktree, PathBuf)> {
+    if !policy.worktrees {
+        return Err(HostError::NotAllowed("git worktrees".to_owned()));
+    }
+    let asked = |args: &[&str]| Git::new("rev-parse", cwd, policy.git_deadline).args(args).text();
+    let no_repository = |error: String| {
+        HostError::Invalid(format!(
+            "{} is in no git repository with files: {error}",
+            cwd.display()
+        ))
+    };
+    // A repository may be elsewhere than the directory: it must be in a root, too.
+    let top = asked(&["--show-toplevel"]).await.map_err(no_repository)?;
+    let common = asked(&["--path-format=absolute", "--git-common-dir"])
+        .await
+        .map_err(no_repository)?;
+    let repository = is_allowed(Path::new(&top))?;
+    is_allowed(Path::new(&common))?;
+    let prefix = asked(&["--show-prefix"]).await.map_err(no_repository)?;
+    let branch = match &new.branch {
+        Some(branch) => branch.clone(),
+        None => format!("outrigger/{session}"),
+    };
+    check_branch(&branch)?;
+    let base = new.base.as_deref().unwrap_or("HEAD");
+    let commit = format!("{base}^{{commit}}");
+    let base = asked(&["--verify", "--quiet", "--end-of-options", &commit])
+        .await
+        .map_err(|_| HostError::Invalid(format!("`{base}` is no commit of {top}")))?;
+    let reference = format!("refs/heads/{branch}");
+    if asked(&["--verify", "--quiet", "--end-of-options", &reference])
+        .await
+        .is_ok()
+    {
+        return Err(HostError::Invalid(format!(
+            "the branch `{branch}` exists already"
+        )));
+    }
+    // Where it will be without links, so that the CLI calls it by the same name.
+    create_private(&policy.directory).map_err(HostError::Workspace)?;
+    let directory = policy.directory.canonicalize();
+    let directory = directory.map_err(|error| HostError::Workspace(error.to_string()))?;
+    let path = directory.join(session.as_str()).join("tree");
+    let cwd = if prefix.is_empty() {
+        path.clone()
+    } else {
+        path.join(prefix)
+    };
+    let text = |path: &Path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| HostError::Invalid(format!("the directory {} is not UTF-8", path.display())))
+    };
+    let worktree = Worktree {
+        path: text(&path)?,
+        repository: text(&repository)?,
+        branch,
+        base,
+    };
+    Ok((worktree, cwd))
+}
+
+/// Makes what is missing of a session's worktree, and of the record of its files.
+pub(crate) async fn prepare(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<(), String> {
+    let place = Place::of(policy, &session.id);
+    if let Some(worktree) = &session.worktree
+        && Path::new(&worktree.path).parent().and_then(Path::file_name) == place.0.file_name()
+        && !place.mark("ready").exists()
+    {
+        if !place.mark("made").exists() {
+            make(policy, &place, worktree).await?;
+            write_mark(&place.mark("made"))?;
+        }
+        if !policy.setup.is_empty() {
+            setup::run(policy, &session.id, worktree).await?;
+        }
+        write_mark(&place.mark("ready"))?;
+    }
+    let cwd = Path::new(&session.cwd);
+    if !cwd.is_dir() {
+        return Err(format!("the directory {} is gone", cwd.display()));
+    }
+    if policy.snapshots && !place.git().join("HEAD").exists() {
+        let repository = session
+            .worktree
+            .as_ref()
+            .map_or(cwd, |worktree| Path::new(&worktree.path));
+        create_git(policy, &place, repository).await?;
+    }
+    Ok(())
+}
+
+/// Makes the git directory of the host, which finds the objects of the repository that the directory is in, if it is in one.
+async fn create_git(policy: &WorkspacePolicy, place: &Place, directory: &Path) -> Result<(), String> {
+    let git = place.git();
+    let _ = std::fs::remove_dir_all(&git);
+    create_private(&place.0)?;
+    let asked = |args: &[&str]| {
+        Git::new("rev-parse", directory, policy.git_deadline)
+            .args(args)
+            .text()
+    };
+    let common = asked(&["--path-format=absolute", "--git-common-dir"]).await.ok();
+    let format = match common {
+        Some(_) => asked(&["--show-object-format"]).await?,
+        None => "sha1".to_owned(),
+    };
+    // Under another name until it is whole.
+    let draft = place.mark("git.new");
+    let _ = std::fs::remove_dir_all(&draft);
+    Git::new("init", &place.0, policy.git_deadline)
+        .args([
+            "--quiet",
+            "--bare",
+            "--template=",
+            &format!("--object-format={format}"),
+        ])
+        .args([&draft])
+        .text()
+        .await?;
+    let failed = |error: std::io::Error| format!("{}: {error}", draft.display());
+    let own = |name: &str, args: &[&str]| {
+        let index = draft.join("index");
+        Git::new(name, &draft, policy.git_deadline)
+            .env("GIT_DIR", &draft)
+            .env("GIT_INDEX_FILE", index)
+            .args(args)
+            .text()
+    };
+    if let Some(common) = &common {
+        std::fs::create_dir_all(draft.join("objects/info")).map_err(failed)?;
+        std::fs::create_dir_all(draft.join("info")).map_err(failed)?;
+        std::fs::write(
+            draft.join("objects/info/alternates"),
+            format!("{common}/objects\n"),
+        )
+        .map_err(failed)?;
+        // What the user of the repository ignores.
+        let _ = std::fs::copy(Path::new(common).join("info/exclude"), draft.join("info/exclude"));
+        // Files that are tracked although they are ignored.
+        if let Ok(tree) = asked(&["--verify", "--quiet", "HEAD^{tree}"]).await {
+            own("read-tree", &[&tree]).await?;
+        }
+    }
+    std::fs::rename(&draft, &git).map_err(failed)
+}
+
+/// Makes the worktree. What an earlier try left is removed.
+async fn make(policy: &WorkspacePolicy, place: &Place, worktree: &Worktree) -> Result<(), String> {
+    create_private(&place.0)?;
+    let repository = Path::new(&worktree.repository);
+    let run = |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
+    let tree = place.tree();
+    if tree.exists() {
+        // The repository may know of it or not.
+        drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
+        if tree.exists() {
+            std::fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))?;
+        }
+    }
+    let reference = format!("refs/heads/{}", worktree.branch);
+    let found = run(
+        "rev-parse",
+        &["--verify", "--quiet", "--end-of-options", &reference],
+    )
+    .await;
+    let (making, base) = (place.mark("making"), worktree.base.as_str());
+    let mut add = vec!["add", "--quiet", "--force", "--no-checkout"];
+    match found {
+        Err(_) => {
+            write_mark(&making)?;
+            add.extend(["--no-track", "-b", &worktree.branch, &worktree.path, base]);
+        }
+        // An earlier try made it.
+        Ok(commit) if commit == base && making.exists() => add.extend([&*worktree.path, &worktree.branch]),
+        Ok(_) => return Err(format!("the branch `{}` exists already", worktree.branch)),
+    }
+    run("worktree", &add).await?;
+    create_git(policy, place, &tree).await?;
+    // The files are written by a git directory without configuration, and so without filters.
+    Git::new("read-tree", &tree, policy.git_deadline)
+        .env("GIT_DIR", place.git())
+        .env("GIT_WORK_TREE", &tree)
+        .args(["-u", "--reset", base])
+        .text()
+        .await?;
+    Git::new("read-tree", &tree, policy.git_deadline)
+        .args([base])
+        .text()
+        .await?;
+    own(policy, place, "update-ref", &[START, &format!("{base}^{{tree}}")])
+        .await
+        .map(drop)
+}
+
+/// Runs git on the git directory of the host.
+async fn own(policy: &WorkspacePolicy, place: &Place, name: &str, args: &[&str]) -> Result<String, String> {
+    Git::new(name, &place.git(), policy.git_deadline)
+        .env("GIT_DIR", place.git())
+        .args(args)
+        .text()
+        .await
+}
+
+/// The state of the files.
+struct Snapshot {
+    tree: String,
+    incomplete: bool,
+}
+
+async fn snapshot(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<Snapshot, String> {
+    let place = Place::of(policy, &session.id);
+    let root = session
+        .worktree
+        .as_ref()
+        .map_or(&session.cwd, |worktree| &worktree.path);
+    let (git, root) = (place.git(), Path::new(root));
+    // An index of its own, so that no other run and no lock that a crash left is in the way.
+    let index = git.join(format!("index-{}", Uuid::new_v4()));
+    let kept = git.join("index");
+    let _ = std::fs::copy(&kept, &index);
+    let run = |name: &str, args: &[&str]| {
+        Git::new(name, root, policy.git_deadline)
+            .env("GIT_DIR", &git)
+            .env("GIT_WORK_TREE", root)
+            .env("GIT_INDEX_FILE", &index)
+            .args(args)
+    };
+    let taken = async {
+        let added = run("add", &["--all", "--ignore-errors", "--", "."]).run().await?;
+        let tree = run("write-tree", &[]).text().await?;
+        Ok(Snapshot {
+            tree,
+            incomplete: !added.success,
+        })
+    };
+    let taken: Result<Snapshot, String> = taken.await;
+    if taken.is_err() || std::fs::rename(&index, &kept).is_err() {
+        let _ = std::fs::remove_file(&index);
+    }
+    taken
+}
+
+/// Records the state of the files before a turn.
+pub(crate) async fn begin_turn(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<(), String> {
+    let place = Place::of(policy, &session.id);
+    let now = snapshot(policy, session).await?;
+    if own(policy, &place, "rev-parse", &["--verify", "--quiet", START])
+        .await
+        .is_err()
+    {
+        own(policy, &place, "update-ref", &[START, &now.tree]).await?;
+    }
+    own(policy, &place, "update-ref", &[TURN, &now.tree])
+        .await
+        .map(drop)
+}
+
+/// What changed since.
+pub(crate) async fn diff(
+    policy: &WorkspacePolicy,
+    session: &SessionRecord,
+    from: DiffFrom,
+) -> Result<WorkspaceDiff> {
+    let place = Place::of(policy, &session.id);
+    let reference = match from {
+        DiffFrom::Turn => TURN,
+        DiffFrom::Start => START,
+    };
+    let Ok(before) = own(policy, &place, "rev-parse", &["--verify", "--quiet", reference]).await else {
+        return Err(HostError::Invalid(
+            "no turn of the session has begun, so no state of its files is recorded".to_owned(),
+        ));
+    };
+    let now = snapshot(policy, session).await.map_err(HostError::Workspace)?;
+    let output = Git::new("diff-tree", &place.git(), policy.git_deadline)
+        .env("GIT_DIR", place.git())
+        .args([
+            "-r",
+            "-p",
+            "-M",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            &before,
+            &now.tree,
+        ])
+        .limit(policy.diff_limit)
+        .run()
+        .await
+        .map_err(HostError::Workspace)?;
+    if !output.success {
+        return Err(HostError::Workspace(format!("git diff-tree: {}", output.stderr)));
+    }
+    Ok(WorkspaceDiff {
+        diff: String::from_utf8_lossy(&output.bytes).into_owned(),
+        truncated: output.truncated,
+        incomplete: now.incomplete,
+    })
+}
+
+/// Why a worktree is kept; `None` if nothing in it would be lost.
+async fn work_in(
+    policy: &WorkspacePolicy,
+    session: &SessionRecord,
+    worktree: &Worktree,
+) -> Result<Option<&'static str>, String> {
+    let tree = Path::new(&worktree.path);
+    let head = Git::new("rev-parse", tree, policy.git_deadline);
+    if head.args(["--verify", "HEAD"]).text().await? != worktree.base {
+        return Ok(Some("it has commits of its own"));
+    }
+    let base = format!("{}^{{tree}}", worktree.base);
+    let base = own(policy, &Place::of(policy, &session.id), "rev-parse", &[&base]).await?;
+    let now = snapshot(policy, session).await?;
+    Ok((now.incomplete || now.tree != base).then_some("it has changes"))
+}
+
+/// Removes what the host keeps of the files of a session, and its worktree with its branch, unless another session works in it, or there is work in it
+/// and `force` is not set. Returns why the worktree was kept.
+pub(crate) async fn remove(
+    policy: &WorkspacePolicy,
+    session: &SessionRecord,
+    is_shared: bool,
+    force: bool,
+) -> Result<Option<&'static str>, String> {
+    let place = Place::of(policy, &session.id);
+    let mut gone = vec![place.0.clone()];
+    let worktree = session.worktree.as_ref();
+    if let Some((worktree, home)) =
+        worktree.and_then(|worktree| Some((worktree, Path::new(&worktree.path).parent()?)))
+        && home.exists()
+    {
+        if is_shared {
+            return Ok(Some("another session works in it"));
+        }
+        let is_made = home.join("made").exists();
+        if is_made
+            && !force
+            && let Some(why) = work_in(policy, session, worktree).await?
+        {
+            return Ok(Some(why));
+        }
+        let repository = Path::new(&worktree.repository);
+        let run =
+            |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
+        // A repository that is gone has nothing to forget.
+        drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
+        // Only if it is where the host put it: a commit that somebody added stays.
+        let reference = format!("refs/heads/{}", worktree.branch);
+        drop(run("update-ref", &["-d", &reference, &worktree.base]).await);
+        gone.push(home.to_owned());
+    }
+    for directory in gone {
+        match std::fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: {error}", directory.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}

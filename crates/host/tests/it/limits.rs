@@ -1,0 +1,180 @@
+//! What holds turns up, and what ends processes: budgets, the gate, memory, and approvals that nobody decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, layer};
+use outrigger_fleet::budget::{Amount, Budget, Cap};
+use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_host::{ApprovalState, SessionState, TurnBudget};
+use uuid::Uuid;
+
+use crate::place::{Place, processed, say, until, user};
+
+const WRITE: &str = "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}";
+
+#[tokio::test]
+async fn an_approval_that_nobody_decides_expires_and_is_denied() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.approvals_expire = Some(Duration::from_millis(20));
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user(WRITE, prompt), "ada").await.unwrap();
+    processed(&mut events, prompt, "processed").await;
+    let approvals = host.approvals(Some(&id), None, None, 10).await.unwrap();
+    assert_eq!(approvals.len(), 1);
+    assert_eq!(
+        (approvals[0].state, &approvals[0].decided_by),
+        (ApprovalState::Expired, &None)
+    );
+    let page = host.events(&id, 0, 1000).await.unwrap();
+    let told = |event: &&Arc<outrigger_host::LogEvent>| {
+        event.kind == "user" && event.payload.get().contains("nobody decided in time")
+    };
+    assert_eq!(
+        page.events.iter().filter(told).count(),
+        1,
+        "the model is told why"
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn rules_and_the_operators_code_decide_before_people() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.options = place.options().allowed_tools(["Write"]);
+    policy.decides_first =
+        Some(Arc::new(layer(
+            async |request: PermissionRequest| match request.input.get().contains("forbidden") {
+                true => Opinion::Decided(PermissionDecision::deny("the operator forbids it")),
+                false => Opinion::Pass,
+            },
+        )));
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    say(&host, &id, WRITE).await;
+    say(
+        &host,
+        &id,
+        "%tool Bash {\"command\":\"rm forbidden\",\"description\":\"x\"}",
+    )
+    .await;
+    assert!(
+        host.approvals(None, None, None, 10).await.unwrap().is_empty(),
+        "nobody was asked"
+    );
+    let page = host.events(&id, 0, 1000).await.unwrap();
+    assert!(
+        page.events
+            .iter()
+            .any(|event| event.payload.get().contains("the operator forbids it"))
+    );
+    let mut events = host.subscribe(&id, page.head_seq).await.unwrap();
+    let asks = "%tool Bash {\"command\":\"rm other\",\"description\":\"x\"}";
+    host.send(&id, user(asks, Uuid::new_v4()), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_turn_waits_for_the_budget_without_a_process_and_then_runs() {
+    let place = Place::new();
+    let budget = Budget::new("host", Cap::tokens(1_000_000));
+    let reserve = || Amount {
+        tokens: 600_000,
+        ..Amount::default()
+    };
+    let mut policy = place.policy();
+    policy.budget = Some(TurnBudget::new(budget.clone(), reserve()));
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let other = budget.reserve(reserve()).unwrap();
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user("%say hello", prompt), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "budget_exhausted").await;
+    assert_eq!(place.cli.started().len(), 0);
+    assert_eq!(host.session(&id).await.unwrap().state, SessionState::Idle);
+    other.release();
+    // It asks again now and then.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(6)).await;
+    tokio::time::resume();
+    processed(&mut events, prompt, "processed").await;
+    let told = host.events(&id, 0, 1000).await.unwrap().events;
+    assert_eq!(
+        told.iter()
+            .filter(|event| event.kind == "budget_exhausted")
+            .count(),
+        1
+    );
+    assert_eq!(budget.reserved().tokens, 0);
+    assert!(budget.spent().tokens > 0, "the turn is charged");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_exceeds_the_budget_is_interrupted_and_told() {
+    let place = Place::new();
+    let budget = Budget::new("host", Cap::tokens(10));
+    let amount = Amount {
+        tokens: 1,
+        ..Amount::default()
+    };
+    let mut policy = place.policy();
+    policy.budget = Some(TurnBudget::new(budget, amount));
+    policy.options = place.options().allowed_tools(["Write"]);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user(&format!("{WRITE}\n{WRITE}\n%say done"), prompt), "ada")
+        .await
+        .unwrap();
+    let told = until(&mut events, |event, _| event.kind == "prompt_failed").await;
+    assert!(told.payload.get().contains("exhausted"), "{}", told.payload);
+    processed(&mut events, prompt, "processed").await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_turn_waits_at_the_gate_and_outlives_its_host_there() {
+    let place = Place::new();
+    let gate = || {
+        let mut limits = Limits::default();
+        limits.max_running = 1;
+        Gate::new(limits)
+    };
+    let held = gate();
+    let mut policy = place.policy();
+    policy.gate = Some(held.clone());
+    let host = place.host_with(policy.clone()).await;
+    let (one, two) = (place.session(&host).await, place.session(&host).await);
+    let pass = held.enter(Visitor::new("other")).await.unwrap();
+    let (first, second) = (Uuid::new_v4(), Uuid::new_v4());
+    host.send(&one, user("%say one", first), "ada").await.unwrap();
+    host.send(&two, user("%say two", second), "ada").await.unwrap();
+    while held.state().waiting < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(place.cli.started().len(), 0);
+    // A host that closes does not wait, and the next one takes the prompts up.
+    host.shutdown().await;
+    drop((host, pass));
+    policy.gate = Some(gate());
+    let host = place.host_with(policy).await;
+    for (id, prompt) in [(one, first), (two, second)] {
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        processed(&mut events, prompt, "processed").await;
+        let marks = host.events(&id, 0, 1000).await.unwrap().events;
+        let marks = marks
+            .iter()
+            .filter(|event| event.payload.get().contains("\"processing\""));
+        assert_eq!(marks.count(), 1);
+    }
+    host.shutdown().await;
+}

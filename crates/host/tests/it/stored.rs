@@ -1,0 +1,176 @@
+//! Forks, transcripts, files that are taken back, and what sessions used.
+
+use outrigger::SessionId;
+use outrigger::protocol::shared::PermissionMode;
+use outrigger_host::{HostError, NewFork, SessionHost, SessionState};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::place::{Place, say, until, user};
+
+async fn transcript(host: &SessionHost, id: &SessionId) -> Vec<Value> {
+    let mut transcript = host.transcript(id).await.unwrap();
+    let mut records = Vec::new();
+    while let Some(piece) = transcript.next().await.unwrap() {
+        assert!(piece.ends_with(b"\n"));
+        let lines = piece.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        records.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+    }
+    records
+}
+
+#[tokio::test]
+async fn a_fork_goes_on_from_where_the_other_session_stood() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let none = host.fork(&id, NewFork::default(), "ada").await;
+    assert!(matches!(none, Err(HostError::NotStored(_))), "{none:?}");
+    say(&host, &id, "%say first").await;
+
+    let mut new = NewFork::default();
+    new.id = Some(SessionId::random());
+    new.title = Some("A try".to_owned());
+    let fork = host.fork(&id, new.clone(), "bob").await.unwrap();
+    assert_eq!(Some(&fork.id), new.id.as_ref());
+    assert_eq!(fork.forked_from.as_ref(), Some(&id));
+    assert_eq!(
+        (fork.title.as_deref(), fork.created_by.as_deref()),
+        (Some("A try"), Some("bob"))
+    );
+    // Repeated, it is the same session; for another session the id is in use.
+    assert_eq!(host.fork(&id, new.clone(), "bob").await.unwrap().id, fork.id);
+    let other = place.session(&host).await;
+    let reused = host.fork(&other, new, "bob").await;
+    assert!(matches!(reused, Err(HostError::Reused(_))), "{reused:?}");
+
+    say(&host, &id, "%say original").await;
+    let mut events = host.subscribe(&fork.id, 0).await.unwrap();
+    say(&host, &fork.id, "%say forked").await;
+    until(&mut events, |event, payload| {
+        event.kind == "process_started" && payload["resumed"] == true
+    })
+    .await;
+    let text = |records: &[Value]| records.iter().map(Value::to_string).collect::<String>();
+    let (original, forked) = (
+        text(&transcript(&host, &id).await),
+        text(&transcript(&host, &fork.id).await),
+    );
+    for (text, has) in [
+        ("first", (true, true)),
+        ("original", (true, false)),
+        ("forked", (false, true)),
+    ] {
+        let said = format!("%say {text}");
+        assert_eq!((original.contains(&said), forked.contains(&said)), has, "{text}");
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_turn_would_be_disturbed_by_waits_for_its_end() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let first = say(&host, &id, "%say first").await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("%hang", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |event, payload| {
+        event.kind == "session_state_changed" && payload["state"] == "running"
+    })
+    .await;
+    until(&mut events, |event, payload| {
+        event.kind == "session_state_changed" && payload["state"] == "running"
+    })
+    .await;
+    let fork = host.fork(&id, NewFork::default(), "ada").await;
+    assert!(matches!(fork, Err(HostError::TurnRuns(_))), "{fork:?}");
+    let rewound = host.rewind(&id, first, false, "ada").await;
+    assert!(matches!(rewound, Err(HostError::TurnRuns(_))), "{rewound:?}");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn files_are_taken_back_to_a_prompt_by_a_process_or_by_a_new_one() {
+    let place = Place::with(|agent| agent.file_checkpointing(true).real_tools(true));
+    let mut policy = place.policy();
+    policy.options = place.options().permission_mode(PermissionMode::AcceptEdits);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    say(&host, &id, "%say before").await;
+    let file = place.dir.path().join("made.txt");
+    let write = format!("%tool Write {}", json!({"file_path": file, "content": "text"}));
+    let second = say(&host, &id, &write).await;
+    assert!(file.exists());
+
+    let would = host
+        .rewind(&id, second, true, "ada")
+        .await
+        .unwrap()
+        .to_value()
+        .unwrap();
+    assert_eq!(would["canRewind"], true, "{would}");
+    assert!(file.exists());
+    let done = host
+        .rewind(&id, second, false, "ada")
+        .await
+        .unwrap()
+        .to_value()
+        .unwrap();
+    assert_eq!(done["canRewind"], true, "{done}");
+    assert!(!file.exists());
+    let events = host.events(&id, 0, 1000).await.unwrap().events;
+    let told: Vec<_> = events
+        .iter()
+        .filter(|event| event.kind == "files_rewound")
+        .collect();
+    assert_eq!(told.len(), 1, "a dry run changes nothing");
+    assert_eq!(told[0].actor.as_deref(), Some("ada"));
+
+    // Without a process one is started, and the session waits for prompts again.
+    host.stop(&id).await.unwrap();
+    let unknown = host.rewind(&id, Uuid::new_v4(), false, "ada").await;
+    assert!(matches!(unknown, Err(HostError::Cli(_))), "{unknown:?}");
+    assert_eq!(host.session(&id).await.unwrap().state, SessionState::Idle);
+    assert_eq!(place.cli.started().len(), 2);
+    say(&host, &id, "%say on").await;
+    assert_eq!(place.cli.started().len(), 2);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn usage_is_the_sum_of_the_results_of_all_processes() {
+    let place = Place::new();
+    let host = place.host().await;
+    let (one, two) = (place.session(&host).await, place.session(&host).await);
+    assert_eq!(host.usage(&one).await.unwrap().results, 0);
+    say(&host, &one, "%say a").await;
+    let first = host.usage(&one).await.unwrap();
+    assert_eq!(first.results, 1);
+    say(&host, &one, "%say a").await;
+    assert!(first.total().output > 0, "{first:?}");
+    host.stop(&one).await.unwrap();
+    say(&host, &one, "%say a").await;
+    say(&host, &two, "%say a").await;
+    host.shutdown().await;
+    drop(host);
+
+    let host = place.host().await;
+    let (used, other) = (host.usage(&one).await.unwrap(), host.usage(&two).await.unwrap());
+    assert_eq!((used.results, other.results), (3, 1));
+    assert_eq!(
+        used.total().output,
+        3 * first.total().output,
+        "no result is counted again"
+    );
+    let all = host.total_usage().await.unwrap();
+    assert_eq!(all.total().output, used.total().output + other.total().output);
+    // What was spent stays spent.
+    host.archive(&one).await.unwrap();
+    host.delete(&one).await.unwrap();
+    assert_eq!(host.total_usage().await.unwrap(), all);
+    assert!(matches!(host.usage(&one).await, Err(HostError::NoSession(_))));
+    host.shutdown().await;
+}

@@ -1,0 +1,526 @@
+//! Git worktrees for sessions, and what turns change.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use outrigger::SessionId;
+use outrigger::protocol::shared::PermissionMode;
+use outrigger_host::{
+    CleanUp, DiffFrom, HostError, HostPolicy, NewSession, NewWorktree, SessionRecord, SessionState,
+    WorkspacePolicy,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::place::{Place, say, until, user};
+
+fn git(directory: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .args([
+            "-c",
+            "user.name=Ada",
+            "-c",
+            "user.email=ada@example.org",
+            "-c",
+            "init.defaultBranch=main",
+        ])
+        .args(args)
+        .current_dir(directory)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A place whose sessions may write, with a repository `shop` and a directory for worktrees that is in no root.
+struct Shop {
+    place: Place,
+    shop: PathBuf,
+    trees: tempfile::TempDir,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let place = Place::with(|agent| agent.real_tools(true));
+        let shop = place.dir.path().join("shop");
+        std::fs::create_dir_all(shop.join("src")).unwrap();
+        std::fs::write(shop.join("src/main.rs"), "fn main() {}\n").unwrap();
+        std::fs::write(shop.join(".gitignore"), "target/\n").unwrap();
+        git(&shop, &["init", "--quiet"]);
+        git(&shop, &["add", "."]);
+        git(&shop, &["commit", "--quiet", "-m", "first"]);
+        Self {
+            place,
+            shop,
+            trees: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn policy(&self) -> HostPolicy {
+        let mut policy = self.place.policy();
+        policy.options = self.place.options().permission_mode(PermissionMode::AcceptEdits);
+        policy.workspaces = Some(WorkspacePolicy::new(self.trees.path()));
+        policy
+    }
+
+    fn with(&self, change: impl FnOnce(&mut WorkspacePolicy)) -> HostPolicy {
+        let mut policy = self.policy();
+        change(policy.workspaces.as_mut().unwrap());
+        policy
+    }
+
+    fn new_session(&self, cwd: &Path) -> NewSession {
+        let mut new = NewSession::new(cwd);
+        new.worktree = Some(NewWorktree::default());
+        new
+    }
+
+    fn branches(&self) -> String {
+        git(&self.shop, &["branch", "--list", "--format=%(refname:short)"])
+    }
+}
+
+fn write(path: impl AsRef<Path>, content: &str) -> String {
+    format!(
+        "%tool Write {}",
+        json!({"file_path": path.as_ref(), "content": content})
+    )
+}
+
+fn tree(session: &SessionRecord) -> PathBuf {
+    PathBuf::from(&session.worktree.as_ref().unwrap().path)
+}
+
+#[tokio::test]
+async fn a_session_works_in_a_worktree_of_its_own_that_goes_when_nothing_is_in_it() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let made = host
+        .create(shop.new_session(&shop.shop.join("src")), "ada")
+        .await
+        .unwrap();
+    let tree = tree(&made);
+    assert_eq!(Path::new(&made.cwd), tree.join("src"));
+    assert!(!tree.exists(), "nothing is made before the first prompt");
+    say(&host, &made.id, "%say hello").await;
+    assert_eq!(
+        std::fs::read_to_string(tree.join("src/main.rs")).unwrap(),
+        "fn main() {}\n"
+    );
+    assert_eq!(git(&tree, &["status", "--porcelain"]), "");
+    assert_eq!(
+        git(&tree, &["branch", "--show-current"]),
+        format!("outrigger/{}", made.id)
+    );
+    assert_eq!(host.diff(&made.id, DiffFrom::Start).await.unwrap().diff, "");
+
+    say(&host, &made.id, &write(tree.join("src/lib.rs"), "one\n")).await;
+    say(
+        &host,
+        &made.id,
+        &write(tree.join("src/main.rs"), "fn main() { run() }\n"),
+    )
+    .await;
+    assert!(
+        !shop.shop.join("src/lib.rs").exists(),
+        "the repository's own files are left alone"
+    );
+    let all = host.diff(&made.id, DiffFrom::Start).await.unwrap();
+    assert!(
+        all.diff.contains("+one\n") && all.diff.contains("+fn main() { run() }\n"),
+        "{}",
+        all.diff
+    );
+    let turn = host.diff(&made.id, DiffFrom::Turn).await.unwrap();
+    assert!(
+        !turn.diff.contains("+one\n") && turn.diff.contains("-fn main() {}\n"),
+        "{}",
+        turn.diff
+    );
+    assert!(!all.truncated && !all.incomplete);
+
+    // With work in it, it stays; by force, it goes.
+    let open = host.remove_workspace(&made.id, true).await;
+    assert!(matches!(open, Err(HostError::Invalid(_))), "{open:?}");
+    host.archive(&made.id).await.unwrap();
+    assert_eq!(
+        host.remove_workspace(&made.id, false).await.unwrap(),
+        Some("it has changes")
+    );
+    git(&tree, &["add", "."]);
+    git(&tree, &["commit", "--quiet", "-m", "work"]);
+    assert_eq!(
+        host.remove_workspace(&made.id, false).await.unwrap(),
+        Some("it has commits of its own")
+    );
+    host.delete(&made.id).await.unwrap();
+    assert!(tree.exists());
+
+    // Without, it goes with its session, and its branch.
+    let other = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    say(&host, &other.id, "%say hello").await;
+    host.archive(&other.id).await.unwrap();
+    assert!(Path::new(&other.cwd).exists());
+    host.delete(&other.id).await.unwrap();
+    assert!(!Path::new(&other.cwd).exists());
+    assert_eq!(
+        shop.branches(),
+        format!("main\noutrigger/{}", made.id),
+        "commits are kept"
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_worktree_in_which_a_fork_works_is_kept() {
+    let shop = Shop::new();
+    let host = shop
+        .place
+        .host_with(shop.with(|policy| policy.clean_up = CleanUp::Archived))
+        .await;
+    let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    say(&host, &made.id, "%say hello").await;
+    let fork = host.fork(&made.id, Default::default(), "ada").await.unwrap();
+    assert_eq!(fork.worktree, made.worktree);
+    host.archive(&made.id).await.unwrap();
+    say(&host, &fork.id, "%say hello").await;
+    let kept = host.events(&made.id, 0, 1000).await.unwrap().events;
+    let kept = kept.iter().find(|event| event.kind == "workspace_kept").unwrap();
+    assert!(kept.payload.get().contains("another session works in it"));
+    host.archive(&fork.id).await.unwrap();
+    assert!(!tree(&made).exists());
+    assert_eq!(shop.branches(), "main");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_repository_is_run() {
+    let shop = Shop::new();
+    let ran = shop.place.dir.path().join("ran");
+    let touch = shop.place.dir.path().join("touch.sh");
+    std::fs::write(
+        &touch,
+        format!("#!/bin/sh\necho $0 $* >> {}\ncat\n", ran.display()),
+    )
+    .unwrap();
+    let touch = touch.to_str().unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(touch, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(shop.shop.join(".gitattributes"), "* filter=evil diff=evil\n").unwrap();
+    git(&shop.shop, &["add", "."]);
+    git(&shop.shop, &["commit", "--quiet", "-m", "attributes"]);
+    for hook in [
+        "post-checkout",
+        "post-index-change",
+        "reference-transaction",
+        "pre-commit",
+    ] {
+        let hook = shop.shop.join(".git/hooks").join(hook);
+        std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        std::fs::copy(touch, hook).unwrap();
+    }
+    for key in [
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "diff.evil.command",
+        "diff.evil.textconv",
+        "diff.external",
+        "core.fsmonitor",
+        "core.pager",
+        "core.editor",
+        "core.sshCommand",
+        "core.alternateRefsCommand",
+        "uploadpack.packObjectsHook",
+    ] {
+        git(&shop.shop, &["config", key, touch]);
+    }
+    git(&shop.shop, &["config", "core.hooksPath", ".git/hooks"]);
+    let host = shop.place.host_with(shop.policy()).await;
+    for new in [shop.new_session(&shop.shop), NewSession::new(&shop.shop)] {
+        let made = host.create(new, "ada").await.unwrap();
+        let file = Path::new(&made.cwd).join("src/main.rs");
+        say(&host, &made.id, "%say hello").await;
+        assert!(file.exists());
+        say(&host, &made.id, &write(&file, "changed\n")).await;
+        let diff = host.diff(&made.id, DiffFrom::Start).await.unwrap();
+        assert!(diff.diff.contains("+changed"), "{}", diff.diff);
+        host.archive(&made.id).await.unwrap();
+        host.remove_workspace(&made.id, true).await.unwrap();
+    }
+    let text = std::fs::read_to_string(&ran).unwrap_or_default();
+    assert_eq!(text, "", "this ran");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_set_up_that_fails_is_told_and_tried_again() {
+    let shop = Shop::new();
+    let flag = shop.place.dir.path().join("flag");
+    let script = format!(
+        "pwd; echo $OUTRIGGER_BRANCH; test -e {0} && touch target.txt && exit 0; touch {0}; echo no luck >&2; exit 3",
+        flag.display()
+    );
+    let policy = shop.with(|policy| policy.setup = ["sh", "-c", &script].map(str::to_owned).to_vec());
+    let host = shop.place.host_with(policy).await;
+    let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    let mut events = host.subscribe(&made.id, 0).await.unwrap();
+    host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+    assert!(failed.payload.get().contains("no luck"), "{}", failed.payload);
+    until(&mut events, |_, payload| payload["state"] == "failed").await;
+    say(&host, &made.id, "%say again").await;
+    assert!(tree(&made).join("target.txt").exists());
+    assert_eq!(host.session(&made.id).await.unwrap().state, SessionState::Idle);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_set_up_that_hangs_ends_by_its_deadline_by_a_stop_or_with_the_host() {
+    let shop = Shop::new();
+    let policy = shop.with(|policy| {
+        policy.setup = ["sh", "-c", "echo $$ > pid; sleep 600 & sleep 600"]
+            .map(str::to_owned)
+            .to_vec();
+        policy.setup_deadline = Duration::from_secs(2);
+    });
+    let host = shop.place.host_with(policy).await;
+    let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    let mut events = host.subscribe(&made.id, 0).await.unwrap();
+    host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+    assert!(failed.payload.get().contains("took longer"), "{}", failed.payload);
+    let pid = std::fs::read_to_string(tree(&made).join("pid")).unwrap();
+    let group: i32 = pid.trim().parse().unwrap();
+    let group = rustix::process::Pid::from_raw(group).unwrap();
+    // The processes are killed; their parents reap them.
+    while rustix::process::test_kill_process_group(group).is_ok() {
+        tokio::task::yield_now().await;
+    }
+    host.shutdown().await;
+    drop((events, host));
+
+    let patient = |policy: &mut WorkspacePolicy| policy.setup = ["sleep", "600"].map(str::to_owned).to_vec();
+    let host = shop.place.host_with(shop.with(patient)).await;
+    let mut events = host
+        .subscribe(&made.id, host.session(&made.id).await.unwrap().head_seq)
+        .await
+        .unwrap();
+    while host.session(&made.id).await.unwrap().state != SessionState::Starting {
+        tokio::task::yield_now().await;
+    }
+    host.stop(&made.id).await.unwrap();
+    let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+    assert!(
+        failed.payload.get().contains("stopped by a client"),
+        "{}",
+        failed.payload
+    );
+    host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |_, payload| payload["state"] == "starting").await;
+    host.shutdown().await;
+}
+
+/// What an earlier try left: in the directory of the session, and in the repository.
+type Cut = fn(&Path, &Path);
+
+#[tokio::test]
+async fn a_worktree_whose_making_was_cut_off_is_made_anew() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let cuts: [(&str, Cut); 5] = [
+        ("before the branch", |home, _| {
+            std::fs::write(home.join("making"), "").unwrap()
+        }),
+        ("behind the branch", |home, shop| {
+            std::fs::write(home.join("making"), "").unwrap();
+            let id = home.file_name().unwrap().to_str().unwrap();
+            git(shop, &["branch", &format!("outrigger/{id}")]);
+        }),
+        ("behind the worktree", |home, shop| {
+            std::fs::write(home.join("making"), "").unwrap();
+            let (id, tree) = (home.file_name().unwrap().to_str().unwrap(), home.join("tree"));
+            let branch = format!("outrigger/{id}");
+            git(
+                shop,
+                &[
+                    "worktree",
+                    "add",
+                    "--quiet",
+                    "--no-checkout",
+                    "-b",
+                    &branch,
+                    tree.to_str().unwrap(),
+                ],
+            );
+        }),
+        ("with a worktree that is gone", |home, shop| {
+            std::fs::write(home.join("making"), "").unwrap();
+            let (id, tree) = (home.file_name().unwrap().to_str().unwrap(), home.join("tree"));
+            let branch = format!("outrigger/{id}");
+            git(
+                shop,
+                &[
+                    "worktree",
+                    "add",
+                    "--quiet",
+                    "-b",
+                    &branch,
+                    tree.to_str().unwrap(),
+                ],
+            );
+            std::fs::remove_dir_all(tree).unwrap();
+        }),
+        ("with a half of the host's git directory", |home, _| {
+            std::fs::write(home.join("making"), "").unwrap();
+            std::fs::create_dir_all(home.join("git.new/objects")).unwrap();
+            std::fs::create_dir_all(home.join("git")).unwrap();
+            std::fs::create_dir_all(home.join("tree/half")).unwrap();
+        }),
+    ];
+    for (name, cut) in cuts {
+        let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+        let home = tree(&made).parent().unwrap().to_owned();
+        std::fs::create_dir_all(&home).unwrap();
+        cut(&home, &shop.shop);
+        say(&host, &made.id, "%say hello").await;
+        assert_eq!(git(&tree(&made), &["status", "--porcelain"]), "", "{name}");
+        assert_eq!(
+            host.diff(&made.id, DiffFrom::Start).await.unwrap().diff,
+            "",
+            "{name}"
+        );
+        assert!(!tree(&made).join("half").exists());
+    }
+    // A branch that somebody else made meanwhile is not taken.
+    let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    git(&shop.shop, &["branch", &format!("outrigger/{}", made.id)]);
+    let mut events = host.subscribe(&made.id, 0).await.unwrap();
+    host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+    assert!(
+        failed.payload.get().contains("exists already"),
+        "{}",
+        failed.payload
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_not_allowed_is_refused_before_anything_is_made() {
+    let shop = Shop::new();
+    let outside = tempfile::tempdir().unwrap();
+    git(outside.path(), &["init", "--quiet"]);
+    git(
+        outside.path(),
+        &["commit", "--quiet", "--allow-empty", "-m", "secret"],
+    );
+    // A repository above the root, and a directory that says that its repository is elsewhere.
+    let inner = outside.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let link = shop.place.dir.path().join("link");
+    std::fs::create_dir(&link).unwrap();
+    let elsewhere = outside.path().join(".git");
+    std::fs::write(link.join(".git"), format!("gitdir: {}\n", elsewhere.display())).unwrap();
+    let mut policy = shop.policy();
+    policy.roots.push(inner.clone());
+    let host = shop.place.host_with(policy).await;
+    for cwd in [&inner, &link] {
+        let refused = host.create(shop.new_session(cwd), "eve").await;
+        assert!(
+            matches!(refused, Err(HostError::NotAllowed(_))),
+            "{}: {refused:?}",
+            cwd.display()
+        );
+    }
+    let plain = shop.place.dir.path().join("plain");
+    std::fs::create_dir(&plain).unwrap();
+    let refused = host.create(shop.new_session(&plain), "eve").await;
+    assert!(matches!(refused, Err(HostError::Invalid(_))), "{refused:?}");
+    for (branch, base) in [
+        (Some("main"), None),
+        (Some("-f"), None),
+        (Some("a..b"), None),
+        (Some("a/.b"), None),
+        (Some(""), None),
+        (Some("a b"), None),
+        (Some("x.lock"), None),
+        (Some("@{-1}"), None),
+        (None, Some("missing")),
+        (None, Some("--all")),
+        (None, Some("HEAD:src")),
+    ] {
+        let mut new = shop.new_session(&shop.shop);
+        let mut worktree = NewWorktree::default();
+        (worktree.branch, worktree.base) = (branch.map(str::to_owned), base.map(str::to_owned));
+        new.worktree = Some(worktree);
+        let refused = host.create(new, "eve").await;
+        assert!(
+            matches!(refused, Err(HostError::Invalid(_))),
+            "{branch:?} {base:?}: {refused:?}"
+        );
+    }
+    // The same creation again is the same session.
+    let mut new = shop.new_session(&shop.shop);
+    new.id = Some(SessionId::random());
+    let made = host.create(new.clone(), "ada").await.unwrap();
+    say(&host, &made.id, "%say hello").await;
+    assert_eq!(host.create(new.clone(), "ada").await.unwrap().id, made.id);
+    new.worktree = None;
+    assert!(matches!(host.create(new, "ada").await, Err(HostError::Reused(_))));
+    host.shutdown().await;
+    drop(host);
+
+    let mut policy = shop.policy();
+    policy.workspaces = None;
+    let host = shop.place.host_with(policy).await;
+    let refused = host.create(shop.new_session(&shop.shop), "eve").await;
+    assert!(matches!(refused, Err(HostError::NotAllowed(_))), "{refused:?}");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_diff_of_a_directory_without_a_repository_is_cut_and_leaves_out_what_is_ignored() {
+    let shop = Shop::new();
+    let plain = shop.place.dir.path().join("plain");
+    std::fs::create_dir(&plain).unwrap();
+    std::fs::write(plain.join("before.txt"), "before\n").unwrap();
+    std::fs::write(plain.join(".gitignore"), "*.log\n").unwrap();
+    let host = shop
+        .place
+        .host_with(shop.with(|policy| policy.diff_limit = 400))
+        .await;
+    let id = host.create(NewSession::new(&plain), "ada").await.unwrap().id;
+    let early = host.diff(&id, DiffFrom::Start).await;
+    assert!(matches!(early, Err(HostError::Invalid(_))), "{early:?}");
+    say(&host, &id, "%say hello").await;
+    std::fs::write(plain.join("note.txt"), "new\n").unwrap();
+    std::fs::write(plain.join("big.log"), "ignored\n").unwrap();
+    std::fs::remove_file(plain.join("before.txt")).unwrap();
+    let diff = host.diff(&id, DiffFrom::Turn).await.unwrap();
+    assert!(
+        diff.diff.contains("+new\n") && diff.diff.contains("-before\n"),
+        "{}",
+        diff.diff
+    );
+    assert!(!diff.diff.contains("ignored") && !diff.truncated);
+    std::fs::write(plain.join("note.txt"), "long\n".repeat(1000)).unwrap();
+    let diff = host.diff(&id, DiffFrom::Turn).await.unwrap();
+    assert!(diff.truncated && diff.diff.len() == 400);
+    host.shutdown().await;
+}
