@@ -9,6 +9,7 @@ pub use outrigger_protocol::outbound::ElicitationResult;
 use crate::callback_kind::{Callback, Reply, read};
 use crate::conn::Context;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
+use crate::error::Error;
 use crate::peer::BoxFuture;
 
 /// A request of an MCP server to the user: a form to fill in, or a URL to open. Its fields are those of [`Elicitation`].
@@ -33,6 +34,19 @@ impl Deref for ElicitationRequest {
 }
 
 impl ElicitationRequest {
+    /// Decodes a stored request, from [`frame`](Self::frame) or a recording. Its context belongs to no session.
+    ///
+    /// # Errors
+    /// When the frame is not an `elicitation`, or lacks a required field.
+    pub fn from_frame(frame: &Frame) -> Result<Self, Error> {
+        if frame.subtype() != Some("elicitation") {
+            return Err(Error::invalid("elicitation: the frame is another one"));
+        }
+        let id = frame.written_request_id().unwrap_or_else(|| "".into());
+        Self::read(frame, Context::detached(id))
+            .map_err(|reason| Error::invalid(format!("elicitation: {reason}")))
+    }
+
     pub(crate) fn read(frame: &Frame, context: Context) -> Result<Self, String> {
         Ok(Self {
             elicitation: read(frame)?,

@@ -119,6 +119,7 @@ mod error_report;
 mod event;
 #[cfg(feature = "serde")]
 mod event_line;
+mod event_reader;
 mod fields;
 #[cfg(feature = "serde")]
 mod frame_form;
@@ -182,6 +183,7 @@ pub use event::untold;
 pub use event::{BlockKind, Event, Lag, SubagentEvent, ToolResult, ToolUse};
 #[cfg(feature = "serde")]
 pub use event_line::EventLine;
+pub use event_reader::EventReader;
 pub use history::History;
 pub use ledger::{Task, TaskState, TaskUsage, Tasks};
 pub use lost::{Lost, LostPrompt, Progress};
