@@ -130,6 +130,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
                 "outrigger",
                 "outrigger-acp",
                 "outrigger-fleet",
+                "outrigger-host-client",
                 "outrigger-otel",
                 "outrigger-protocol",
                 "outrigger-sim",

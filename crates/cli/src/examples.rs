@@ -78,6 +78,72 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "ps",
+        &[
+            (
+                "What the sessions of a host do",
+                "outrigger ps --host https://agents.example.com",
+            ),
+            (
+                "With the host in the environment, for a program",
+                "OUTRIGGER_HOST=http://127.0.0.1:7070 outrigger ps --json",
+            ),
+        ],
+    ),
+    (
+        "attach",
+        &[
+            ("Talk in a session", "outrigger attach 4f3a"),
+            ("In a new one", "outrigger attach --new /srv/projects/shop"),
+            ("From where you left", "outrigger attach 4f3a --after 120"),
+        ],
+    ),
+    (
+        "send",
+        &[
+            ("Send a prompt", "outrigger send 4f3a \"Run the tests.\""),
+            (
+                "To a new session, whose id is printed",
+                "git diff | outrigger send --new /srv/projects/shop",
+            ),
+        ],
+    ),
+    (
+        "approve",
+        &[
+            ("What waits for an answer", "outrigger approve"),
+            ("Look at it, and answer at the terminal", "outrigger approve 9c1d"),
+            (
+                "Answer at once",
+                "outrigger approve 9c1d --deny=\"Not on the main branch.\"",
+            ),
+            (
+                "Answer two questions of the model",
+                "outrigger approve 9c1d --answer 2 --answer \"the old one\"",
+            ),
+        ],
+    ),
+    (
+        "logs",
+        &[
+            (
+                "The last events, and those to come",
+                "outrigger logs 4f3a --last 20 --follow",
+            ),
+            ("All of them, for a program", "outrigger logs 4f3a --json"),
+        ],
+    ),
+    (
+        "stop",
+        &[
+            (
+                "End the process; the next prompt starts another one",
+                "outrigger stop 4f3a",
+            ),
+            ("Interrupt the turn", "outrigger stop 4f3a --interrupt"),
+        ],
+    ),
+    (
         "demo",
         &[
             ("Run it", "outrigger demo"),

@@ -11,9 +11,9 @@ Exit status:
   1    the turn or the command failed, or nothing was found
   2    wrong usage, or options that contradict each other
   3    the CLI was not found or could not be started, or did not get ready in time
-  4    the API failed or refused, or did not answer in time
+  4    the API failed or refused, or did not answer in time; a host is away or fails
   5    a limit was reached: turns, budget, size of the conversation or the answer, time for background agents
-  6    refused: a hook or the CLI did not let the prompt run, or the model refused to answer
+  6    refused: a hook or the CLI did not let the prompt run, the model refused to answer, or a host does not allow it
   7    the session ended before the turn did
   8    not logged in: the CLI has no account
   124  the time of --timeout was over

@@ -25,6 +25,7 @@ mod mock_api;
 mod paint;
 mod policy;
 mod protocol;
+mod remote;
 mod report;
 mod run;
 mod screen;
@@ -76,6 +77,12 @@ enum Command {
     /// Look at conversations that the CLI keeps on disk, and change them.
     Sessions(sessions::Args),
     Top(sessions::Top),
+    Ps(remote::Ps),
+    Attach(Box<remote::Attach>),
+    Send(Box<remote::Send>),
+    Approve(Box<remote::Approve>),
+    Logs(remote::Logs),
+    Stop(remote::Stop),
     /// Hold recorded conversations against the types.
     Protocol(protocol::Args),
     Record(Box<cassette::record::Args>),
@@ -130,6 +137,12 @@ async fn run(command: Command) -> ExitCode {
         Command::Settings(args) => settings::run(*args).await,
         Command::Sessions(args) => sessions::run(args).await,
         Command::Top(top) => top.run().await,
+        Command::Ps(ps) => ps.run().await,
+        Command::Attach(attach) => attach.run().await,
+        Command::Send(send) => send.run().await,
+        Command::Approve(approve) => approve.run().await,
+        Command::Logs(logs) => logs.run().await,
+        Command::Stop(stop) => stop.run().await,
         Command::Protocol(args) => protocol::run(args).await,
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,

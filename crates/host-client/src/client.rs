@@ -145,8 +145,8 @@ impl HostClient {
         self.0.call(&call).await.map(drop).map_err(Error::from)
     }
 
-    /// Creates a session. The host knows a repetition by a random `Idempotency-Key`; a program that wants to be sure over its own end sets
-    /// [`NewSession::id`].
+    /// Creates a session. The host knows a repetition by a random `Idempotency-Key`, or by [`NewSession::id`], which a program sets that wants to be sure
+    /// over its own end.
     ///
     /// # Errors
     /// When the operator's policy does not allow it, or the id is that of another session.
@@ -154,7 +154,8 @@ impl HostClient {
         let key = HeaderValue::try_from(Uuid::new_v4().to_string());
         let key = key.map_err(|error| Error::Invalid(error.to_string()))?;
         let mut call = Call::new(Method::POST, "/v1/sessions".to_owned(), Repeat::Safe).body(encoded(new)?);
-        call.key = Some(key);
+        // A host takes only one of both.
+        call.key = new.id.is_none().then_some(key);
         self.ask(call).await
     }
 

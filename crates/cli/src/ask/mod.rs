@@ -7,14 +7,16 @@ mod plan;
 mod question;
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use outrigger::ElicitationRequest;
 use outrigger::options::Options;
 use outrigger::permissions::{
-    Decided, Foreseen, Outlook, PermissionDecision, PermissionHandler, PermissionRequest, Policy, chain,
-    record,
+    Decided, Foreseen, Outlook, PermissionDecision, PermissionHandler, PermissionRequest, PermissionResult,
+    PlanRequest, Policy, QuestionRequest, chain, record,
 };
-use outrigger::protocol::RawJson;
+use outrigger::protocol::{Frame, RawJson};
 use outrigger::transport::BoxFuture;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -84,6 +86,48 @@ impl Ask {
             })
     }
 
+    /// Asks the person about a request of a CLI elsewhere, and returns the answer for it; `None` if nothing was answered, or if it is of a kind that
+    /// nobody can be asked about here.
+    pub(crate) async fn about(&self, request: &Frame) -> Option<RawJson> {
+        let Self::Person(person) = self else {
+            return None;
+        };
+        person.is_silent.store(false, Ordering::Relaxed);
+        let answer = match request.subtype()? {
+            "can_use_tool" => {
+                let request = PermissionRequest::from_frame(request).ok()?;
+                let decision: PermissionDecision = if let Some(asked) = QuestionRequest::of(&request) {
+                    question::answer(person, &asked).await.into()
+                } else if let Some(plan) = PlanRequest::of(&request) {
+                    plan::decide(person, &plan).await.into()
+                } else {
+                    permission::decide(person, &request).await.into()
+                };
+                let result = match decision {
+                    PermissionDecision::Allow(allow) => PermissionResult::from(allow),
+                    PermissionDecision::Deny(deny) => PermissionResult::from(deny),
+                    PermissionDecision::Parked => return None,
+                };
+                RawJson::encode(&result)
+            }
+            "elicitation" => {
+                let request = ElicitationRequest::from_frame(request).ok()?;
+                RawJson::encode(&form::answer(person, &request).await)
+            }
+            _ => return None,
+        };
+        // Who says nothing has not refused.
+        let is_answered = !person.is_silent.load(Ordering::Relaxed);
+        is_answered.then_some(answer.ok()).flatten()
+    }
+
+    /// The person goes: an open question is not withdrawn, only left.
+    pub(crate) fn leave(&self) {
+        if let Self::Person(person) = self {
+            person.has_left.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Who decides, for records.
     fn name(&self) -> &'static str {
         match self {
@@ -137,6 +181,10 @@ impl PermissionHandler for Ask {
 pub(crate) struct Person {
     source: Source,
     turn: Mutex<()>,
+    /// The question that was asked last got no answer.
+    is_silent: AtomicBool,
+    /// The person has left.
+    has_left: AtomicBool,
 }
 
 enum Source {
@@ -151,14 +199,20 @@ impl Person {
         Arc::new(Self {
             source,
             turn: Mutex::default(),
+            is_silent: AtomicBool::new(false),
+            has_left: AtomicBool::new(false),
         })
     }
 
     /// Waits until nothing else is being asked. `None` if the terminal can't be read.
     async fn attention(&self) -> Option<Attention<'_>> {
         let keyboard = match &self.source {
-            Source::Shared(keyboard) => keyboard,
-            Source::Terminal(terminal) => terminal.get_or_init(|| Keyboard::of_terminal().ok()).as_ref()?,
+            Source::Shared(keyboard) => Some(keyboard),
+            Source::Terminal(terminal) => terminal.get_or_init(|| Keyboard::of_terminal().ok()).as_ref(),
+        };
+        let Some(keyboard) = keyboard else {
+            self.is_silent.store(true, Ordering::Relaxed);
+            return None;
         };
         let turn = self.turn.lock().await;
         if matches!(self.source, Source::Terminal(_)) {
@@ -167,6 +221,7 @@ impl Person {
         }
         let mut attention = Attention {
             keyboard,
+            person: self,
             _turn: turn,
             open: false,
         };
@@ -179,6 +234,7 @@ impl Person {
 /// The person looks at one thing that is asked. Says so if that is withdrawn, which drops it: the CLI no longer waits.
 struct Attention<'a> {
     keyboard: &'a Keyboard,
+    person: &'a Person,
     _turn: MutexGuard<'a, ()>,
     open: bool,
 }
@@ -188,8 +244,11 @@ impl Attention<'_> {
     async fn ask(&self, text: &str) -> Option<String> {
         let answer = self.keyboard.expects_answer();
         console().ask(&plain(text));
-        let answer = answer.await.ok().flatten()?;
-        Some(answer.trim().to_owned())
+        let answer = answer.await.ok().flatten();
+        if answer.is_none() {
+            self.person.is_silent.store(true, Ordering::Relaxed);
+        }
+        Some(answer?.trim().to_owned())
     }
 
     fn tell(&self, text: &str) {
@@ -206,7 +265,10 @@ impl Drop for Attention<'_> {
     fn drop(&mut self) {
         if self.open {
             self.keyboard.forget();
-            console().ask("\n(withdrawn: nobody waits for an answer to this any more)\n");
+            console().ask(match self.person.has_left.load(Ordering::Relaxed) {
+                true => "\n",
+                false => "\n(withdrawn: nobody waits for an answer to this any more)\n",
+            });
         }
         self.keyboard.question_ends();
     }

@@ -9,7 +9,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
@@ -180,6 +180,11 @@ pub(crate) fn profiles(path: Option<PathBuf>) -> Vec<String> {
 
 /// Where the file is unless one is named.
 fn usual() -> Option<PathBuf> {
+    Some(directory()?.join("config.toml"))
+}
+
+/// The directory of this program's files that a person writes.
+pub(crate) fn directory() -> Option<PathBuf> {
     let set = |name| {
         env::var_os(name)
             .map(PathBuf::from)
@@ -192,7 +197,7 @@ fn usual() -> Option<PathBuf> {
             set("HOME").map(|home| home.join(".config"))
         }
     });
-    Some(config?.join(Path::new("outrigger").join("config.toml")))
+    Some(config?.join("outrigger"))
 }
 
 /// The command with what the configuration says as the defaults of its flags, and the words that are to be read with it; `None` if it

@@ -153,7 +153,7 @@ pub(super) fn here() -> PathBuf {
 }
 
 /// Text from a transcript in one line of so many characters at most, harmless to a terminal.
-pub(super) fn line(text: &str, most: usize) -> String {
+pub(crate) fn line(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     let mut shown = String::new();
@@ -266,19 +266,24 @@ fn beginning(sessions: &Sessions, name: &str) -> BTreeSet<SessionId> {
 }
 
 /// How little of an id names its session.
-pub(super) struct Beginnings {
+pub(crate) struct Beginnings {
     /// Of all projects, since names are looked for in all.
     ids: BTreeSet<String>,
 }
 
 impl Beginnings {
     pub(super) fn of(sessions: &Sessions) -> Self {
-        let ids = ids(sessions).map(|id| id.as_str().to_ascii_lowercase());
+        Self::among(ids(sessions).map(String::from))
+    }
+
+    /// Those among these ids.
+    pub(crate) fn among(ids: impl IntoIterator<Item = String>) -> Self {
+        let ids = ids.into_iter().map(|id| id.to_ascii_lowercase());
         Self { ids: ids.collect() }
     }
 
     /// The shortest beginning of an id that no other id has, and that is taken for one.
-    pub(super) fn shortest<'i>(&self, id: &'i str) -> &'i str {
+    pub(crate) fn shortest<'i>(&self, id: &'i str) -> &'i str {
         let own = id.to_ascii_lowercase();
         let common = |other: &String| own.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
         // In their order, those that have most in common stand beside it.

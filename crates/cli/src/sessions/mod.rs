@@ -21,13 +21,13 @@ mod said;
 mod search;
 mod show;
 mod stored;
-mod table;
+pub(crate) mod table;
 mod talk;
 mod top;
 
 use crate::exit::CommandResult;
 
-pub(crate) use find::{Offered, offered, offered_agents};
+pub(crate) use find::{Beginnings, Offered, line, offered, offered_agents};
 pub(crate) use top::Top;
 
 /// How sessions are found.

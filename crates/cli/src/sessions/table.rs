@@ -21,22 +21,22 @@ const USUAL_HEIGHT: usize = 24;
 const LOOKED_AT: usize = 200;
 
 /// A column.
-pub(super) struct Column {
-    pub(super) name: &'static str,
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
     /// The fewest cells that are worth showing; 0 if it is never cut.
-    pub(super) least: usize,
+    pub(crate) least: usize,
     /// The most cells that it takes of a terminal, however wide that is.
-    pub(super) most: usize,
+    pub(crate) most: usize,
     /// Which columns are left out first where there is no room: that with the lowest number. `None` is never left out.
-    pub(super) spared: Option<u8>,
+    pub(crate) spared: Option<u8>,
     /// Which end is cut off.
-    pub(super) cut: Cut,
-    pub(super) look: fn(Paint, &str) -> String,
+    pub(crate) cut: Cut,
+    pub(crate) look: fn(Paint, &str) -> String,
 }
 
 impl Column {
     /// A column that is never cut and never left out, and looks like its text.
-    pub(super) const fn new(name: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str) -> Self {
         Self {
             name,
             least: 0,
@@ -50,7 +50,7 @@ impl Column {
 
 /// Which end of a text goes where there is no room for all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(crate) enum Cut {
     /// The beginning, as of a path.
     Head,
     /// The end.
@@ -58,7 +58,7 @@ pub(super) enum Cut {
 }
 
 /// Shows each thing in a row, through the pager of a person; with `json` as a line of JSON.
-pub(super) fn show<T: Serialize>(
+pub(crate) fn show<T: Serialize>(
     things: &[T],
     json: bool,
     no_pager: bool,
@@ -79,7 +79,7 @@ pub(super) fn show<T: Serialize>(
 }
 
 /// What stands in a cell: a text from a transcript, in one line and harmless to a terminal; nothing if there is none.
-pub(super) fn cell(text: Option<&str>) -> String {
+pub(crate) fn cell(text: Option<&str>) -> String {
     line(text.unwrap_or_default(), LOOKED_AT)
 }
 

@@ -86,6 +86,11 @@ impl Display {
 
     /// Starts it with these arguments alone: for commands that drive no CLI.
     pub(crate) fn alone(rig: &Rig, columns: u16, args: &[&str]) -> Self {
+        Self::alone_with(rig, columns, args, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn alone_with(rig: &Rig, columns: u16, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let program = rig.std_command("", &[]);
         let mut command = Command::new("sh");
         command
@@ -95,7 +100,7 @@ impl Display {
             ))
             .arg(program.get_program())
             .args(args);
-        Self::spawn(command, &program, columns, &[])
+        Self::spawn(command, &program, columns, variables)
     }
 
     /// Starts a shell with job control, which runs it from the file `run.sh`.

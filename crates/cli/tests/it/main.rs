@@ -42,6 +42,8 @@ mod pipes;
 mod policy;
 mod protocol;
 #[cfg(unix)]
+mod remote;
+#[cfg(unix)]
 mod resumed;
 mod rig;
 mod run;

@@ -78,7 +78,13 @@ async fn a_creation_is_sent_again_with_its_key() {
     let session = soon(client.create_session(&NewSession::new("/x"))).await.unwrap();
     assert_eq!(session.id, "s");
     soon(client.create_session(&NewSession::new("/x"))).await.unwrap();
-    let seen = seen.lock().unwrap();
+    let mut named = NewSession::new("/x");
+    named.id = Some("an-id".to_owned());
+    soon(client.create_session(&named)).await.unwrap();
+    let mut seen = seen.lock().unwrap();
+    // Its id is what tells a repetition.
+    let by_id = seen.pop().unwrap();
+    assert!(by_id.body.contains("an-id") && !by_id.head.contains("idempotency-key"));
     let keys: Vec<_> = seen
         .iter()
         .map(|request| {

@@ -1,0 +1,296 @@
+//! Sessions that live on a host, from a terminal elsewhere.
+
+mod approve;
+mod attach;
+mod conversation;
+mod logs;
+mod ps;
+mod send;
+mod stop;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use outrigger_host_client::{Error, HostClient, NewSession, Session, SessionState, Token};
+
+pub(crate) use approve::Approve;
+pub(crate) use attach::Attach;
+pub(crate) use logs::Logs;
+pub(crate) use ps::Ps;
+pub(crate) use send::Send;
+pub(crate) use stop::Stop;
+
+use crate::agent::usage;
+use crate::config;
+use crate::exit::{Failure, Status};
+use crate::screen::plain;
+use crate::sessions::line;
+
+/// How long a command tries a host that is away for a moment.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The shortest beginning of an id that is taken for one.
+const SHORTEST: usize = 4;
+
+/// How many of several things that could be meant an error names.
+const MOST_NAMED: usize = 8;
+
+/// How a session of a host is named, and who the client is.
+const NAMES: &str = "\
+A session is named by its id, by the beginning of it (four characters at least, which no other begins with), or by its exact title.
+The token is in OUTRIGGER_TOKEN, or in a file that nobody else can read: that of --token-file, else outrigger/token in
+XDG_CONFIG_HOME or ~/.config. It is never a word of the command line, which other users of the machine can read.";
+
+/// Which host.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct HostArgs {
+    /// The address of the host, such as `https://agents.example.com`. Without TLS only addresses of this machine are taken.
+    #[arg(long, value_name = "URL", env = "OUTRIGGER_HOST", help_heading = "Host")]
+    host: Option<String>,
+    /// The file with the token.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Host")]
+    token_file: Option<PathBuf>,
+}
+
+impl HostArgs {
+    /// The client of this host.
+    ///
+    /// # Errors
+    /// When no host is named, or there is no token.
+    pub(crate) fn client(&self) -> Result<HostClient, Failure> {
+        let Some(host) = self.host.as_deref().filter(|host| !host.trim().is_empty()) else {
+            return Err(usage(
+                "no host is named: give --host URL, or set OUTRIGGER_HOST".to_owned(),
+            ));
+        };
+        let builder = HostClient::builder(host).patience(PATIENCE).token(self.token()?);
+        builder.build().map_err(failure)
+    }
+
+    fn token(&self) -> Result<Token, Failure> {
+        let named = self.token_file.clone();
+        if named.is_none()
+            && let Some(token) = std::env::var_os("OUTRIGGER_TOKEN").filter(|token| !token.is_empty())
+        {
+            let token = token
+                .into_string()
+                .map_err(|_| usage("OUTRIGGER_TOKEN is not text".to_owned()))?;
+            return Token::new(&token).map_err(|error| usage(format!("OUTRIGGER_TOKEN: {error}")));
+        }
+        let path = named.or_else(usual_token_file).ok_or_else(no_token)?;
+        let text = match read_private(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.token_file.is_none() => {
+                return Err(no_token());
+            }
+            read => read
+                .with_context(|| format!("the token file {}", path.display()))
+                .map_err(|error| Failure::new(Status::Usage, error))?,
+        };
+        Token::new(&text).map_err(|error| usage(format!("the token file {}: {error}", path.display())))
+    }
+}
+
+fn no_token() -> Failure {
+    let path =
+        usual_token_file().map_or_else(String::new, |path| format!(", or write it to {}", path.display()));
+    usage(format!(
+        "there is no token for the host: set OUTRIGGER_TOKEN, name a file by --token-file{path}"
+    ))
+}
+
+/// Where the token is unless something else is said.
+pub(crate) fn usual_token_file() -> Option<PathBuf> {
+    Some(config::directory()?.join("token"))
+}
+
+/// Reads a file that nobody else can read.
+fn read_private(path: &std::path::Path) -> io::Result<String> {
+    use std::io::Read as _;
+
+    let file = std::fs::File::open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let mode = file.metadata()?.permissions().mode();
+        if mode & 0o077 != 0 {
+            return Err(io::Error::other(format!(
+                "others may read or change it (mode {:03o}); `chmod 600` makes it private, and the token may be known to others by now",
+                mode & 0o777
+            )));
+        }
+    }
+    let mut text = String::new();
+    file.take(64 * 1024).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// An error of a host as one of a command, with its exit status and what to do.
+fn failure(error: Error) -> Failure {
+    let status = match &error {
+        Error::Address { .. } | Error::Invalid(_) => Status::Usage,
+        Error::Unreachable { .. } | Error::Lost { .. } | Error::TimedOut(_) => Status::Api,
+        Error::Refused(problem) => match problem.status {
+            401 | 403 => Status::Refused,
+            429 | 500..=599 => Status::Api,
+            _ => Status::Failed,
+        },
+        _ => Status::Failed,
+    };
+    let hint = match &error {
+        Error::Unreachable { .. } => Some("is the host running, and is this its address?"),
+        Error::Refused(problem) if problem.status == 401 => {
+            Some("the token is not valid there, or was revoked")
+        }
+        error if error.may_be_done() => Some("the host may have done it; look before you repeat it"),
+        _ => None,
+    };
+    let mut said = plain(&format!("{:#}", anyhow::Error::new(error)));
+    if let Some(hint) = hint {
+        said.push_str(&format!(" ({hint})"));
+    }
+    Failure::new(status, anyhow::Error::msg(said))
+}
+
+/// The session that is meant.
+///
+/// # Errors
+/// When none is, or several are.
+async fn named(client: &HostClient, name: &str) -> Result<Session, Failure> {
+    if is_id(name) {
+        return client.session(name).await.map_err(failure);
+    }
+    let all = client.all_sessions().await.map_err(failure)?;
+    let mut meant: Vec<Session> = all
+        .into_iter()
+        .filter(|session| is_meant(session, name))
+        .collect();
+    if meant.len() > 1 {
+        // What is archived stands back.
+        let is_ended = |session: &Session| session.state == SessionState::Ended;
+        let open = meant.iter().filter(|session| !is_ended(session)).count();
+        if open == 1 {
+            meant.retain(|session| !is_ended(session));
+        }
+    }
+    match meant.len() {
+        1 => Ok(meant.remove(0)),
+        0 => Err(Failure::new(
+            Status::Failed,
+            anyhow::anyhow!(
+                "no session of {} has an id that begins with {:?}, or that title; `outrigger ps --all` shows which there are",
+                client.address(),
+                plain(name)
+            ),
+        )),
+        count => {
+            let mut message = format!("{count} sessions could be meant by {:?}:", plain(name));
+            for session in meant.iter().take(MOST_NAMED) {
+                let title = line(session.title.as_deref().unwrap_or_default(), 60);
+                message.push_str(&format!("\n  {}  {title}", plain(&session.id)));
+            }
+            Err(usage(message))
+        }
+    }
+}
+
+fn is_id(name: &str) -> bool {
+    name.len() == 36 && begins_an_id(name)
+}
+
+fn begins_an_id(name: &str) -> bool {
+    name.len() >= SHORTEST && name.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+fn begins(id: &str, name: &str) -> bool {
+    begins_an_id(name)
+        && id
+            .get(..name.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(name))
+}
+
+fn is_meant(session: &Session, name: &str) -> bool {
+    begins(&session.id, name) || session.title.as_deref() == Some(name)
+}
+
+/// A session that is made for this command.
+#[derive(Debug, clap::Args)]
+struct NewArgs {
+    /// Makes a session in this directory of the host, in place of one that is there.
+    #[arg(long, value_name = "DIR")]
+    new: Option<String>,
+    /// The title of the new session.
+    #[arg(long, value_name = "TEXT", requires = "new")]
+    title: Option<String>,
+    /// The model of the new session, if the host lets clients choose it.
+    #[arg(long, value_name = "NAME", requires = "new")]
+    model: Option<String>,
+    /// The permission mode of the new session, if the host lets clients choose it.
+    #[arg(long, value_name = "MODE", requires = "new")]
+    permission_mode: Option<String>,
+}
+
+impl NewArgs {
+    /// The session that is meant: the new one, or that of this name.
+    async fn session(&self, client: &HostClient, name: Option<&str>) -> Result<Session, Failure> {
+        let Some(dir) = &self.new else {
+            let name = name.ok_or_else(|| usage("no session is named".to_owned()))?;
+            return named(client, name).await;
+        };
+        let mut new = NewSession::new(dir);
+        new.title.clone_from(&self.title);
+        new.model.clone_from(&self.model);
+        new.permission_mode.clone_from(&self.permission_mode);
+        client.create_session(&new).await.map_err(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str, title: &str) -> Session {
+        let text = format!(r#"{{"id":"{id}","state":"idle","cwd":"/","title":"{title}"}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_session_is_named_by_the_beginning_of_its_id_or_its_title() {
+        let id = "4f3a0000-0000-4000-8000-000000000001";
+        for (name, is_named) in [
+            ("4f3a", true),
+            ("4F3A0000-", true),
+            (id, true),
+            ("the shop", true),
+            ("4f3", false),
+            ("shop", false),
+            ("4f3b", false),
+            ("", false),
+        ] {
+            assert_eq!(is_meant(&session(id, "the shop"), name), is_named, "{name}");
+        }
+        assert!(is_id(id) && !is_id("4f3a"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("token");
+        std::fs::write(&path, "t0\n").unwrap();
+        for (mode, is_private) in [
+            (0o600, true),
+            (0o400, true),
+            (0o640, false),
+            (0o604, false),
+            (0o620, false),
+        ] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_private(&path).is_ok(), is_private, "{mode:o}");
+        }
+    }
+}
