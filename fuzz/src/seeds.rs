@@ -24,6 +24,81 @@ pub fn codec() -> Vec<Vec<u8>> {
     inputs
 }
 
+/// What clients of a host send: bodies with events, cursors, schedules and addresses, other bodies.
+pub fn host() -> Vec<Vec<u8>> {
+    const ID: &str = "11111111-1111-4111-8111-111111111111";
+    let events = [
+        format!(r#"{{"type":"user","uuid":"{ID}","message":{{"role":"user","content":"hi"}}}}"#),
+        format!(r#"{{ "type":"user", "uuid":"{ID}","message":{{"content":[{{"type":"text","text":"\ud83d"}}]}},"n":1e400}}"#),
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"set_model","model":"opus"}}"#.to_owned(),
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"interrupt"}}"#.to_owned(),
+        r#"{"type":"control_cancel_request","request_id":"r"}"#.to_owned(),
+        r#"{"type":"control_response","response":{"subtype":"success","request_id":"r","response":{"behavior":"allow","updatedInput":{}}}}"#.to_owned(),
+        r#"{"type":"control_response","response":{"subtype":"error","request_id":"r","error":"no"}}"#.to_owned(),
+        format!(r#"{{"type":"user","uuid":"{ID}","type":"control_response"}}"#),
+        r#"{"type":"control_respons\u0065","response":{"request_id":"r","error":"no"}}"#.to_owned(),
+    ];
+    let mut inputs: Vec<String> = events
+        .iter()
+        .map(|event| format!(r#"0{{"session_id":"s","events":[{{"payload":{event}}}]}}"#))
+        .collect();
+    let two = format!(r#"{{"payload": {} }},{{"payload":{}}}"#, events[0], events[5]);
+    inputs.push(format!(r#"0{{"events":[{two}]}}"#));
+    inputs.extend(
+        [
+            "1",
+            "10",
+            "142",
+            "1-1",
+            "1+1",
+            "1 1",
+            "118446744073709551616",
+            "100012",
+        ]
+        .map(str::to_owned),
+    );
+    for cron in [
+        "0 3 * * *",
+        "*/5 8-18 * * MON-FRI",
+        "0 0 L * *",
+        "0 0 15W * *",
+        "0 0 * * 5#L",
+        "0 0 30 2 *",
+        "@daily",
+        "0 0 29 2 +MON",
+        "30 2 * 3,10 7",
+        "59 23 31 12 ?",
+    ] {
+        for zone in ["UTC", "Europe/Berlin", "Australia/Lord_Howe"] {
+            inputs.push(format!("2{cron}\n{zone}\n1774742400000"));
+        }
+    }
+    inputs.extend(
+        [
+            "https://example.com/hook?x=1",
+            "https://127.0.0.1/",
+            "https://0x7f.1/",
+            "https://[::ffff:7f00:1]/",
+            "http://example.com/",
+            "https://user:word@example.com/",
+            "https://example.com:99999/",
+            "https://ex\u{e4}mple.com/%2e%2e/",
+        ]
+        .map(|url| format!("2{url}")),
+    );
+    inputs.extend(
+        [
+            r#"{"cwd":"/srv","title":"t","permission_mode":"plan"}"#,
+            r#"{"label":"l","scopes":["read","admin"],"expires_at":1}"#,
+            r#"{"code":"c"}"#,
+            r#"{"url":"https://example.com/","events":["turn_result"],"content":true}"#,
+            r#"{"session_id":"s","cron":"@daily","time_zone":"UTC","prompt":"p","missed":"skip"}"#,
+        ]
+        .map(|body| format!("3{body}")),
+    );
+    inputs.into_iter().map(String::into_bytes).collect()
+}
+
 /// Conversations, as lists of steps.
 pub fn session() -> Vec<Vec<u8>> {
     // What the program does is even, what the peer does is odd; 0 lets both get on with it.

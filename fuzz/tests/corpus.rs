@@ -111,6 +111,11 @@ fn core() {
 }
 
 #[test]
+fn host() {
+    holds("host", outrigger_fuzz::seeds::host(), outrigger_host_http::laws);
+}
+
+#[test]
 fn session() {
     holds(
         "session",

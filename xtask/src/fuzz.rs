@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 /// The laws, each a binary `fuzz-NAME`.
-const TARGETS: &[&str] = &["codec", "core", "session"];
+const TARGETS: &[&str] = &["codec", "core", "host", "session"];
 
 /// What makes a build tell libFuzzer which code an input reached, and what it compared.
 const COVERAGE: &str = "-Cpasses=sancov-module \

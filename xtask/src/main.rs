@@ -54,7 +54,7 @@ usage: cargo xtask COMMAND
                        (kit), and runs clients of the Agent Client Protocol; needs python3 and npm, which install what clients/
                        and packages/ name below the target directory
   fuzz [TARGET…] [--seconds N] [--minimize]
-                       searches for inputs that break a law of the codec or of a session, 60 s each; or makes the committed
+                       searches for inputs that break a law of the codec, of a session or of a host, 60 s each; or makes the committed
                        corpus of what was found, as small as it can be
   guards [TRAP…]       takes guards out of a copy of the SDK, one at a time, and sees the test of their trap fail
   inventory [--version V] [--output FILE] [--no-cli]

@@ -139,7 +139,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ),
         (
             "outrigger-fuzz".to_owned(),
-            set(&["outrigger", "outrigger-protocol"]),
+            set(&["outrigger", "outrigger-host-http", "outrigger-protocol"]),
         ),
         ("outrigger-needs".to_owned(), set(&[])),
         ("xtask".to_owned(), set(&["outrigger-claude", "outrigger-needs"])),

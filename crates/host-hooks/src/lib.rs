@@ -44,11 +44,17 @@
 
 mod clock;
 mod deliver;
+#[cfg(feature = "fuzzing")]
+mod laws;
 mod schedules;
 mod webhooks;
 
 pub use clock::Clock;
 pub use deliver::{Deliver, DeliveryError, HttpDeliver, HttpError, Message};
+/// For the fuzz target of the workspace. No part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use laws::run as laws;
 pub use schedules::{NewSchedule, Schedules};
 pub use webhooks::{NewWebhook, WebhookLimits, Webhooks};
 

@@ -12,7 +12,7 @@ use outrigger_host::{HostError, MissedRuns, Result, Schedule, SessionHost, Sessi
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use self::times::Times;
+pub(crate) use self::times::Times;
 use crate::clock::Clock;
 
 /// The most schedules of a host.

@@ -4,6 +4,8 @@ mod approvals;
 mod document;
 mod feed;
 mod hints;
+#[cfg(feature = "fuzzing")]
+mod laws;
 mod reading;
 mod schedules;
 mod sending;
@@ -28,6 +30,8 @@ use tokio::time::Instant;
 use tracing::debug;
 
 pub use self::document::openapi;
+#[cfg(feature = "fuzzing")]
+pub use self::laws::run as laws;
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
 use crate::token::{Scope, TokenRecord};

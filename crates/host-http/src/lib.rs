@@ -48,6 +48,10 @@ mod rate;
 mod shared;
 mod token;
 
+/// The laws of bodies and cursors, for the fuzz target of the workspace. No part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use api::laws;
 pub use api::openapi;
 pub use front::{Front, ServeError, Tls, TlsError};
 pub use limits::Limits;

@@ -67,6 +67,10 @@ pub use serve_policy::{ServePolicy, ServePolicyError, ServerSettings, TlsFiles};
 pub use stored::{Adoptable, Transcript};
 pub use subscription::{Delivered, Subscription};
 pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookWrite};
+/// For the fuzz target of the workspace. No part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use wire::is_decision;
 pub use workspace::{CleanUp, DiffFrom, NewWorktree, WorkspaceDiff, WorkspacePolicy};
 
 /// The examples of the page on policy files, compiled.

@@ -48,6 +48,12 @@ fn invalid(error: impl std::fmt::Display) -> HostError {
     HostError::Invalid(error.to_string())
 }
 
+/// Whether the host takes a frame of a client as a decision; `None` if it does not take the frame.
+#[cfg(feature = "fuzzing")]
+pub fn is_decision(frame: RawJson) -> Option<bool> {
+    sent(frame).ok().map(|sent| matches!(sent, Sent::Decision { .. }))
+}
+
 /// Reads what a client sent.
 pub(crate) fn sent(frame: RawJson) -> Result<Sent> {
     #[derive(Deserialize)]

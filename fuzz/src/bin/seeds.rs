@@ -7,6 +7,7 @@ fn main() -> std::io::Result<()> {
     let targets = [
         ("codec", outrigger_fuzz::seeds::codec()),
         ("core", outrigger_fuzz::seeds::core()),
+        ("host", outrigger_fuzz::seeds::host()),
         ("session", outrigger_fuzz::seeds::session()),
     ];
     for (target, seeds) in targets {

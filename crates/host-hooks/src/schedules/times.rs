@@ -14,13 +14,13 @@ const ON_TIME: Duration = Duration::from_secs(60);
 /// How many missed times are counted. With more, the count stays there.
 const COUNTED: u64 = 10_000;
 
-pub(super) struct Times {
+pub(crate) struct Times {
     cron: Cron,
     zone: TimeZone,
 }
 
 impl Times {
-    pub(super) fn parse(cron: &str, zone: &str) -> Result<Self, String> {
+    pub(crate) fn parse(cron: &str, zone: &str) -> Result<Self, String> {
         let parser = CronParser::builder()
             .seconds(Seconds::Disallowed)
             .year(Year::Disallowed)
@@ -42,7 +42,7 @@ impl Times {
     }
 
     /// The first time after this one, in milliseconds since 1970. `None` if there is none.
-    pub(super) fn after(&self, millis: u64) -> Option<u64> {
+    pub(crate) fn after(&self, millis: u64) -> Option<u64> {
         let next = self.cron.find_next_occurrence(&self.zoned(millis)?, false).ok()?;
         let next = u64::try_from(next.timestamp().as_millisecond()).ok()?;
         // Whatever the expression is, the times go forward.
@@ -59,7 +59,7 @@ impl Times {
     }
 
     /// What is done at `now` about a schedule that is due since `due`.
-    pub(super) fn plan(&self, due: u64, now: u64, missed: MissedRuns) -> DueRun {
+    pub(crate) fn plan(&self, due: u64, now: u64, missed: MissedRuns) -> DueRun {
         let mut plan = DueRun::new(self.after(now));
         let (mut last, mut before_last, mut count) = (due, None, 1);
         while let Some(next) = self.after(last).filter(|next| *next <= now) {

@@ -52,7 +52,7 @@ pub(super) fn stream_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<
 }
 
 /// Reads a cursor: decimal digits and nothing else.
-fn cursor(text: &str) -> Result<u64, Refusal> {
+pub(super) fn cursor(text: &str) -> Result<u64, Refusal> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits
         .then(|| text.parse().ok())

@@ -23,7 +23,7 @@ pub(super) struct Sent {
     /// The session in the path, if it is there.
     session_id: Option<String>,
     #[schemars(length(min = 1))]
-    events: Vec<SentEvent>,
+    pub(super) events: Vec<SentEvent>,
 }
 
 /// A frame.
@@ -69,7 +69,7 @@ pub(super) async fn send(
 }
 
 /// The frames, and the scope that each needs.
-fn frames(session: &str, sent: Sent) -> Result<Vec<(Scope, RawJson)>, Refusal> {
+pub(super) fn frames(session: &str, sent: Sent) -> Result<Vec<(Scope, RawJson)>, Refusal> {
     if sent.session_id.is_some_and(|named| named != session) {
         return Err(Problem::InvalidRequest.because("`session_id` is not the session in the path"));
     }
