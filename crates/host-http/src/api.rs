@@ -1,8 +1,11 @@
 //! The routes, from one table: what it says is what is served, who may call it, and what the OpenAPI document has.
 
+mod adoptions;
 mod approvals;
 mod document;
 mod feed;
+mod files;
+mod forks;
 mod hints;
 #[cfg(feature = "fuzzing")]
 mod laws;
@@ -14,6 +17,8 @@ mod sse;
 mod status;
 mod stream;
 mod tokens;
+mod transcript;
+mod usage;
 mod webhooks;
 
 use std::sync::Arc;
@@ -185,6 +190,71 @@ fn routes() -> Vec<Route> {
             "Ends a session for good; it can be read",
             post(sessions::archive),
         )
+        .json::<outrigger_host::SessionRecord>(),
+        Route::new(
+            "post",
+            "/v1/sessions/{id}/fork",
+            Needs(Send),
+            "Makes a session that begins with the conversation of this one",
+            post(forks::fork),
+        )
+        .body::<forks::Fork>()
+        .status(StatusCode::CREATED)
+        .json::<outrigger_host::SessionRecord>(),
+        Route::new(
+            "post",
+            "/v1/sessions/{id}/rewind",
+            Needs(Send),
+            "Brings the files that the CLI changed back to what they were before a prompt; answers what the CLI answers",
+            post(files::rewind),
+        )
+        .body::<files::Rewind>()
+        .json::<serde_json::Map<String, serde_json::Value>>(),
+        Route::new(
+            "get",
+            "/v1/sessions/{id}/transcript",
+            Needs(Read),
+            "What the CLI has stored of a session, one record a line",
+            get(transcript::read),
+        )
+        .text("application/x-ndjson"),
+        Route::new(
+            "get",
+            "/v1/sessions/{id}/diff",
+            Needs(Read),
+            "What changed in the files of a session",
+            get(files::diff),
+        )
+        .query::<files::DiffQuery>()
+        .json::<outrigger_host::WorkspaceDiff>(),
+        Route::new(
+            "get",
+            "/v1/sessions/{id}/usage",
+            Needs(Read),
+            "What a session has used",
+            get(usage::of_session),
+        )
+        .json::<usage::Usage>(),
+        Route::new("get", "/v1/usage", Needs(Read), "What all sessions have used together", get(usage::of_all))
+            .json::<usage::Usage>(),
+        Route::new(
+            "get",
+            "/v1/adoptable",
+            Needs(Admin),
+            "Sessions that the CLI left on the machine of the host",
+            get(adoptions::list),
+        )
+        .query::<adoptions::ListQuery>()
+        .json::<adoptions::AdoptableList>(),
+        Route::new(
+            "post",
+            "/v1/adoptions",
+            Needs(Admin),
+            "Takes over a session that the CLI left",
+            post(adoptions::adopt),
+        )
+        .body::<adoptions::Adopt>()
+        .status(StatusCode::CREATED)
         .json::<outrigger_host::SessionRecord>(),
         Route::new(
             "get",

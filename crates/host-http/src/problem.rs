@@ -39,6 +39,12 @@ pub enum Problem {
     Reused,
     /// The session was archived (409).
     Archived,
+    /// A turn of the session runs, and would be disturbed (409).
+    TurnRuns,
+    /// Another process drives the session (409).
+    InUse,
+    /// The CLI did not do what it was asked to do (409).
+    CliRefused,
     /// The body or the query is not what the route takes (400).
     InvalidRequest,
     /// The body did not arrive in time (408).
@@ -111,6 +117,13 @@ impl Problem {
                 "cursor-ahead",
                 "The cursor is beyond the last event",
             ),
+            Self::TurnRuns => (StatusCode::CONFLICT, "turn-runs", "A turn of the session runs"),
+            Self::InUse => (
+                StatusCode::CONFLICT,
+                "in-use",
+                "Another process drives the session",
+            ),
+            Self::CliRefused => (StatusCode::CONFLICT, "cli-refused", "The CLI refused"),
             Self::InvalidRequest => (
                 StatusCode::BAD_REQUEST,
                 "invalid-request",
@@ -211,6 +224,10 @@ impl From<HostError> for Refusal {
             HostError::NoApproval(_) | HostError::NoWebhook(_) | HostError::NoSchedule(_) => {
                 Problem::NotFound.because(detail)
             }
+            HostError::NotStored(_) => Problem::NotFound.because(detail),
+            HostError::TurnRuns(_) => Problem::TurnRuns.because(detail),
+            HostError::InUse(..) => Problem::InUse.because(detail),
+            HostError::Cli(_) => Problem::CliRefused.because(detail),
             HostError::TooLate(approval) => {
                 let mut refusal = Problem::TooLate.because(detail);
                 refusal.member = serde_json::to_value(*approval)

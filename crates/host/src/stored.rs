@@ -7,6 +7,7 @@ use outrigger::SessionId;
 use outrigger::sessions::lease::Lease;
 use outrigger::sessions::write::ForkOptions;
 use outrigger::sessions::{Error, ListOptions, SessionFile};
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -127,10 +128,11 @@ impl io::Write for Pieces {
 }
 
 /// A session that the CLI left on this machine, and that the host does not know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Adoptable {
     /// The id.
+    #[schemars(with = "uuid::Uuid")]
     pub id: SessionId,
     /// The directory in which it goes on.
     pub cwd: String,

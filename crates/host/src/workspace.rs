@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger::SessionId;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -112,7 +113,7 @@ pub enum DiffFrom {
 }
 
 /// What changed in the files of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WorkspaceDiff {
     /// The changes as a unified diff, new files included. Bytes that are not UTF-8 are replaced.

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use outrigger::SessionId;
 use outrigger_host::log::Update;
-use outrigger_host::{NewSession, SessionRecord, SessionState};
+use outrigger_host::{NewSession, NewWorktree, SessionRecord, SessionState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -52,6 +52,18 @@ pub(super) struct Create {
     model: Option<String>,
     /// The permission mode, if the operator lets clients choose it.
     permission_mode: Option<String>,
+    /// A git worktree to be made for it, of the repository that `cwd` is in.
+    worktree: Option<CreateWorktree>,
+}
+
+/// A git worktree for a new session.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateWorktree {
+    /// The name of the new branch; made from the session's id if it is not there.
+    branch: Option<String>,
+    /// The commit that the branch begins at; `HEAD` if it is not there.
+    base: Option<String>,
 }
 
 /// How many items of a page a client gets.
@@ -117,6 +129,11 @@ pub(super) async fn create(
     new.title = body.title;
     new.model = body.model;
     new.permission_mode = body.permission_mode;
+    new.worktree = body.worktree.map(|asked| {
+        let mut worktree = NewWorktree::default();
+        (worktree.branch, worktree.base) = (asked.branch, asked.base);
+        worktree
+    });
     let session = shared.host.create(new, token.label).await?;
     Ok((StatusCode::CREATED, Json(session)))
 }

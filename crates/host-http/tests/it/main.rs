@@ -9,6 +9,7 @@
 
 mod attacks;
 mod audited;
+mod depth;
 mod documents;
 mod encrypted;
 mod floods;

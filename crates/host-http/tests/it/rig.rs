@@ -22,8 +22,14 @@ pub(crate) const S: &str = "5e551011-0000-4000-8000-000000000001";
 
 /// A host of simulated CLIs that follow the words of their prompts, with the session [`S`].
 pub(crate) async fn host(dir: &std::path::Path) -> SessionHost {
+    host_with(dir, |_| {}).await
+}
+
+/// With more in its policy.
+pub(crate) async fn host_with(dir: &std::path::Path, change: impl FnOnce(&mut HostPolicy)) -> SessionHost {
     let cli = Simulated::agent(|agent| agent.directives());
     let mut policy = HostPolicy::new(cli.options(), [dir]);
+    change(&mut policy);
     policy.lease = false;
     policy.permission_modes = vec!["plan".to_owned()];
     let log = SqliteLog::open(dir.join("host.db")).unwrap();
@@ -54,6 +60,15 @@ impl Rig {
     pub(crate) async fn with(settings: impl FnOnce(Front) -> Front) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let host = host(dir.path()).await;
+        Self::over(dir, host, settings).await
+    }
+
+    /// A rig with this host.
+    pub(crate) async fn over(
+        dir: tempfile::TempDir,
+        host: SessionHost,
+        settings: impl FnOnce(Front) -> Front,
+    ) -> Self {
         let tokens = Tokens::open(host.event_log()).await.unwrap();
         let (token, record) = tokens.issue("ada", Scope::ALL, None).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,0 +1,62 @@
+//! Sessions that the CLI left on the machine of the host.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use outrigger::SessionId;
+use outrigger_host::{Adoptable, SessionRecord};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::sessions::limit;
+use crate::extract::{Body, Caller, Params};
+use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    /// Only sessions of this directory.
+    cwd: Option<PathBuf>,
+    /// How many at most.
+    limit: Option<usize>,
+}
+
+/// Sessions that can be adopted, the newest first.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AdoptableList {
+    sessions: Vec<Adoptable>,
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<AdoptableList>, Refusal> {
+    let limit = limit(query.limit, shared.limits.page)?;
+    let sessions = shared.host.adoptable(query.cwd, limit).await?;
+    Ok(Json(AdoptableList { sessions }))
+}
+
+/// Which session.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Adopt {
+    session_id: Uuid,
+    /// The directory that it is stored for; any if it is not there.
+    cwd: Option<PathBuf>,
+}
+
+pub(super) async fn adopt(
+    State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
+    Body(body): Body<Adopt>,
+) -> Result<(StatusCode, Json<SessionRecord>), Refusal> {
+    let id = SessionId::new(&body.session_id.to_string());
+    let id = id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))?;
+    let session = shared.host.adopt(&id, body.cwd, token.label).await?;
+    Ok((StatusCode::CREATED, Json(session)))
+}

@@ -1,0 +1,72 @@
+//! The files of a session: what changed in them, and taking changes back.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use outrigger_host::{DiffFrom, WorkspaceDiff};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::extract::{Body, Caller, InSession, Params};
+use crate::problem::{Problem, Refusal};
+use crate::shared::Shared;
+
+/// Since when.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Since {
+    /// Since the last turn began.
+    Turn,
+    /// Since the first turn began, or since the commit that the worktree was made from.
+    Start,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DiffQuery {
+    /// Since when; `turn` if it is not there.
+    from: Option<Since>,
+}
+
+pub(super) async fn diff(
+    State(shared): State<Arc<Shared>>,
+    InSession(session): InSession,
+    Params(query): Params<DiffQuery>,
+) -> Result<Json<WorkspaceDiff>, Refusal> {
+    let from = match query.from {
+        Some(Since::Start) => DiffFrom::Start,
+        Some(Since::Turn) | None => DiffFrom::Turn,
+    };
+    Ok(Json(shared.host.diff(&session, from).await?))
+}
+
+/// To which prompt.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rewind {
+    /// The `uuid` of the prompt.
+    event_id: Uuid,
+    /// Whether nothing is to be changed.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) async fn rewind(
+    State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
+    InSession(session): InSession,
+    Body(body): Body<Rewind>,
+) -> Result<Json<Box<RawValue>>, Refusal> {
+    let answer = shared
+        .host
+        .rewind(&session, body.event_id, body.dry_run, token.label)
+        .await?;
+    // The CLI wrote it.
+    let answer = RawValue::from_string(answer.get().to_owned());
+    answer
+        .map(Json)
+        .map_err(|error| Problem::HostFailed.because(error.to_string()))
+}

@@ -1,0 +1,28 @@
+//! What the CLI has stored of a session.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+
+use crate::extract::InSession;
+use crate::problem::Refusal;
+use crate::shared::Shared;
+
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    InSession(session): InSession,
+) -> Result<Response, Refusal> {
+    let transcript = shared.host.transcript(&session).await?;
+    let pieces = stream::try_unfold(transcript, |mut transcript| async move {
+        let piece = transcript.next().await?;
+        Ok::<_, outrigger_host::HostError>(piece.map(|piece| (piece, transcript)))
+    });
+    let mut response = Body::from_stream(pieces).into_response();
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}

@@ -1,0 +1,148 @@
+//! Forks, transcripts, files, usage and adoptions over HTTP.
+
+use outrigger_host::WorkspacePolicy;
+use serde_json::json;
+
+use crate::rig::{Rig, S, host_with, prompt, uuid};
+
+async fn rig() -> (Rig, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let workspaces = tempfile::tempdir().unwrap();
+    let config = workspaces.path().join("claude");
+    let host = host_with(dir.path(), |policy| {
+        policy.options = policy
+            .options
+            .clone()
+            .env("CLAUDE_CONFIG_DIR", config.display().to_string());
+        policy.workspaces = Some(WorkspacePolicy::new(workspaces.path().join("trees")));
+    });
+    let host = host.await;
+    (Rig::over(dir, host, |front| front).await, workspaces)
+}
+
+#[tokio::test]
+async fn a_session_is_forked_read_measured_and_compared() {
+    let (rig, _workspaces) = rig().await;
+    let of = |what: &str| format!("/v1/sessions/{S}/{what}");
+    for (method, path) in [("POST", of("fork")), ("GET", of("transcript"))] {
+        let early = rig.json(method, &path, &json!({})).await;
+        assert_eq!((early.status, early.problem()), (404, "not-found"), "{path}");
+    }
+    assert_eq!(rig.get(&of("diff")).await.problem(), "invalid-request");
+    rig.post(S, &[prompt("a", "%say one")]).await;
+    rig.until(0, |event| event["payload"]["status"] == "processed")
+        .await;
+    std::fs::write(rig.dir.path().join("note.txt"), "text\n").unwrap();
+    for from in ["", "?from=turn", "?from=start"] {
+        let diff = rig.get(&of(&format!("diff{from}"))).await;
+        assert!(
+            diff.body["diff"].as_str().unwrap().contains("+text"),
+            "{from}: {diff:?}"
+        );
+    }
+    assert_eq!(rig.get(&of("diff?from=ever")).await.problem(), "invalid-request");
+
+    let transcript = rig.text(&of("transcript")).await;
+    assert!(transcript.contains("%say one"), "{transcript}");
+    let used = rig.get(&of("usage")).await.body;
+    assert_eq!(used["results"], 1);
+    assert_eq!(rig.get("/v1/usage").await.body, used);
+
+    let id = uuid("fork");
+    let fork = rig
+        .json("POST", &of("fork"), &json!({"id": id, "title": "two"}))
+        .await;
+    assert_eq!(
+        (fork.status, &fork.body["forked_from"], &fork.body["id"]),
+        (201, &json!(S), &json!(id))
+    );
+    assert_eq!(fork.body["created_by"], "ada");
+    let again = rig
+        .json("POST", &of("fork"), &json!({"id": id, "title": "two"}))
+        .await;
+    assert_eq!(again.status, 201);
+    let other = rig
+        .json("POST", &of("fork"), &json!({"id": id, "title": "three"}))
+        .await;
+    assert_eq!((other.status, other.problem()), (409, "reused"));
+
+    // Without checkpoints the CLI refuses.
+    let rewound = rig
+        .json("POST", &of("rewind"), &json!({"event_id": uuid("a")}))
+        .await;
+    assert_eq!(
+        (rewound.status, rewound.problem()),
+        (409, "cli-refused"),
+        "{rewound:?}"
+    );
+    let would = rig
+        .json(
+            "POST",
+            &of("rewind"),
+            &json!({"event_id": uuid("a"), "dry_run": true}),
+        )
+        .await;
+    assert_eq!(
+        (would.status, &would.body["canRewind"]),
+        (200, &json!(false)),
+        "{would:?}"
+    );
+    rig.post(S, &[prompt("b", "%hang")]).await;
+    rig.until(0, |event| {
+        event["payload"]["event_id"] == uuid("b") && event["payload"]["status"] == "processing"
+    })
+    .await;
+    let running = rig.json("POST", &of("fork"), &json!({})).await;
+    assert_eq!((running.status, running.problem()), (409, "turn-runs"));
+}
+
+#[tokio::test]
+async fn what_the_cli_left_is_listed_and_adopted() {
+    let (rig, workspaces) = rig().await;
+    let (id, outside) = (uuid("left"), uuid("outside"));
+    let config = workspaces.path().join("claude");
+    let record = |id: &str, cwd: &std::path::Path| {
+        let cwd = cwd.canonicalize().unwrap();
+        let name: String = cwd
+            .to_str()
+            .unwrap()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
+        let project = config.join("projects").join(name);
+        std::fs::create_dir_all(&project).unwrap();
+        let line = json!({
+            "type": "user", "uuid": uuid(id), "parentUuid": null, "sessionId": id, "cwd": cwd, "isSidechain": false,
+            "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": "Hello"},
+        });
+        std::fs::write(project.join(format!("{id}.jsonl")), format!("{line}\n")).unwrap();
+    };
+    record(&id, rig.dir.path());
+    record(&outside, workspaces.path());
+    let listed = rig.get("/v1/adoptable").await.body;
+    let ids: Vec<_> = listed["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["id"])
+        .collect();
+    assert_eq!(ids, [&json!(id)]);
+    assert_eq!(listed["sessions"][0]["title"], "Hello");
+    let refused = rig.get("/v1/adoptable?cwd=/").await;
+    assert_eq!(refused.problem(), "forbidden");
+    for (id, problem) in [(&outside, "forbidden"), (&uuid("missing"), "not-found")] {
+        let refused = rig
+            .json("POST", "/v1/adoptions", &json!({"session_id": id}))
+            .await;
+        assert_eq!(refused.problem(), problem, "{refused:?}");
+    }
+    let adopted = rig
+        .json("POST", "/v1/adoptions", &json!({"session_id": id}))
+        .await;
+    assert_eq!(
+        (adopted.status, &adopted.body["adopted"]),
+        (201, &json!(true)),
+        "{adopted:?}"
+    );
+    assert_eq!(rig.get("/v1/adoptable").await.body["sessions"], json!([]));
+}
