@@ -15,7 +15,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use outrigger_host::{AddressRule, SessionHost};
+use outrigger_host::{AddressRule, ServerSettings, SessionHost};
 use outrigger_host_hooks::{HttpDeliver, HttpError, Schedules, WebhookLimits, Webhooks};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -111,6 +111,22 @@ impl Front {
             .extend(names.into_iter().map(|name| name.into().to_ascii_lowercase()));
         self.tls = Some(tls);
         self
+    }
+
+    /// Takes over what a policy file says of the server: names, origins, and the certificate. Where the front listens is up to the caller.
+    ///
+    /// # Errors
+    /// When the files of the certificate can't be used.
+    pub fn settings(self, settings: &ServerSettings) -> Result<Self, TlsError> {
+        let mut front = self.origins(&settings.origins);
+        if !settings.proxy_names.is_empty() {
+            front = front.behind_proxy(&settings.proxy_names);
+        }
+        if let Some(files) = &settings.tls {
+            let tls = Tls::from_pem_files(&files.certificate, &files.key)?;
+            front = front.tls(tls, &files.names);
+        }
+        Ok(front)
     }
 
     /// Says which addresses webhooks may have: public ones over `https` without this.

@@ -62,3 +62,8 @@ pub use token::{InvalidToken, Scope, Token, TokenRecord, Tokens};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/host.md")]
 struct HostPage;
+
+/// The examples of the page on policy files, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/host-policy.md")]
+struct PolicyPage;

@@ -72,8 +72,3 @@ pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookWrite};
 #[doc(hidden)]
 pub use wire::is_decision;
 pub use workspace::{CleanUp, DiffFrom, NewWorktree, WorkspaceDiff, WorkspacePolicy};
-
-/// The examples of the page on policy files, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/host-policy.md")]
-struct PolicyPage;

@@ -13,7 +13,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::address_rule::AddressRule;
+use crate::memory::MemoryLimits;
 use crate::policy::HostPolicy;
+use crate::workspace::WorkspacePolicy;
 
 /// The most bytes of a file with one secret.
 const SECRET: u64 = 64 << 10;
@@ -27,6 +29,15 @@ const SECRET: u64 = 64 << 10;
 /// permission_modes = ["plan"]            # that clients may choose; none unless said
 /// idle_seconds = 600                     # how long a process without work lives
 /// max_processes = 8
+/// memory_soft_mib = 2048                 # a process with more ends after its turn; no limit unless said
+/// memory_hard_mib = 4096                 # a process with more is killed; no limit unless said
+/// approvals_expire_seconds = 86400       # then nobody is waited for; never unless said
+///
+/// [workspaces]                           # unless said, no worktrees and no diffs
+/// directory = "/var/lib/outrigger/workspaces"
+/// worktrees = true
+/// snapshots = true
+/// setup = ["npm", "ci"]                  # run in a new worktree
 ///
 /// [options]                              # of every session
 /// model = "sonnet"
@@ -126,6 +137,7 @@ impl std::error::Error for ServePolicyError {}
 #[serde(deny_unknown_fields)]
 struct File {
     sessions: SessionsTable,
+    workspaces: Option<WorkspacesTable>,
     #[serde(default)]
     options: OptionsTable,
     #[serde(default)]
@@ -147,6 +159,19 @@ struct SessionsTable {
     permission_modes: Vec<PermissionMode>,
     idle_seconds: Option<u64>,
     max_processes: Option<Spanned<usize>>,
+    memory_soft_mib: Option<u64>,
+    memory_hard_mib: Option<Spanned<u64>>,
+    approvals_expire_seconds: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkspacesTable {
+    directory: PathBuf,
+    worktrees: Option<bool>,
+    snapshots: Option<bool>,
+    #[serde(default)]
+    setup: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -314,8 +339,10 @@ impl Reader<'_> {
         options
             .check()
             .map_err(|error| self.wrong(None, format!("the options of sessions: {error}")))?;
+        let mut policy = self.sessions(file.sessions, options)?;
+        policy.workspaces = file.workspaces.map(|table| self.workspaces(table));
         Ok(ServePolicy {
-            policy: self.sessions(file.sessions, options)?,
+            policy,
             server: self.server(file.server)?,
             webhooks: self.webhooks(file.webhooks)?,
         })
@@ -353,7 +380,28 @@ impl Reader<'_> {
             }
             policy.max_processes = most.into_inner();
         }
+        if let (Some(soft), Some(hard)) = (table.memory_soft_mib, &table.memory_hard_mib)
+            && soft > *hard.get_ref()
+        {
+            return Err(self.wrong(Some(hard.span()), "`memory_hard_mib` is below `memory_soft_mib`"));
+        }
+        if table.memory_soft_mib.is_some() || table.memory_hard_mib.is_some() {
+            let bytes = |mib: u64| mib.saturating_mul(1 << 20);
+            let mut memory = MemoryLimits::new();
+            memory.soft = table.memory_soft_mib.map(bytes);
+            memory.hard = table.memory_hard_mib.map(|hard| bytes(hard.into_inner()));
+            policy.memory = Some(memory);
+        }
+        policy.approvals_expire = table.approvals_expire_seconds.map(Duration::from_secs);
         Ok(policy)
+    }
+
+    fn workspaces(&self, table: WorkspacesTable) -> WorkspacePolicy {
+        let mut workspaces = WorkspacePolicy::new(self.place(&table.directory));
+        workspaces.worktrees = table.worktrees.unwrap_or(workspaces.worktrees);
+        workspaces.snapshots = table.snapshots.unwrap_or(workspaces.snapshots);
+        workspaces.setup = table.setup;
+        workspaces
     }
 
     fn options(&self, table: OptionsTable) -> Read<Options> {
@@ -554,6 +602,13 @@ mod tests {
                 permission_modes = ["plan", "acceptEdits"]
                 idle_seconds = 60
                 max_processes = 3
+                memory_soft_mib = 2
+                memory_hard_mib = 4
+                approvals_expire_seconds = 90
+                [workspaces]
+                directory = "workspaces"
+                snapshots = false
+                setup = ["npm", "ci"]
                 [options]
                 cli = "bin/claude"
                 model = "sonnet"
@@ -592,6 +647,13 @@ mod tests {
             )
         );
         assert_eq!((policy.idle, policy.max_processes), (Duration::from_secs(60), 3));
+        let memory = policy.memory.as_ref().unwrap();
+        assert_eq!((memory.soft, memory.hard), (Some(2 << 20), Some(4 << 20)));
+        assert_eq!(policy.approvals_expire, Some(Duration::from_secs(90)));
+        let workspaces = policy.workspaces.as_ref().unwrap();
+        assert_eq!(workspaces.directory, dir.join("workspaces"));
+        assert_eq!((workspaces.worktrees, workspaces.snapshots), (true, false));
+        assert_eq!(workspaces.setup, ["npm", "ci"]);
         let options = &policy.options;
         assert_eq!(options.cli_path, Some(dir.join("bin/claude")));
         assert_eq!(options.model.as_deref(), Some("sonnet"));
@@ -628,6 +690,11 @@ mod tests {
         assert_eq!(least.server.listen, "127.0.0.1:7070".parse().unwrap());
         assert_eq!(least.webhooks, AddressRule::public());
         assert!(matches!(least.policy.options.auth, Auth::Inherit));
+        assert!(
+            least.policy.memory.is_none()
+                && least.policy.workspaces.is_none()
+                && least.policy.approvals_expire.is_none()
+        );
         assert!(least.policy.models.is_empty() && least.policy.permission_modes.is_empty());
     }
 
@@ -675,6 +742,11 @@ mod tests {
                 3,
                 "at least 1",
             ),
+            (
+                "[sessions]\nroots = [\"projects\"]\nmemory_soft_mib = 2\nmemory_hard_mib = 1",
+                4,
+                "is below",
+            ),
             ("[sessions\nroots = []", 1, "table"),
         ] {
             let error = place.error(text);
@@ -717,6 +789,7 @@ mod tests {
             ("[server]\nlisten = \"localhost\"", 3, "address"),
             ("[server]\norigins = [\"*\"]", 3, "is no origin"),
             ("[server.tls]\ncertificate = \"c\"", 2, "key"),
+            ("[workspaces]\nworktrees = true", 2, "directory"),
             ("[webhooks]\nnetworks = [\"localhost\"]", 3, "localhost"),
         ] {
             let error = place.error(&format!("{roots}{rest}"));

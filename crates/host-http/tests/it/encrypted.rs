@@ -182,3 +182,34 @@ async fn a_front_that_shuts_down_does_not_wait_for_handshakes() {
     let ended = tokio::time::timeout(Duration::from_secs(10), served.served).await;
     ended.expect("it waits for the handshake").unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_front_listens_as_the_policy_file_says() {
+    let place = Place::new();
+    let certificate = place.certify();
+    let policy = place.dir.path().join("policy.toml");
+    let text = "sessions.roots = [\".\"]\n[server]\nlisten = \"0.0.0.0:0\"\n[server.tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\nnames = [\"host.example.com\"]\n";
+    std::fs::write(&policy, text).unwrap();
+    let file = outrigger_host::ServePolicy::read(&policy).unwrap();
+    let listener = TcpListener::bind(file.server.listen).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path()).await;
+    let tokens = Tokens::open(host.event_log()).await.unwrap();
+    let unusable = Front::new(host.clone(), tokens.clone());
+    let front = Front::new(host, tokens).settings(&file.server).unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let served = tokio::spawn(front.serve(listener, async {
+        let _ = stopped.await;
+    }));
+    let served = Served {
+        address: ([127, 0, 0, 1], port).into(),
+        stop,
+        served,
+        _dir: dir,
+    };
+    let mut stream = served.connect(&certificate, rustls::ALL_VERSIONS).await.unwrap();
+    assert_eq!(healthy(&mut stream, "host.example.com").await, 204);
+    std::fs::remove_file(place.files().1).unwrap();
+    unusable.settings(&file.server).unwrap_err();
+}
