@@ -9,5 +9,6 @@
 
 mod answers;
 mod hostile;
+mod real_host;
 mod rig;
 mod streams;
