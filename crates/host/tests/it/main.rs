@@ -12,6 +12,8 @@ mod kills;
 mod life;
 mod limits;
 mod place;
+#[cfg(target_os = "linux")]
+mod proofs;
 mod real;
 mod store;
 mod stored;

@@ -122,3 +122,46 @@ async fn the_check_finds_gaps() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].contains("gaps"));
 }
+
+#[tokio::test]
+async fn nothing_is_ordered_by_the_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host.db");
+    let (host, id) = session(dir.path()).await;
+    let append = async |host: &SessionHost, text: &str| {
+        host.event_log()
+            .write(&id, vec![Write::Append(event(text))])
+            .await
+            .unwrap();
+    };
+    append(&host, r#"{"n":1}"#).await;
+    host.shutdown().await;
+    drop(host);
+    // As if the clock had been a day ahead until now.
+    let day = 24 * 60 * 60 * 1000;
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    for column in ["events SET at = at", "sessions SET created_at = created_at"] {
+        connection
+            .execute(&format!("UPDATE {column} + {day}"), [])
+            .unwrap();
+    }
+    drop(connection);
+
+    let log = SqliteLog::open(&path).unwrap();
+    assert_eq!(log.check().await.unwrap().problems, Vec::<String>::new());
+    let cli = Simulated::agent(|agent| agent);
+    let host = SessionHost::open(HostPolicy::new(cli.options(), [dir.path()]), log)
+        .await
+        .unwrap();
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    append(&host, r#"{"n":2}"#).await;
+    let mut seen: Vec<(u64, u64)> = Vec::new();
+    while seen.len() < 3 {
+        if let outrigger_host::Delivered::Event(event) = events.next().await.unwrap() {
+            seen.push((event.seq, event.at));
+        }
+    }
+    assert_eq!(seen.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(seen[2].1 < seen[1].1, "the clock was set back");
+    host.shutdown().await;
+}
