@@ -29,6 +29,7 @@ mod remote;
 mod report;
 mod run;
 mod screen;
+mod serve;
 mod sessions;
 mod settings;
 mod signals;
@@ -64,6 +65,8 @@ enum Command {
     Chat(Box<chat::Args>),
     /// Run many prompts from a file, each in a session of its own, and write a result for each.
     Batch(Box<batch::Args>),
+    /// Own sessions for clients that come and go: a host, over HTTP.
+    Serve(serve::Args),
     /// See it work: a real session with tools, on a machine without a key.
     Demo(demo::Args),
     /// Find out why sessions do not start: installations, account, directories.
@@ -130,6 +133,7 @@ async fn run(command: Command) -> ExitCode {
         Command::Run(args) => run::run(*args).await,
         Command::Chat(args) => chat::run(*args).await,
         Command::Batch(args) => batch::run(*args).await,
+        Command::Serve(args) => serve::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Explain(args) => explain::run(*args).await,

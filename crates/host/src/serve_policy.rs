@@ -17,6 +17,9 @@ use crate::memory::MemoryLimits;
 use crate::policy::HostPolicy;
 use crate::workspace::WorkspacePolicy;
 
+/// Where a host listens unless something else is said.
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
+
 /// The most bytes of a file with one secret.
 const SECRET: u64 = 64 << 10;
 
@@ -279,6 +282,20 @@ struct WebhooksTable {
 }
 
 impl ServePolicy {
+    /// This policy, at `127.0.0.1:7070`, with webhooks to public addresses.
+    pub fn new(policy: HostPolicy) -> Self {
+        Self {
+            policy,
+            server: ServerSettings {
+                listen: LISTEN,
+                proxy_names: Vec::new(),
+                origins: Vec::new(),
+                tls: None,
+            },
+            webhooks: AddressRule::public(),
+        }
+    }
+
     /// Reads a policy file in TOML, and the secrets that it names.
     ///
     /// # Errors
@@ -508,7 +525,7 @@ impl Reader<'_> {
             names: tls.names,
         });
         let listen = match table.listen {
-            None => SocketAddr::from(([127, 0, 0, 1], 7070)),
+            None => LISTEN,
             Some(listen) => {
                 let is_safe =
                     listen.get_ref().ip().is_loopback() || tls.is_some() || !table.proxy_names.is_empty();

@@ -13,7 +13,7 @@ use outrigger_sim::claude::{Fetch, FetchError, FetchFailure, Progress};
 use super::screen::Screen;
 
 /// The agent of the demo.
-pub(super) enum Cli {
+pub(crate) enum Cli {
     /// A program, and what it is.
     Real { path: PathBuf, what: String },
     /// None could be had, or none was wanted.

@@ -5,7 +5,7 @@
 
 mod get;
 mod screen;
-mod simulated;
+pub(crate) mod simulated;
 mod steps;
 
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::Sandbox;
 
 use crate::exit::{CommandResult, Status};
-use get::Cli;
-use screen::Screen;
+pub(crate) use get::Cli;
+pub(crate) use screen::Screen;
 
 /// What `outrigger demo` takes.
 ///
@@ -68,6 +68,11 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         status = &mut told => return Ok(status?),
     };
     session(&args, &screen, &cli, told).await
+}
+
+/// The CLI of a demo for which none was named.
+pub(crate) async fn pinned_cli(screen: &Screen) -> anyhow::Result<Cli> {
+    get::cli(screen, None, false).await
 }
 
 /// Waits for Ctrl-C and, where there is such a thing, SIGTERM.
@@ -153,7 +158,7 @@ async fn session(
 }
 
 /// The real CLI in a place of its own: nothing of the user's environment, no network but loopback is asked for.
-fn real(cli: &std::path::Path, sandbox: &Sandbox, api: &MessagesApi) -> Options {
+pub(crate) fn real(cli: &std::path::Path, sandbox: &Sandbox, api: &MessagesApi) -> Options {
     let mut options = Agent::builder()
         .auth(Auth::ApiKey(Secret::new(ApiRequest::DUMMY_KEY)))
         .cli_path(cli)

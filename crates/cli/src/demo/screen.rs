@@ -9,47 +9,47 @@ use crate::paint::{Paint, plain};
 ///
 /// Nobody may be reading any more; the demo then goes on to clean up after itself, so failures to write are passed over.
 #[derive(Debug, Clone)]
-pub(super) struct Screen {
-    pub(super) paint: Paint,
+pub(crate) struct Screen {
+    pub(crate) paint: Paint,
     /// Whether a line has been begun and not ended: text of the model that is being streamed.
     open: Arc<Mutex<bool>>,
 }
 
 impl Screen {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             paint: Paint::on(&io::stdout()),
             open: Arc::default(),
         }
     }
 
-    pub(super) fn title(&self, text: &str) {
+    pub(crate) fn title(&self, text: &str) {
         self.line(&self.paint.bold(text));
         self.line("");
     }
 
     /// Something that is so, with a label.
-    pub(super) fn fact(&self, label: &str, text: &str) {
+    pub(crate) fn fact(&self, label: &str, text: &str) {
         let label = self.paint.bold(format!("{label:<10}"));
         let text = plain(text).replace('\n', "\n            ");
         self.line(&format!("  {label}{text}"));
     }
 
     /// A step begins.
-    pub(super) fn step(&self, number: usize, text: &str) {
+    pub(crate) fn step(&self, number: usize, text: &str) {
         self.line("");
         self.line(&self.paint.bold(format!("{number}  {text}")));
     }
 
     /// Somebody says or does something.
-    pub(super) fn event(&self, who: &str, text: &str) {
+    pub(crate) fn event(&self, who: &str, text: &str) {
         let who = self.paint.cyan(format!("{who:<8}"));
         let text = plain(text).replace('\n', "\n           ");
         self.line(&format!("   {who}{text}"));
     }
 
     /// A piece of the model's text, as it comes.
-    pub(super) fn piece(&self, text: &str) {
+    pub(crate) fn piece(&self, text: &str) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
         if !*open {
@@ -61,7 +61,7 @@ impl Screen {
     }
 
     /// A step ended well.
-    pub(super) fn good(&self, text: &str) {
+    pub(crate) fn good(&self, text: &str) {
         self.line(&format!(
             "   {} {}",
             self.paint.green("✓"),
@@ -70,17 +70,17 @@ impl Screen {
     }
 
     /// Something is not as it should be.
-    pub(super) fn bad(&self, text: &str) {
+    pub(crate) fn bad(&self, text: &str) {
         self.line(&format!("   {} {}", self.paint.red("✗"), plain(text)));
     }
 
-    pub(super) fn end(&self, text: &str) {
+    pub(crate) fn end(&self, text: &str) {
         self.line("");
         self.line(&self.paint.green(text));
     }
 
     /// A line of its own.
-    pub(super) fn line(&self, text: &str) {
+    pub(crate) fn line(&self, text: &str) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
         if std::mem::take(&mut *open) {

@@ -5,7 +5,7 @@ use outrigger::testing::Simulated;
 use outrigger_sim::claude::Sandbox;
 
 /// Options that reach a simulated agent. It does what the directives in the prompts say.
-pub(super) fn options(sandbox: &Sandbox) -> Options {
+pub(crate) fn options(sandbox: &Sandbox) -> Options {
     let home = sandbox.home().to_string_lossy().into_owned();
     let cli = Simulated::agent(move |agent| {
         agent

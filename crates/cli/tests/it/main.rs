@@ -47,6 +47,7 @@ mod remote;
 mod resumed;
 mod rig;
 mod run;
+mod serve;
 mod sessions;
 mod settings;
 #[cfg(unix)]

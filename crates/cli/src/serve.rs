@@ -1,0 +1,202 @@
+//! `outrigger serve`: a host of sessions on this machine.
+
+mod demo;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::ValueHint;
+use outrigger::Agent;
+use outrigger_host::log::SqliteLog;
+use outrigger_host::{HostPolicy, ServePolicy, SessionHost};
+use outrigger_host_http::{Front, Tls, Tokens};
+use tokio::net::TcpListener;
+
+use crate::exit::{CommandResult, Failure, Status};
+use crate::signals::Signals;
+
+/// What `outrigger serve` takes.
+///
+/// Owns sessions of Claude Code: clients create them, send prompts, watch, and answer their questions, over HTTP. What was accepted is in a log
+/// on disk, and the next `outrigger serve` goes on with it. The first start prints a link that gives a token, once.
+///
+/// Sessions run as you, with your account, in the directories that `--root` or the policy file names. docs/host.md says what is promised.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A directory in which sessions may be, with what is below it. May be given several times.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "policy")]
+    root: Vec<PathBuf>,
+    /// What sessions may have, where the host listens, and for whom: a file in TOML.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    policy: Option<PathBuf>,
+    /// The address to listen on; 127.0.0.1:7070 unless the policy file has another one. Port 0 is a free port.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Where the log is kept; outrigger/host in your directory for the state of programs, unless given.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    data: Option<PathBuf>,
+    /// Read the policy file, say whether it is sound, and end.
+    #[arg(long, requires = "policy")]
+    check: bool,
+    /// Show it on a machine without a key: the pinned CLI, a scripted model, and a session that waits for an approval.
+    #[arg(long, conflicts_with_all = ["root", "policy", "data", "check"])]
+    demo: bool,
+}
+
+/// A host that is about to serve.
+struct Serving {
+    host: SessionHost,
+    tokens: Tokens,
+    front: Front,
+    listener: TcpListener,
+    /// The address, as clients say it.
+    url: String,
+}
+
+/// Serves until a signal comes.
+pub(crate) async fn run(args: Args) -> CommandResult {
+    // Before anything is started, so that a signal finds it caught.
+    let signals = Signals::catch()?;
+    if args.demo {
+        return demo::run(args.listen, signals).await;
+    }
+    let mut settings = settings(&args)?;
+    if args.check {
+        println!("the policy file is sound");
+        return Ok(Status::Success);
+    }
+    if let Some(listen) = args.listen {
+        settings.server.listen = listen;
+    }
+    let data = match args.data {
+        Some(data) => data,
+        None => usual_data_directory()
+            .context("there is no directory for the state of programs; name one by --data")
+            .map_err(usage)?,
+    };
+    private_directory(&data).with_context(|| format!("cannot make {}", data.display()))?;
+    let log = SqliteLog::open(data.join("host.db"))?;
+    let serving = Serving::new(settings, log).await?;
+    println!("serves {} with the log in {}", serving.url, data.display());
+    if serving.tokens.records().iter().all(|token| token.revoked) {
+        let code = serving.tokens.code()?;
+        println!(
+            "there is no token yet; within an hour, and once, this link gives one:\n  {}/welcome#code={code}",
+            serving.url
+        );
+    }
+    serving.serve(signals).await
+}
+
+fn usage(error: anyhow::Error) -> Failure {
+    Failure::new(Status::Usage, error)
+}
+
+fn settings(args: &Args) -> Result<ServePolicy, Failure> {
+    if let Some(path) = &args.policy {
+        return ServePolicy::read(path).map_err(|error| usage(error.into()));
+    }
+    if args.root.is_empty() {
+        return Err(usage(anyhow::anyhow!(
+            "no directory for sessions: name one by --root, or a policy file by --policy"
+        )));
+    }
+    for root in &args.root {
+        if !root.is_dir() {
+            return Err(usage(anyhow::anyhow!("--root {}: there is no such directory", root.display())));
+        }
+    }
+    Ok(ServePolicy::new(HostPolicy::new(Agent::builder(), &args.root)))
+}
+
+/// `outrigger/host` in the user's directory for the state of programs.
+fn usual_data_directory() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state = if cfg!(windows) {
+        absolute("LOCALAPPDATA")?
+    } else {
+        match absolute("XDG_STATE_HOME") {
+            Some(path) => path,
+            None => absolute("HOME")?.join(".local/state"),
+        }
+    };
+    Some(state.join("outrigger").join("host"))
+}
+
+/// Makes a directory with its parents, for this user alone.
+fn private_directory(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+impl Serving {
+    async fn new(settings: ServePolicy, log: SqliteLog) -> Result<Self, Failure> {
+        let ServePolicy {
+            policy,
+            server,
+            webhooks,
+            ..
+        } = settings;
+        let listener = TcpListener::bind(server.listen)
+            .await
+            .with_context(|| format!("cannot listen on {}", server.listen))?;
+        let address = listener.local_addr()?;
+        let host = SessionHost::open(policy, log).await?;
+        let tokens = Tokens::open(host.event_log()).await?;
+        let mut front = Front::new(host.clone(), tokens.clone())
+            .origins(&server.origins)
+            .webhooks(webhooks);
+        if !server.proxy_names.is_empty() {
+            front = front.behind_proxy(&server.proxy_names);
+        }
+        let scheme = if server.tls.is_some() { "https" } else { "http" };
+        if let Some(files) = &server.tls {
+            let tls = Tls::from_pem_files(&files.certificate, &files.key)?;
+            front = front.tls(tls, &files.names);
+        }
+        Ok(Self {
+            host,
+            tokens,
+            front,
+            listener,
+            url: format!("{scheme}://{address}"),
+        })
+    }
+
+    /// Serves until a signal comes. The second one ends the program at once; the log is sound then, too.
+    async fn serve(self, mut signals: Signals) -> CommandResult {
+        let Self {
+            host,
+            front,
+            listener,
+            ..
+        } = self;
+        let (told, signal) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            let first = signals.next().await;
+            // Nobody waits for it if the front has failed.
+            let _ = told.send(first);
+            let second = signals.next().await;
+            std::process::exit(second.status() as i32);
+        });
+        let (ended, end) = tokio::sync::oneshot::channel();
+        front
+            .serve(listener, async {
+                // The sender waits for signals for as long as the program runs.
+                if let Ok(signal) = signal.await {
+                    let _ = ended.send(signal);
+                }
+            })
+            .await?;
+        host.shutdown().await;
+        Ok(end.await.map_or(Status::Success, |signal| signal.status()))
+    }
+}

@@ -1,0 +1,213 @@
+//! `outrigger serve`.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::rig::Rig;
+use crate::tool::{outrigger, ran};
+
+/// A host that runs, and what it printed.
+struct Served {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    said: String,
+    address: String,
+    token: String,
+}
+
+impl Served {
+    /// Starts it, and reads up to a line with `last`.
+    fn start(mut command: Command, last: &str) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut served = Self {
+            child,
+            out,
+            said: String::new(),
+            address: String::new(),
+            token: String::new(),
+        };
+        served.read_until(last);
+        let (_, rest) = served.said.split_once("http://").expect("its address");
+        served.address = rest.split([' ', '/', '\n']).next().unwrap().to_owned();
+        served
+    }
+
+    fn read_until(&mut self, words: &str) {
+        loop {
+            let mut line = String::new();
+            assert!(self.out.read_line(&mut line).unwrap() > 0, "it ended: {}", self.said);
+            self.said.push_str(&line);
+            if line.contains(words) {
+                return;
+            }
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let body = body.to_string();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+             Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            self.token,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+
+    /// Waits for an event after a cursor that `wanted` accepts.
+    fn until(&self, session: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "GET /v1/sessions/{session}/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+            self.token
+        )
+        .unwrap();
+        for line in BufReader::new(stream).lines() {
+            let line = line.unwrap();
+            let event = line.strip_prefix("data: ").and_then(|data| serde_json::from_str(data).ok());
+            if let Some(event) = event.filter(|event: &Value| wanted(&event["payload"])) {
+                return event["payload"].clone();
+            }
+        }
+        panic!("the stream ended");
+    }
+
+    /// Ends it by Ctrl-C; its exit status.
+    fn interrupt(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        let status = self.child.wait().unwrap();
+        status.code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It has ended already unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(rig: &Rig, root: &Path, data: &Path) -> Served {
+    let (root, data) = (root.display().to_string(), data.display().to_string());
+    let args = ["--root", &root, "--data", &data, "--listen", "127.0.0.1:0"];
+    Served::start(rig.std_command("serve", &args), "serves http://")
+}
+
+fn prompt(text: &str) -> Value {
+    json!({"events": [{"payload": {
+        "type": "user", "uuid": uuid::Uuid::new_v4(), "message": {"role": "user", "content": text},
+    }}]})
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_in_the_next_host() {
+    let rig = Rig::start().await;
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("state/host");
+    let work = || {
+        let mut served = serve(&rig, rig.sandbox.project(), &data);
+        // The link of the first start gives a token.
+        served.read_until("welcome#code=");
+        let code = served.said.split_once("#code=").unwrap().1.trim().to_owned();
+        let (status, issued) = served.ask("POST", "/v1/tokens/exchange", &json!({"code": code}));
+        assert_eq!(status, 201, "{issued}");
+        issued["token"].as_str().unwrap().clone_into(&mut served.token);
+        let token = served.token.clone();
+        let (status, session) = served.ask("POST", "/v1/sessions", &json!({"cwd": rig.sandbox.project()}));
+        assert_eq!(status, 201, "{session}");
+        let id = session["id"].as_str().unwrap().to_owned();
+        let path = format!("/v1/sessions/{id}/events");
+        assert_eq!(served.ask("POST", &path, &prompt("%say one")).0, 202);
+        assert_eq!(served.until(&id, |event| event["type"] == "result")["result"], "one");
+        // Nobody else may have the log.
+        let second = rig.std_command("serve", &["--root", "/", "--data", &data.display().to_string(), "--listen", "127.0.0.1:0"]);
+        let second = { second }.output().unwrap();
+        assert_eq!(second.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&second.stderr).contains("another"), "{second:?}");
+        assert_eq!(served.interrupt(), Some(130));
+
+        let mut served = serve(&rig, rig.sandbox.project(), &data);
+        served.token = token;
+        assert_eq!(served.ask("POST", &path, &prompt("%say two")).0, 202);
+        served.until(&id, |event| event["type"] == "process_started" && event["resumed"] == true);
+        served.until(&id, |event| event["type"] == "result" && event["result"] == "two");
+        assert!(!served.said.contains("#code="), "{}", served.said);
+        assert_eq!(served.interrupt(), Some(130));
+    };
+    tokio::task::block_in_place(work);
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(&data).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700, "only this user reads it");
+    rig.nothing_left().await;
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_waits_for_an_approval_from_another_terminal() {
+    let temp = TempDir::new().unwrap();
+    let mut command = outrigger(&["serve", "--demo"]);
+    command.env("TMPDIR", temp.path());
+    let mut served = Served::start(command, "waits for an approval");
+    let said = |name: &str| {
+        let (_, rest) = served.said.split_once(name).unwrap();
+        rest.split_whitespace().next().unwrap().to_owned()
+    };
+    let (host, token) = (said("OUTRIGGER_HOST="), said("OUTRIGGER_TOKEN="));
+    let remote = |args: &[&str]| {
+        let mut command = outrigger(args);
+        command.env("OUTRIGGER_HOST", &host).env("OUTRIGGER_TOKEN", &token);
+        ran(&mut command)
+    };
+    let (listed, code) = remote(&["ps"]);
+    assert!(code == 0 && listed.contains("demo"), "{listed}");
+    let (pending, code) = remote(&["approve", "--json"]);
+    assert_eq!(code, 0);
+    let pending: Value = serde_json::from_str(pending.lines().next().unwrap()).unwrap();
+    let (_, code) = remote(&["approve", pending["id"].as_str().unwrap(), "--allow"]);
+    assert_eq!(code, 0);
+    served.read_until("The file is there.");
+    assert_eq!(served.interrupt(), Some(130));
+    let left: Vec<_> = std::fs::read_dir(temp.path()).unwrap().collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+#[test]
+fn what_it_needs_is_said() {
+    let place = TempDir::new().unwrap();
+    let policy = place.path().join("policy.toml");
+    let path = policy.display().to_string();
+    let fails = |args: &[&str], words: &str| {
+        let output = outrigger(args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+    };
+    fails(&["serve"], "--root");
+    fails(&["serve", "--root", "/no/such/place"], "/no/such/place");
+    std::fs::write(&policy, "[sessions]\nroots = [\".\"]\nroot = 1\n").unwrap();
+    fails(&["serve", "--policy", &path, "--check"], "line 3");
+    std::fs::write(&policy, "[sessions]\nroots = [\".\"]\n").unwrap();
+    let (said, code) = ran(&mut outrigger(&["serve", "--policy", &path, "--check"]));
+    assert!(code == 0 && said.contains("sound"), "{said}");
+}
