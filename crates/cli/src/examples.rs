@@ -91,6 +91,34 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "serve",
+        &[
+            ("See it, without a key", "outrigger serve --demo"),
+            (
+                "For sessions in a directory",
+                "outrigger serve --root /srv/projects",
+            ),
+            (
+                "As an operator allows",
+                "outrigger serve --policy /etc/outrigger/policy.toml",
+            ),
+        ],
+    ),
+    (
+        "host",
+        &[
+            ("Keep the token of the first start", "outrigger host login"),
+            (
+                "A token that may only read",
+                "outrigger host token new dashboard --scope read",
+            ),
+            (
+                "Copy the log while the host runs",
+                "outrigger host backup host-copy.db",
+            ),
+        ],
+    ),
+    (
         "attach",
         &[
             ("Talk in a session", "outrigger attach 4f3a"),

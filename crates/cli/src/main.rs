@@ -19,6 +19,7 @@ mod doctor;
 mod examples;
 mod exit;
 mod explain;
+mod host;
 mod input;
 mod keyboard;
 mod mock_api;
@@ -67,6 +68,7 @@ enum Command {
     Batch(Box<batch::Args>),
     /// Own sessions for clients that come and go: a host, over HTTP.
     Serve(serve::Args),
+    Host(host::Args),
     /// See it work: a real session with tools, on a machine without a key.
     Demo(demo::Args),
     /// Find out why sessions do not start: installations, account, directories.
@@ -134,6 +136,7 @@ async fn run(command: Command) -> ExitCode {
         Command::Chat(args) => chat::run(*args).await,
         Command::Batch(args) => batch::run(*args).await,
         Command::Serve(args) => serve::run(args).await,
+        Command::Host(args) => host::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Explain(args) => explain::run(*args).await,

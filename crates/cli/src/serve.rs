@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// A directory in which sessions may be, with what is below it. May be given several times.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "policy")]
     root: Vec<PathBuf>,
+    /// The CLI, if it is not the one that is found by itself.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "policy")]
+    cli: Option<PathBuf>,
     /// What sessions may have, where the host listens, and for whom: a file in TOML.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     policy: Option<PathBuf>,
@@ -40,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "policy")]
     check: bool,
     /// Show it on a machine without a key: the pinned CLI, a scripted model, and a session that waits for an approval.
-    #[arg(long, conflicts_with_all = ["root", "policy", "data", "check"])]
+    #[arg(long, conflicts_with_all = ["root", "cli", "policy", "data", "check"])]
     demo: bool,
 }
 
@@ -69,20 +72,17 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     if let Some(listen) = args.listen {
         settings.server.listen = listen;
     }
-    let data = match args.data {
-        Some(data) => data,
-        None => usual_data_directory()
-            .context("there is no directory for the state of programs; name one by --data")
-            .map_err(usage)?,
-    };
-    private_directory(&data).with_context(|| format!("cannot make {}", data.display()))?;
-    let log = SqliteLog::open(data.join("host.db"))?;
+    let path = log_file(args.data)?;
+    if let Some(data) = path.parent() {
+        private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
+    }
+    let log = SqliteLog::open(&path)?;
     let serving = Serving::new(settings, log).await?;
-    println!("serves {} with the log in {}", serving.url, data.display());
+    println!("serves {} with the log {}", serving.url, path.display());
     if serving.tokens.records().iter().all(|token| token.revoked) {
         let code = serving.tokens.code()?;
         println!(
-            "there is no token yet; within an hour, and once, this link gives one:\n  {}/welcome#code={code}",
+            "there is no token yet; within an hour, and once, this link gives one, in a browser or to `outrigger host login`:\n  {}/welcome#code={code}",
             serving.url
         );
     }
@@ -104,10 +104,28 @@ fn settings(args: &Args) -> Result<ServePolicy, Failure> {
     }
     for root in &args.root {
         if !root.is_dir() {
-            return Err(usage(anyhow::anyhow!("--root {}: there is no such directory", root.display())));
+            return Err(usage(anyhow::anyhow!(
+                "--root {}: there is no such directory",
+                root.display()
+            )));
         }
     }
-    Ok(ServePolicy::new(HostPolicy::new(Agent::builder(), &args.root)))
+    let options = match &args.cli {
+        Some(cli) => Agent::builder().cli_path(cli),
+        None => Agent::builder(),
+    };
+    Ok(ServePolicy::new(HostPolicy::new(options, &args.root)))
+}
+
+/// The log in this directory, or in the usual one.
+pub(crate) fn log_file(data: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let data = match data {
+        Some(data) => data,
+        None => usual_data_directory()
+            .context("there is no directory for the state of programs; name one by --data")
+            .map_err(usage)?,
+    };
+    Ok(data.join("host.db"))
 }
 
 /// `outrigger/host` in the user's directory for the state of programs.

@@ -128,7 +128,7 @@ fn read_private(path: &std::path::Path) -> io::Result<String> {
 }
 
 /// An error of a host as one of a command, with its exit status and what to do.
-fn failure(error: Error) -> Failure {
+pub(crate) fn failure(error: Error) -> Failure {
     let status = match &error {
         Error::Address { .. } | Error::Invalid(_) => Status::Usage,
         Error::Unreachable { .. } | Error::Lost { .. } | Error::TimedOut(_) => Status::Api,

@@ -19,7 +19,8 @@ use crate::exit::CommandResult;
 use crate::signals::Signals;
 
 /// What the scripted model does.
-const PROMPT: &str = "%tool Write {\"file_path\":\"hello.txt\",\"content\":\"hello\\n\"}\n%say The file is there.";
+const PROMPT: &str =
+    "%tool Write {\"file_path\":\"hello.txt\",\"content\":\"hello\\n\"}\n%say The file is there.";
 
 /// How long a process without work lives, so that the demo shows a session that is resumed.
 const IDLE: Duration = Duration::from_secs(20);
@@ -47,7 +48,10 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
     };
     screen.fact("real", &what);
     screen.fact("scripted", "the model's words");
-    screen.fact("place", &format!("{} (removed at the end)", sandbox.path().display()));
+    screen.fact(
+        "place",
+        &format!("{} (removed at the end)", sandbox.path().display()),
+    );
 
     let mut policy = HostPolicy::new(options, [sandbox.project()]);
     policy.idle = IDLE;
@@ -102,14 +106,23 @@ async fn tell(host: SessionHost, mut events: Subscription, screen: Screen) {
             "process_started" => screen.event("host", "a process of the CLI started"),
             "process_exited" => screen.event("host", "the process ended; the session stays"),
             "approval_opened" => {
-                let id = payload["approval_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
+                let id = payload["approval_id"]
+                    .as_str()
+                    .and_then(|id| Uuid::parse_str(id).ok());
                 let tool = match id {
-                    Some(id) => host.approval(id).await.ok().and_then(|approval| approval.tool_name),
+                    Some(id) => host
+                        .approval(id)
+                        .await
+                        .ok()
+                        .and_then(|approval| approval.tool_name),
                     None => None,
                 };
                 screen.event(
                     "host",
-                    &format!("{} waits for an approval", tool.as_deref().unwrap_or("a question")),
+                    &format!(
+                        "{} waits for an approval",
+                        tool.as_deref().unwrap_or("a question")
+                    ),
                 );
             }
             "approval_decided" => {

@@ -45,7 +45,11 @@ impl Served {
     fn read_until(&mut self, words: &str) {
         loop {
             let mut line = String::new();
-            assert!(self.out.read_line(&mut line).unwrap() > 0, "it ended: {}", self.said);
+            assert!(
+                self.out.read_line(&mut line).unwrap() > 0,
+                "it ended: {}",
+                self.said
+            );
             self.said.push_str(&line);
             if line.contains(words) {
                 return;
@@ -82,7 +86,9 @@ impl Served {
         .unwrap();
         for line in BufReader::new(stream).lines() {
             let line = line.unwrap();
-            let event = line.strip_prefix("data: ").and_then(|data| serde_json::from_str(data).ok());
+            let event = line
+                .strip_prefix("data: ")
+                .and_then(|data| serde_json::from_str(data).ok());
             if let Some(event) = event.filter(|event: &Value| wanted(&event["payload"])) {
                 return event["payload"].clone();
             }
@@ -109,8 +115,17 @@ impl Drop for Served {
 
 fn serve(rig: &Rig, root: &Path, data: &Path) -> Served {
     let (root, data) = (root.display().to_string(), data.display().to_string());
-    let args = ["--root", &root, "--data", &data, "--listen", "127.0.0.1:0"];
-    Served::start(rig.std_command("serve", &args), "serves http://")
+    Served::start(command(rig, &root, &data), "serves http://")
+}
+
+fn command(rig: &Rig, root: &str, data: &str) -> Command {
+    let mut command = outrigger(&["serve", "--root", root, "--data", data, "--listen", "127.0.0.1:0"]);
+    command
+        .arg("--cli")
+        .arg(rig.cli())
+        .env_clear()
+        .envs(rig.sandbox.env(&rig.api.base_url()));
+    command
 }
 
 fn prompt(text: &str) -> Value {
@@ -126,31 +141,74 @@ async fn a_session_goes_on_in_the_next_host() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("state/host");
     let work = || {
-        let mut served = serve(&rig, rig.sandbox.project(), &data);
+        let mut served = serve(&rig, &rig.sandbox.project(), &data);
         // The link of the first start gives a token.
         served.read_until("welcome#code=");
-        let code = served.said.split_once("#code=").unwrap().1.trim().to_owned();
-        let (status, issued) = served.ask("POST", "/v1/tokens/exchange", &json!({"code": code}));
-        assert_eq!(status, 201, "{issued}");
-        issued["token"].as_str().unwrap().clone_into(&mut served.token);
-        let token = served.token.clone();
+        let link = served.said.lines().last().unwrap().trim().to_owned();
+        let kept = place.path().join("config/token");
+        let mut login = outrigger(&["host", "login", "--token-file", &kept.display().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        writeln!(login.stdin.take().unwrap(), "{link}").unwrap();
+        let output = login.wait_with_output().unwrap();
+        assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains(&served.address));
+        let token = std::fs::read_to_string(&kept).unwrap().trim().to_owned();
+        served.token.clone_from(&token);
+        // Other tokens are issued with this one.
+        let host = format!("http://{}", served.address);
+        let with_token = |args: &[&str]| {
+            let mut command = outrigger(args);
+            command.args(["--token-file", &kept.display().to_string(), "--host", &host]);
+            ran(&mut command)
+        };
+        let (reader, code) = with_token(&["host", "token", "new", "bob", "--scope", "read"]);
+        assert!(code == 0 && reader.starts_with("outrigger_"));
+        let (listed, code) = with_token(&["host", "token", "list"]);
+        assert!(code == 0 && listed.contains("read  bob"), "{listed}");
+        let bob = listed.lines().find(|line| line.contains("bob")).unwrap();
+        assert_eq!(
+            with_token(&["host", "token", "revoke", bob.split(' ').next().unwrap()]).1,
+            0
+        );
+        assert!(with_token(&["host", "token", "list"]).0.contains("revoked"));
         let (status, session) = served.ask("POST", "/v1/sessions", &json!({"cwd": rig.sandbox.project()}));
         assert_eq!(status, 201, "{session}");
         let id = session["id"].as_str().unwrap().to_owned();
         let path = format!("/v1/sessions/{id}/events");
         assert_eq!(served.ask("POST", &path, &prompt("%say one")).0, 202);
-        assert_eq!(served.until(&id, |event| event["type"] == "result")["result"], "one");
+        assert_eq!(
+            served.until(&id, |event| event["type"] == "result")["result"],
+            "one"
+        );
         // Nobody else may have the log.
-        let second = rig.std_command("serve", &["--root", "/", "--data", &data.display().to_string(), "--listen", "127.0.0.1:0"]);
-        let second = { second }.output().unwrap();
+        let second = command(&rig, "/", &data.display().to_string()).output().unwrap();
         assert_eq!(second.status.code(), Some(1));
-        assert!(String::from_utf8_lossy(&second.stderr).contains("another"), "{second:?}");
+        assert!(
+            String::from_utf8_lossy(&second.stderr).contains("another"),
+            "{second:?}"
+        );
+        // A copy is made while it runs, and is sound.
+        let copy = place.path().join("copy/host.db");
+        std::fs::create_dir(copy.parent().unwrap()).unwrap();
+        let (to, from) = (copy.display().to_string(), data.display().to_string());
+        assert_eq!(
+            ran(&mut outrigger(&["host", "backup", &to, "--data", &from])).1,
+            0
+        );
+        let elsewhere = copy.parent().unwrap().display().to_string();
+        let (checked, code) = ran(&mut outrigger(&["host", "check", "--data", &elsewhere]));
+        assert!(code == 0 && checked.starts_with("1 sessions"), "{checked}");
+        assert_eq!(ran(&mut outrigger(&["host", "check", "--data", "/nowhere"])).1, 1);
         assert_eq!(served.interrupt(), Some(130));
 
-        let mut served = serve(&rig, rig.sandbox.project(), &data);
+        let mut served = serve(&rig, &rig.sandbox.project(), &data);
         served.token = token;
         assert_eq!(served.ask("POST", &path, &prompt("%say two")).0, 202);
-        served.until(&id, |event| event["type"] == "process_started" && event["resumed"] == true);
+        served.until(&id, |event| {
+            event["type"] == "process_started" && event["resumed"] == true
+        });
         served.until(&id, |event| event["type"] == "result" && event["result"] == "two");
         assert!(!served.said.contains("#code="), "{}", served.said);
         assert_eq!(served.interrupt(), Some(130));
@@ -176,7 +234,9 @@ async fn the_demo_waits_for_an_approval_from_another_terminal() {
     let (host, token) = (said("OUTRIGGER_HOST="), said("OUTRIGGER_TOKEN="));
     let remote = |args: &[&str]| {
         let mut command = outrigger(args);
-        command.env("OUTRIGGER_HOST", &host).env("OUTRIGGER_TOKEN", &token);
+        command
+            .env("OUTRIGGER_HOST", &host)
+            .env("OUTRIGGER_TOKEN", &token);
         ran(&mut command)
     };
     let (listed, code) = remote(&["ps"]);

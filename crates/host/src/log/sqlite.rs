@@ -170,23 +170,15 @@ impl SqliteLog {
     /// When the file exists already, or can't be written.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
         let to = to.as_ref().to_owned();
-        self.read(move |connection| {
-            let failed = |error: &dyn std::fmt::Display| HostError::Log(format!("{}: {error}", to.display()));
-            let Some(name) = to.to_str() else {
-                return Err(failed(&"SQLite needs a name in UTF-8"));
-            };
-            // SQLite fills an empty file.
-            private()
-                .create_new(true)
-                .open(&to)
-                .map_err(|error| failed(&error))?;
-            if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
-                drop(std::fs::remove_file(&to));
-                return Err(failed(&error));
-            }
-            Ok(())
-        })
-        .await
+        self.read(move |connection| copy(connection, &to)).await
+    }
+
+    /// Copies the log of another process as [`backup`](Self::backup) does. Blocks until then.
+    ///
+    /// # Errors
+    /// When there is no such log, the copy exists already, or can't be written.
+    pub fn backup_of(path: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+        copy(&connect_to_existing(path.as_ref())?, to.as_ref())
     }
 
     /// Checks the file and what must hold of its events: the numbers of a session have no gaps, and no decision is there twice.
@@ -195,6 +187,14 @@ impl SqliteLog {
     /// When the file can't be read.
     pub async fn check(&self) -> Result<Check> {
         self.read(check).await
+    }
+
+    /// Checks the log of another process, or one that no process has open, as [`check`](Self::check) does. Blocks until then.
+    ///
+    /// # Errors
+    /// When there is no such log, or it can't be read.
+    pub fn check_of(path: impl AsRef<Path>) -> Result<Check> {
+        check(&connect_to_existing(path.as_ref())?)
     }
 
     /// Waits until the thread that writes has committed the work.
@@ -231,6 +231,31 @@ impl SqliteLog {
             .await
             .map_err(|error| HostError::Log(error.to_string()))?
     }
+}
+
+/// A log that is there, whoever has it open. SQLite needs to write the file beside it that its readers share.
+fn connect_to_existing(path: &Path) -> Result<Connection> {
+    let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(|error| HostError::Log(format!("{}: {error}", path.display())))?;
+    connection.busy_timeout(BUSY)?;
+    Ok(connection)
+}
+
+fn copy(connection: &Connection, to: &Path) -> Result<()> {
+    let failed = |error: &dyn std::fmt::Display| HostError::Log(format!("{}: {error}", to.display()));
+    let Some(name) = to.to_str() else {
+        return Err(failed(&"SQLite needs a name in UTF-8"));
+    };
+    // SQLite fills an empty file.
+    private()
+        .create_new(true)
+        .open(to)
+        .map_err(|error| failed(&error))?;
+    if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
+        drop(std::fs::remove_file(to));
+        return Err(failed(&error));
+    }
+    Ok(())
 }
 
 fn check(connection: &Connection) -> Result<Check> {
