@@ -116,7 +116,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("outrigger-host-client".to_owned(), set(&["outrigger-json"])),
         (
             "outrigger-otel".to_owned(),
-            set(&["outrigger", "outrigger-secrets"]),
+            set(&["outrigger", "outrigger-fleet", "outrigger-secrets"]),
         ),
         ("outrigger-claude".to_owned(), set(&[])),
         ("outrigger-secrets".to_owned(), set(&[])),

@@ -30,6 +30,7 @@ pub mod names;
 mod otlp;
 mod reading;
 mod resident;
+mod shared;
 mod telemetry;
 
 #[cfg(feature = "otlp")]

@@ -63,6 +63,12 @@ pub const AMBIENT: &str = "outrigger.ambient";
 pub const DECISION: &str = "outrigger.decision";
 /// The event of a hook.
 pub const HOOK_EVENT: &str = "outrigger.hook.event";
+/// The name of a gate, as the program gives it.
+pub const GATE: &str = "outrigger.gate";
+/// The name of a budget, as the program gives it.
+pub const BUDGET: &str = "outrigger.budget";
+/// The name of a supervised session, as the program gives it.
+pub const SUPERVISED: &str = "outrigger.supervised";
 
 /// Tokens of a turn, by model and type.
 pub const METRIC_TOKENS: &str = "gen_ai.client.token.usage";
@@ -92,6 +98,26 @@ pub const METRIC_FRAMES: &str = "outrigger.frames.waiting";
 pub const METRIC_REQUESTS: &str = "outrigger.requests.open";
 /// Resident memory of the CLI's processes; on Linux only.
 pub const METRIC_MEMORY: &str = "outrigger.cli.memory";
+/// Turns that have a place at a gate.
+pub const METRIC_GATE_RUNNING: &str = "outrigger.gate.running";
+/// Turns that wait at a gate.
+pub const METRIC_GATE_WAITING: &str = "outrigger.gate.waiting";
+/// How long a gate stays closed from now on.
+pub const METRIC_GATE_CLOSED: &str = "outrigger.gate.closed";
+/// Dollars spent in a budget, and below it.
+pub const METRIC_BUDGET_SPENT: &str = "outrigger.budget.spent";
+/// Dollars reserved in a budget.
+pub const METRIC_BUDGET_RESERVED: &str = "outrigger.budget.reserved";
+/// Tokens spent in a budget, and below it.
+pub const METRIC_BUDGET_TOKENS: &str = "outrigger.budget.tokens.spent";
+/// Tokens reserved in a budget.
+pub const METRIC_BUDGET_TOKENS_RESERVED: &str = "outrigger.budget.tokens.reserved";
+/// Whether a supervised session has a process.
+pub const METRIC_SUPERVISED: &str = "outrigger.supervised.running";
+/// How often the process of a supervised session died.
+pub const METRIC_DEATHS: &str = "outrigger.supervised.deaths";
+/// How often the conversation of a supervised session was compacted or handed over.
+pub const METRIC_ROTATIONS: &str = "outrigger.supervised.rotations";
 
 /// The log of a turn that ended.
 pub const LOG_TURN: &str = "outrigger.turn.ended";

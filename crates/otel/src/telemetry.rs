@@ -16,9 +16,13 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use outrigger::{Options, Session};
+use outrigger_fleet::budget::Budget;
+use outrigger_fleet::gate::Gate;
+use outrigger_fleet::supervise::Supervised;
 
 use self::spans::SessionSpans;
 use crate::instruments::{Instruments, Sessions};
+use crate::shared::Shared;
 
 const SCOPE: &str = "outrigger";
 
@@ -29,6 +33,7 @@ pub struct Telemetry {
     pub(crate) logger: SdkLogger,
     pub(crate) instruments: Arc<Instruments>,
     sessions: Sessions,
+    shared: Shared,
     /// Prompts, answers, inputs and results are emitted.
     pub(crate) content: bool,
     /// The CLI emits its own telemetry, too.
@@ -41,11 +46,15 @@ impl Telemetry {
     /// The program flushes and shuts down its providers itself.
     pub fn new(traces: &SdkTracerProvider, metrics: &SdkMeterProvider, logs: &SdkLoggerProvider) -> Self {
         let sessions = Sessions::default();
+        let shared = Shared::default();
+        let meter = metrics.meter(SCOPE);
+        shared.register(&meter);
         Self {
             tracer: traces.tracer(SCOPE),
             logger: logs.logger(SCOPE),
-            instruments: Arc::new(Instruments::new(&metrics.meter(SCOPE), &sessions)),
+            instruments: Arc::new(Instruments::new(&meter, &sessions)),
             sessions,
+            shared,
             content: false,
             of_cli: false,
         }
@@ -65,6 +74,22 @@ impl Telemetry {
     pub fn with_cli_telemetry(mut self, of_cli: bool) -> Self {
         self.of_cli = of_cli;
         self
+    }
+
+    /// Measures a gate from now on, under this name: turns that run and wait, and how long it stays closed. The gate lives at least as
+    /// long as this and its clones.
+    pub fn gate(&self, name: &str, gate: &Gate) {
+        self.shared.add_gate(name, gate);
+    }
+
+    /// Measures a budget from now on, under this name: what is spent and reserved in it and in all below it.
+    pub fn budget(&self, name: &str, budget: &Budget) {
+        self.shared.add_budget(name, budget);
+    }
+
+    /// Measures a supervised session from now on, under this name: whether it runs, its deaths, and its rotations. Until it is dropped.
+    pub fn supervised(&self, name: &str, session: &Supervised) {
+        self.shared.add_supervised(name, session);
     }
 
     /// Begins the trace of a session, under the span that is current. Without one the variables `TRACEPARENT` and `TRACESTATE` of this

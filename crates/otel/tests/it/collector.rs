@@ -24,6 +24,8 @@ pub(crate) struct Received {
     pub(crate) metrics: BTreeMap<String, BTreeSet<String>>,
     /// The sum of a counter's last points.
     pub(crate) sums: BTreeMap<String, f64>,
+    /// The last points of a gauge: the value of the first attribute, and the number.
+    pub(crate) gauges: BTreeMap<String, Vec<(String, f64)>>,
     /// The attributes of the logs, by event.
     pub(crate) logs: BTreeMap<String, BTreeSet<String>>,
     /// All texts of ours, to search for what must not be there.
@@ -102,9 +104,18 @@ impl Received {
                             self.sums.insert(metric.name, sum);
                         }
                         Data::Gauge(data) => {
-                            data.data_points
-                                .iter()
-                                .for_each(|point| seen.extend(keys(&point.attributes)));
+                            use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
+                            let points = data.data_points.into_iter().map(|point| {
+                                seen.extend(keys(&point.attributes));
+                                let name = point.attributes.first();
+                                let number = match point.value {
+                                    Some(Value::AsDouble(number)) => number,
+                                    Some(Value::AsInt(number)) => number as f64,
+                                    None => 0.0,
+                                };
+                                (text(name.and_then(|name| name.value.as_ref())), number)
+                            });
+                            self.gauges.insert(metric.name, points.collect());
                         }
                         other => panic!("{other:?}"),
                     }

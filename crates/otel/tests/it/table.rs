@@ -2,6 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outrigger::SessionId;
+use outrigger::testing::Simulated;
+use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
+use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_fleet::supervise::{IdStore, Supervised, Supervision};
+use outrigger_sim::peer::Signal;
+
 use crate::collector::Collector;
 use crate::turns::play;
 
@@ -34,7 +41,14 @@ fn table(heading: &str) -> Names {
 async fn the_page_has_the_names_that_a_collector_receives() {
     let collector = Collector::start().await;
     let exporter = collector.exporter();
-    play(&exporter.telemetry().with_content(true)).await;
+    let telemetry = exporter.telemetry().with_content(true);
+    play(&telemetry).await;
+    let gate = Gate::new(Limits::default());
+    telemetry.gate("account", &gate);
+    telemetry.budget("tenant", &Budget::new("tenant", Cap::none()));
+    let cli = Simulated::agent(|agent| agent);
+    let helper = Supervised::new("helper", cli.options(), Supervision::new(), NoIds);
+    telemetry.supervised("helper", &helper);
     exporter.shutdown().await.unwrap();
     let received = collector.received();
 
@@ -65,6 +79,87 @@ async fn the_page_has_the_names_that_a_collector_receives() {
     assert_eq!(received.logs, table("Logs"));
 }
 
+/// Keeps no ids.
+#[derive(Debug)]
+struct NoIds;
+
+impl IdStore for NoIds {
+    fn load(&self, _: &str) -> std::io::Result<Option<SessionId>> {
+        Ok(None)
+    }
+
+    fn save(&self, _: &str, _: &SessionId) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_sessions_share_is_measured_by_its_name() {
+    let collector = Collector::start().await;
+    let exporter = collector.exporter();
+    let telemetry = exporter.telemetry();
+    let mut limits = Limits::default();
+    limits.max_running = 1;
+    let gate = Gate::new(limits);
+    telemetry.gate("account", &Gate::new(Limits::default()));
+    telemetry.gate("account", &gate);
+    let pass = gate.enter(Visitor::new("one")).await.unwrap();
+    let second = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.enter(Visitor::new("two")).await }
+    });
+    while gate.state().waiting == 0 {
+        tokio::task::yield_now().await;
+    }
+    gate.close_for(std::time::Duration::from_secs(1000));
+
+    let budget = Budget::new("tenant", Cap::none());
+    telemetry.budget("tenant", &budget);
+    budget.charge(Amount {
+        usd: Usd::from_cents(150),
+        tokens: 70,
+    });
+    let reservation = budget.reserve(Amount {
+        usd: Usd::from_cents(25),
+        tokens: 30,
+    });
+    let reservation = reservation.unwrap();
+
+    let cli = Simulated::agent(|agent| agent);
+    let delay = std::time::Duration::from_millis(1);
+    let supervision = Supervision::new().delays(delay, delay);
+    let helper = Supervised::new("helper", cli.options(), supervision, NoIds);
+    telemetry.supervised("helper", &helper);
+    helper.turn("%say one").await.unwrap();
+    cli.started()[0].signal(Signal::Kill);
+    helper.turn("%say two").await.unwrap();
+
+    exporter.shutdown().await.unwrap();
+    let received = collector.received();
+    let value = |name: &str| received.gauges[name].clone();
+    let one = |name: &str, of: &str| {
+        let [(attribute, number)] = &value(name)[..] else {
+            panic!("{name}: {:?}", value(name))
+        };
+        assert_eq!(attribute, of, "{name}");
+        *number
+    };
+    assert_eq!(one("outrigger.gate.running", "account"), 1.0);
+    assert_eq!(one("outrigger.gate.waiting", "account"), 1.0);
+    let closed = one("outrigger.gate.closed", "account");
+    assert!((900.0..=1000.0).contains(&closed), "{closed}");
+    assert_eq!(one("outrigger.budget.spent", "tenant"), 1.5);
+    assert_eq!(one("outrigger.budget.reserved", "tenant"), 0.25);
+    assert_eq!(one("outrigger.budget.tokens.spent", "tenant"), 70.0);
+    assert_eq!(one("outrigger.budget.tokens.reserved", "tenant"), 30.0);
+    assert_eq!(one("outrigger.supervised.running", "helper"), 1.0);
+    assert_eq!(one("outrigger.supervised.deaths", "helper"), 1.0);
+    assert_eq!(one("outrigger.supervised.rotations", "helper"), 0.0);
+    reservation.release();
+    second.abort();
+    drop(pass);
+}
+
 /// Prometheus writes dots as underscores, and adds the unit and `_total`.
 #[test]
 fn the_dashboard_asks_for_metrics_of_the_page() {
@@ -81,7 +176,17 @@ fn the_dashboard_asks_for_metrics_of_the_page() {
                 || word.starts_with("gen_ai_invoke")
                 || word.starts_with("gen_ai_execute")
         })
-        .filter(|word| !["outrigger_verdict", "outrigger_decision", "outrigger_hook_event"].contains(word))
+        .filter(|word| {
+            ![
+                "outrigger_verdict",
+                "outrigger_decision",
+                "outrigger_hook_event",
+                "outrigger_gate",
+                "outrigger_budget",
+                "outrigger_supervised",
+            ]
+            .contains(word)
+        })
         .collect();
     assert!(asked.len() > 8, "{asked:?}");
     for metric in asked {
