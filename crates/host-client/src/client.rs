@@ -330,13 +330,15 @@ impl HostClient {
         self.act(session, "/archive", Repeat::Safe).await
     }
 
-    /// Makes a new session that begins with the conversation of this one. It is not sent again when its answer is lost.
+    /// Makes a new session that begins with the conversation of this one. The host knows a repetition by the id of the new session.
     ///
     /// # Errors
-    /// When there is no such session, or the host refuses or is away.
+    /// When there is no such session, the CLI has stored nothing of it yet, a turn runs in it, or the host refuses or is away.
     pub async fn fork(&self, session: &str, fork: &Fork) -> Result<Session> {
-        let call = Call::new(Method::POST, session_path(session, "/fork")?, Repeat::Unsafe);
-        self.ask(call.body(encoded(fork)?)).await
+        let mut fork = fork.clone();
+        fork.id.get_or_insert_with(|| Uuid::new_v4().to_string());
+        let call = Call::new(Method::POST, session_path(session, "/fork")?, Repeat::Safe);
+        self.ask(call.body(encoded(&fork)?)).await
     }
 
     /// Takes files back to what they were before a prompt. Returns the CLI's answer; with `dry_run` nothing is changed. It is not sent again when its

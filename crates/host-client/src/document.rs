@@ -264,9 +264,13 @@ documents! {
 
     /// What has changed in the working directory of a session.
     Diff {
-        /// A unified diff.
+        /// A unified diff, new files included.
         diff: String,
     } maybe {
+        /// Whether the diff was cut at the host's limit.
+        truncated: bool,
+        /// Whether files could not be read, and are missing.
+        incomplete: bool,
     }
 
     /// A session that the CLI left on the machine of the host.
@@ -280,6 +284,8 @@ documents! {
         title: Option<String>,
         /// When it was written last, in milliseconds since 1970.
         modified_at: Option<u64>,
+        /// The process that drives it. While there is one, the session cannot be adopted.
+        driven_by: Option<String>,
     }
 
     /// What is known of a token. The token itself is known to its owner alone.

@@ -66,10 +66,10 @@ pub struct NewWorktree {
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Fork {
-    /// The id of the new session; the host draws one if unset.
+    /// The id of the new session, a UUID; the client draws one if unset. The host knows a repetition by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The title of the new session.
+    /// The title of the new session; that of the other one if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use outrigger_host_client::{Error, HostClient, NewSession, Session, SessionState, Token};
+use outrigger_host_client::{Error, HostClient, NewSession, NewWorktree, Session, SessionState, Token};
 
 pub(crate) use approve::Approve;
 pub(crate) use attach::Attach;
@@ -230,6 +230,16 @@ struct NewArgs {
     /// The permission mode of the new session, if the host lets clients choose it.
     #[arg(long, value_name = "MODE", requires = "new")]
     permission_mode: Option<String>,
+    /// Has the host make a git worktree for the new session, on a branch of this name, or of one that it makes up.
+    #[arg(
+        long,
+        value_name = "BRANCH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        requires = "new"
+    )]
+    worktree: Option<String>,
 }
 
 impl NewArgs {
@@ -243,6 +253,11 @@ impl NewArgs {
         new.title.clone_from(&self.title);
         new.model.clone_from(&self.model);
         new.permission_mode.clone_from(&self.permission_mode);
+        new.worktree = self.worktree.as_ref().map(|branch| {
+            let mut worktree = NewWorktree::default();
+            worktree.branch = (!branch.is_empty()).then(|| branch.clone());
+            worktree
+        });
         client.create_session(&new).await.map_err(failure)
     }
 }

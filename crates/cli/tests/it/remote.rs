@@ -177,6 +177,13 @@ async fn a_session_is_made_listed_read_and_stopped() {
     let none = hosted.ran(&["logs", &id, "--after", &head]).await;
     assert_eq!((none.code, &*none.stdout), (Some(0), ""), "{none:?}");
 
+    // A host without a place for worktrees makes none.
+    let project = hosted.rig.sandbox.project().to_str().unwrap().to_owned();
+    let tree = hosted
+        .ran(&["send", "--new", &project, "--worktree=topic", "Hi."])
+        .await;
+    assert!(tree.code == Some(6) && tree.stdout.is_empty(), "{tree:?}");
+
     // The same prompt counts once.
     let uuid = "11111111-2222-4333-8444-555555555555";
     for effect in ["stored", "repeated"] {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use outrigger::testing::Simulated;
 use outrigger_host::log::SqliteLog;
-use outrigger_host::{HostPolicy, SessionHost};
+use outrigger_host::{HostPolicy, SessionHost, WorkspacePolicy};
 use outrigger_host_client::{
-    ApprovalFilter, ApprovalState, Effect, Envelope, Error, HostClient, NewSession, NewToken, OverviewItem,
-    Prompt, SessionState, SessionStream, StreamItem, Token,
+    ApprovalFilter, ApprovalState, DiffFrom, Effect, Envelope, Error, Fork, HostClient, NewSession, NewToken,
+    OverviewItem, Prompt, SessionState, SessionStream, StreamItem, Token,
 };
 use outrigger_host_http::{Front, Scope, Tokens};
 use serde_json::json;
@@ -26,6 +26,7 @@ struct Real {
     token: String,
     front: JoinHandle<()>,
     place: tempfile::TempDir,
+    _trees: tempfile::TempDir,
 }
 
 impl Drop for Real {
@@ -38,8 +39,12 @@ impl Real {
     async fn start() -> Self {
         let place = tempfile::tempdir().unwrap();
         let cli = Simulated::agent(|agent| agent.directives());
-        let mut policy = HostPolicy::new(cli.options(), [place.path()]);
+        let config = place.path().join("claude").display().to_string();
+        let options = cli.options().env("CLAUDE_CONFIG_DIR", config);
+        let mut policy = HostPolicy::new(options, [place.path()]);
         policy.lease = false;
+        let trees = tempfile::tempdir().unwrap();
+        policy.workspaces = Some(WorkspacePolicy::new(trees.path()));
         let log = SqliteLog::open(place.path().join("host.db")).unwrap();
         let host = SessionHost::open(policy, log).await.unwrap();
         let tokens = Tokens::open(host.event_log()).await.unwrap();
@@ -57,6 +62,7 @@ impl Real {
             token,
             front,
             place,
+            _trees: trees,
         }
     }
 
@@ -262,6 +268,11 @@ async fn what_was_sent_counts_once_although_a_proxy_loses_answers() {
         .await
         .unwrap_err();
     assert_eq!(late.decided_before().unwrap().decided_by.as_deref(), Some("ada"));
+    let copy = soon(unlucky(&real).await.fork(&session, &Fork::default()))
+        .await
+        .unwrap();
+    assert_eq!(direct.all_sessions().await.unwrap().len(), 2, "forked once");
+    assert_ne!(copy.id, session);
     // What is gone was removed, by whatever try.
     direct.archive(&session).await.unwrap();
     soon(unlucky(&real).await.delete_session(&session)).await.unwrap();
@@ -367,6 +378,41 @@ async fn a_host_answers_what_the_client_asks() {
         }
     };
     assert!(ended.problem().unwrap().is("unauthorized"), "{ended}");
+
+    // What the CLI stored.
+    let none = all.transcript(&ids[0]).await.unwrap_err();
+    assert!(none.problem().unwrap().is("not-found"), "{none}");
+    let talked = soon(real.talked(all, 1)).await;
+    let mut transcript = all.transcript(&talked).await.unwrap();
+    let mut stored = Vec::new();
+    while let Some(bytes) = soon(transcript.next()).await.unwrap() {
+        stored.extend(bytes);
+    }
+    assert!(String::from_utf8(stored).unwrap().contains("%say Number 0."));
+    let used = all.usage(Some(&talked)).await.unwrap().to_value().unwrap();
+    assert_eq!(used["results"], 1, "{used}");
+    assert!(all.usage(None).await.unwrap().to_value().unwrap()["results"].as_u64() >= Some(1));
+    assert!(
+        all.adoptable(None)
+            .await
+            .unwrap()
+            .iter()
+            .all(|left| left.id != talked)
+    );
+    let nothing = all
+        .adopt("5e551011-0000-4000-8000-00000000000f", None)
+        .await
+        .unwrap_err();
+    assert!(nothing.problem().unwrap().is("not-found"), "{nothing}");
+    let rewound = all
+        .rewind(&talked, "5e551011-0000-4000-8000-00000000000f", false)
+        .await;
+    assert!(rewound.unwrap_err().problem().is_some());
+    std::fs::write(real.place.path().join("note.txt"), "text\n").unwrap();
+    for from in [DiffFrom::Turn, DiffFrom::Start] {
+        let diff = all.diff(&talked, from).await.unwrap();
+        assert!(diff.diff.contains("+text") && !diff.truncated, "{diff:?}");
+    }
 
     let ahead = all.events(&ids[0], 1000, None).await.unwrap_err();
     assert!(ahead.problem().unwrap().is("cursor-ahead"), "{ahead}");
