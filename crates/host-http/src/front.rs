@@ -135,8 +135,11 @@ impl Front {
         self
     }
 
-    /// Serves until `shutdown` is ready. Meanwhile it delivers to the webhooks of the host, and runs its schedules. Then it accepts no more connections, ends the streams, and returns when the requests
+    /// Serves until `shutdown` is ready. Then it accepts no more connections, ends the streams, and returns when the requests
     /// that were running have been answered, or have run into their limits.
+    ///
+    /// Meanwhile it delivers to the webhooks of the host, and runs its schedules. Of two fronts for one host, each would deliver
+    /// every event, so that receivers get it twice.
     ///
     /// # Errors
     /// Before it accepts anything: when the listener is open to the network, and there is neither TLS nor a stated proxy.
