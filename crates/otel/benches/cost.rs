@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p outrigger-otel --bench cost [-- TURNS]` runs turns with a simulated CLI in this process, 2000 of each kind unless said
 //! otherwise, with and without in turn. Printed are the medians in microseconds, and what is added in percent. The simulated CLI
-//! answers at once: beside a real one, whose turns take milliseconds at least, the same microseconds are a smaller part.
+//! takes some milliseconds for a turn: beside a real one, whose turns take longer, the same microseconds are a smaller part.
 //!
 //! `-- real [TURNS]` does the same with the real CLI and a scripted API, 100 turns of each kind.
 
