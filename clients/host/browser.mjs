@@ -1,5 +1,5 @@
-// The official browser client, unmodified, against the front of a host: prompts, decisions, questions, interrupts, and a
-// connection that is cut after each event. Each scenario is reported as a line of JSON.
+// The official browser client, unmodified, against a host: prompts, decisions, questions, interrupts, and a connection that is
+// cut after each event. Then schemathesis, with the host's OpenAPI document. Each scenario is reported as a line of JSON.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import http from 'node:http';
@@ -172,6 +172,18 @@ const scenarios = {
     const all = [];
     for (let events = 1; events <= 40; events += 1) all.push(reconnected(events));
     await Promise.all(all);
+  },
+  async schemathesis() {
+    // Requests that the OpenAPI document describes, right and wrong ones: the host answers as the document says, and never fails.
+    const args = ['run', `${url}/openapi.json`, '--header', `Authorization: Bearer ${token}`, '--exclude-path-regex', 'stream$',
+      '--checks', 'not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance',
+      '--phases', 'coverage,fuzzing', '--max-examples', '8', '--seed', '1', '--request-timeout', '20', '--no-color'];
+    const tried = spawn(process.env.SCHEMATHESIS, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let said = '';
+    tried.stdout.on('data', (data) => (said += data));
+    const code = await new Promise((resolve) => tried.once('exit', resolve));
+    assert.equal(code, 0, said);
+    assert.match(said, /(\d+) generated, \1 passed/, said);
   },
   async 'read-only'() {
     const session = await created();

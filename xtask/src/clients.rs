@@ -114,9 +114,13 @@ const PROMISED_OF_HOST: &[&str] = &[
     "permission-allow",
     "permission-deny",
     "question",
+    "commands",
     "interrupt",
+    "decided-elsewhere",
+    "late-reader",
     "reconnect",
     "read-only",
+    "schemathesis",
 ];
 
 /// One of the programs in `clients/`.
@@ -309,14 +313,18 @@ fn drive_installed_agent(root: &Path, target: &Path, outrigger: &Path, agent: &P
     Ok(())
 }
 
-/// The command that runs the program for the official browser client, once its package is there.
+/// The command that runs the program for clients of a host, once the official browser client and schemathesis are there.
 fn host(root: &Path, source: &Path, place: &Path) -> Result<Command> {
     // Its package is that of the TypeScript SDK.
     install_typescript(&root.join("clients").join("typescript"), place)?;
     let program = place.join("browser.mjs");
     fs::copy(source.join("browser.mjs"), &program)
         .with_context(|| format!("cannot copy {}", source.display()))?;
+    let python = place.join("python");
+    fs::create_dir_all(&python).with_context(|| format!("cannot create {}", python.display()))?;
+    let python = install_python(source, &python, &[])?;
     let mut command = isolated(Path::new("node"))?;
+    command.env("SCHEMATHESIS", python.with_file_name("schemathesis"));
     command.env(
         "SIMULATED_HOST",
         example(root, "outrigger-host-http", "simulated_host")?,

@@ -544,6 +544,7 @@ fn the_foreign_clients_are_pinned() {
     for file in [
         "clients/python/requirements.txt",
         "clients/examples/requirements.txt",
+        "clients/host/requirements.txt",
         "packages/python/tests/requirements.txt",
     ] {
         let text = read(file);

@@ -10,7 +10,7 @@ use clap::ValueHint;
 use outrigger::Agent;
 use outrigger_host::log::SqliteLog;
 use outrigger_host::{HostPolicy, ServePolicy, SessionHost};
-use outrigger_host_http::{Front, Tls, Tokens};
+use outrigger_host_http::{Front, Tokens};
 use tokio::net::TcpListener;
 
 use crate::exit::{CommandResult, Failure, Status};
@@ -169,17 +169,10 @@ impl Serving {
         let address = listener.local_addr()?;
         let host = SessionHost::open(policy, log).await?;
         let tokens = Tokens::open(host.event_log()).await?;
-        let mut front = Front::new(host.clone(), tokens.clone())
-            .origins(&server.origins)
-            .webhooks(webhooks);
-        if !server.proxy_names.is_empty() {
-            front = front.behind_proxy(&server.proxy_names);
-        }
+        let front = Front::new(host.clone(), tokens.clone())
+            .webhooks(webhooks)
+            .settings(&server)?;
         let scheme = if server.tls.is_some() { "https" } else { "http" };
-        if let Some(files) = &server.tls {
-            let tls = Tls::from_pem_files(&files.certificate, &files.key)?;
-            front = front.tls(tls, &files.names);
-        }
         Ok(Self {
             host,
             tokens,

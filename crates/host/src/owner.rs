@@ -224,7 +224,10 @@ impl Owner {
                 && self.state.open.is_empty()
                 && self.requests.is_empty();
             self.contact.is_idle.store(is_idle, Ordering::Release);
-            match self.wait(commands, is_idle).await {
+            let woke = self.wait(commands, is_idle).await;
+            // A session that has no process, or waits for a place, has none to give. Chosen once, it would be chosen again and again.
+            self.contact.is_idle.store(false, Ordering::Release);
+            match woke {
                 Woke::Frame(frame) => self.frames(frame).await?,
                 Woke::Turn(outcome) => self.turn_ended(outcome).await?,
                 Woke::Replied(reply) => self.reply(reply).await?,

@@ -178,3 +178,34 @@ async fn a_turn_waits_at_the_gate_and_outlives_its_host_there() {
     }
     host.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_sessions_share_few_places_and_each_gets_its_turn() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.max_processes = 2;
+    let host = place.host_with(policy).await;
+    let mut sessions = tokio::task::JoinSet::new();
+    for _ in 0..24 {
+        let (host, id) = (host.clone(), place.session(&host).await);
+        sessions.spawn(async move {
+            let mut events = host.subscribe(&id, 0).await.unwrap();
+            for round in 0..6 {
+                // A process without a turn is idle from its start. The prompt may come while it ends for another session.
+                host.resume(&id).await.unwrap();
+                if round == 0 {
+                    until(&mut events, |event, _| event.kind == "process_started").await;
+                }
+                let prompt = Uuid::new_v4();
+                host.send(&id, user(&format!("%say {round}"), prompt), "ada")
+                    .await
+                    .unwrap();
+                processed(&mut events, prompt, "processed").await;
+            }
+        });
+    }
+    while let Some(ended) = sessions.join_next().await {
+        ended.unwrap();
+    }
+    host.shutdown().await;
+}
