@@ -105,18 +105,34 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "host",
-        &[
-            ("Keep the token of the first start", "outrigger host login"),
-            (
-                "A token that may only read",
-                "outrigger host token new dashboard --scope read",
-            ),
-            (
-                "Copy the log while the host runs",
-                "outrigger host backup host-copy.db",
-            ),
-        ],
+        "host backup",
+        &[(
+            "Copy the log while the host runs",
+            "outrigger host backup host-copy.db",
+        )],
+    ),
+    ("host check", &[("Look for damage", "outrigger host check")]),
+    (
+        "host login",
+        &[("Keep the token of the first start", "outrigger host login")],
+    ),
+    (
+        "host token list",
+        &[("Who has a token", "outrigger host token list")],
+    ),
+    (
+        "host token new",
+        &[(
+            "One that may only read",
+            "outrigger host token new dashboard --scope read",
+        )],
+    ),
+    (
+        "host token revoke",
+        &[(
+            "Take one back",
+            "outrigger host token revoke 1f0c2a34-8d1b-4c6e-9a57-3f5b9d7c2e10",
+        )],
     ),
     (
         "attach",

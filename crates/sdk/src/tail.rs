@@ -8,6 +8,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outrigger_protocol::Frame;
 use uuid::Uuid;
@@ -194,6 +195,7 @@ impl Tail {
             Some(at) => reader.replay_until(at + 1),
             None => {
                 reader.message = position.message;
+                reader.looks = if is_ours { LOOKS } else { 0 };
                 reader.open_history(position.message);
             }
         }
@@ -248,6 +250,10 @@ pub struct TailReader {
     next: u64,
     /// The last message that was read whole.
     message: Option<Uuid>,
+    /// How often it looks again for what the transcript lacks.
+    looks: u8,
+    /// The id that the API gave the last answer of the model in the history.
+    last_answer: Option<String>,
     /// The last messages that came from the history, which the memory may get a moment later.
     told: VecDeque<Uuid>,
     /// Told before anything else.
@@ -255,6 +261,12 @@ pub struct TailReader {
     /// Whether something was missed before the history is read: then all that was begun is over.
     is_cut: bool,
 }
+
+/// How often a reader looks again for a message that the memory had and the transcript has not yet: the CLI writes it a moment later.
+const LOOKS: u8 = 20;
+
+/// How long a reader waits before it looks again.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// How many messages of a history may come live a moment later.
 const TOLD: usize = 64;
@@ -277,6 +289,8 @@ impl TailReader {
             reducer: Reducer::default(),
             next: 0,
             message: None,
+            looks: 0,
+            last_answer: None,
             told: VecDeque::new(),
             missed: None,
             is_cut: false,
@@ -311,6 +325,10 @@ impl TailReader {
     }
 
     fn open_history(&mut self, after: Option<Uuid>) {
+        self.open_history_in(Duration::ZERO, after);
+    }
+
+    fn open_history_in(&mut self, pause: Duration, after: Option<Uuid>) {
         let session = self.tail.0.session.clone();
         let (from, gone, known) = self.tail.0.log.seam();
         let seam = Seam {
@@ -320,7 +338,11 @@ impl TailReader {
             after,
             gone: gone.filter(|gone| after != Some(*gone)),
         };
-        self.stage = Stage::Opening(Box::pin(async move { session.history().await }), Some(seam));
+        let opening = async move {
+            tokio::time::sleep(pause).await;
+            session.history().await
+        };
+        self.stage = Stage::Opening(Box::pin(opening), Some(seam));
     }
 
     /// What happened next; `None` when the session has ended and everything was read. [`Session::wait_ended`] tells how it ended.
@@ -369,6 +391,7 @@ impl TailReader {
                             restarts: false,
                         });
                         let events = self.lose();
+                        self.looks = LOOKS;
                         self.open_history(self.message);
                         events
                     }
@@ -443,6 +466,7 @@ impl TailReader {
             }
             // A message ends when the next one begins.
             self.reducer.push(frame);
+            self.last_answer = answer_id(frame).or(self.last_answer.take());
             if is_found && self.is_cut {
                 self.reducer.end();
             }
@@ -458,11 +482,24 @@ impl TailReader {
         }
         self.reducer.push(frame);
         self.message = id.or(self.message);
+        self.last_answer = answer_id(frame).or(self.last_answer.take());
         if self.told.len() == TOLD {
             self.told.pop_front();
         }
         self.told.extend(id);
         self.events()
+    }
+
+    /// Whether the memory begins in the middle of the message that was read last.
+    fn goes_on_with(&self, from: u64) -> bool {
+        let Read::Entry(Entry::Frame(first)) = self.tail.0.log.read(from) else {
+            return false;
+        };
+        match first.kind() {
+            "stream_event" => true,
+            "assistant" => self.last_answer.is_some() && answer_id(&first) == self.last_answer,
+            _ => false,
+        }
     }
 
     fn history_is_over(&mut self) -> Vec<Event> {
@@ -473,6 +510,14 @@ impl TailReader {
             from, gone, after, ..
         } = &joining.seam;
         let (from, gone, after) = (*from, *gone, *after);
+        let is_late = after.is_some() || gone.is_some();
+        if is_late && self.looks > 0 && !joining.history.is_empty() {
+            self.looks -= 1;
+            let events = self.lose();
+            self.open_history_in(LOOK_PAUSE, after.or(self.message));
+            // Up to the message that it looks for, nothing was told.
+            return if after.is_none() { events } else { Vec::new() };
+        }
         if after.is_some() && !joining.history.is_empty() {
             self.missed = Some(Missed {
                 frames: None,
@@ -487,7 +532,11 @@ impl TailReader {
         self.stage = Stage::Live;
         self.is_cut = false;
         if gone.is_none() {
-            return Vec::new();
+            if !self.goes_on_with(from) {
+                // A transcript does not say where a message ends. Said now, it is said alike to a reader that begins here.
+                self.reducer.end();
+            }
+            return self.events();
         }
         // The transcript lacks what the memory had.
         self.missed = Some(Missed {
@@ -502,6 +551,24 @@ impl TailReader {
 fn message_id(frame: &Frame) -> Option<Uuid> {
     let is_message = matches!(frame.kind(), "assistant" | "user") && frame.parent_tool_use_id().is_none();
     Uuid::try_parse(frame.uuid().filter(|_| is_message)?).ok()
+}
+
+/// The id that the API gave an answer of the model in the main conversation.
+fn answer_id(frame: &Frame) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        message: Answer,
+    }
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        id: Option<String>,
+    }
+    let is_answer = frame.kind() == "assistant" && frame.parent_tool_use_id().is_none();
+    if !is_answer {
+        return None;
+    }
+    let line: Line = serde_json::from_slice(frame.bytes()).ok()?;
+    line.message.id
 }
 
 /// Whether it is a message of the user, and no result of a tool.
