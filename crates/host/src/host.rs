@@ -415,7 +415,8 @@ impl SessionHost {
         self.log().sessions(after, limit).await
     }
 
-    /// Changes what clients may change of a session. A new model or permission mode holds for the process that runs, too.
+    /// Changes what clients may change of a session. A new model or permission mode holds for the process that runs, too; one that was
+    /// removed holds from the next process on.
     ///
     /// # Errors
     /// When the policy does not allow it, the session is missing, or the log fails.

@@ -436,8 +436,19 @@ impl Owner {
                 let result = self.initialize(&fields).await?;
                 return self.reply(done(result)).await;
             }
-            "set_model" => update.model = Some(text(&fields, "model")),
-            "set_permission_mode" => update.permission_mode = Some(text(&fields, "mode")),
+            "set_model" | "set_permission_mode" => {
+                let field = if subtype == "set_model" { "model" } else { "mode" };
+                // The default of the CLI is not that of the policy, and what is no text could be read in two ways.
+                let Some(Value::String(value)) = fields.remove(field) else {
+                    let error = format!("`{subtype}` needs a text as `{field}`");
+                    return self.reply(done(Err(error))).await;
+                };
+                fields = Map::from_iter([(field.to_owned(), Value::from(value.as_str()))]);
+                match field {
+                    "model" => update.model = Some(Some(value)),
+                    _ => update.permission_mode = Some(Some(value)),
+                }
+            }
             subtype if wire::FOR_CLIENTS.contains(&subtype) => {}
             subtype => {
                 let error = format!("the host takes no requests `{subtype}` from clients");
@@ -453,7 +464,6 @@ impl Owner {
             if let Err(error) = self.shared.policy.check(model.as_deref(), mode.as_deref()) {
                 return self.reply(done(Err(error.to_string()))).await;
             }
-            fields.retain(|name, _| name == "model" || name == "mode");
         }
         let update = is_change.then_some(update);
         let Some(running) = &mut self.running else {
@@ -1055,7 +1065,8 @@ impl Owner {
                 if let Some(running) = &self.running {
                     let session = running.session.clone();
                     tokio::spawn(async move {
-                        if let Some(model) = update.model {
+                        // Without a value the CLI would take its own default, and not the policy's.
+                        if let Some(Some(model)) = update.model {
                             note(session.raw_request("set_model", json!({"model": model})).await);
                         }
                         if let Some(Some(mode)) = update.permission_mode {
@@ -1092,10 +1103,6 @@ fn note(result: outrigger::Result<RawJson>) {
     if let Err(error) = result {
         tracing::warn!(%error, "the process did not take a change");
     }
-}
-
-fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    fields.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// What was used since.

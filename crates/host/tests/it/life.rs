@@ -376,6 +376,11 @@ async fn what_clients_ask_for_is_replied_to_by_an_event() {
             json!({"subtype": "set_permission_mode", "mode": "bypassPermissions"}),
         ),
         ("w2", json!({"subtype": "set_model", "model": "opus"})),
+        ("w6", json!({"subtype": "set_model", "model": null})),
+        (
+            "w7",
+            json!({"subtype": "set_permission_mode", "mode": ["bypassPermissions"]}),
+        ),
         ("w3", json!({"subtype": "apply_flag_settings", "settings": {}})),
         ("w4", json!({"subtype": "mcp_set_servers", "servers": {}})),
         ("w5", json!({"subtype": "set_cwd", "cwd": "/"})),
