@@ -39,11 +39,14 @@ pub(crate) struct Args {
     /// Where the log is kept; outrigger/host in your directory for the state of programs, unless given.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
+    /// Print a link that gives a token also if there are tokens already, for whoever has lost theirs.
+    #[arg(long)]
+    link: bool,
     /// Read the policy file, say whether it is sound, and end.
     #[arg(long, requires = "policy")]
     check: bool,
     /// Show it on a machine without a key: the pinned CLI, a scripted model, and a session that waits for an approval.
-    #[arg(long, conflicts_with_all = ["root", "cli", "policy", "data", "check"])]
+    #[arg(long, conflicts_with_all = ["root", "cli", "policy", "data", "link", "check"])]
     demo: bool,
 }
 
@@ -79,10 +82,11 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     let log = SqliteLog::open(&path)?;
     let serving = Serving::new(settings, log).await?;
     println!("serves {} with the log {}", serving.url, path.display());
-    if serving.tokens.records().iter().all(|token| token.revoked) {
+    // Who lost the last one gets another by the link, too: whoever can start the host owns the log.
+    if args.link || serving.tokens.records().iter().all(|token| token.revoked) {
         let code = serving.tokens.code()?;
         println!(
-            "there is no token yet; within an hour, and once, this link gives one, in a browser or to `outrigger host login`:\n  {}/welcome#code={code}",
+            "within an hour, and once, this link gives a token, in a browser or to `outrigger host login`:\n  {}/welcome#code={code}",
             serving.url
         );
     }

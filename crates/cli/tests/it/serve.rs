@@ -212,6 +212,16 @@ async fn a_session_goes_on_in_the_next_host() {
         served.until(&id, |event| event["type"] == "result" && event["result"] == "two");
         assert!(!served.said.contains("#code="), "{}", served.said);
         assert_eq!(served.interrupt(), Some(130));
+
+        // Who lost the token asks for another link.
+        let mut again = command(
+            &rig,
+            &rig.sandbox.project().display().to_string(),
+            &data.display().to_string(),
+        );
+        again.arg("--link");
+        let served = Served::start(again, "#code=");
+        assert_eq!(served.interrupt(), Some(130));
     };
     tokio::task::block_in_place(work);
     use std::os::unix::fs::PermissionsExt as _;
