@@ -210,7 +210,8 @@ pub(crate) fn prompt(payload: &RawJson, id: Uuid) -> Result<Prompt> {
         }
         _ => return Err(invalid("the prompt is empty")),
     };
-    Ok(prompt.uuid(id))
+    // The CLI would read the files that a text names by `@`, wherever they are, and asks nobody.
+    Ok(prompt.uuid(id).verbatim())
 }
 
 /// The approval that a request of the CLI opens; `None` if the request is for the host itself.
