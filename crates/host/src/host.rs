@@ -624,10 +624,16 @@ impl SessionHost {
         actor: String,
         must_be_first: bool,
     ) -> Result<Write> {
+        let policy = &self.0.shared.policy;
+        let mut verdict = wire::verdict(policy, approval.kind, &answer);
+        if !policy.changed_inputs && wire::changes_input(approval, &answer) {
+            let what = "a changed input of a call, which no rule would be asked about";
+            verdict = Err(HostError::NotAllowed(what.to_owned()));
+        }
         Ok(Write::Decide {
             id: approval.id,
             // A late answer is told that it is late, whatever it says.
-            state: match wire::verdict(&self.0.shared.policy, approval.kind, &answer) {
+            state: match verdict {
                 Err(_) if approval.state != ApprovalState::Pending => approval.state,
                 state => state?,
             },

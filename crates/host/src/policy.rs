@@ -52,6 +52,9 @@ pub struct HostPolicy {
     pub approvals_expire: Option<Duration>,
     /// Worktrees for sessions, and what turns change in files; `None` by default: then there are no worktrees and no diffs.
     pub workspaces: Option<WorkspacePolicy>,
+    /// Whether a client that allows a call may change its input; off by default. The CLI holds a changed input to no rule, so that a client could
+    /// make any call of the tool, and of a call that it was asked about one that the operator denies.
+    pub changed_inputs: bool,
     /// Whether the host takes the lease of each session, so that nobody else on this machine drives it; on by default. A CLI on another machine
     /// needs a session store with leases for it.
     pub lease: bool,
@@ -83,6 +86,7 @@ impl HostPolicy {
             decides_first: None,
             approvals_expire: None,
             workspaces: None,
+            changed_inputs: false,
             lease: true,
         }
     }

@@ -32,6 +32,7 @@ const SECRET: u64 = 64 << 10;
 /// permission_modes = ["plan"]            # that clients may choose; none unless said
 /// idle_seconds = 600                     # how long a process without work lives
 /// max_processes = 8
+/// changed_inputs = false                 # whether who allows a call may change its input, which no rule checks
 /// memory_soft_mib = 2048                 # a process with more ends after its turn; no limit unless said
 /// memory_hard_mib = 4096                 # a process with more is killed; no limit unless said
 /// approvals_expire_seconds = 86400       # then nobody is waited for; never unless said
@@ -162,6 +163,8 @@ struct SessionsTable {
     permission_modes: Vec<PermissionMode>,
     idle_seconds: Option<u64>,
     max_processes: Option<Spanned<usize>>,
+    #[serde(default)]
+    changed_inputs: bool,
     memory_soft_mib: Option<u64>,
     memory_hard_mib: Option<Spanned<u64>>,
     approvals_expire_seconds: Option<u64>,
@@ -391,6 +394,7 @@ impl Reader<'_> {
         if let Some(seconds) = table.idle_seconds {
             policy.idle = Duration::from_secs(seconds);
         }
+        policy.changed_inputs = table.changed_inputs;
         if let Some(most) = table.max_processes {
             if *most.get_ref() == 0 {
                 return Err(self.wrong(Some(most.span()), "`max_processes` is at least 1"));
@@ -619,6 +623,7 @@ mod tests {
                 permission_modes = ["plan", "acceptEdits"]
                 idle_seconds = 60
                 max_processes = 3
+                changed_inputs = true
                 memory_soft_mib = 2
                 memory_hard_mib = 4
                 approvals_expire_seconds = 90
@@ -664,6 +669,7 @@ mod tests {
             )
         );
         assert_eq!((policy.idle, policy.max_processes), (Duration::from_secs(60), 3));
+        assert!(policy.changed_inputs);
         let memory = policy.memory.as_ref().unwrap();
         assert_eq!((memory.soft, memory.hard), (Some(2 << 20), Some(4 << 20)));
         assert_eq!(policy.approvals_expire, Some(Duration::from_secs(90)));

@@ -294,6 +294,36 @@ pub(crate) fn verdict(policy: &HostPolicy, kind: ApprovalKind, answer: &RawJson)
     })
 }
 
+/// Whether an answer has another input for a call than the one that was asked about. Answers to questions and plans are inputs, too.
+pub(crate) fn changes_input(approval: &Approval, answer: &RawJson) -> bool {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(rename = "updatedInput")]
+        input: Option<RawJson>,
+    }
+    #[derive(Deserialize)]
+    struct Asked {
+        request: Call,
+    }
+    #[derive(Deserialize)]
+    struct Call {
+        input: RawJson,
+    }
+    if approval.kind != ApprovalKind::Tool {
+        return false;
+    }
+    let Ok(Answer { input: Some(changed) }) = answer.decode() else {
+        return false;
+    };
+    let Ok(Asked { request }) = approval.request.decode() else {
+        return true;
+    };
+    // Clients write the same input in their own way.
+    let value = |input: &RawJson| input.to_value().ok();
+    changed.get() != request.input.get()
+        && (value(&changed).is_none() || value(&changed) != value(&request.input))
+}
+
 /// The request of a client's `control_response`, and the answer, or why the client has none.
 fn response(payload: &RawJson) -> Result<(String, Result<RawJson, String>)> {
     #[derive(Deserialize)]

@@ -273,3 +273,33 @@ async fn what_a_prompt_names_is_neither_read_nor_run() {
             .any(|body| body.contains("\"model\":\"claude-haiku"))
     );
 }
+
+#[tokio::test]
+async fn a_changed_input_is_held_to_the_rules_of_the_operator() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    let options = real.options().disallowed_tools(["Bash(touch forbidden:*)"]);
+    let policy = HostPolicy::new(options, [&project]);
+    let log = SqliteLog::open(place.path().join("host.db")).unwrap();
+    let host = SessionHost::open(policy, log).await.unwrap();
+    let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let call = "%tool Bash {\"command\": \"touch made\", \"description\": \"Make it\"}\n%say done";
+    host.send(&id, user(call, Uuid::new_v4()), "ada").await.unwrap();
+    until(&mut events, "approval_opened", "").await;
+    let pending = host.approvals(None, None, None, 10).await.unwrap();
+    let changed: RawJson =
+        json!({"behavior": "allow", "updatedInput": {"command": "touch forbidden", "description": "Make it"}})
+            .into();
+    // The CLI would run it.
+    let refused = host.decide(pending[0].id, changed, "ada").await.unwrap_err();
+    assert!(matches!(refused, HostError::NotAllowed(_)), "{refused}");
+    let same: RawJson =
+        json!({"behavior": "allow", "updatedInput": {"description": "Make it", "command": "touch made"}})
+            .into();
+    host.decide(pending[0].id, same, "ada").await.unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+    assert!(project.join("made").exists() && !project.join("forbidden").exists());
+    host.shutdown().await;
+}
