@@ -1,0 +1,140 @@
+//! What the process says, and what the log gets of it.
+
+use futures_util::FutureExt as _;
+use outrigger::protocol::{Frame, RawJson};
+use outrigger::{Lag, Session};
+use serde_json::json;
+
+use super::{BATCH, Owner, difference};
+use crate::core::Input;
+use crate::error::Result;
+use crate::event::Source;
+use crate::log::{Live, NewEvent, Write};
+use crate::wire;
+
+impl Owner {
+    /// Appends this frame, and those that are there already.
+    pub(super) async fn frames(&mut self, first: Option<Result<Frame, Lag>>) -> Result<()> {
+        let mut next = Some(first);
+        let mut steps = Vec::new();
+        let mut asked = Vec::new();
+        let Some(session) = self.running.as_ref().map(|running| running.session.clone()) else {
+            return Ok(());
+        };
+        while let Some(item) = next.take() {
+            match item {
+                None => {
+                    self.write(std::mem::take(&mut steps)).await?;
+                    return self.exited().await;
+                }
+                Some(Err(lag)) => {
+                    let payload = json!({"type": "frames_lost", "frames": lag.frames, "bytes": lag.bytes});
+                    steps.push(Write::Append(NewEvent::host("frames_lost", payload)));
+                }
+                Some(Ok(frame)) if is_ephemeral(&frame) => {
+                    self.write(std::mem::take(&mut steps)).await?;
+                    self.shared
+                        .log
+                        .hub()
+                        .publish(&self.id, Live::Ephemeral(frame.text().into()));
+                }
+                Some(Ok(frame)) => {
+                    if frame.kind() == "system" && frame.subtype() == Some("init") && !self.is_ours(&frame) {
+                        self.write(steps).await?;
+                        return self.wrong_session(&frame).await;
+                    }
+                    if let Some(input) = self.note(&session, &frame, &mut steps) {
+                        asked.push(input);
+                    }
+                }
+            }
+            if steps.len() < BATCH
+                && let Some(running) = &mut self.running
+            {
+                next = running.frames.next().now_or_never();
+            }
+        }
+        let mut steps = Some(steps);
+        for input in asked {
+            self.feed(input, steps.take().unwrap_or_default()).await?;
+        }
+        self.write(steps.unwrap_or_default()).await
+    }
+
+    pub(super) fn is_ours(&self, init: &Frame) -> bool {
+        init.session_id().is_none_or(|id| self.id == *id)
+    }
+
+    /// What a frame means for the log. Frames between the CLI and the host itself are not part of the conversation.
+    pub(super) fn note(&mut self, session: &Session, frame: &Frame, steps: &mut Vec<Write>) -> Option<Input> {
+        let payload = RawJson::from_text(frame.text()).unwrap_or_else(|_| RawJson::from(json!(frame.text())));
+        let append = |kind: &str| Write::Append(NewEvent::new(Source::Worker, kind, payload));
+        match frame.kind() {
+            "control_response" | "transcript_mirror" => None,
+            "control_request" => {
+                let approval = wire::approval(&self.id, frame)?;
+                let request = &approval.request_id;
+                let may_be_decided = self.shared.policy.decides_first.is_some()
+                    && frame.subtype() == Some("can_use_tool")
+                    && !self.early.remove(request);
+                if may_be_decided {
+                    let request = request.clone();
+                    self.undecided
+                        .insert(request, (append("control_request"), approval));
+                    return None;
+                }
+                steps.push(append("control_request"));
+                Some(self.open(approval, steps))
+            }
+            "control_cancel_request" => {
+                let request = frame.request_id()?.to_owned();
+                self.undecided.remove(&request);
+                if !self.state.open.contains(&request) {
+                    return None;
+                }
+                steps.push(append("control_cancel_request"));
+                steps.push(Write::Withdraw(request.clone()));
+                Some(Input::Closed(request))
+            }
+            "result" => {
+                steps.push(append("result"));
+                steps.push(Write::HasHistory);
+                // With the result, so that a host that is killed counts it once.
+                let usage = session.usage();
+                steps.push(Write::Spend(difference(&usage, &self.counted)));
+                self.counted = usage;
+                None
+            }
+            kind => {
+                steps.push(append(kind));
+                None
+            }
+        }
+    }
+
+    pub(super) async fn turn_ended(&mut self, outcome: Result<(), (String, bool)>) -> Result<()> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        running.turn = None;
+        if let Some(frame) = running.frames.next().now_or_never() {
+            self.frames(frame).await?;
+        }
+        if self.running.is_none() {
+            return Ok(());
+        }
+        let mut steps = Vec::new();
+        if let Err((error, has_ended)) = outcome {
+            if has_ended {
+                return self.exited().await;
+            }
+            let payload = json!({"type": "prompt_failed", "event_id": self.state.running, "error": error});
+            steps.push(Write::Append(NewEvent::host("prompt_failed", payload)));
+        }
+        self.feed(Input::TurnEnded, steps).await
+    }
+}
+
+fn is_ephemeral(frame: &Frame) -> bool {
+    matches!(frame.kind(), "stream_event" | "keep_alive")
+}

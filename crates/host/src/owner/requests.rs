@@ -1,0 +1,261 @@
+//! What clients want of a session now: their requests, and commands of the host.
+
+use std::sync::Arc;
+
+use outrigger::Interrupted;
+use outrigger::protocol::RawJson;
+use serde_json::{Map, Value, json};
+
+use super::{Ask, Command, Owner, Reply};
+use crate::core::Input;
+use crate::error::{HostError, Result};
+use crate::event::Delivery;
+use crate::log::{NewEvent, Received, Update, Write};
+use crate::wire;
+
+impl Owner {
+    /// Does what a client asks for. The reply is an event.
+    pub(super) async fn request(&mut self, received: Received) -> Result<()> {
+        let id = received.id;
+        let (request, subtype, mut fields) = match wire::request(&received.payload).and_then(|request| {
+            let (subtype, fields) = request.parts()?;
+            Ok((request.request_id, subtype, fields))
+        }) {
+            Ok(parts) => parts,
+            // It was checked before it was accepted.
+            Err(_) => return self.write(vec![Write::Mark(id, Delivery::Processed)]).await,
+        };
+        self.requests.insert(id, request);
+        let mut update = Update::default();
+        let done = |result: Result<Value, String>| Reply {
+            id,
+            result: result.map(RawJson::from),
+            update: None,
+        };
+        match subtype.as_str() {
+            "initialize" => {
+                let result = self.initialize(&fields).await?;
+                return self.reply(done(result)).await;
+            }
+            "set_model" | "set_permission_mode" => {
+                let field = if subtype == "set_model" { "model" } else { "mode" };
+                // The default of the CLI is not that of the policy, and what is no text could be read in two ways.
+                let Some(Value::String(value)) = fields.remove(field) else {
+                    let error = format!("`{subtype}` needs a text as `{field}`");
+                    return self.reply(done(Err(error))).await;
+                };
+                fields = Map::from_iter([(field.to_owned(), Value::from(value.as_str()))]);
+                match field {
+                    "model" => update.model = Some(Some(value)),
+                    _ => update.permission_mode = Some(Some(value)),
+                }
+            }
+            subtype if wire::FOR_CLIENTS.contains(&subtype) => {}
+            subtype => {
+                let error = format!("the host takes no requests `{subtype}` from clients");
+                return self.reply(done(Err(error))).await;
+            }
+        }
+        let is_change = update.model.is_some() || update.permission_mode.is_some();
+        if is_change {
+            let (model, mode) = (
+                update.model.clone().flatten(),
+                update.permission_mode.clone().flatten(),
+            );
+            if let Err(error) = self.shared.policy.check(model.as_deref(), mode.as_deref()) {
+                return self.reply(done(Err(error.to_string()))).await;
+            }
+        }
+        let update = is_change.then_some(update);
+        let Some(running) = &mut self.running else {
+            let result = match subtype.as_str() {
+                "interrupt" => Ok(json!({})),
+                _ if is_change => Ok(json!({})),
+                _ => Err("the session has no process; a prompt starts one".to_owned()),
+            };
+            let reply = Reply {
+                update,
+                ..done(result)
+            };
+            return self.reply(reply).await;
+        };
+        let session = running.session.clone();
+        running.asked.spawn(async move {
+            let result = match subtype.as_str() {
+                "interrupt" => session.interrupt().await.map(|_| json!({}).into()),
+                subtype => session.raw_request(subtype, fields).await,
+            };
+            Reply {
+                id,
+                result: result.map_err(|error| error.to_string()),
+                update,
+            }
+        });
+        // A host that is killed now does not ask the process again.
+        self.write(vec![Write::Mark(id, Delivery::Processing)]).await
+    }
+
+    /// What a process of the session said when it started. The first client that asks starts one.
+    pub(super) async fn initialize(&mut self, fields: &Map<String, Value>) -> Result<Result<Value, String>> {
+        let ignored = wire::ignored(fields);
+        if !ignored.is_empty() {
+            return Ok(Err(format!(
+                "the host does not take {} from clients; they are the operator's",
+                ignored.join(", ")
+            )));
+        }
+        let mut known = self.shared.log.initialized(&self.id).await?;
+        if known.is_none() {
+            self.feed(Input::Wanted, Vec::new()).await?;
+            known = self.shared.log.initialized(&self.id).await?;
+        }
+        Ok(match known {
+            Some(reply) => reply.to_value().map_err(|error| error.to_string()),
+            None => Err(self
+                .failure
+                .clone()
+                .unwrap_or_else(|| "no process of the session has started".to_owned())),
+        })
+    }
+
+    pub(super) async fn reply(&mut self, reply: Reply) -> Result<()> {
+        let Some(request) = self.requests.remove(&reply.id) else {
+            return Ok(());
+        };
+        let mut steps = vec![Write::Mark(reply.id, Delivery::Processed)];
+        if let Some(update) = reply.update
+            && reply.result.is_ok()
+        {
+            steps.push(Write::Update(update));
+        }
+        steps.push(Write::Append(wire::reply(&request, reply.result)));
+        self.write(steps).await
+    }
+
+    /// A client does not wait for the reply to its request any more. What the process does already, it does.
+    pub(super) async fn cancel(&mut self, received: Received) -> Result<()> {
+        let mut steps = vec![Write::Mark(received.id, Delivery::Processed)];
+        if let Some(request) = wire::cancelled(&received.payload) {
+            let id = wire::id_of("control_request", &request);
+            if self.requests.remove(&id).is_some() {
+                steps.push(Write::Mark(id, Delivery::Interrupted));
+                let error = "the client withdrew the request".to_owned();
+                steps.push(Write::Append(wire::reply(&request, Err(error))));
+            }
+        }
+        self.write(steps).await
+    }
+
+    /// No process will reply to the requests of clients any more.
+    pub(super) fn lose_requests(&mut self) -> Vec<Write> {
+        let mut steps = Vec::new();
+        for (id, request) in self.requests.drain() {
+            steps.push(Write::Mark(id, Delivery::Interrupted));
+            let error = "the process ended before it replied".to_owned();
+            steps.push(Write::Append(wire::reply(&request, Err(error))));
+        }
+        steps
+    }
+
+    /// Passes a request on to the CLI. Frames go on while it answers.
+    pub(super) async fn ask(&mut self, ask: Ask) -> Result<()> {
+        if ask.needs_rest && self.state.running.is_some() {
+            // Who asked may be gone.
+            drop(ask.reply.send(Err(HostError::TurnRuns(self.id.clone()))));
+            return Ok(());
+        }
+        if self.running.is_none() {
+            self.feed(Input::Wanted, Vec::new()).await?;
+        }
+        let Some(running) = &self.running else {
+            let why = "no process could be started; the log of the session has why".to_owned();
+            drop(ask.reply.send(Err(HostError::Cli(why))));
+            return Ok(());
+        };
+        let (session, waits) = (running.session.clone(), Arc::clone(&running.asks));
+        let contact = Arc::clone(&self.contact);
+        tokio::spawn(async move {
+            let mut reply = ask.reply;
+            tokio::select! {
+                answer = session.raw_request(ask.subtype, &ask.fields) => {
+                    drop(reply.send(answer.map_err(|error| HostError::Cli(error.to_string()))));
+                }
+                // Nobody waits for it any more.
+                () = reply.closed() => {}
+            }
+            drop((session, waits));
+            contact.wake.notify_one();
+        });
+        Ok(())
+    }
+
+    pub(super) async fn command(&mut self, command: Option<Command>) -> Result<()> {
+        match command {
+            None => Err(HostError::Closed),
+            Some(Command::Shutdown(reply)) => {
+                self.state.queue.clear();
+                self.admission = None;
+                self.close().await?;
+                self.feed(Input::Exited, Vec::new()).await?;
+                let _ = reply.send(());
+                Ok(())
+            }
+            Some(Command::Interrupt(reply)) => {
+                if let Some(running) = &self.running {
+                    let session = running.session.clone();
+                    // Frames go on while the CLI is told.
+                    tokio::spawn(async move {
+                        let done: outrigger::Result<Interrupted> = session.interrupt().await;
+                        drop(
+                            reply.send(
+                                done.map(drop)
+                                    .map_err(|error| HostError::Invalid(error.to_string())),
+                            ),
+                        );
+                    });
+                }
+                Ok(())
+            }
+            Some(Command::Apply(update)) => {
+                if let Some(running) = &self.running {
+                    let session = running.session.clone();
+                    tokio::spawn(async move {
+                        // Without a value the CLI would take its own default, and not the policy's.
+                        if let Some(Some(model)) = update.model {
+                            note(session.raw_request("set_model", json!({"model": model})).await);
+                        }
+                        if let Some(Some(mode)) = update.permission_mode {
+                            note(
+                                session
+                                    .raw_request("set_permission_mode", json!({"mode": mode}))
+                                    .await,
+                            );
+                        }
+                    });
+                }
+                Ok(())
+            }
+            Some(Command::Ask(ask)) => self.ask(ask).await,
+            Some(Command::Stop(reply)) => {
+                self.contact
+                    .stops
+                    .send_modify(|stops| *stops = stops.saturating_sub(1));
+                if let Some(running) = self.running.take() {
+                    drop(running.session.kill().await);
+                    let payload = json!({"type": "process_exited", "reason": "stopped by a client"});
+                    let steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
+                    self.feed(Input::Exited, steps).await?;
+                }
+                let _ = reply.send(());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The next process has the change in any case.
+fn note(result: outrigger::Result<RawJson>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "the process did not take a change");
+    }
+}
