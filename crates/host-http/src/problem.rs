@@ -1,11 +1,14 @@
 //! Errors as HTTP answers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use outrigger_host::HostError;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// An error as the client gets it: a problem document (RFC 9457).
 ///
@@ -254,22 +257,36 @@ impl From<HostError> for Refusal {
     }
 }
 
+/// A problem document (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProblemDocument {
+    /// `urn:outrigger:problem:` and the kind, which is stable.
+    r#type: String,
+    /// What the kind means.
+    title: String,
+    /// The status of the answer.
+    status: u16,
+    /// What it is about in this case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    detail: Option<String>,
+    /// What only some kinds have.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    member: BTreeMap<&'static str, serde_json::Value>,
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, code, title) = self.problem.facts();
-        let mut document = json!({
-            "type": format!("urn:outrigger:problem:{code}"),
-            "title": title,
-            "status": status.as_u16(),
-        });
-        if let Some(detail) = self.detail {
-            document["detail"] = detail.into();
-        }
-        if let Some(member) = self.member {
-            let (name, value) = *member;
-            document[name] = value;
-        }
-        let mut response = (status, document.to_string()).into_response();
+        let document = ProblemDocument {
+            r#type: format!("urn:outrigger:problem:{code}"),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: self.detail,
+            member: self.member.map(|member| *member).into_iter().collect(),
+        };
+        let mut response = (status, Json(document)).into_response();
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,

@@ -1,25 +1,11 @@
 //! The OpenAPI document.
 
 use axum::Json;
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
-use serde::Serialize;
+use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{Access, Answer, Route, routes};
-
-/// A problem document (RFC 9457).
-#[derive(Serialize, JsonSchema)]
-#[allow(dead_code, reason = "it is only described")]
-struct ProblemDocument {
-    /// `urn:outrigger:problem:` and the kind, which is stable.
-    r#type: String,
-    /// What the kind means.
-    title: String,
-    /// The status of the answer.
-    status: u16,
-    /// What it is about in this case.
-    detail: Option<String>,
-}
+use crate::problem::ProblemDocument;
 
 pub(super) async fn serve() -> Json<Value> {
     Json(openapi())
