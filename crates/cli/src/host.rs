@@ -1,15 +1,15 @@
 //! `outrigger host`: the log of a host, and its tokens.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::ValueHint;
 use outrigger_host::log::SqliteLog;
-use outrigger_host_client::{HostClient, IssuedToken, NewToken};
+use outrigger_host_client::{HostClient, NewToken};
 
 use crate::exit::{CommandResult, Failure, Status};
-use crate::remote::{HostArgs, failure, usual_token_file};
+use crate::remote::{HostArgs, Trust, failure, keep_token, token_file_of};
 use crate::serve::log_file;
 
 /// Look after a host: the log of one on this machine, and the tokens of any.
@@ -38,9 +38,11 @@ enum Command {
     ///
     /// The link is read from standard input, so that no other user of the machine sees it.
     Login {
-        /// Where the token is kept; outrigger/token in XDG_CONFIG_HOME or ~/.config, unless given.
+        /// Where the token is kept; in a file for this host, below outrigger/tokens in XDG_CONFIG_HOME or ~/.config, unless given.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         token_file: Option<PathBuf>,
+        #[command(flatten)]
+        trust: Trust,
     },
     /// List, issue and revoke tokens. Needs one with the scope `admin`.
     Token {
@@ -112,16 +114,19 @@ pub(crate) async fn run(args: Args) -> CommandResult {
                 return Ok(Status::Failed);
             }
         }
-        Command::Login { token_file } => {
+        Command::Login { token_file, trust } => {
+            let login = Login::read(&trust)?;
             let path = token_file
-                .or_else(usual_token_file)
+                .or_else(|| token_file_of(&login.origin))
                 .context("there is no directory for configuration; name a file by --token-file")?;
-            let (host, issued) = login().await?;
-            keep(&path, &issued.token).with_context(|| format!("cannot write {}", path.display()))?;
+            let issued = login.client.exchange_code(&login.code).await.map_err(failure)?;
+            keep_token(&path, &issued.token).with_context(|| format!("cannot write {}", path.display()))?;
             writeln!(
                 out,
-                "the token is in {}\nexport OUTRIGGER_HOST={host}",
-                path.display()
+                "the token is in {}, for {} alone\nexport OUTRIGGER_HOST={}",
+                path.display(),
+                login.origin,
+                login.host
             )?;
         }
         Command::Token { command } => return tokens(command).await,
@@ -129,37 +134,32 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     Ok(Status::Success)
 }
 
-/// The host, and the token that its link gives.
-async fn login() -> Result<(String, IssuedToken), Failure> {
-    if io::stdin().is_terminal() {
-        eprint!("the link: ");
-    }
-    let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    let link = line.trim().split_once("/welcome#code=");
-    let (host, code) = link.context("that is no link of a host: it ends with /welcome#code=…")?;
-    let client = HostClient::builder(host).build().map_err(failure)?;
-    let issued = client.exchange_code(code).await.map_err(failure)?;
-    Ok((host.to_owned(), issued))
+/// The link of a host, and the host.
+struct Login {
+    host: String,
+    origin: String,
+    code: String,
+    client: HostClient,
 }
 
-/// Writes a token into a file that nobody else can read.
-fn keep(path: &Path, token: &str) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+impl Login {
+    /// Reads the link, and finds out for whom the token will be before the code is spent.
+    fn read(trust: &Trust) -> Result<Self, Failure> {
+        if io::stdin().is_terminal() {
+            eprint!("the link: ");
+        }
+        let mut line = String::new();
+        io::stdin().read_line(&mut line)?;
+        let link = line.trim().split_once("/welcome#code=");
+        let (host, code) = link.context("that is no link of a host: it ends with /welcome#code=…")?;
+        let builder = trust.builder(host)?;
+        Ok(Self {
+            host: host.to_owned(),
+            origin: builder.origin().map_err(failure)?,
+            code: code.to_owned(),
+            client: builder.build().map_err(failure)?,
+        })
     }
-    let draft = path.with_extension("new");
-    // One of before may be readable for others.
-    match std::fs::remove_file(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = std::fs::File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    writeln!(options.open(&draft)?, "{token}")?;
-    std::fs::rename(&draft, path)
 }
 
 async fn tokens(command: Tokens) -> CommandResult {

@@ -56,6 +56,7 @@ impl fmt::Debug for Token {
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     base: String,
+    origin: String,
     pub(crate) is_tls: bool,
 }
 
@@ -85,11 +86,18 @@ impl Address {
         }
         let scheme = if is_tls { "https" } else { "http" };
         let base = format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/'));
-        Ok(Self { base, is_tls })
+        let port = authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let origin = format!("{scheme}://{}:{port}", authority.host().to_ascii_lowercase());
+        Ok(Self { base, origin, is_tls })
     }
 
     pub(crate) fn base(&self) -> &str {
         &self.base
+    }
+
+    /// Scheme, host and port, each address of a host in one form.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
     }
 
     /// The address of a route. `path` begins with a slash.
@@ -156,6 +164,25 @@ mod tests {
             assert!(matches!(error, Error::Address { .. }), "{text}: {error}");
         }
         Address::read("http://host.internal:7070", true).unwrap();
+    }
+
+    #[test]
+    fn an_origin_has_one_form() {
+        for (text, origin) in [
+            (
+                "https://Agents.Example.com/team/",
+                "https://agents.example.com:443",
+            ),
+            ("https://agents.example.com:443", "https://agents.example.com:443"),
+            (
+                "https://agents.example.com:8443/x",
+                "https://agents.example.com:8443",
+            ),
+            ("http://localhost", "http://localhost:80"),
+            ("http://[::1]:7070", "http://[::1]:7070"),
+        ] {
+            assert_eq!(Address::read(text, false).unwrap().origin(), origin);
+        }
     }
 
     #[test]

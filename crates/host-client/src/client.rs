@@ -1,5 +1,8 @@
 //! The client: what a program asks a host for.
 
+mod hooks;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +10,8 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderValue;
 use outrigger_json::RawJson;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -32,6 +37,7 @@ pub struct ClientBuilder {
     address: String,
     token: Option<Token>,
     plain_http: bool,
+    authorities: Vec<CertificateDer<'static>>,
     bounds: Bounds,
 }
 
@@ -46,6 +52,29 @@ impl ClientBuilder {
     pub fn plain_http(mut self, allowed: bool) -> Self {
         self.plain_http = allowed;
         self
+    }
+
+    /// Trusts these authorities beside those of the system, such as one of a company: certificates in PEM.
+    ///
+    /// # Errors
+    /// When the text has no certificate, or one that cannot be read.
+    pub fn authorities(mut self, pem: &[u8]) -> Result<Self> {
+        let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+        let read = read.map_err(|error| Error::Invalid(format!("certificates in PEM: {error}")))?;
+        if read.is_empty() {
+            return Err(Error::Invalid("there is no certificate in PEM".to_owned()));
+        }
+        self.authorities.extend(read);
+        Ok(self)
+    }
+
+    /// The scheme, the host and the port of the address, in one form: `https://agents.example.com:443`. What a token is stored under, so that it goes
+    /// to the host that issued it and to no other.
+    ///
+    /// # Errors
+    /// When the address is none of a host.
+    pub fn origin(&self) -> Result<String> {
+        Ok(Address::read(&self.address, self.plain_http)?.origin().to_owned())
     }
 
     /// How long one try of a request may take. 30 s by default. Of a stream and a transcript, how long their heads may take.
@@ -86,10 +115,10 @@ impl ClientBuilder {
     /// The client. It connects on its first request.
     ///
     /// # Errors
-    /// When the address is none, or the certificates of the system cannot be read.
+    /// When the address is none, or no certificates of authorities are found.
     pub fn build(self) -> Result<HostClient> {
         let address = Address::read(&self.address, self.plain_http)?;
-        let exchange = Exchange::new(address, self.token.as_ref(), self.bounds)?;
+        let exchange = Exchange::new(address, self.token.as_ref(), &self.authorities, self.bounds)?;
         Ok(HostClient(Arc::new(exchange)))
     }
 }
@@ -113,6 +142,7 @@ impl HostClient {
             address: address.into(),
             token: None,
             plain_http: false,
+            authorities: Vec::new(),
             bounds: Bounds {
                 deadline: Duration::from_secs(30),
                 patience: Duration::from_secs(30),
@@ -200,12 +230,29 @@ impl HostClient {
     /// # Errors
     /// When there is no such session, or the host refuses or is away.
     pub async fn set_title(&self, id: &str, title: Option<&str>) -> Result<Session> {
-        #[derive(Serialize)]
-        struct Changes<'a> {
-            title: Option<&'a str>,
-        }
+        self.change(id, "title", title).await
+    }
+
+    /// Sets the model of a session, also of its process; without one, the policy's holds from the next process on.
+    ///
+    /// # Errors
+    /// When the operator does not let clients choose it, there is no such session, or the host refuses or is away.
+    pub async fn set_model(&self, id: &str, model: Option<&str>) -> Result<Session> {
+        self.change(id, "model", model).await
+    }
+
+    /// Sets the permission mode of a session, also of its process; without one, the policy's holds from the next process on.
+    ///
+    /// # Errors
+    /// When the operator does not let clients choose it, there is no such session, or the host refuses or is away.
+    pub async fn set_permission_mode(&self, id: &str, mode: Option<&str>) -> Result<Session> {
+        self.change(id, "permission_mode", mode).await
+    }
+
+    async fn change(&self, id: &str, name: &str, value: Option<&str>) -> Result<Session> {
         let call = Call::new(Method::PATCH, session_path(id, "")?, Repeat::Safe);
-        self.ask(call.body(encoded(&Changes { title })?)).await
+        self.ask(call.body(encoded(&BTreeMap::from([(name, value)]))?))
+            .await
     }
 
     /// Removes a session with its events, and ends its process. The CLI's transcript stays.
@@ -320,6 +367,14 @@ impl HostClient {
     /// When there is no such session, or the host refuses or is away.
     pub async fn stop(&self, session: &str) -> Result<Session> {
         self.act(session, "/stop", Repeat::Unsafe).await
+    }
+
+    /// Starts a process for a session that has none, so that the next prompt does not wait for it.
+    ///
+    /// # Errors
+    /// When there is no such session, it was archived, or the host refuses or is away.
+    pub async fn resume(&self, session: &str) -> Result<Session> {
+        self.act(session, "/resume", Repeat::Safe).await
     }
 
     /// Ends a session for good: it takes no prompts any more, and can be read.
@@ -522,8 +577,7 @@ impl HostClient {
         struct Code<'a> {
             code: &'a str,
         }
-        let mut call = Call::new(Method::POST, "/v1/tokens/exchange".to_owned(), Repeat::Unsafe);
-        call.is_known = false;
+        let call = Call::new(Method::POST, "/v1/tokens/exchange".to_owned(), Repeat::Unsafe).anonymous();
         self.ask(call.body(encoded(&Code { code })?)).await
     }
 
@@ -532,9 +586,33 @@ impl HostClient {
     /// # Errors
     /// When it does not, within the patience.
     pub async fn health(&self) -> Result<()> {
-        let mut call = Call::get("/healthz".to_owned());
-        call.is_known = false;
-        self.done(call).await
+        self.done(Call::open("/healthz")).await
+    }
+
+    /// Whether the host can read its log (`/readyz`). It needs no token.
+    ///
+    /// # Errors
+    /// When it cannot, within the patience.
+    pub async fn ready(&self) -> Result<()> {
+        self.done(Call::open("/readyz")).await
+    }
+
+    /// The metrics of the host, as Prometheus reads them.
+    ///
+    /// # Errors
+    /// When the host refuses or is away.
+    pub async fn metrics(&self) -> Result<String> {
+        let answer = self.0.call(&Call::get("/metrics".to_owned())).await?;
+        let text = String::from_utf8(answer.body.into());
+        text.map_err(|_| Error::Unexpected("metrics that are not UTF-8".to_owned()))
+    }
+
+    /// What the host serves, as an OpenAPI document. It needs no token.
+    ///
+    /// # Errors
+    /// When the host is away.
+    pub async fn openapi(&self) -> Result<RawJson> {
+        self.ask(Call::open("/openapi.json")).await
     }
 }
 

@@ -303,6 +303,49 @@ documents! {
         revoked: bool,
     }
 
+    /// Who is told of the events of all sessions by a POST.
+    Webhook {
+        /// The id.
+        id: String,
+        /// Where the events are sent.
+        url: String,
+    } maybe {
+        /// The events that are sent, such as `approval_opened`.
+        events: Vec<String>,
+        /// Whether messages have parts of the conversation.
+        content: bool,
+        /// Whether it is on. The host disables one whose address is dead.
+        enabled: bool,
+        /// When it was created, in milliseconds since 1970.
+        created_at: u64,
+        /// Who created it.
+        created_by: Option<String>,
+    }
+
+    /// A prompt that is sent to a session at times.
+    Schedule {
+        /// The id.
+        id: String,
+        /// The session.
+        session_id: String,
+        /// The times, as a cron expression.
+        cron: String,
+        /// The IANA name of the time zone of the times.
+        time_zone: String,
+        /// The text of the prompt.
+        prompt: String,
+    } maybe {
+        /// What becomes of times that passed while the host was down: `skip` or `latest`.
+        missed: String,
+        /// When it is due next, in milliseconds since 1970. `None` if there is no such time.
+        next_at: Option<u64>,
+        /// Whether it runs.
+        enabled: bool,
+        /// When it was created, in milliseconds since 1970.
+        created_at: u64,
+        /// Who created it.
+        created_by: Option<String>,
+    }
 }
 
 impl Envelope {
@@ -342,6 +385,27 @@ impl std::fmt::Debug for IssuedToken {
     }
 }
 
+/// A webhook that was added just now. The host shows its secret once. Its `Debug` does not show it.
+#[derive(Deserialize)]
+#[non_exhaustive]
+pub struct AddedWebhook {
+    /// The id, to remove it.
+    pub id: String,
+    /// Where the events are sent.
+    pub url: String,
+    /// The secret by which the receiver verifies messages (Standard Webhooks).
+    pub secret: String,
+}
+
+impl std::fmt::Debug for AddedWebhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AddedWebhook")
+            .field("id", &self.id)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -364,8 +428,10 @@ mod tests {
     }
 
     #[test]
-    fn a_new_token_is_not_shown() {
-        let token: IssuedToken = serde_json::from_str(r#"{"id":"1","token":"secret"}"#).unwrap();
-        assert!(!format!("{token:?}").contains("secret"));
+    fn what_the_host_shows_once_is_not_shown() {
+        let token: IssuedToken = serde_json::from_str(r#"{"id":"1","token":"hidden"}"#).unwrap();
+        let webhook = r#"{"id":"1","url":"https://example.com","secret":"hidden"}"#;
+        let webhook: AddedWebhook = serde_json::from_str(webhook).unwrap();
+        assert!(!format!("{token:?} {webhook:?}").contains("hidden"));
     }
 }

@@ -13,6 +13,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
@@ -76,6 +77,16 @@ impl Call {
         Self::new(Method::GET, path, Repeat::Safe)
     }
 
+    /// A read that needs no token, and gets none.
+    pub(crate) fn open(path: &str) -> Self {
+        Self::get(path.to_owned()).anonymous()
+    }
+
+    pub(crate) fn anonymous(mut self) -> Self {
+        self.is_known = false;
+        self
+    }
+
     pub(crate) fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Some(body.into());
         self
@@ -111,30 +122,31 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(address: Address, token: Option<&Token>, bounds: Bounds) -> Result<Self> {
+    pub(crate) fn new(
+        address: Address,
+        token: Option<&Token>,
+        authorities: &[CertificateDer<'static>],
+        bounds: Bounds,
+    ) -> Result<Self> {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_connect_timeout(Some(CONNECT));
         http.set_keepalive(Some(Duration::from_secs(30)));
         http.set_nodelay(true);
-        let builder = HttpsConnectorBuilder::new();
-        let provider = rustls::crypto::ring::default_provider();
-        let unusable = |source| Error::Unreachable {
-            host: address.base().to_owned(),
-            source,
+        // Without TLS nobody is asked who they are, and a machine without certificates is a client, too.
+        let trusted = match address.is_tls {
+            true => trusted(authorities)?,
+            false => RootCertStore::empty(),
         };
-        let builder = if address.is_tls {
-            let trusting = builder.with_provider_and_native_roots(provider);
-            trusting.map_err(|source| unusable(source.into()))?
-        } else {
-            // Never asked, and a machine without certificates is a client, too.
-            let config = ClientConfig::builder_with_provider(provider.into());
-            let config = config
-                .with_safe_default_protocol_versions()
-                .map_err(|source| unusable(source.into()))?;
-            let nobody = RootCertStore::empty();
-            builder.with_tls_config(config.with_root_certificates(nobody).with_no_client_auth())
-        };
+        let config = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .map_err(|source| Error::Unreachable {
+                host: address.base().to_owned(),
+                source: source.into(),
+            })?
+            .with_root_certificates(trusted)
+            .with_no_client_auth();
+        let builder = HttpsConnectorBuilder::new().with_tls_config(config);
         let builder = match address.is_tls {
             true => builder.https_only(),
             false => builder.https_or_http(),
@@ -254,6 +266,25 @@ impl Exchange {
             &body,
         ))))
     }
+}
+
+/// Whose certificates count: the authorities of the system, and these.
+fn trusted(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore> {
+    let mut trusted = RootCertStore::empty();
+    let of_system = rustls_native_certs::load_native_certs();
+    for error in &of_system.errors {
+        debug!(%error, "certificates of the system that cannot be read");
+    }
+    trusted.add_parsable_certificates(of_system.certs);
+    for authority in authorities {
+        let wrong = |error| Error::Invalid(format!("a certificate of an authority cannot be used: {error}"));
+        trusted.add(authority.clone()).map_err(wrong)?;
+    }
+    if trusted.is_empty() {
+        let none = "this machine has no certificates of authorities, by which the host could be known";
+        return Err(Error::Invalid(none.to_owned()));
+    }
+    Ok(trusted)
 }
 
 fn redirect(status: StatusCode, headers: &HeaderMap) -> String {

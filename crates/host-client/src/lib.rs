@@ -51,12 +51,15 @@ mod transcript;
 pub use address::Token;
 pub use client::{ClientBuilder, HostClient};
 pub use document::{
-    Accepted, AdoptableSession, Approval, ApprovalKind, ApprovalPage, ApprovalState, Diff, Effect, Envelope,
-    EventPage, EventSource, IssuedToken, Session, SessionHint, SessionPage, SessionState, TokenRecord,
+    Accepted, AddedWebhook, AdoptableSession, Approval, ApprovalKind, ApprovalPage, ApprovalState, Diff,
+    Effect, Envelope, EventPage, EventSource, IssuedToken, Schedule, Session, SessionHint, SessionPage,
+    SessionState, TokenRecord, Webhook,
 };
 pub use error::{Error, Problem, Result};
 pub use overview::{OverviewItem, OverviewStream};
-pub use request::{ApprovalFilter, DiffFrom, Fork, NewSession, NewToken, NewWorktree, Prompt};
+pub use request::{
+    ApprovalFilter, DiffFrom, Fork, NewSchedule, NewSession, NewToken, NewWebhook, NewWorktree, Prompt,
+};
 pub use stream::{SessionStream, StreamItem};
 pub use transcript::Transcript;
 

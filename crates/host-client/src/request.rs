@@ -156,6 +156,64 @@ impl Prompt {
     }
 }
 
+/// A webhook to be added.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct NewWebhook {
+    /// Where the events are sent. The operator says which addresses are allowed.
+    pub url: String,
+    /// The events: `session_state_changed`, `approval_opened`, `approval_decided`, `approval_superseded`, `approval_expired`, `turn_result`.
+    pub events: Vec<String>,
+    /// Whether messages have parts of the conversation; not unless set.
+    pub content: bool,
+}
+
+impl NewWebhook {
+    /// A webhook that is told of these events, without parts of the conversation.
+    pub fn new(url: impl Into<String>, events: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            url: url.into(),
+            events: events.into_iter().map(Into::into).collect(),
+            content: false,
+        }
+    }
+}
+
+/// A schedule to be added.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct NewSchedule {
+    /// The session that gets the prompt.
+    pub session_id: String,
+    /// The times, as a cron expression of five fields, or a nickname such as `@daily`.
+    pub cron: String,
+    /// The IANA name of the time zone of the times, such as `Europe/Berlin`.
+    pub time_zone: String,
+    /// The text of the prompt.
+    pub prompt: String,
+    /// What becomes of times that passed while the host was down: `skip`, which holds if unset, or `latest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<String>,
+}
+
+impl NewSchedule {
+    /// A prompt that is sent to a session at these times. Times that are missed are skipped.
+    pub fn new(
+        session_id: impl Into<String>,
+        cron: impl Into<String>,
+        time_zone: impl Into<String>,
+        prompt: impl Into<String>,
+    ) -> Self {
+        Self {
+            session_id: session_id.into(),
+            cron: cron.into(),
+            time_zone: time_zone.into(),
+            prompt: prompt.into(),
+            missed: None,
+        }
+    }
+}
+
 /// Which approvals are wanted; all by default.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]

@@ -1,5 +1,6 @@
 //! Sessions that live on a host, from a terminal elsewhere.
 
+mod access;
 mod approve;
 mod attach;
 mod conversation;
@@ -8,13 +9,11 @@ mod ps;
 mod send;
 mod stop;
 
-use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use outrigger_host_client::{Error, HostClient, NewSession, NewWorktree, Session, SessionState, Token};
+use outrigger_host_client::{Error, HostClient, NewSession, NewWorktree, Session, SessionState};
 
+pub(crate) use access::{HostArgs, Trust, keep_token, token_file_of};
 pub(crate) use approve::Approve;
 pub(crate) use attach::Attach;
 pub(crate) use logs::Logs;
@@ -23,7 +22,6 @@ pub(crate) use send::Send;
 pub(crate) use stop::Stop;
 
 use crate::agent::usage;
-use crate::config;
 use crate::exit::{Failure, Status};
 use crate::screen::plain;
 use crate::sessions::line;
@@ -40,92 +38,8 @@ const MOST_NAMED: usize = 8;
 /// How a session of a host is named, and who the client is.
 const NAMES: &str = "\
 A session is named by its id, by the beginning of it (four characters at least, which no other begins with), or by its exact title.
-The token is in OUTRIGGER_TOKEN, or in a file that nobody else can read: that of --token-file, else outrigger/token in
-XDG_CONFIG_HOME or ~/.config. It is never a word of the command line, which other users of the machine can read.";
-
-/// Which host.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct HostArgs {
-    /// The address of the host, such as `https://agents.example.com`. Without TLS only addresses of this machine are taken.
-    #[arg(long, value_name = "URL", env = "OUTRIGGER_HOST", help_heading = "Host")]
-    host: Option<String>,
-    /// The file with the token.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Host")]
-    token_file: Option<PathBuf>,
-}
-
-impl HostArgs {
-    /// The client of this host.
-    ///
-    /// # Errors
-    /// When no host is named, or there is no token.
-    pub(crate) fn client(&self) -> Result<HostClient, Failure> {
-        let Some(host) = self.host.as_deref().filter(|host| !host.trim().is_empty()) else {
-            return Err(usage(
-                "no host is named: give --host URL, or set OUTRIGGER_HOST".to_owned(),
-            ));
-        };
-        let builder = HostClient::builder(host).patience(PATIENCE).token(self.token()?);
-        builder.build().map_err(failure)
-    }
-
-    fn token(&self) -> Result<Token, Failure> {
-        let named = self.token_file.clone();
-        if named.is_none()
-            && let Some(token) = std::env::var_os("OUTRIGGER_TOKEN").filter(|token| !token.is_empty())
-        {
-            let token = token
-                .into_string()
-                .map_err(|_| usage("OUTRIGGER_TOKEN is not text".to_owned()))?;
-            return Token::new(&token).map_err(|error| usage(format!("OUTRIGGER_TOKEN: {error}")));
-        }
-        let path = named.or_else(usual_token_file).ok_or_else(no_token)?;
-        let text = match read_private(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.token_file.is_none() => {
-                return Err(no_token());
-            }
-            read => read
-                .with_context(|| format!("the token file {}", path.display()))
-                .map_err(|error| Failure::new(Status::Usage, error))?,
-        };
-        Token::new(&text).map_err(|error| usage(format!("the token file {}: {error}", path.display())))
-    }
-}
-
-fn no_token() -> Failure {
-    let path =
-        usual_token_file().map_or_else(String::new, |path| format!(", or write it to {}", path.display()));
-    usage(format!(
-        "there is no token for the host: set OUTRIGGER_TOKEN, name a file by --token-file{path}"
-    ))
-}
-
-/// Where the token is unless something else is said.
-pub(crate) fn usual_token_file() -> Option<PathBuf> {
-    Some(config::directory()?.join("token"))
-}
-
-/// Reads a file that nobody else can read.
-fn read_private(path: &std::path::Path) -> io::Result<String> {
-    use std::io::Read as _;
-
-    let file = std::fs::File::open(path)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-
-        let mode = file.metadata()?.permissions().mode();
-        if mode & 0o077 != 0 {
-            return Err(io::Error::other(format!(
-                "others may read or change it (mode {:03o}); `chmod 600` makes it private, and the token may be known to others by now",
-                mode & 0o777
-            )));
-        }
-    }
-    let mut text = String::new();
-    file.take(64 * 1024).read_to_string(&mut text)?;
-    Ok(text)
-}
+The token is in OUTRIGGER_TOKEN, or in a file that nobody else can read: that of --token-file, else the one that `outrigger host login` has kept
+for this host, below outrigger/tokens in XDG_CONFIG_HOME or ~/.config. It is never a word of the command line, which other users of the machine can read.";
 
 /// An error of a host as one of a command, with its exit status and what to do.
 pub(crate) fn failure(error: Error) -> Failure {
@@ -287,25 +201,5 @@ mod tests {
             assert_eq!(is_meant(&session(id, "the shop"), name), is_named, "{name}");
         }
         assert!(is_id(id) && !is_id("4f3a"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_token_that_others_can_read_is_refused() {
-        use std::os::unix::fs::PermissionsExt as _;
-
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("token");
-        std::fs::write(&path, "t0\n").unwrap();
-        for (mode, is_private) in [
-            (0o600, true),
-            (0o400, true),
-            (0o640, false),
-            (0o604, false),
-            (0o620, false),
-        ] {
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(read_private(&path).is_ok(), is_private, "{mode:o}");
-        }
     }
 }

@@ -444,9 +444,11 @@ async fn who_has_no_token_or_a_wrong_one_is_told_what_to_do() {
         "{wrong:?}"
     );
 
-    let directory = place.path().join("outrigger");
-    std::fs::create_dir(&directory).unwrap();
-    let file = directory.join("token");
+    // A token is kept for the host that issued it.
+    let directory = place.path().join("outrigger/tokens");
+    std::fs::create_dir_all(&directory).unwrap();
+    let address = hosted.url.strip_prefix("http://").unwrap();
+    let file = directory.join(format!("http_{}", address.replace(':', "%3A")));
     std::fs::write(&file, format!("{}\n", hosted.token)).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let open = ran(without(&[])).await;
@@ -458,7 +460,21 @@ async fn who_has_no_token_or_a_wrong_one_is_told_what_to_do() {
     let private = ran(without(&[])).await;
     assert_eq!(private.code, Some(0), "{private:?}");
 
-    let away = ran(without(&[("OUTRIGGER_HOST", "http://127.0.0.1:1")])).await;
+    // Another host does not get it: this one listens, and nobody connects.
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", other.local_addr().unwrap());
+    let untold = ran(without(&[("OUTRIGGER_HOST", &url)])).await;
+    assert!(
+        untold.code == Some(2) && untold.stderr.contains(&format!("there is no token for {url}")),
+        "{untold:?}"
+    );
+    assert!(futures_util::FutureExt::now_or_never(other.accept()).is_none());
+
+    let away = ran(without(&[
+        ("OUTRIGGER_HOST", "http://127.0.0.1:1"),
+        ("OUTRIGGER_TOKEN", "outrigger_x"),
+    ]))
+    .await;
     assert!(
         away.code == Some(4) && away.stderr.contains("is the host running"),
         "{away:?}"

@@ -145,8 +145,9 @@ async fn a_session_goes_on_in_the_next_host() {
         // The link of the first start gives a token.
         served.read_until("welcome#code=");
         let link = served.said.lines().last().unwrap().trim().to_owned();
-        let kept = place.path().join("config/token");
-        let mut login = outrigger(&["host", "login", "--token-file", &kept.display().to_string()])
+        let config = place.path().join("config");
+        let mut login = outrigger(&["host", "login"])
+            .env("XDG_CONFIG_HOME", &config)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -154,13 +155,15 @@ async fn a_session_goes_on_in_the_next_host() {
         writeln!(login.stdin.take().unwrap(), "{link}").unwrap();
         let output = login.wait_with_output().unwrap();
         assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains(&served.address));
+        let kept = format!("outrigger/tokens/http_{}", served.address.replace(':', "%3A"));
+        let kept = config.join(kept);
         let token = std::fs::read_to_string(&kept).unwrap().trim().to_owned();
         served.token.clone_from(&token);
         // Other tokens are issued with this one.
         let host = format!("http://{}", served.address);
         let with_token = |args: &[&str]| {
             let mut command = outrigger(args);
-            command.args(["--token-file", &kept.display().to_string(), "--host", &host]);
+            command.args(["--host", &host]).env("XDG_CONFIG_HOME", &config);
             ran(&mut command)
         };
         let (reader, code) = with_token(&["host", "token", "new", "bob", "--scope", "read"]);

@@ -8,7 +8,9 @@
 )]
 
 mod answers;
+mod encrypted;
 mod hostile;
 mod real_host;
 mod rig;
+mod routes;
 mod streams;

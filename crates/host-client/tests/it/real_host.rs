@@ -8,8 +8,8 @@ use outrigger::testing::Simulated;
 use outrigger_host::log::SqliteLog;
 use outrigger_host::{HostPolicy, SessionHost, WorkspacePolicy};
 use outrigger_host_client::{
-    ApprovalFilter, ApprovalState, DiffFrom, Effect, Envelope, Error, Fork, HostClient, NewSession, NewToken,
-    OverviewItem, Prompt, SessionState, SessionStream, StreamItem, Token,
+    ApprovalFilter, ApprovalState, DiffFrom, Effect, Envelope, Error, Fork, HostClient, NewSchedule,
+    NewSession, NewToken, NewWebhook, OverviewItem, Prompt, SessionState, SessionStream, StreamItem, Token,
 };
 use outrigger_host_http::{Front, Scope, Tokens};
 use serde_json::json;
@@ -435,4 +435,78 @@ async fn a_host_answers_what_the_client_asks() {
         "{gone}"
     );
     real.host.shutdown().await;
+}
+
+#[tokio::test]
+async fn webhooks_schedules_and_what_is_said_of_the_host_itself() {
+    let real = Real::start().await;
+    let client = real.client(&real.url);
+    soon(client.ready()).await.unwrap();
+    assert!(soon(client.metrics()).await.unwrap().contains("outrigger"));
+    let document = soon(client.openapi()).await.unwrap().to_value().unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+
+    let session = soon(client.create_session(&real.new_session())).await.unwrap();
+    let new = NewSchedule::new(&session.id, "@daily", "Europe/Berlin", "Look around.");
+    let added = soon(client.add_schedule(&new)).await.unwrap();
+    assert_eq!(
+        (&*added.time_zone, &*added.missed, added.enabled),
+        ("Europe/Berlin", "skip", true)
+    );
+    let listed = soon(client.schedules()).await.unwrap();
+    assert_eq!(
+        listed.iter().map(|schedule| &*schedule.id).collect::<Vec<_>>(),
+        [&*added.id]
+    );
+    soon(client.remove_schedule(&added.id)).await.unwrap();
+    assert!(soon(client.schedules()).await.unwrap().is_empty());
+    let wrong = NewSchedule::new(&session.id, "now and then", "UTC", "x");
+    let error = soon(client.add_schedule(&wrong)).await.unwrap_err();
+    assert!(
+        error
+            .problem()
+            .is_some_and(|problem| problem.is("invalid-request")),
+        "{error}"
+    );
+
+    // A front calls public addresses alone unless the operator says otherwise; nothing is sent to this one.
+    let hook = NewWebhook::new("https://hooks.example.com/x", ["approval_opened"]);
+    let added = soon(client.add_webhook(&hook)).await.unwrap();
+    assert!(
+        added.secret.starts_with("whsec_"),
+        "a secret of Standard Webhooks"
+    );
+    let listed = soon(client.webhooks()).await.unwrap();
+    assert_eq!(
+        (listed.len(), &*listed[0].id, listed[0].content),
+        (1, &*added.id, false)
+    );
+    assert_eq!(listed[0].events, ["approval_opened"]);
+    soon(client.enable_webhook(&added.id)).await.unwrap();
+    soon(client.remove_webhook(&added.id)).await.unwrap();
+    assert!(soon(client.webhooks()).await.unwrap().is_empty());
+    let error = soon(client.enable_webhook(&added.id)).await.unwrap_err();
+    assert!(
+        error.problem().is_some_and(|problem| problem.is("not-found")),
+        "{error}"
+    );
+
+    // A process is there before the first prompt.
+    soon(client.resume(&session.id)).await.unwrap();
+    let mut events = client.stream(&session.id, 0).unwrap();
+    loop {
+        if let StreamItem::Event(event) = soon(events.next()).await.unwrap()
+            && event.kind() == "process_started"
+        {
+            break;
+        }
+    }
+    let error = soon(client.set_model(&session.id, Some("opus")))
+        .await
+        .unwrap_err();
+    assert!(
+        error.problem().is_some_and(|problem| problem.is("forbidden")),
+        "{error}"
+    );
+    soon(client.set_permission_mode(&session.id, None)).await.unwrap();
 }
