@@ -195,8 +195,13 @@ impl Owner {
             Some(Command::Shutdown(reply)) => {
                 self.state.queue.clear();
                 self.admission = None;
-                self.close().await?;
-                self.feed(Input::Exited, Vec::new()).await?;
+                if self.state.running.is_some() {
+                    // Closed, the CLI would tell the model that open calls were denied, and go on with the turn for a while.
+                    self.kill("the host closes").await?;
+                } else {
+                    self.close().await?;
+                    self.feed(Input::Exited, Vec::new()).await?;
+                }
                 let _ = reply.send(());
                 Ok(())
             }
@@ -240,16 +245,22 @@ impl Owner {
                 self.contact
                     .stops
                     .send_modify(|stops| *stops = stops.saturating_sub(1));
-                if let Some(running) = self.running.take() {
-                    drop(running.session.kill().await);
-                    let payload = json!({"type": "process_exited", "reason": "stopped by a client"});
-                    let steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
-                    self.feed(Input::Exited, steps).await?;
-                }
+                self.kill("stopped by a client").await?;
                 let _ = reply.send(());
                 Ok(())
             }
         }
+    }
+
+    /// Ends the process at once, and its turn.
+    async fn kill(&mut self, reason: &str) -> Result<()> {
+        let Some(running) = self.running.take() else {
+            return Ok(());
+        };
+        drop(running.session.kill().await);
+        let payload = json!({"type": "process_exited", "reason": reason});
+        let steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
+        self.feed(Input::Exited, steps).await
     }
 }
 

@@ -303,3 +303,27 @@ async fn a_changed_input_is_held_to_the_rules_of_the_operator() {
     assert!(project.join("made").exists() && !project.join("forbidden").exists());
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_host_that_shuts_down_does_not_let_a_turn_go_on() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    let path = place.path().join("host.db");
+    let policy = HostPolicy::new(real.options(), [&project]);
+    let host = SessionHost::open(policy, SqliteLog::open(&path).unwrap())
+        .await
+        .unwrap();
+    let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let call = "%tool Bash {\"command\": \"touch made\", \"description\": \"Make it\"}\n%say I went on.";
+    host.send(&id, user(call, Uuid::new_v4()), "ada").await.unwrap();
+    until(&mut events, "approval_opened", "").await;
+    let asked = real.api().requests().len();
+    host.shutdown().await;
+    assert_eq!(
+        real.api().requests().len(),
+        asked,
+        "the model hears of no denial that nobody made"
+    );
+}
