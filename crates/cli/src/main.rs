@@ -16,6 +16,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod event_lines;
 mod examples;
 mod exit;
 mod explain;

@@ -12,6 +12,7 @@ use outrigger::{AmbientEvent, Cause, Event, EventLine, Frames, Outcome, Session,
 use crate::agent::{AgentArgs, schema};
 use crate::ask::Ask;
 use crate::config::ConfigArgs;
+use crate::event_lines::write_event;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::input::Asked;
 use crate::paint::Paint;
@@ -390,12 +391,10 @@ impl Args {
     }
 }
 
-/// Writes a line of JSON, at once.
+/// Writes an event, at once.
 fn write_line(line: &EventLine) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec(line)?;
-    bytes.push(b'\n');
     let mut stdout = io::stdout().lock();
-    stdout.write_all(&bytes)?;
+    write_event(&mut stdout, &[], line)?;
     stdout.flush()
 }
 

@@ -353,6 +353,27 @@ impl Envelope {
     pub fn kind(&self) -> String {
         walk::string_at(self.payload.get(), "type").unwrap_or_default()
     }
+
+    /// The frame, if it is of the conversation or explains it: what the CLI wrote, prompts, and what clients asked the CLI for. An `EventReader` of the
+    /// crate `outrigger` makes the events of a session of these frames.
+    pub fn conversation(&self) -> Option<&RawJson> {
+        let counts = match self.source {
+            EventSource::Worker => true,
+            EventSource::Client => matches!(self.kind().as_str(), "user" | "control_request"),
+            _ => false,
+        };
+        counts.then_some(&self.payload)
+    }
+
+    /// Whether it says that the process of the session has ended in a turn, or could not go on: no frame of that process follows.
+    pub fn ends_process(&self) -> bool {
+        self.source == EventSource::Host
+            && self.kind() == "session_state_changed"
+            && matches!(
+                walk::string_at(self.payload.get(), "state").as_deref(),
+                Some("interrupted" | "failed" | "ended")
+            )
+    }
 }
 
 /// A token that was issued just now. The host shows it once. It has no `Debug` and no `raw`, which would show it.

@@ -79,6 +79,19 @@ pub struct LogEvent {
     pub payload: RawJson,
 }
 
+impl LogEvent {
+    /// The frame, if it is of the conversation or explains it: what the CLI wrote, prompts, and what clients asked the CLI for. An
+    /// [`EventReader`](outrigger::EventReader) makes the events of a session of these frames.
+    pub fn conversation(&self) -> Option<&RawJson> {
+        let counts = match self.source {
+            Source::Worker => true,
+            Source::Client => matches!(self.kind.as_str(), "user" | "control_request"),
+            _ => false,
+        };
+        counts.then_some(&self.payload)
+    }
+}
+
 /// A git worktree that the host made for a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]

@@ -12,6 +12,7 @@
 //! * `RealCli` is the real CLI with the same doors, behind a scripted API; it needs the feature `testing-real`.
 //! * [`cassette`] returns options that play a recording of the real CLI, or record it if a variable is set. It is made of
 //!   [`Recording`], a transport around another one, and [`Replay`], one that plays what that wrote.
+//! * [`recorded_events`] are the events of a cassette.
 //! * [`snapshot`] makes values of frames that are the same in each run.
 //! * [`Faulty`] is a transport around another one, with a schedule of faults;
 //!   [`chaos`](mod@sim::fault::chaos) tries many schedules, and finds the shortest that breaks a test.
@@ -25,6 +26,7 @@ mod faulty;
 mod once;
 #[cfg(feature = "testing-real")]
 mod real_cli;
+mod recorded;
 mod recording;
 mod replay;
 mod simulated;
@@ -39,6 +41,7 @@ pub use outrigger_sim as sim;
 pub use outrigger_sim::assert;
 #[cfg(feature = "testing-real")]
 pub use real_cli::{RealCli, RealCliError};
+pub use recorded::{Recorded, recorded_events};
 pub use recording::Recording;
 pub use replay::Replay;
 pub use simulated::Simulated;

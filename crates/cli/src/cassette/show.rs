@@ -3,9 +3,11 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use outrigger::testing::recorded_events;
 use outrigger_sim::cassette::{Cassette, Event, Said, What};
 
 use super::read;
+use crate::event_lines::write_event;
 use crate::exit::{CommandResult, Status};
 use crate::paint::plain;
 
@@ -15,8 +17,19 @@ pub(super) struct Show {
     /// The cassette.
     file: PathBuf,
     /// Show frames whole.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     full: bool,
+    /// Write what happened in the session as JSON lines: the events that a session makes of the frames, as `outrigger run --json=events`
+    /// writes them, each with the line of the cassette (`line`) and its time in seconds (`t`).
+    #[arg(long, value_enum, value_name = "LINES", require_equals = true)]
+    json: Option<JsonLines>,
+}
+
+/// `--json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum JsonLines {
+    /// The events, and how each turn ended.
+    Events,
 }
 
 /// How much of a frame is shown, in characters.
@@ -25,7 +38,18 @@ const SHOWN: usize = 120;
 impl Show {
     pub(super) fn run(self) -> CommandResult {
         let cassette = read(&self.file)?;
-        let mut out = io::stdout().lock();
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        if self.json == Some(JsonLines::Events) {
+            for recorded in recorded_events(&cassette) {
+                let place = [
+                    ("line", recorded.line.to_string()),
+                    ("t", format!("{:.4}", recorded.at.as_secs_f64())),
+                ];
+                write_event(&mut out, &place, &recorded.event.into())?;
+            }
+            out.flush()?;
+            return Ok(Status::Success);
+        }
         for line in header(&cassette) {
             writeln!(out, "{}", plain(&line))?;
         }

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::io;
 
-use outrigger::protocol::inbound::{ResultMessage, ResultSubtype};
-use outrigger::protocol::{Frame, Message, RawJson, walk};
-use outrigger::{Event, EventReader};
+use outrigger::protocol::{Frame, RawJson, walk};
+use outrigger::{AmbientEvent, EventReader, Outcome};
 use outrigger_host_client::{Envelope, EventSource};
 use uuid::Uuid;
 
@@ -67,45 +66,36 @@ impl Conversation {
 
     fn frame(&mut self, payload: &RawJson) -> io::Result<()> {
         for frame in Frame::from_line(payload.get()) {
-            // What is asked is shown when it is asked for.
-            if frame.kind().starts_with("control_") {
-                continue;
-            }
             let events = self.reader.push(&frame);
             self.events(events)?;
-            if let Ok(Message::Result(result)) = frame.decode() {
-                self.turn_ended(&result)?;
-            }
         }
         Ok(())
     }
 
-    fn events(&mut self, events: Vec<Event>) -> io::Result<()> {
-        events.iter().try_for_each(|event| self.screen.event(event))
+    fn events(&mut self, events: Vec<AmbientEvent>) -> io::Result<()> {
+        events.iter().try_for_each(|event| match event {
+            AmbientEvent::Event(event) => self.screen.event(event),
+            AmbientEvent::TurnEnded(outcome) => self.turn_ended(outcome),
+            _ => Ok(()),
+        })
     }
 
-    fn turn_ended(&mut self, result: &ResultMessage) -> io::Result<()> {
-        let has_failed = result.is_error || result.subtype != ResultSubtype::Success;
-        if !self.screen.said_any()
-            && !has_failed
-            && let Some(text) = &result.result
-        {
-            self.screen.say(text)?;
+    fn turn_ended(&mut self, outcome: &Outcome) -> io::Result<()> {
+        if !self.screen.said_any() && outcome.is_success() {
+            self.screen.say(outcome.result_text())?;
         }
         self.screen.begin_turn();
         self.screen.end_line()?;
         self.screen.rests();
-        if has_failed {
-            let errors = result.errors.clone().unwrap_or_default();
-            let why = match (&result.result, errors.is_empty()) {
-                (Some(text), true) => text.clone(),
-                _ => errors.join("; "),
+        let verdict = outcome.verdict();
+        if !verdict.is_success() {
+            let why = match (verdict.cause(), outcome.error_text()) {
+                (Some(_), Some(why)) => format!(": {why}"),
+                _ => String::new(),
             };
-            self.screen
-                .note(&format!("the turn failed ({}): {why}", result.subtype))?;
+            self.screen.note(&format!("the turn is over, {verdict}{why}"))?;
         } else if self.verbose {
-            self.screen
-                .note(&format!("${:.4} so far", result.total_cost_usd))?;
+            self.screen.note(&format!("${:.4}", outcome.cost()))?;
         }
         Ok(())
     }

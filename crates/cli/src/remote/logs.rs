@@ -2,10 +2,12 @@
 
 use std::io::{self, Write as _};
 
-use outrigger::protocol::RawJson;
+use outrigger::EventReader;
+use outrigger::protocol::{Frame, RawJson};
 use outrigger_host_client::{Envelope, EventSource, SessionStream, StreamItem};
 
 use super::{HostArgs, NAMES, failure, named};
+use crate::event_lines::write_event;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
 use crate::screen::{note, plain};
@@ -31,11 +33,21 @@ pub(crate) struct Logs {
     /// Goes on until Ctrl-C, which is exit status 130.
     #[arg(short, long)]
     follow: bool,
-    /// Write the events as JSON, as the host wrote them.
-    #[arg(long)]
-    json: bool,
+    /// Write JSON lines: the events of the log as the host wrote them, or with `--json=events` what happened in the session, as `outrigger run
+    /// --json=events` writes it, each with the number of its event in the log (`sequence_num`).
+    #[arg(long, value_enum, value_name = "LINES", num_args = 0..=1, require_equals = true, default_missing_value = "log")]
+    json: Option<JsonLines>,
     #[command(flatten)]
     host: HostArgs,
+}
+
+/// `--json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum JsonLines {
+    /// The events of the log, as the host wrote them.
+    Log,
+    /// The events that a session makes of the frames in the log, and how each turn ended.
+    Events,
 }
 
 impl Logs {
@@ -57,8 +69,12 @@ impl Logs {
 
     async fn show(&self, stream: &mut SessionStream) -> CommandResult {
         let paint = Paint::on(&io::stdout());
+        let mut reader = EventReader::new();
         loop {
             match stream.next().await.map_err(failure)? {
+                StreamItem::Event(event) if self.json == Some(JsonLines::Events) => {
+                    write_events(&event, &mut reader)?;
+                }
                 StreamItem::Event(event) => self.event(&event, paint)?,
                 StreamItem::Truncated { first_sequence_num } => {
                     told(&format!("events before {first_sequence_num} are no longer kept"))
@@ -74,7 +90,7 @@ impl Logs {
 
     fn event(&self, event: &Envelope, paint: Paint) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
-        if self.json {
+        if self.json.is_some() {
             writeln!(out, "{}", event.raw.get())?;
         } else {
             let source = match &event.actor {
@@ -94,6 +110,24 @@ impl Logs {
         }
         Ok(out.flush()?)
     }
+}
+
+/// Writes what an event of the log brings.
+fn write_events(event: &Envelope, reader: &mut EventReader) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let place = [("sequence_num", event.sequence_num.to_string())];
+    let told = match event.conversation() {
+        Some(frame) => {
+            let frames = Frame::from_line(frame.get());
+            frames.iter().flat_map(|frame| reader.push(frame)).collect()
+        }
+        None if event.ends_process() => reader.end(),
+        None => Vec::new(),
+    };
+    for told in told {
+        write_event(&mut out, &place, &told.into())?;
+    }
+    out.flush()
 }
 
 fn kind_painted(event: &Envelope, kind: &str, paint: Paint) -> String {

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use outrigger::{Event, EventLine};
+
 use crate::rig::Rig;
 use crate::tool::{outrigger, ran};
 
@@ -79,6 +81,32 @@ async fn a_session_of_the_real_cli_is_recorded_and_plays_without_it() {
         listed.contains("> control_request/initialize") && listed.contains("< (exit code 0)"),
         "{listed}"
     );
+
+    let (events, code) = ran(&mut outrigger(&["cassette", "show", "--json=events", file]));
+    assert_eq!(code, 0);
+    let told: Vec<(u64, f64, EventLine)> = events
+        .lines()
+        .map(|line| {
+            let place: serde_json::Value = serde_json::from_str(line).unwrap();
+            let place = (place["line"].as_u64().unwrap(), place["t"].as_f64().unwrap());
+            (place.0, place.1, serde_json::from_str(line).unwrap())
+        })
+        .collect();
+    assert!(
+        told.iter()
+            .map(|(line, at, _)| (*line, *at))
+            .is_sorted_by(|a, b| a <= b),
+        "{events}"
+    );
+    let said = told.iter().filter_map(|(_, _, line)| match line {
+        EventLine::Event(Event::Text(text)) => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(said.collect::<String>(), "Looking.Done.");
+    let outcomes = told
+        .iter()
+        .filter(|(_, _, line)| matches!(line, EventLine::TurnEnded(outcome) if outcome.is_success()));
+    assert_eq!(outcomes.count(), 1, "{events}");
 
     // What is cut and renamed plays as well.
     let small = place.path().join("small.ndjson");

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use outrigger::options::{Auth, Secret};
-use outrigger::{Agent, Options};
+use outrigger::{Agent, Event, EventLine, Options};
 use outrigger_host::log::SqliteLog;
 use outrigger_host::{Delivered, HostPolicy, SessionHost};
 use outrigger_host_http::{Front, Scope, Tokens};
@@ -176,6 +176,43 @@ async fn a_session_is_made_listed_read_and_stopped() {
     let head = events.len().to_string();
     let none = hosted.ran(&["logs", &id, "--after", &head]).await;
     assert_eq!((none.code, &*none.stdout), (Some(0), ""), "{none:?}");
+
+    // As a session would have emitted it.
+    let read = hosted.ran(&["logs", &id, "--json=events"]).await;
+    assert_eq!(read.code, Some(0), "{read:?}");
+    let told = read.stdout.lines().map(|line| {
+        let place: Value = serde_json::from_str(line).unwrap();
+        (
+            place["sequence_num"].as_u64().unwrap(),
+            serde_json::from_str::<EventLine>(line).unwrap(),
+        )
+    });
+    let told: Vec<_> = told.collect();
+    assert!(told.iter().map(|(number, _)| number).is_sorted(), "{read:?}");
+    let text = told.iter().find_map(|(number, line)| match line {
+        EventLine::Event(Event::Text(text)) => Some((*number, text.clone())),
+        _ => None,
+    });
+    let (number, text) = text.expect("a text");
+    assert_eq!(text, "Hello from afar.");
+    let outcome = told.iter().find_map(|(_, line)| match line {
+        EventLine::TurnEnded(outcome) => Some(outcome.clone()),
+        _ => None,
+    });
+    let outcome = outcome.expect("an outcome");
+    assert!(outcome.is_success() && outcome.cost() > 0.0, "{outcome:?}");
+    assert_eq!(outcome.prompts().len(), 1);
+    // From a position on.
+    let rest = hosted
+        .ran(&["logs", &id, "--json=events", "--after", &number.to_string()])
+        .await;
+    let rest = lines(&rest);
+    assert!(
+        rest.iter()
+            .all(|line| line["sequence_num"].as_u64().unwrap() > number),
+        "{rest:?}"
+    );
+    assert!(rest.iter().any(|line| line["type"] == "turn_ended"), "{rest:?}");
 
     // A host without a place for worktrees makes none.
     let project = hosted.rig.sandbox.project().to_str().unwrap().to_owned();
@@ -412,7 +449,7 @@ async fn a_turn_is_interrupted_from_where_it_is_seen() {
     blocking(move || {
         display.at("> ");
         display.enter("/interrupt");
-        display.shows("the turn failed");
+        display.shows("the turn is over, interrupted");
         display.signal(Signal::SIGINT);
         display.ends_with(130);
     })

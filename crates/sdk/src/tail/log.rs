@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{TailLimits, message_id};
+use crate::event_reader::is_told;
 use crate::observer::Observer;
 use crate::outcome::Outcome;
 
@@ -189,20 +190,6 @@ impl Observer for Log {
         self.kept().ended = true;
         self.changed.send_replace(());
     }
-}
-
-/// Whether a frame is of the conversation, and not repeated.
-fn is_told(frame: &Frame) -> bool {
-    !frame.is_replay()
-        && !matches!(
-            frame.kind(),
-            "control_request"
-                | "control_response"
-                | "control_cancel_request"
-                | "keep_alive"
-                | "transcript_mirror"
-                | "command_lifecycle"
-        )
 }
 
 #[cfg(test)]

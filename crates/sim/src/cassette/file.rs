@@ -9,6 +9,7 @@ use outrigger_protocol::RawJson;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::lines::to_bytes;
 use super::places::home_of_somebody;
 use super::redact::Redactor;
 use crate::running::kind;
@@ -67,6 +68,11 @@ impl Said {
             Self::Frame(frame) => frame.get(),
             Self::Text(text) => text,
         }
+    }
+
+    /// The line as it was, without its end, apart from what was redacted.
+    pub fn bytes(&self) -> Vec<u8> {
+        to_bytes(self.text())
     }
 
     /// As a value: text as a JSON string. Null for what is nested too deeply.

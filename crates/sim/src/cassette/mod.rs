@@ -18,12 +18,7 @@
 //! U+10FF80 to U+10FFFF. A last line of the CLI without a line end has `"end":false` beside its `msg`. Of the client's lines, blank
 //! ones are not recorded and invalid UTF-8 becomes replacement characters: the CLI reads them so.
 //!
-//! | version | new in it |
-//! |---|---|
-//! | 1 | |
-//! | 2 | blank lines and invalid UTF-8; in version 1 the former are missing and the latter are replacement characters |
-//!
-//! Files of all versions can be read, replayed and changed; a changed file keeps its version.
+//! The number in the header is the version of the format ([`VERSION`]); files of another version are refused.
 //!
 //! * [`Recorder`] records any reader and writer, line by line.
 //! * [`Cassette`] is the contents of a file.

@@ -3,8 +3,8 @@
 use outrigger::protocol::Frame;
 use outrigger::testing::sim::cassette::{Cassette, Said};
 use outrigger::testing::sim::peer::{Match, Reply, Steps};
-use outrigger::testing::{Recording, Replay, Simulated, snapshot_all};
-use outrigger::{Event, Options, Outcome, Policy, Session};
+use outrigger::testing::{Recording, Replay, Simulated, recorded_events, snapshot_all};
+use outrigger::{AmbientEvent, Event, EventLine, Options, Outcome, Policy, Session};
 use serde_json::json;
 
 fn shown(event: &Event) -> String {
@@ -59,6 +59,59 @@ async fn what_was_recorded_of_a_session_plays_to_another_one() {
     }
     replay.check().unwrap();
     assert_eq!(replay.played().len(), 2);
+}
+
+/// A recording has the events that the session emitted, and outcomes that say the same.
+#[tokio::test(start_paused = true)]
+async fn the_events_of_a_recording_are_those_of_the_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("it.ndjson");
+    let cli = Simulated::agent(|agent| agent);
+    let recording = Recording::new(cli.clone(), &path);
+    let options = cli
+        .options()
+        .transport(recording.clone())
+        .include_partial_messages(true)
+        .permissions(Policy::allow_list(["Bash"]));
+    let session = options.start().await.unwrap();
+    let prompts = [
+        "%tool Bash {\"command\":\"echo hi\"}\n%say done \u{fc}",
+        "%say again\n%usage in=10 out=5",
+        "%error 400 n=1 msg=\"no\"",
+    ];
+    let mut emitted: Vec<String> = Vec::new();
+    for prompt in prompts {
+        let mut turn = session.prompt(prompt).await.unwrap();
+        while let Some(event) = turn.next().await {
+            emitted.push(json!(EventLine::Event(event.unwrap())).to_string());
+        }
+        let outcome = turn.outcome().await.unwrap();
+        emitted.push(json!(EventLine::TurnEnded(outcome)).to_string());
+    }
+    session.close().await.unwrap();
+    recording.finish().unwrap();
+
+    let cassette = Cassette::read(&path).unwrap();
+    let recorded: Vec<_> = recorded_events(&cassette).collect();
+    let mut asked = 0;
+    let mut told = Vec::new();
+    for one in &recorded {
+        if let AmbientEvent::Event(Event::Message(_, frame)) = &one.event
+            && frame.kind() == "user"
+        {
+            asked += 1;
+            continue;
+        }
+        told.push(json!(EventLine::from(one.event.clone())).to_string());
+    }
+    assert_eq!(asked, prompts.len(), "prompts are told, too");
+    // The working directory stands there as a placeholder.
+    emitted.retain(|line| !line.contains("\"subtype\":\"init\""));
+    // What comes between the turns belongs to no prompt.
+    told.retain(|line| emitted.contains(line));
+    assert_eq!(told, emitted);
+    let places: Vec<_> = recorded.iter().map(|one| (one.line, one.at)).collect();
+    assert!(places.is_sorted() && places[0].0 > 1, "{places:?}");
 }
 
 #[tokio::test(start_paused = true)]
