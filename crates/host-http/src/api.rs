@@ -228,6 +228,16 @@ fn routes() -> Vec<Route> {
         .query::<files::DiffQuery>()
         .json::<outrigger_host::WorkspaceDiff>(),
         Route::new(
+            "delete",
+            "/v1/sessions/{id}/workspace",
+            Needs(Admin),
+            "Removes the git worktree of an archived session, with its branch, and what is kept of its files. One in which work would be lost is \
+             kept, and answered with 409, unless `force` is set",
+            delete(files::remove),
+        )
+        .query::<files::RemoveQuery>()
+        .status(StatusCode::NO_CONTENT),
+        Route::new(
             "get",
             "/v1/sessions/{id}/usage",
             Needs(Read),
@@ -410,13 +420,13 @@ async fn authorize(
         Ok(token) => token,
         Err(refusal) => return refusal.into_response(),
     };
-    let allowed = match access {
+    let taken = shared
+        .rates
+        .take(token.id, shared.limits.of_tokens(), Instant::now());
+    let allowed = taken.map_err(|wait| Refusal::from(Problem::TooManyRequests).retry_after(wait));
+    let allowed = allowed.and_then(|()| match access {
         Access::Scope(scope) => allows(&token, scope),
         Access::Open | Access::Handler => Ok(()),
-    };
-    let allowed = allowed.and_then(|()| {
-        let taken = shared.rates.take(token.id, &shared.limits, Instant::now());
-        taken.map_err(|wait| Refusal::from(Problem::TooManyRequests).retry_after(wait))
     });
     let mut response = match allowed {
         Ok(()) => {
@@ -439,7 +449,8 @@ fn allows(token: &TokenRecord, scope: Scope) -> Result<(), Refusal> {
     }
 }
 
-fn token(shared: &Shared, headers: &HeaderMap) -> Result<TokenRecord, Refusal> {
+/// The valid token of a request.
+pub(crate) fn token(shared: &Shared, headers: &HeaderMap) -> Result<TokenRecord, Refusal> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return Err(Problem::Unauthorized.into());

@@ -33,6 +33,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
         if !is_json {
             return Err(Problem::InvalidRequest.because("the body has to be `application/json`"));
         }
+        // Nothing is unpacked: it would be larger than its limit.
+        if request.headers().contains_key(header::CONTENT_ENCODING) {
+            return Err(Problem::InvalidRequest.because("the body has to be sent without `Content-Encoding`"));
+        }
         let body = read(request.into_body(), &shared.limits).await?;
         serde_json::from_slice(&body)
             .map(Self)

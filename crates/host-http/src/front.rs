@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use outrigger_host::{AddressRule, ServerSettings, SessionHost};
@@ -27,6 +29,7 @@ use self::patient_io::PatientIo;
 pub use self::tls::{Tls, TlsError};
 use crate::api;
 use crate::limits::{Limits, OpenStreams};
+use crate::peer::{Connections, Peer};
 use crate::rate::Rates;
 use crate::shared::Shared;
 use crate::token::Tokens;
@@ -182,13 +185,16 @@ impl Front {
             names: self.names,
             origins: self.origins,
             streams: OpenStreams::default(),
-            rates: Rates::default(),
+            proxied: self.proxied,
+            rates: Rates::new(usize::MAX),
+            strangers: Rates::new(STRANGERS),
             webhooks,
             schedules,
             closing: closing.clone(),
         });
         let service = TowerToHyperService::new(router(shared));
         let slots = Arc::new(Semaphore::new(limits.connections));
+        let addresses = Connections::default();
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
@@ -203,8 +209,8 @@ impl Front {
                 () = &mut follow => continue,
                 next = accept => next,
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match accepted {
+                Ok((stream, address)) => (stream, Peer::from(address.ip())),
                 Err(error) => {
                     // Most often there are no more file descriptors; connections that end give some back.
                     warn!(%error, "cannot accept a connection");
@@ -212,13 +218,22 @@ impl Front {
                     continue;
                 }
             };
+            // A proxy has the connections of all clients.
+            let most = match self.proxied {
+                true => usize::MAX,
+                false => limits.connections_per_address,
+            };
+            let Some(connected) = addresses.enter(peer, most) else {
+                debug!("an address has too many connections");
+                continue;
+            };
             let io = PatientIo::new(stream, limits.write_patience);
             let (service, patience) = (service.clone(), limits.head_patience);
             let (acceptor, mut closing) = (acceptor.clone(), closing.clone());
             connections.spawn(async move {
-                let _slot = slot;
+                let _slot = (slot, connected);
                 let Some(acceptor) = acceptor else {
-                    return converse(io, service, patience, closing).await;
+                    return converse(io, peer, service, patience, closing).await;
                 };
                 let handshake = tokio::time::timeout(patience, acceptor.accept(io));
                 let shaken = tokio::select! {
@@ -226,7 +241,7 @@ impl Front {
                     _ = closing.changed() => return,
                 };
                 match shaken {
-                    Ok(Ok(io)) => converse(io, service, patience, closing).await,
+                    Ok(Ok(io)) => converse(io, peer, service, patience, closing).await,
                     Ok(Err(error)) => debug!(%error, "a TLS handshake failed"),
                     Err(_) => debug!("a TLS handshake took too long"),
                 }
@@ -256,6 +271,7 @@ fn deliver(callable: AddressRule) -> Result<HttpDeliver, rustls::Error> {
 /// Serves a connection until it ends.
 async fn converse(
     io: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
     service: TowerToHyperService<Router>,
     patience: Duration,
     mut closing: watch::Receiver<bool>,
@@ -264,7 +280,13 @@ async fn converse(
         .timer(TokioTimer::new())
         .header_read_timeout(patience)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(io), service);
+        .serve_connection(
+            TokioIo::new(io),
+            service_fn(move |mut request: hyper::Request<Incoming>| {
+                request.extensions_mut().insert(peer);
+                service.call(request)
+            }),
+        );
     let mut connection = std::pin::pin!(connection);
     // The sender sends once, when the front shuts down.
     let ended = tokio::select! {
@@ -286,12 +308,17 @@ async fn converse(
 /// What a connection reads before it is handled, in bytes: also the largest head.
 const BUFFER: usize = 64 << 10;
 
+/// Addresses whose requests without a token are counted apart. Further ones count as one.
+const STRANGERS: usize = 4096;
+
 /// How long the front waits after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 fn router(shared: Arc<Shared>) -> Router {
     api::router(&shared)
         .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
+        .layer(from_fn_with_state(Arc::clone(&shared), guard::limit))
         .layer(from_fn(audit::audit))
+        .layer(from_fn(guard::label))
         .with_state(shared)
 }

@@ -43,6 +43,7 @@ mod api;
 mod extract;
 mod front;
 mod limits;
+mod peer;
 mod problem;
 mod rate;
 mod shared;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::rate::Rate;
+
 /// What clients may take of the front.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -30,6 +32,16 @@ pub struct Limits {
     pub burst: u32,
     /// Requests of one token in a second, on average. 200 by default. At least 1.
     pub requests_per_second: u32,
+    /// Requests of one address without a valid token that are answered at once. 100 by default. Further ones are answered with 429 until
+    /// [`strangers_per_second`](Self::strangers_per_second) lets them in. Who has a valid token is never concerned. At least 1.
+    ///
+    /// Of IPv6, the first 64 bits are an address. Behind a proxy, it is the last one in `X-Forwarded-For`, which the proxy has to set: without
+    /// it, all clients count as one.
+    pub stranger_burst: u32,
+    /// Requests of one address without a valid token in a second, on average. 10 by default. At least 1.
+    pub strangers_per_second: u32,
+    /// Connections of one address at once. 1024 by default. A further one is closed. Does not hold behind a proxy, which has all of them.
+    pub connections_per_address: usize,
     /// Events of a page, at most and by default. 256.
     pub page: usize,
     /// How often a stream without events emits a comment, so that neither the client nor a proxy takes it for dead. 15 s by
@@ -49,8 +61,27 @@ impl Default for Limits {
             streams_per_token: 64,
             burst: 1000,
             requests_per_second: 200,
+            stranger_burst: 100,
+            strangers_per_second: 10,
+            connections_per_address: 1024,
             page: 256,
             keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn of_tokens(&self) -> Rate {
+        Rate {
+            burst: self.burst,
+            per_second: self.requests_per_second,
+        }
+    }
+
+    pub(crate) fn of_strangers(&self) -> Rate {
+        Rate {
+            burst: self.stranger_burst,
+            per_second: self.strangers_per_second,
         }
     }
 }

@@ -46,6 +46,8 @@ pub enum Problem {
     TurnRuns,
     /// Another process drives the session (409).
     InUse,
+    /// There is work in the worktree, or another session works in it (409).
+    WorkspaceKept,
     /// The CLI did not do what it was asked to do (409).
     CliRefused,
     /// The body or the query is not what the route takes (400).
@@ -56,7 +58,7 @@ pub enum Problem {
     BodyTooLarge,
     /// There are as many streams as the limits allow (429, with `Retry-After`).
     TooManyStreams,
-    /// The token asks faster than the limits allow (429, with `Retry-After`).
+    /// The token, or the address without one, asks faster than the limits allow (429, with `Retry-After`).
     TooManyRequests,
     /// The host cannot do it now (503, with `Retry-After`).
     Unavailable,
@@ -126,6 +128,7 @@ impl Problem {
                 "in-use",
                 "Another process drives the session",
             ),
+            Self::WorkspaceKept => (StatusCode::CONFLICT, "workspace-kept", "The workspace is kept"),
             Self::CliRefused => (StatusCode::CONFLICT, "cli-refused", "The CLI refused"),
             Self::InvalidRequest => (
                 StatusCode::BAD_REQUEST,
@@ -150,7 +153,7 @@ impl Problem {
             Self::TooManyRequests => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "too-many-requests",
-                "The token asks too fast",
+                "Requests come too fast",
             ),
             Self::Unavailable => (
                 StatusCode::SERVICE_UNAVAILABLE,

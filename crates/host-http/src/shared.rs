@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use outrigger_host::SessionHost;
 use outrigger_host_hooks::{Schedules, Webhooks};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::limits::{Limits, OpenStreams};
+use crate::peer::Peer;
 use crate::rate::Rates;
 use crate::token::Tokens;
 
@@ -17,7 +19,12 @@ pub(crate) struct Shared {
     pub(crate) names: BTreeSet<String>,
     pub(crate) origins: BTreeSet<String>,
     pub(crate) streams: OpenStreams,
-    pub(crate) rates: Rates,
+    /// Whether a proxy is in front.
+    pub(crate) proxied: bool,
+    /// How fast tokens ask.
+    pub(crate) rates: Rates<Uuid>,
+    /// How fast those without a token ask.
+    pub(crate) strangers: Rates<Peer>,
     pub(crate) webhooks: Webhooks,
     pub(crate) schedules: Schedules,
     /// Ends the streams when the front shuts down.

@@ -150,22 +150,27 @@ impl Tokens {
 
     /// Issues a token. The text is in the result and nowhere else. `expires_at` is in milliseconds since 1970.
     ///
+    /// The label ends up in logs and on terminals, so that it has no control characters, and is no longer than 200 bytes. It is not that of a
+    /// schedule (`schedule:…`), by which the host says who sent a prompt. Two tokens may have one label.
+    ///
     /// # Cancel safety
     /// Dropped, the token may exist, and nobody has its text.
     ///
     /// # Errors
-    /// When the log fails, or the system has no random bytes. Then there is no token.
+    /// When the label is none, the log fails, or the system has no random bytes. Then there is no token.
     pub async fn issue(
         &self,
         label: impl Into<String>,
         scopes: impl IntoIterator<Item = Scope>,
         expires_at: Option<u64>,
     ) -> Result<(Token, TokenRecord), HostError> {
+        let label = label.into();
+        check_label(&label)?;
         let token = Token(format!("outrigger_{}", secret()?));
         let record = TokenRecord {
             id: Uuid::new_v4(),
             hash: hash(token.reveal()),
-            label: label.into(),
+            label,
             scopes: scopes.into_iter().collect(),
             expires_at,
             revoked: false,
@@ -264,6 +269,30 @@ impl Tokens {
     pub(crate) fn revocations(&self) -> watch::Receiver<()> {
         self.0.revoked.subscribe()
     }
+}
+
+/// The longest label, in bytes.
+const LABEL: usize = 200;
+
+fn check_label(label: &str) -> Result<(), HostError> {
+    let refused = |why: &str| Err(HostError::Invalid(format!("the label of the token {why}")));
+    if label.trim().is_empty() {
+        return refused("is empty");
+    }
+    if label.len() > LABEL {
+        return refused(&format!("is longer than {LABEL} bytes"));
+    }
+    // Beside control characters, those that turn the direction of what follows.
+    if label.contains(|char: char| {
+        char.is_control()
+            || matches!(char, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    }) {
+        return refused("has control characters");
+    }
+    if label.starts_with("schedule:") {
+        return refused("is that of a schedule");
+    }
+    Ok(())
 }
 
 impl TokenRecord {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use outrigger_host::{DiffFrom, WorkspaceDiff};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,6 +42,25 @@ pub(super) async fn diff(
         Some(Since::Turn) | None => DiffFrom::Turn,
     };
     Ok(Json(shared.host.diff(&session, from).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemoveQuery {
+    /// Whether changes and commits may be lost. A branch with commits stays all the same.
+    #[serde(default)]
+    force: bool,
+}
+
+pub(super) async fn remove(
+    State(shared): State<Arc<Shared>>,
+    InSession(session): InSession,
+    Params(query): Params<RemoveQuery>,
+) -> Result<StatusCode, Refusal> {
+    match shared.host.remove_workspace(&session, query.force).await? {
+        None => Ok(StatusCode::NO_CONTENT),
+        Some(why) => Err(Problem::WorkspaceKept.because(why)),
+    }
 }
 
 /// To which prompt.

@@ -5,6 +5,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::guard::AboveLimit;
 use crate::token::TokenRecord;
 
 /// The target of the events.
@@ -12,7 +13,7 @@ const TARGET: &str = "outrigger_host_http::audit";
 
 /// Reports each request when its answer begins: an event of `tracing` with the target `outrigger_host_http::audit`. It has the token, the method, the
 /// route, the session, and the status; never a body, a query, or a secret. Requests that change something, and those that were refused, have the level
-/// `INFO`, the rest `DEBUG`.
+/// `INFO`, the rest `DEBUG`. So have those that anybody may send as often as they like: who has no token must not fill a disk.
 pub(super) async fn audit(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     // Not the address itself: what is no route may be anything.
@@ -29,7 +30,9 @@ pub(super) async fn audit(request: Request, next: Next) -> Response {
         None => (None, None),
     };
     let (method, status_code) = (method.as_str(), status.as_u16());
-    if changes || !status.is_success() {
+    let is_free = token_id.is_none()
+        && (method == Method::OPTIONS.as_str() || response.extensions().get::<AboveLimit>().is_some());
+    if (changes || !status.is_success()) && !is_free {
         tracing::info!(target: TARGET, token_id, actor, method, route, session, status = status_code, "request");
     } else {
         tracing::debug!(target: TARGET, token_id, actor, method, route, session, status = status_code, "request");

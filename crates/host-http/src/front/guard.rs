@@ -1,4 +1,4 @@
-//! Rejects requests for foreign host names and from foreign origins, and answers browsers that ask first.
+//! Rejects requests for foreign host names and from foreign origins, and too many of those that have no token; answers browsers that ask first.
 
 use std::sync::Arc;
 
@@ -6,9 +6,60 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use tokio::time::Instant;
 
+use crate::api;
+use crate::peer::Peer;
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
+
+/// A monitor of the operator may ask as often as it likes: a host that did not answer it could be taken for dead, and it costs nothing.
+const ALIVE: &str = "/healthz";
+
+/// Marks the answer to a request above the limit, which the operator's log must not have at a level that is on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AboveLimit;
+
+/// Lets no address ask without a token as often as it likes. A valid token is looked at first, so that nobody who has one is locked out by others at
+/// the same address.
+pub(super) async fn limit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    // What a browser asks first has no token; the guard answers it.
+    if request.method() == Method::OPTIONS || api::token(&shared, request.headers()).is_ok() {
+        return next.run(request).await;
+    }
+    // Each connection has one.
+    let Some(peer) = request.extensions().get::<Peer>().copied() else {
+        return Refusal::from(Problem::HostFailed).into_response();
+    };
+    let peer = match shared.proxied {
+        true => peer.behind_proxy(request.headers()),
+        false => peer,
+    };
+    let rate = shared.limits.of_strangers();
+    let Err(wait) = shared.strangers.take(peer, rate, Instant::now()) else {
+        return next.run(request).await;
+    };
+    let mut response = match request.uri().path() {
+        ALIVE => next.run(request).await,
+        _ => Refusal::from(Problem::TooManyRequests)
+            .retry_after(wait)
+            .into_response(),
+    };
+    response.extensions_mut().insert(AboveLimit);
+    response
+}
+
+/// What holds for each answer: nobody keeps it, and no browser takes it for something else than it says it is.
+pub(super) async fn label(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}
 
 /// A page of another site cannot reach the front by a name that resolves to this machine (DNS rebinding), nor by its address.
 pub(super) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {

@@ -146,3 +146,56 @@ async fn what_the_cli_left_is_listed_and_adopted() {
     );
     assert_eq!(rig.get("/v1/adoptable").await.body["sessions"], json!([]));
 }
+
+#[tokio::test]
+async fn a_workspace_is_removed_when_nothing_in_it_is_lost_or_by_force() {
+    let (rig, workspaces) = rig().await;
+    let git = |args: &[&str]| {
+        let done = std::process::Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+            .args(args)
+            .current_dir(rig.dir.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .status();
+        assert!(done.unwrap().success());
+    };
+    git(&["init", "--quiet"]);
+    std::fs::write(rig.dir.path().join("a.txt"), "a\n").unwrap();
+    git(&["add", "a.txt"]);
+    git(&["commit", "--quiet", "-m", "a"]);
+    let made = rig
+        .json(
+            "POST",
+            "/v1/sessions",
+            &json!({"cwd": rig.dir.path(), "worktree": {}}),
+        )
+        .await;
+    let (id, tree) = (
+        made.body["id"].as_str().unwrap(),
+        made.body["cwd"].as_str().unwrap(),
+    );
+    let path = format!("/v1/sessions/{id}/workspace");
+    let early = rig.json("DELETE", &path, &json!({})).await;
+    assert_eq!(
+        (early.status, early.problem()),
+        (400, "invalid-request"),
+        "{early:?}"
+    );
+    rig.post(id, &[prompt("a", "%say hi")]).await;
+    let mut stream = rig.stream(id, Some(0)).await;
+    while stream.next().await.unwrap().data["payload"]["status"] != "processed" {}
+    std::fs::write(format!("{tree}/b.txt"), "work\n").unwrap();
+    rig.json("POST", &format!("/v1/sessions/{id}/archive"), &json!({}))
+        .await;
+    let kept = rig.json("DELETE", &path, &json!({})).await;
+    assert_eq!((kept.status, kept.problem()), (409, "workspace-kept"), "{kept:?}");
+    assert!(std::path::Path::new(tree).exists());
+    let removed = rig
+        .json("DELETE", &format!("{path}?force=true"), &json!({}))
+        .await;
+    assert_eq!(removed.status, 204, "{removed:?}");
+    assert!(!std::path::Path::new(tree).exists());
+    // Again, as a client does that was not told.
+    assert_eq!(rig.json("DELETE", &path, &json!({})).await.status, 204);
+    drop(workspaces);
+}

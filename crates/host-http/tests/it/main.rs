@@ -17,4 +17,6 @@ mod hooks;
 mod resources;
 mod rig;
 mod sends;
+mod strangers;
 mod streams;
+mod tricks;

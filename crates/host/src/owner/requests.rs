@@ -85,9 +85,11 @@ impl Owner {
                 "interrupt" => session.interrupt().await.map(|_| json!({}).into()),
                 subtype => session.raw_request(subtype, fields).await,
             };
+            let result = result.map_err(|error| error.to_string());
             Reply {
                 id,
-                result: result.map_err(|error| error.to_string()),
+                result: result
+                    .and_then(|reply| wire::for_clients(&subtype, reply).map_err(|error| error.to_string())),
                 update,
             }
         });

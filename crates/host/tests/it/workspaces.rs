@@ -243,6 +243,25 @@ async fn nothing_of_a_repository_is_run() {
         git(&shop.shop, &["config", key, touch]);
     }
     git(&shop.shop, &["config", "core.hooksPath", ".git/hooks"]);
+    // A repository in the repository, which git looks into when it lists what changed.
+    let inner = shop.shop.join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    git(&inner, &["init", "--quiet"]);
+    git(&inner, &["commit", "--quiet", "--allow-empty", "-m", "inner"]);
+    for key in [
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "filter.evil.clean",
+    ] {
+        git(&inner, &["config", key, touch]);
+    }
+    std::fs::write(inner.join(".gitattributes"), "* filter=evil\n").unwrap();
+    std::fs::write(inner.join("file.txt"), "text\n").unwrap();
+    for hook in ["post-index-change", "post-checkout", "reference-transaction"] {
+        std::fs::create_dir_all(inner.join(".git/hooks")).unwrap();
+        std::fs::copy(touch, inner.join(".git/hooks").join(hook)).unwrap();
+    }
     let host = shop.place.host_with(shop.policy()).await;
     for new in [shop.new_session(&shop.shop), NewSession::new(&shop.shop)] {
         let made = host.create(new, "ada").await.unwrap();
