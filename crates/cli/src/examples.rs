@@ -159,7 +159,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("Look at it, and answer at the terminal", "outrigger approve 9c1d"),
             (
                 "Answer at once",
-                "outrigger approve 9c1d --deny=\"Not on the main branch.\"",
+                "outrigger approve 9c1d --deny \"Not on the main branch.\"",
             ),
             (
                 "Answer two questions of the model",

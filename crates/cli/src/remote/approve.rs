@@ -34,7 +34,6 @@ pub(crate) struct Approve {
         long,
         value_name = "REASON",
         num_args = 0..=1,
-        require_equals = true,
         default_missing_value = "",
         group = "decision",
         requires = "approval"

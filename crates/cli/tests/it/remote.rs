@@ -272,7 +272,7 @@ async fn approvals_are_listed_and_the_first_answer_counts() {
         "{wrong:?}"
     );
     let denied = hosted
-        .ran(&["approve", &approval[..8], "--deny=Not on a Friday."])
+        .ran(&["approve", &approval[..8], "--deny", "Not on a Friday."])
         .await;
     assert!(
         denied.code == Some(0) && denied.stderr.contains("denied: Bash: touch made"),
