@@ -59,7 +59,7 @@ named! {
         Answered = "answered",
         /// Nobody decided in time.
         Expired = "expired",
-        /// The process that asked has ended, or it withdrew the question.
+        /// The process that asked has ended, it withdrew the question, or the session went on without the call.
         Superseded = "superseded",
     }
 }
@@ -77,9 +77,12 @@ pub struct Approval {
     pub kind: ApprovalKind,
     /// Where the approval stands.
     pub state: ApprovalState,
+    /// Whether it outlives the process that asked: any later process of the session carries the decision out. See
+    /// [`HostPolicy::deferred`](crate::HostPolicy::deferred).
+    pub deferred: bool,
     /// The process that asked, counted from 1 in the session.
     pub epoch: u64,
-    /// The `request_id` of the CLI's request.
+    /// The `request_id` of the CLI's request; of the host's own, if it is [deferred](Self::deferred).
     pub request_id: String,
     /// The tool, if it is about a call.
     pub tool_name: Option<String>,
@@ -87,12 +90,13 @@ pub struct Approval {
     pub tool_use_id: Option<String>,
     /// SHA-256 of the input as it was written, in hexadecimal.
     pub input_hash: String,
-    /// The CLI's request (`control_request`), byte for byte.
+    /// The CLI's request (`control_request`), byte for byte. If it is [deferred](Self::deferred), the host has made the frame, and the input in it is as the
+    /// CLI wrote it.
     #[schemars(with = "serde_json::Value")]
     pub request: RawJson,
     /// When it was opened, in milliseconds since 1970.
     pub opened_at: u64,
-    /// Who decided. `None` while it is pending, and if nobody did.
+    /// Who decided. `None` while it is pending, and if nobody did: it expired, or its turn was interrupted.
     pub decided_by: Option<String>,
     /// When it left `pending`, in milliseconds since 1970.
     pub decided_at: Option<u64>,

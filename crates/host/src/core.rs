@@ -30,6 +30,19 @@ pub(crate) enum Admission {
     Granted,
 }
 
+/// A call that outlives its process while it waits for a decision. A turn is open as long as there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Call {
+    #[default]
+    None,
+    /// Nobody has decided.
+    Waits,
+    /// There is a decision, and no process was started for it.
+    Decided,
+    /// A process was started for the decision, and has not asked about the call.
+    Offered,
+}
+
 /// What the host knows of a session that lives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
@@ -38,12 +51,23 @@ pub(crate) struct State {
     pub(crate) queue: VecDeque<Uuid>,
     /// The prompt whose turn runs.
     pub(crate) running: Option<Uuid>,
-    /// Whether the first prompt of the queue may begin.
+    /// The call that waits.
+    pub(crate) call: Call,
+    /// Whether the process goes on with a turn of an earlier process, whose call was decided.
+    pub(crate) taken_up: bool,
+    /// Whether the next turn may begin: that of the call that was decided, or of the first prompt of the queue.
     pub(crate) admission: Admission,
     /// Whether the process is to be replaced as soon as no turn runs.
     pub(crate) retire: bool,
     /// Requests of the CLI that wait for a person.
     pub(crate) open: BTreeSet<String>,
+}
+
+impl State {
+    /// Whether a turn is open, so that no prompt may begin.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.running.is_some() || self.taken_up || self.call != Call::None
+    }
 }
 
 /// Something that happened.
@@ -53,6 +77,8 @@ pub(crate) enum Input {
     Recovered {
         /// Whether the session was in the middle of something.
         was_busy: bool,
+        /// The call that waits: decided or not.
+        call: Call,
     },
     /// A prompt is durable.
     Accepted(Uuid),
@@ -64,8 +90,21 @@ pub(crate) enum Input {
     Asked(String),
     /// A person, or nobody any more, answers this request.
     Closed(String),
-    TurnEnded,
+    TurnEnded {
+        /// Whether the call that waits was left open, so that another process can take it up.
+        deferred: bool,
+    },
     Exited,
+    /// The host closes, and the process has ended. The next host goes on.
+    HostCloses,
+    /// A call waits for a decision, and is about to be left open.
+    Deferred,
+    /// The decision about the call that waits is durable.
+    Decided,
+    /// The process that was started for the decision asks about the call.
+    TakenUp,
+    /// The call will not be carried out, for this reason.
+    Dropped(&'static str),
     /// The turn that was asked for may begin.
     Admitted,
     /// The turn that was asked for may not begin.
@@ -89,10 +128,16 @@ pub(crate) enum Effect {
     Admit,
     /// Gives up what was granted.
     Yield,
+    /// Writes that the decision about the call is applied.
+    Apply,
+    /// Writes that nobody can decide about the call any more, or that its decision is never applied.
+    GiveUp(&'static str),
     /// Starts a process.
     Start,
     /// Gives the prompt to the process.
     Deliver(Uuid),
+    /// Waits for the process to ask about the call.
+    TakeUp,
     /// Ends the process.
     Close,
 }
@@ -101,19 +146,27 @@ pub(crate) enum Effect {
 pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>) {
     let mut effects = Vec::new();
     match input {
-        Input::Recovered { was_busy } => {
+        Input::Recovered { was_busy, call } => {
             state.process = Process::Absent;
-            lose_turn(&mut state, was_busy, &mut effects);
+            state.taken_up = false;
+            state.call = call;
+            end_process(&mut state, was_busy, &mut effects);
         }
         Input::Accepted(id) => {
             if state.running != Some(id) && !state.queue.contains(&id) {
                 state.queue.push_back(id);
             }
         }
-        Input::Wanted => start(&mut state, &mut effects),
+        // A process would take up the call that waits.
+        Input::Wanted if state.call == Call::None => start(&mut state, &mut effects),
         Input::Started if state.process == Process::Starting => {
             state.process = Process::Up;
-            if state.queue.is_empty() {
+            if state.call == Call::Decided {
+                state.call = Call::Offered;
+                state.admission = Admission::None;
+                effects.push(Effect::Enter(SessionState::Running));
+                effects.push(Effect::TakeUp);
+            } else if state.queue.is_empty() {
                 effects.push(Effect::Enter(SessionState::Idle));
             }
         }
@@ -130,29 +183,79 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         }
         Input::Closed(request) => {
             if state.open.remove(&request) && state.open.is_empty() {
-                effects.push(Effect::Enter(if state.running.is_some() {
-                    SessionState::Running
-                } else {
-                    SessionState::Idle
+                effects.push(Effect::Enter(match state.call {
+                    Call::Waits => SessionState::RequiresAction,
+                    _ if state.is_busy() => SessionState::Running,
+                    _ => SessionState::Idle,
                 }));
             }
         }
-        Input::TurnEnded => {
-            if let Some(id) = state.running.take() {
-                effects.push(Effect::Mark(id, Delivery::Processed));
-                effects.push(Effect::Enter(SessionState::Idle));
+        Input::Deferred if state.process == Process::Up && state.call == Call::None => {
+            state.call = Call::Waits;
+            effects.push(Effect::Enter(SessionState::RequiresAction));
+        }
+        Input::Decided if state.call == Call::Waits => {
+            state.call = Call::Decided;
+            if state.open.is_empty() {
+                effects.push(Effect::Enter(SessionState::Running));
+            }
+        }
+        Input::TakenUp if state.call == Call::Offered && state.process == Process::Up => {
+            state.call = Call::None;
+            state.taken_up = true;
+            effects.push(Effect::Apply);
+        }
+        Input::Dropped(why) if state.call != Call::None => {
+            // The turn goes on without the call, if its process is there.
+            let goes_on = state.process == Process::Up && state.call != Call::Offered;
+            drop_call(&mut state, why, &mut effects);
+            if !goes_on {
+                lose_turn(&mut state, true, &mut effects);
+            }
+        }
+        Input::TurnEnded { deferred } => {
+            if deferred && state.call != Call::None {
+                // This process cannot go on with the call: only one that resumes the session is asked about it again.
+                state.taken_up = false;
+                if state.process == Process::Up {
+                    state.process = Process::Closing;
+                    effects.push(Effect::Close);
+                }
+            } else {
+                drop_call(&mut state, "the turn ended without the call", &mut effects);
+                let was_taken_up = std::mem::take(&mut state.taken_up);
+                let ended = state.running.take();
+                effects.extend(ended.map(|id| Effect::Mark(id, Delivery::Processed)));
+                if ended.is_some() || was_taken_up {
+                    effects.push(Effect::Enter(SessionState::Idle));
+                }
             }
         }
         Input::Exited => {
             let was_starting = state.process == Process::Starting;
             state.process = Process::Absent;
-            lose_turn(&mut state, true, &mut effects);
+            if state.call == Call::Offered {
+                drop_call(
+                    &mut state,
+                    "the process ended before it asked about the call",
+                    &mut effects,
+                );
+            }
+            end_process(&mut state, true, &mut effects);
             state.retire = false;
             if was_starting {
                 give_up(&mut state, &mut effects);
                 effects.push(Effect::Enter(SessionState::Failed));
                 return (state, effects);
             }
+        }
+        Input::HostCloses => {
+            state.process = Process::Absent;
+            if state.call == Call::Offered {
+                state.call = Call::Decided;
+            }
+            end_process(&mut state, true, &mut effects);
+            return (state, effects);
         }
         Input::Admitted => {
             if state.admission == Admission::Waiting {
@@ -169,7 +272,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         Input::Retire => state.retire = state.process == Process::Up,
         Input::Release => {
             if state.process == Process::Up
-                && state.running.is_none()
+                && !state.is_busy()
                 && state.queue.is_empty()
                 && state.open.is_empty()
             {
@@ -177,22 +280,54 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
                 effects.push(Effect::Close);
             }
         }
-        Input::Started | Input::StartFailed | Input::Asked(_) => {}
+        Input::Wanted
+        | Input::Started
+        | Input::StartFailed
+        | Input::Asked(_)
+        | Input::Deferred
+        | Input::Decided
+        | Input::TakenUp
+        | Input::Dropped(_) => {}
     }
     retire(&mut state, &mut effects);
     go_on(&mut state, &mut effects);
     (state, effects)
 }
 
+/// There is no process any more. Of its turn a call may be left.
+fn end_process(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
+    if state.call == Call::None {
+        lose_turn(state, was_busy, effects);
+        return;
+    }
+    state.open.clear();
+    state.taken_up = false;
+    effects.push(Effect::Supersede);
+    effects.push(Effect::Enter(match state.call {
+        Call::Waits => SessionState::RequiresAction,
+        _ => SessionState::Running,
+    }));
+}
+
 /// No process knows of the turn and of the questions any more.
 fn lose_turn(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
     state.open.clear();
     effects.push(Effect::Supersede);
+    let was_taken_up = std::mem::take(&mut state.taken_up);
     if let Some(id) = state.running.take() {
         effects.push(Effect::Mark(id, Delivery::Interrupted));
         effects.push(Effect::Enter(SessionState::Interrupted));
+    } else if was_taken_up {
+        effects.push(Effect::Enter(SessionState::Interrupted));
     } else if was_busy {
         effects.push(Effect::Enter(SessionState::Idle));
+    }
+}
+
+/// The call is never carried out.
+fn drop_call(state: &mut State, why: &'static str, effects: &mut Vec<Effect>) {
+    if std::mem::take(&mut state.call) != Call::None {
+        effects.push(Effect::GiveUp(why));
     }
 }
 
@@ -212,20 +347,22 @@ fn give_up(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 fn retire(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.retire && state.process == Process::Up && state.running.is_none() && state.open.is_empty() {
+    if state.retire && state.process == Process::Up && !state.is_busy() && state.open.is_empty() {
         state.retire = false;
         state.process = Process::Closing;
         effects.push(Effect::Close);
     }
 }
 
-/// The next prompt, if there is one and none runs.
+/// The call that was decided, or the next prompt, if there is one and no turn is open.
 fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.queue.is_empty() {
+    let has_next = match state.call {
+        // The process in which the call was made has to end first.
+        Call::Decided => state.process != Process::Up,
+        _ => !state.is_busy() && !state.queue.is_empty(),
+    };
+    if !has_next {
         give_up(state, effects);
-        return;
-    }
-    if state.running.is_some() {
         return;
     }
     match state.admission {
@@ -261,26 +398,37 @@ mod tests {
     use super::*;
 
     fn inputs() -> impl Strategy<Value = Vec<(u8, u8)>> {
-        proptest::collection::vec((0..13u8, 0..6u8), 0..60)
+        proptest::collection::vec((0..17u8, 0..6u8), 0..60)
     }
 
     fn input(kind: u8, of: u8) -> Input {
         match kind {
             0 => Input::Recovered {
                 was_busy: of.is_multiple_of(2),
+                call: match of / 2 {
+                    0 => Call::None,
+                    1 => Call::Waits,
+                    _ => Call::Decided,
+                },
             },
             1 => Input::Accepted(Uuid::from_u128(of.into())),
             2 => Input::Started,
             3 => Input::StartFailed,
             4 => Input::Asked(of.to_string()),
             5 => Input::Closed(of.to_string()),
-            6 => Input::TurnEnded,
+            6 => Input::TurnEnded {
+                deferred: of.is_multiple_of(2),
+            },
             7 => Input::Exited,
             8 => Input::Wanted,
             9 => Input::Admitted,
             10 => Input::Refused,
             11 => Input::Retire,
-            _ => Input::Release,
+            12 => Input::Release,
+            13 => Input::Deferred,
+            14 => Input::Decided,
+            15 => Input::TakenUp,
+            _ => Input::Dropped("why"),
         }
     }
 
@@ -291,6 +439,7 @@ mod tests {
             let mut accepted = BTreeSet::new();
             let mut marks: BTreeMap<Uuid, Vec<Delivery>> = BTreeMap::new();
             let mut granted = false;
+            let mut decisions = 0;
             for (kind, of) in steps {
                 let input = input(kind, of);
                 if let Input::Accepted(id) = input
@@ -299,7 +448,14 @@ mod tests {
                     // The log refuses an id that it has.
                     continue;
                 }
-                let had_process = state.process;
+                let (had_process, had_call) = (state.process, state.call);
+                match (&input, had_call) {
+                    (Input::Decided, Call::Waits) => decisions += 1,
+                    // The log has one that was not applied.
+                    (Input::Recovered { call: Call::Decided, .. }, _) => decisions += 1,
+                    _ => {}
+                }
+                let is_recovery = matches!(input, Input::Recovered { .. });
                 let is_retired = matches!(input, Input::Retire) && state.process == Process::Up;
                 if matches!(input, Input::Admitted) && state.admission == Admission::Waiting {
                     prop_assert!(!granted);
@@ -309,7 +465,7 @@ mod tests {
                 for (at, effect) in effects.iter().enumerate() {
                     match effect {
                         Effect::Mark(id, delivery) => marks.entry(*id).or_default().push(*delivery),
-                        Effect::Admit => prop_assert!(!granted && next.running.is_none()),
+                        Effect::Admit => prop_assert!(!granted && (next.call == Call::Decided || !next.is_busy())),
                         Effect::Yield => granted = false,
                         Effect::Deliver(id) => {
                             prop_assert!(std::mem::take(&mut granted), "one turn for each admission");
@@ -318,15 +474,29 @@ mod tests {
                         }
                         Effect::Start => prop_assert!(next.process == Process::Starting),
                         Effect::Close => prop_assert!(had_process == Process::Up || had_process == Process::Starting),
+                        Effect::TakeUp => {
+                            prop_assert!(std::mem::take(&mut granted), "one turn for each admission");
+                            prop_assert_eq!((next.process, next.call), (Process::Up, Call::Offered));
+                        }
+                        Effect::Apply => {
+                            prop_assert_eq!((had_call, next.process), (Call::Offered, Process::Up));
+                            prop_assert!(decisions > 0, "nothing is applied that nobody decided, or twice");
+                            decisions = 0;
+                        }
+                        Effect::GiveUp(_) => decisions = 0,
                         Effect::Supersede | Effect::Enter(_) => {}
                     }
                 }
-                if is_retired && next.running.is_none() && next.open.is_empty() {
+                let settled = effects.iter().any(|effect| matches!(effect, Effect::Apply | Effect::GiveUp(_)));
+                prop_assert!(had_call == Call::None || next.call != Call::None || settled || is_recovery, "no call is forgotten");
+                if is_retired && !next.is_busy() && next.open.is_empty() {
                     prop_assert!(effects.contains(&Effect::Close));
                 }
                 state = next;
                 prop_assert_eq!(granted, state.admission == Admission::Granted);
-                prop_assert!(state.running.is_none() || state.process == Process::Up || state.process == Process::Closing);
+                let has_process = state.process == Process::Up || state.process == Process::Closing;
+                prop_assert!(has_process || state.call != Call::None || !state.is_busy());
+                prop_assert!(state.call != Call::Offered || has_process);
             }
             for marks in marks.values() {
                 prop_assert_eq!(marks[0], Delivery::Processing);
@@ -345,7 +515,11 @@ mod tests {
                 // A start that failed waits for the next prompt, on purpose.
                 let failed = kind == 3 || kind == 7 || kind == 10;
                 state = transition(state, input(kind, of)).0;
-                if !failed && !state.queue.is_empty() && state.running.is_none() {
+                let has_next = match state.call {
+                    Call::Decided => state.process != Process::Up,
+                    _ => !state.is_busy() && !state.queue.is_empty(),
+                };
+                if !failed && has_next {
                     let is_on_its_way = [Process::Starting, Process::Closing].contains(&state.process);
                     prop_assert!(is_on_its_way || state.admission == Admission::Waiting);
                 }

@@ -108,7 +108,7 @@ pub struct NewFork {
 
 impl SessionHost {
     /// Opens a host on a log, and goes on with what a host of before left: turns that were cut off are reported as interrupted, their approvals are
-    /// superseded, and prompts that no process got are given to one.
+    /// superseded unless they are [deferred](HostPolicy::deferred), decisions that no process got are carried out, and prompts that no process got are given to one.
     ///
     /// # Errors
     /// When the log can't be read.
@@ -434,7 +434,8 @@ impl SessionHost {
         self.session(session).await
     }
 
-    /// Starts a process, if the session has none. The session is `starting` then, and `idle` when the process is there.
+    /// Starts a process, if the session has none. The session is `starting` then, and `idle` when the process is there. While a deferred call waits, no
+    /// process is started.
     ///
     /// # Errors
     /// When the session is missing or archived.
@@ -643,20 +644,24 @@ impl SessionHost {
         })
     }
 
-    /// Interrupts the turn that runs; does nothing if none does.
+    /// Interrupts the turn that runs; does nothing if none does. A deferred call that waits is denied, and its turn ends.
     ///
     /// # Errors
     /// When the CLI does not confirm it, or too many commands wait.
     pub async fn interrupt(&self, session: &SessionId) -> Result<()> {
         let (reply, done) = oneshot::channel();
-        if !self.command(session, Command::Interrupt(reply))? {
-            return self.session(session).await.map(drop);
+        if self.session(session).await?.state == SessionState::RequiresAction {
+            // A call that waits has a turn without a process, and may have no owner.
+            self.reach(session, Some(Command::Interrupt(reply)), false)?;
+        } else if !self.command(session, Command::Interrupt(reply))? {
+            return Ok(());
         }
         // Without a reply the process is gone, and the turn with it.
         done.await.unwrap_or(Ok(()))
     }
 
-    /// Kills the process. Its turn is interrupted; prompts that wait are given to the next process.
+    /// Kills the process. Its turn is interrupted; prompts that wait are given to the next process. A deferred call that waits for a decision goes on
+    /// waiting: [`interrupt`](Self::interrupt) ends it.
     ///
     /// # Errors
     /// When the session is missing, or too many commands wait.
@@ -670,14 +675,19 @@ impl SessionHost {
         Ok(())
     }
 
-    /// Ends a session for good: it takes no prompts any more, and can be read.
+    /// Ends a session for good: it takes no prompts any more, and can be read. Prompts that wait are not begun, and a deferred call that waits is
+    /// never carried out.
     ///
     /// # Errors
     /// When the session is missing, or the log fails.
     pub async fn archive(&self, session: &SessionId) -> Result<()> {
+        let give_up = Write::GiveUpAll {
+            reason: "the session was archived".to_owned(),
+        };
         self.log()
-            .write(session, vec![Write::Enter(SessionState::Ended)])
+            .write(session, vec![Write::Enter(SessionState::Ended), give_up])
             .await?;
+        self.wake(session);
         self.stop(session).await?;
         self.clean_up(session, &[CleanUp::Archived]).await
     }

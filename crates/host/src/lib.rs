@@ -26,8 +26,8 @@
 //! * What [`send`](SessionHost::send) and [`decide`](SessionHost::decide) returned is on disk. A host that is killed goes on from it.
 //! * A prompt is given to at most one process. If the process or the host ends during its turn, it is reported as `interrupted` and not sent
 //!   again, because tools may have run. Prompts that no process got are given to the next one.
-//! * A decision is for one request of one process. When that process has ended, the approval is `superseded`; if the model asks again,
-//!   that is a new approval, which names the earlier one.
+//! * A decision is for one call, and is applied at most once. When the process that asked has ended, the approval is `superseded`, unless the tool is one of
+//!   [`HostPolicy::deferred`]: then it waits over any process and host. If the model asks again, that is a new approval, which names the earlier one.
 //! * A session has at most one process: the host holds its lease, and only one host can have a log open.
 //!
 //! Files, git, and what tools did are outside of the log. Credentials of the model are the operator's, from the policy.

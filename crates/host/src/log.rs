@@ -109,8 +109,21 @@ pub enum Write {
     Applied(Uuid),
     /// The CLI withdrew the request of this id.
     Withdraw(String),
-    /// No pending approval can be decided any more.
+    /// No pending approval can be decided any more, except those that are [deferred](Approval::deferred).
     SupersedeAll,
+    /// A deferred approval is never carried out. If it is pending, it is superseded; if it was decided and the CLI has not got the decision, an event
+    /// (`decision_not_applied`) says why it does not get it.
+    GiveUp {
+        /// The approval.
+        id: Uuid,
+        /// Why.
+        reason: String,
+    },
+    /// No deferred approval of the session is ever carried out; see [`GiveUp`](Self::GiveUp).
+    GiveUpAll {
+        /// Why.
+        reason: String,
+    },
     /// Adds a schedule of the session.
     Schedule(Box<Schedule>),
     /// Sets when a schedule is due next, or fails if it is not due at `due` any more.
@@ -207,8 +220,12 @@ pub struct Waiting {
     pub received: Vec<Received>,
     /// Prompts whose turn has not ended, and requests that have no response.
     pub processing: Vec<Received>,
-    /// Approvals that were decided, and the CLI has not got it.
+    /// Approvals that were decided, and the CLI has not got it: of the newest process, and deferred ones.
     pub decided: Vec<Approval>,
+    /// Deferred approvals that are pending.
+    pub deferred: Vec<Approval>,
+    /// Whether the session was archived.
+    pub is_ended: bool,
 }
 
 /// An event of a client that waits for the owner of the session.

@@ -2,6 +2,7 @@
 //!
 //! It writes first and acts then. When the log fails, it ends the process and itself: the next prompt begins from what the log has.
 
+mod call;
 mod output;
 mod process;
 mod requests;
@@ -13,7 +14,9 @@ use std::time::Duration;
 
 use outrigger::protocol::shared::{PermissionResult, RequestId};
 use outrigger::protocol::{Frame, RawJson};
-use outrigger::{ElicitationResult, Frames, Lag, Session, SessionId, SessionUsage, Tokens, UserDialogResult};
+use outrigger::{
+    Ambient, ElicitationResult, Frames, Lag, Session, SessionId, SessionUsage, Tokens, UserDialogResult,
+};
 use outrigger_fleet::GuardedTurn;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -23,9 +26,11 @@ use uuid::Uuid;
 
 use crate::admission::{self, Granted};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
-use crate::core::{Effect, Input, State, transition};
+use crate::clock::now;
+use crate::core::{Call, Effect, Input, State, transition};
 use crate::error::{HostError, Result};
 use crate::event::SessionState;
+use crate::handler::HookRequest;
 use crate::log::{Log, NewEvent, Update, Write};
 use crate::memory;
 use crate::policy::HostPolicy;
@@ -37,6 +42,9 @@ const BATCH: usize = 64;
 
 /// The most requests for people that wait for the owner.
 const REQUESTS: usize = 64;
+
+/// How long a process that was started for a decision has to ask about its call. The CLI asks first of all, and once its MCP servers have started.
+const ASKS_WITHIN: Duration = Duration::from_secs(120);
 
 /// How long a start waits before it tries a lease again.
 const LEASE_POLL: Duration = Duration::from_millis(200);
@@ -97,14 +105,20 @@ pub(crate) struct Shared {
 struct Running {
     session: Session,
     frames: Frames,
-    /// Ends with the turn, or with an error and whether the process has ended.
-    turn: Option<oneshot::Receiver<Result<(), (String, bool)>>>,
+    turn: Option<oneshot::Receiver<TurnEnd>>,
+    /// The turn of a call that waited, until it is taken up.
+    ambient: Option<Ambient>,
+    /// Whether it goes on with a stored session.
+    resumed: bool,
     /// What clients asked of the process.
     asked: JoinSet<Reply>,
     /// Each request of a client that waits for the CLI's answer has a clone.
     asks: Arc<()>,
     _place: OwnedSemaphorePermit,
 }
+
+/// How a turn ended: with the call that it left open, if it did; or with an error, and whether the process has ended.
+type TurnEnd = Result<Option<String>, (String, bool)>;
 
 /// What became of a request of a client.
 struct Reply {
@@ -132,6 +146,14 @@ pub(crate) struct Owner {
     granted: Granted,
     /// The ids of requests that are for people, from the permission handler.
     for_people: (mpsc::Sender<String>, mpsc::Receiver<String>),
+    /// The call of `State::call`.
+    call: Option<Approval>,
+    /// When the process that was started for the decision has to have asked about the call.
+    offered_until: Option<Instant>,
+    /// The call that the process has taken up, until it has the decision.
+    taken_up: Option<call::TakenUp>,
+    /// Calls that are about to be made, from the hook.
+    hooks: (mpsc::Sender<HookRequest>, mpsc::Receiver<HookRequest>),
     /// Requests about tools whose handler has not said yet that they are for people. The operator's code may decide.
     undecided: HashMap<String, (Write, Approval)>,
     /// Requests that are for people, and whose frames have not come yet.
@@ -147,7 +169,7 @@ pub(crate) struct Owner {
 /// What the loop of an owner woke up for.
 enum Woke {
     Frame(Option<Result<Frame, Lag>>),
-    Turn(Result<(), (String, bool)>),
+    Turn(TurnEnd),
     Replied(Reply),
     Command(Option<Command>),
     News,
@@ -156,6 +178,8 @@ enum Woke {
     Expire,
     Measure,
     ForPeople(String),
+    Hook(HookRequest),
+    NotAsked,
 }
 
 impl Owner {
@@ -172,6 +196,10 @@ impl Owner {
             admission: None,
             granted: Granted::default(),
             for_people: mpsc::channel(REQUESTS),
+            call: None,
+            offered_until: None,
+            taken_up: None,
+            hooks: mpsc::channel(REQUESTS),
             undecided: HashMap::new(),
             early: HashSet::new(),
             expiring: VecDeque::new(),
@@ -192,6 +220,7 @@ impl Owner {
 
     async fn work(&mut self, commands: &mut mpsc::Receiver<Command>) -> Result<()> {
         let waiting = self.shared.log.waiting(&self.id).await?;
+        let call = self.recover_call(&waiting);
         for received in waiting.processing {
             if received.kind == "user" {
                 self.state.running = Some(received.id);
@@ -205,10 +234,12 @@ impl Owner {
             SessionState::Starting | SessionState::Running | SessionState::RequiresAction
         );
         let lost = self.lose_requests();
-        self.feed(Input::Recovered { was_busy }, lost).await?;
+        self.feed(Input::Recovered { was_busy, call }, lost).await?;
         self.read_news().await?;
         loop {
-            if self.running.is_none() && self.admission.is_none() {
+            // Without a process it waits only to be asked, or for the time when nobody may decide any more.
+            let may_expire = self.state.call == Call::Waits && !self.expiring.is_empty();
+            if self.running.is_none() && self.admission.is_none() && !may_expire {
                 // A client may want a process.
                 match commands.try_recv() {
                     Ok(command) => self.command(Some(command)).await?,
@@ -219,7 +250,7 @@ impl Owner {
             let running = self.running.as_ref();
             let asks = running.map_or(0, |running| Arc::strong_count(&running.asks));
             let is_idle = asks == 1
-                && self.state.running.is_none()
+                && !self.state.is_busy()
                 && self.state.queue.is_empty()
                 && self.state.open.is_empty()
                 && self.requests.is_empty();
@@ -237,6 +268,12 @@ impl Owner {
                 Woke::Command(command) => self.command(command).await?,
                 Woke::Admitted(answer) => self.admitted(answer).await?,
                 Woke::ForPeople(request) => self.ask_people(request).await?,
+                Woke::Hook(asked) => self.hook(asked).await?,
+                Woke::NotAsked => {
+                    self.offered_until = None;
+                    let why = "the process did not ask about the call";
+                    self.feed(Input::Dropped(why), Vec::new()).await?;
+                }
                 Woke::Expire => self.expire().await?,
                 Woke::Measure => self.measure().await?,
             }
@@ -262,7 +299,7 @@ impl Owner {
         let turn = async {
             match turn {
                 // Its task ends only with a result.
-                Some(turn) => turn.await.unwrap_or(Ok(())),
+                Some(turn) => turn.await.unwrap_or(Ok(None)),
                 None => std::future::pending().await,
             }
         };
@@ -287,6 +324,7 @@ impl Owner {
             }
         };
         let expires = self.expiring.front().map(|(at, _)| *at);
+        let offered = self.offered_until;
         tokio::select! {
             biased;
             frame = frame => Woke::Frame(frame),
@@ -296,6 +334,8 @@ impl Owner {
             () = self.contact.wake.notified() => Woke::News,
             answer = admitted => Woke::Admitted(answer),
             Some(request) = self.for_people.1.recv() => Woke::ForPeople(request),
+            Some(asked) = self.hooks.1.recv() => Woke::Hook(asked),
+            () = tokio::time::sleep_until(offered.unwrap_or(self.measure_at)), if offered.is_some() => Woke::NotAsked,
             () = tokio::time::sleep_until(expires.unwrap_or(self.measure_at)), if expires.is_some() => Woke::Expire,
             () = tokio::time::sleep_until(self.measure_at), if is_measured => Woke::Measure,
             () = self.contact.release.notified() => Woke::Release,
@@ -326,6 +366,14 @@ impl Owner {
                     Effect::Mark(id, delivery) => steps.push(Write::Mark(id, delivery)),
                     Effect::Supersede => steps.push(Write::SupersedeAll),
                     Effect::Enter(state) => steps.push(Write::Enter(state)),
+                    Effect::Apply => steps.extend(self.call.as_ref().map(|call| Write::Applied(call.id))),
+                    Effect::GiveUp(why) => {
+                        self.offered_until = None;
+                        steps.extend(self.call.take().map(|call| Write::GiveUp {
+                            id: call.id,
+                            reason: why.to_owned(),
+                        }));
+                    }
                     act => acts.push(act),
                 }
             }
@@ -340,7 +388,12 @@ impl Owner {
                         self.close().await?;
                         inputs.push_back(Input::Exited);
                     }
-                    Effect::Mark(..) | Effect::Supersede | Effect::Enter(_) => {}
+                    Effect::TakeUp => self.take_up(),
+                    Effect::Mark(..)
+                    | Effect::Supersede
+                    | Effect::Enter(_)
+                    | Effect::Apply
+                    | Effect::GiveUp(_) => {}
                 }
             }
         }
@@ -353,6 +406,10 @@ impl Owner {
             .seen
             .store(self.contact.calls.load(Ordering::Acquire), Ordering::Release);
         let waiting = self.shared.log.waiting(&self.id).await?;
+        if waiting.is_ended {
+            self.state.queue.clear();
+        }
+        self.compare_call(&waiting).await?;
         if self.contact.is_wanted.swap(false, Ordering::AcqRel) {
             self.feed(Input::Wanted, Vec::new()).await?;
         }
@@ -360,7 +417,7 @@ impl Owner {
         for received in waiting.received {
             match received.kind.as_str() {
                 // One try for each time that the session is woken.
-                "user" if has_failed => {}
+                "user" if has_failed || waiting.is_ended => {}
                 "user" => {
                     self.prompts.insert(received.id, received.payload);
                     self.feed(Input::Accepted(received.id), Vec::new()).await?;
@@ -371,7 +428,11 @@ impl Owner {
             }
         }
         for approval in waiting.decided {
-            self.apply(approval).await?;
+            if approval.deferred {
+                self.decided(approval).await?;
+            } else {
+                self.apply(approval).await?;
+            }
         }
         Ok(())
     }
@@ -383,34 +444,9 @@ impl Owner {
         };
         let session = running.session.clone();
         self.write(vec![Write::Applied(approval.id)]).await?;
-        let id = RequestId::from(approval.request_id.as_str());
-        let Some(decision) = approval.decision else {
-            return Ok(());
-        };
-        let invalid = |error: serde_json::Error| HostError::Invalid(error.to_string());
-        let told = match approval.kind {
-            ApprovalKind::Form => {
-                session
-                    .answer_elicitation(&id, decision.decode::<ElicitationResult>().map_err(invalid)?)
-                    .await
-            }
-            ApprovalKind::Dialog => {
-                session
-                    .answer_dialog(&id, decision.decode::<UserDialogResult>().map_err(invalid)?)
-                    .await
-            }
-            _ => {
-                session
-                    .decide(&id, decision.decode::<PermissionResult>().map_err(invalid)?)
-                    .await
-            }
-        };
-        let mut steps = Vec::new();
-        if let Err(error) = told {
-            let payload = json!({"type": "decision_not_applied", "approval_id": approval.id, "error": error.to_string()});
-            steps.push(Write::Append(NewEvent::host("decision_not_applied", payload)));
-        }
-        self.feed(Input::Closed(approval.request_id), steps).await
+        let failed = tell(&session, &approval.request_id, &approval).await?;
+        self.feed(Input::Closed(approval.request_id), failed.into_iter().collect())
+            .await
     }
 
     /// Asks whether a turn may begin.
@@ -443,12 +479,22 @@ impl Owner {
         }
     }
 
+    /// Sets when nobody may decide any more.
+    fn expire_later(&mut self, approval: Approval) {
+        let Some(patience) = self.shared.policy.approvals_expire else {
+            return;
+        };
+        let age = match approval.opened_at {
+            0 => Duration::ZERO,
+            opened => Duration::from_millis(now().saturating_sub(opened)),
+        };
+        self.expiring
+            .push_back((Instant::now() + patience.saturating_sub(age), approval));
+    }
+
     /// Opens an approval.
     fn open(&mut self, approval: Approval, steps: &mut Vec<Write>) -> Input {
-        if let Some(patience) = self.shared.policy.approvals_expire {
-            self.expiring
-                .push_back((Instant::now() + patience, approval.clone()));
-        }
+        self.expire_later(approval.clone());
         let request = approval.request_id.clone();
         steps.push(Write::Open(Box::new(approval)));
         Input::Asked(request)
@@ -457,6 +503,13 @@ impl Owner {
     /// The handler says that a request is for people.
     async fn ask_people(&mut self, request: String) -> Result<()> {
         match self.undecided.remove(&request) {
+            Some((_, approval)) if self.is_taken_up(&approval) => {
+                let session = self.running.as_ref().map(|running| running.session.clone());
+                match session {
+                    Some(session) => self.give_decision(&session).await,
+                    None => Ok(()),
+                }
+            }
             Some((frame, approval)) => {
                 let mut steps = vec![frame];
                 let input = self.open(approval, &mut steps);
@@ -474,7 +527,9 @@ impl Owner {
         let Some((_, approval)) = self.expiring.pop_front() else {
             return Ok(());
         };
-        if !self.state.open.contains(&approval.request_id) {
+        let waits =
+            self.state.call == Call::Waits && self.call.as_ref().is_some_and(|call| call.id == approval.id);
+        if !waits && !self.state.open.contains(&approval.request_id) {
             return Ok(());
         }
         let error = "nobody decided in time".to_owned();
@@ -550,8 +605,9 @@ impl Owner {
         let Granted { pass, reservation } = std::mem::take(&mut self.granted);
         let turn = async move {
             let mut turn = turn?;
+            let left_open = |outcome: outrigger::Outcome| outcome.deferred().map(|call| call.id.clone());
             if pass.is_none() && reservation.is_none() {
-                return turn.outcome().await.map(drop).map_err(told);
+                return turn.outcome().await.map(left_open).map_err(told);
             }
             let mut turn = GuardedTurn::new(turn);
             if let Some(pass) = pass {
@@ -560,10 +616,10 @@ impl Owner {
             if let Some(reservation) = reservation {
                 turn = turn.reservation(reservation);
             }
-            turn.outcome().await.map_err(told)?;
+            let outcome = turn.outcome().await.map_err(told)?;
             match turn.exhausted() {
                 Some(exhausted) => Err((exhausted.to_string(), false)),
-                None => Ok(()),
+                None => Ok(left_open(outcome)),
             }
         };
         let (ended, outcome) = oneshot::channel();
@@ -574,6 +630,38 @@ impl Owner {
         });
         Ok(())
     }
+}
+
+/// Gives a decision to the process that asks for it. If that fails, there is an event of it.
+async fn tell(session: &Session, request: &str, approval: &Approval) -> Result<Option<Write>> {
+    let id = RequestId::from(request);
+    let Some(decision) = &approval.decision else {
+        return Ok(None);
+    };
+    let invalid = |error: serde_json::Error| HostError::Invalid(error.to_string());
+    let told = match approval.kind {
+        ApprovalKind::Form => {
+            session
+                .answer_elicitation(&id, decision.decode::<ElicitationResult>().map_err(invalid)?)
+                .await
+        }
+        ApprovalKind::Dialog => {
+            session
+                .answer_dialog(&id, decision.decode::<UserDialogResult>().map_err(invalid)?)
+                .await
+        }
+        _ => {
+            session
+                .decide(&id, decision.decode::<PermissionResult>().map_err(invalid)?)
+                .await
+        }
+    };
+    let failed = told.err().map(|error| {
+        let payload =
+            json!({"type": "decision_not_applied", "approval_id": approval.id, "error": error.to_string()});
+        Write::Append(NewEvent::host("decision_not_applied", payload))
+    });
+    Ok(failed)
 }
 
 /// What was used since.

@@ -50,6 +50,14 @@ pub struct HostPolicy {
     pub decides_first: Option<Arc<dyn Layer>>,
     /// How long an approval waits for a person; without end by default. Then it is `expired`, and denied.
     pub approvals_expire: Option<Duration>,
+    /// The tools whose calls people decide about while no process needs to run: the matcher of a `PreToolUse` hook, such as `Bash|Write|AskUserQuestion`,
+    /// or `*` for all. `None` by default: then an approval ends with the process that asked.
+    ///
+    /// Such a call is left open and its turn waits: over the end of the process, and of the host. [`decides_first`](Self::decides_first) is asked before
+    /// people. They are asked whatever rules allow. A deny rule holds, whatever people allow, but the CLI looks at it only when their decision is carried
+    /// out. A second such call at the same time, and one of a subagent, are asked about while the process waits, and end with it. The CLI
+    /// has to know `defer`, and to keep sessions on disk.
+    pub deferred: Option<String>,
     /// Worktrees for sessions, and what turns change in files; `None` by default: then there are no worktrees and no diffs.
     pub workspaces: Option<WorkspacePolicy>,
     /// Whether a client that allows a call may change its input; off by default. The CLI holds a changed input to no rule, so that a client could
@@ -85,6 +93,7 @@ impl HostPolicy {
             budget: None,
             decides_first: None,
             approvals_expire: None,
+            deferred: None,
             workspaces: None,
             changed_inputs: false,
             lease: true,

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outrigger::hooks::{self, HookOutput};
 use outrigger::options::{Auth, Environment, Options, Secret};
 use outrigger::protocol::shared::{PermissionMode, SettingSource};
 use serde::Deserialize;
@@ -36,6 +37,7 @@ const SECRET: u64 = 64 << 10;
 /// memory_soft_mib = 2048                 # a process with more ends after its turn; no limit unless said
 /// memory_hard_mib = 4096                 # a process with more is killed; no limit unless said
 /// approvals_expire_seconds = 86400       # then nobody is waited for; never unless said
+/// deferred = "Bash|Write"                # tools whose approvals outlive the process, and the host; none unless said
 ///
 /// [workspaces]                           # unless said, no worktrees and no diffs
 /// directory = "/var/lib/outrigger/workspaces"
@@ -168,6 +170,7 @@ struct SessionsTable {
     memory_soft_mib: Option<u64>,
     memory_hard_mib: Option<Spanned<u64>>,
     approvals_expire_seconds: Option<u64>,
+    deferred: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -414,6 +417,12 @@ impl Reader<'_> {
             policy.memory = Some(memory);
         }
         policy.approvals_expire = table.approvals_expire_seconds.map(Duration::from_secs);
+        if let Some(matcher) = table.deferred {
+            let hook = hooks::pre_tool_use(async |_, _| HookOutput::none()).matcher(matcher.get_ref());
+            let checked = Options::new(Auth::Inherit).hook(hook).check();
+            checked.map_err(|error| self.wrong(Some(matcher.span()), error.to_string()))?;
+            policy.deferred = Some(matcher.into_inner());
+        }
         Ok(policy)
     }
 
@@ -627,6 +636,7 @@ mod tests {
                 memory_soft_mib = 2
                 memory_hard_mib = 4
                 approvals_expire_seconds = 90
+                deferred = "Bash|Write"
                 [workspaces]
                 directory = "workspaces"
                 snapshots = false
@@ -673,6 +683,7 @@ mod tests {
         let memory = policy.memory.as_ref().unwrap();
         assert_eq!((memory.soft, memory.hard), (Some(2 << 20), Some(4 << 20)));
         assert_eq!(policy.approvals_expire, Some(Duration::from_secs(90)));
+        assert_eq!(policy.deferred.as_deref(), Some("Bash|Write"));
         let workspaces = policy.workspaces.as_ref().unwrap();
         assert_eq!(workspaces.directory, dir.join("workspaces"));
         assert_eq!((workspaces.worktrees, workspaces.snapshots), (true, false));
@@ -717,6 +728,7 @@ mod tests {
             least.policy.memory.is_none()
                 && least.policy.workspaces.is_none()
                 && least.policy.approvals_expire.is_none()
+                && least.policy.deferred.is_none()
         );
         assert!(least.policy.models.is_empty() && least.policy.permission_modes.is_empty());
     }
@@ -769,6 +781,11 @@ mod tests {
                 "[sessions]\nroots = [\"projects\"]\nmemory_soft_mib = 2\nmemory_hard_mib = 1",
                 4,
                 "is below",
+            ),
+            (
+                "[sessions]\nroots = [\"projects\"]\ndeferred = \"Bash(\"",
+                3,
+                "Bash(",
             ),
             ("[sessions\nroots = []", 1, "table"),
         ] {

@@ -4,7 +4,7 @@ use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::{ContentBlock, DocumentSource, ImageSource, PermissionResult, TextOr};
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{ElicitationResult, Prompt, SessionId, UserDialogResult};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -259,6 +259,54 @@ pub(crate) fn for_clients(subtype: &str, reply: RawJson) -> Result<RawJson, serd
 
 /// The approval that a request of the CLI opens; `None` if the request is for the host itself.
 pub(crate) fn approval(session: &SessionId, frame: &Frame) -> Option<Approval> {
+    approval_of(session, RawJson::from_text(frame.text()).ok()?, frame.subtype()?)
+}
+
+/// What people are asked for a call that is left open: the request as the CLI would make it.
+pub(crate) fn deferred(
+    session: &SessionId,
+    tool_name: &str,
+    tool_use_id: &str,
+    input: &RawJson,
+) -> Option<Approval> {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        r#type: &'static str,
+        request_id: String,
+        request: Request<'a>,
+    }
+    #[derive(Serialize)]
+    struct Request<'a> {
+        subtype: &'static str,
+        tool_name: &'a str,
+        tool_use_id: &'a str,
+        input: &'a RawJson,
+    }
+    let frame = Frame {
+        r#type: "control_request",
+        request_id: Uuid::new_v4().to_string(),
+        request: Request {
+            subtype: "can_use_tool",
+            tool_name,
+            tool_use_id,
+            input,
+        },
+    };
+    let frame = RawJson::from_text(serde_json::to_string(&frame).ok()?).ok()?;
+    let mut approval = approval_of(session, frame, "can_use_tool")?;
+    approval.deferred = true;
+    Some(approval)
+}
+
+/// A decision is for one input alone.
+pub(crate) fn input_hash(input: &str) -> String {
+    Sha256::digest(input)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn approval_of(session: &SessionId, request: RawJson, subtype: &str) -> Option<Approval> {
     #[derive(Deserialize)]
     struct Asked {
         request_id: String,
@@ -270,13 +318,12 @@ pub(crate) fn approval(session: &SessionId, frame: &Frame) -> Option<Approval> {
         tool_use_id: Option<String>,
         input: Option<RawJson>,
     }
-    let kind = match frame.subtype()? {
+    let kind = match subtype {
         "can_use_tool" => ApprovalKind::Tool,
         "elicitation" => ApprovalKind::Form,
         "request_user_dialog" => ApprovalKind::Dialog,
         _ => return None,
     };
-    let request = RawJson::from_text(frame.text()).ok()?;
     let asked: Asked = request.decode().ok()?;
     let tool = asked.request.tool_name;
     let kind = match tool.as_deref() {
@@ -294,14 +341,12 @@ pub(crate) fn approval(session: &SessionId, frame: &Frame) -> Option<Approval> {
         session_id: session.clone(),
         kind,
         state: ApprovalState::Pending,
+        deferred: false,
         epoch: 0,
         request_id: asked.request_id,
         tool_name: tool,
         tool_use_id: asked.request.tool_use_id,
-        input_hash: Sha256::digest(input)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        input_hash: input_hash(input),
         request,
         opened_at: 0,
         decided_by: None,

@@ -54,6 +54,9 @@ CREATE TABLE usage (
     output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_creation INTEGER NOT NULL, web_searches INTEGER NOT NULL,
     PRIMARY KEY (session_id, model)
 ) WITHOUT ROWID;
+", "
+ALTER TABLE approvals ADD COLUMN deferred INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX approvals_deferred ON approvals (session_id) WHERE deferred = 1 AND applied = 0;
 "];
 
 /// The newest version.

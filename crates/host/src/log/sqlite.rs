@@ -430,7 +430,7 @@ impl Log for SqliteLog {
             let mut statement = connection.prepare(
                 "SELECT id FROM sessions WHERE state IN ('starting', 'running', 'requires_action')
                  UNION SELECT DISTINCT session_id FROM accepted WHERE delivery IN ('received', 'processing')
-                 UNION SELECT DISTINCT session_id FROM approvals WHERE state = 'pending'",
+                 UNION SELECT DISTINCT session_id FROM approvals WHERE state = 'pending' OR (deferred = 1 AND applied = 0 AND state != 'superseded')",
             )?;
             let ids = statement.query_map([], |row| rows::id(row, 0))?;
             Ok(ids.collect::<rusqlite::Result<_>>()?)

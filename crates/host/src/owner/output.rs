@@ -5,7 +5,7 @@ use outrigger::protocol::{Frame, RawJson};
 use outrigger::{Lag, Session};
 use serde_json::json;
 
-use super::{BATCH, Owner, difference};
+use super::{BATCH, Owner, TurnEnd, difference};
 use crate::core::Input;
 use crate::error::Result;
 use crate::event::Source;
@@ -58,7 +58,8 @@ impl Owner {
         for input in asked {
             self.feed(input, steps.take().unwrap_or_default()).await?;
         }
-        self.write(steps.unwrap_or_default()).await
+        self.write(steps.unwrap_or_default()).await?;
+        self.give_decision(&session).await
     }
 
     pub(super) fn is_ours(&self, init: &Frame) -> bool {
@@ -74,6 +75,9 @@ impl Owner {
             "control_request" => {
                 let approval = wire::approval(&self.id, frame)?;
                 let request = &approval.request_id;
+                if self.shared.policy.decides_first.is_none() && self.is_taken_up(&approval) {
+                    return None;
+                }
                 let may_be_decided = self.shared.policy.decides_first.is_some()
                     && frame.subtype() == Some("can_use_tool")
                     && !self.early.remove(request);
@@ -112,7 +116,7 @@ impl Owner {
         }
     }
 
-    pub(super) async fn turn_ended(&mut self, outcome: Result<(), (String, bool)>) -> Result<()> {
+    pub(super) async fn turn_ended(&mut self, outcome: TurnEnd) -> Result<()> {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
@@ -123,15 +127,20 @@ impl Owner {
         if self.running.is_none() {
             return Ok(());
         }
-        let mut steps = Vec::new();
-        if let Err((error, has_ended)) = outcome {
-            if has_ended {
-                return self.exited().await;
+        let mut steps: Vec<Write> = self.lose_decision().into_iter().collect();
+        let left_open = match outcome {
+            Ok(left_open) => left_open,
+            Err((_, true)) => return self.exited().await,
+            Err((error, false)) => {
+                let payload =
+                    json!({"type": "prompt_failed", "event_id": self.state.running, "error": error});
+                steps.push(Write::Append(NewEvent::host("prompt_failed", payload)));
+                None
             }
-            let payload = json!({"type": "prompt_failed", "event_id": self.state.running, "error": error});
-            steps.push(Write::Append(NewEvent::host("prompt_failed", payload)));
-        }
-        self.feed(Input::TurnEnded, steps).await
+        };
+        let call = self.call.as_ref().and_then(|call| call.tool_use_id.as_ref());
+        let deferred = left_open.is_some() && left_open.as_ref() == call;
+        self.feed(Input::TurnEnded { deferred }, steps).await
     }
 }
 

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use outrigger::Session;
 use outrigger::protocol::Frame;
 use serde_json::json;
-use tokio::sync::TryAcquireError;
+use tokio::sync::{TryAcquireError, mpsc};
 use tokio::task::JoinSet;
 
-use super::{LEASE_POLL, Owner, ROOM_POLL, Running};
-use crate::core::Input;
+use super::{LEASE_POLL, Owner, REQUESTS, ROOM_POLL, Running};
+use crate::core::{Call, Input};
 use crate::error::{HostError, Result};
 use crate::event::SessionState;
 use crate::handler;
 use crate::log::{NewEvent, Write};
 use crate::wire;
 use crate::workspace;
+
+/// Why a start fails that a client stopped.
+const STOPPED: &str = "stopped by a client";
 
 impl Owner {
     /// Makes what is missing of the files.
@@ -29,14 +32,17 @@ impl Owner {
         tokio::select! {
             prepared = workspace::prepare(workspaces, &record) => Ok(prepared),
             _ = closing.wait_for(|closing| *closing) => Err(HostError::Closed),
-            _ = stops.wait_for(|stops| *stops > 0) => Ok(Err("stopped by a client".to_owned())),
+            _ = stops.wait_for(|stops| *stops > 0) => Ok(Err(STOPPED.to_owned())),
         }
     }
 
     pub(super) async fn start(&mut self) -> Result<Input> {
         self.undecided.clear();
         self.early.clear();
-        self.expiring.clear();
+        self.taken_up = None;
+        // A process of before asks nothing any more.
+        self.hooks = mpsc::channel(REQUESTS);
+        self.expiring.retain(|(_, approval)| approval.deferred);
         if let Err(error) = self.prepare().await? {
             let payload = json!({"type": "workspace_failed", "error": error});
             self.failure = Some(error);
@@ -44,6 +50,8 @@ impl Owner {
                 .await?;
             return Ok(Input::StartFailed);
         }
+        let mut closing = self.shared.closing.subscribe();
+        let mut stops = self.contact.stops.subscribe();
         // Without a deadline: a place gets free when a turn ends.
         let place = loop {
             match Arc::clone(&self.shared.places).try_acquire_owned() {
@@ -52,8 +60,15 @@ impl Owner {
                 Err(TryAcquireError::NoPermits) => (self.shared.make_room)(),
             }
             let free = Arc::clone(&self.shared.places).acquire_owned();
-            if let Ok(place) = tokio::time::timeout(ROOM_POLL, free).await {
-                break place.map_err(|_| HostError::Closed)?;
+            let is_stopped = tokio::select! {
+                place = free => break place.map_err(|_| HostError::Closed)?,
+                () = tokio::time::sleep(ROOM_POLL) => false,
+                _ = closing.wait_for(|closing| *closing) => return Err(HostError::Closed),
+                _ = stops.wait_for(|stops| *stops > 0) => true,
+            };
+            if is_stopped {
+                let epoch = self.shared.log.session(&self.id).await?.epoch;
+                return self.start_failed("start_failed", epoch, STOPPED.to_owned()).await;
             }
         };
         self.write(vec![Write::NextEpoch]).await?;
@@ -66,10 +81,11 @@ impl Owner {
         };
         let mut error = String::new();
         for resume in ways {
-            match self.try_start(&record, *resume).await {
+            match self.try_start(&record, *resume).await? {
                 Ok(session) => {
                     let payload = json!({"type": "process_started", "epoch": record.epoch, "pid": session.pid(), "resumed": resume});
                     let frames = session.frames();
+                    let ambient = (self.state.call == Call::Decided).then(|| session.ambient());
                     let mut steps = vec![Write::Append(NewEvent::host("process_started", payload))];
                     steps.extend(wire::initialized(session.initialized()).map(Write::Initialized));
                     self.counted = session.usage();
@@ -77,6 +93,8 @@ impl Owner {
                         session,
                         frames,
                         turn: None,
+                        ambient,
+                        resumed: *resume,
                         asked: JoinSet::new(),
                         asks: Arc::default(),
                         _place: place,
@@ -93,11 +111,13 @@ impl Owner {
         } else {
             "start_failed"
         };
-        self.write(vec![Write::Append(NewEvent::host(
-            kind,
-            json!({"type": kind, "epoch": record.epoch, "error": error}),
-        ))])
-        .await?;
+        self.start_failed(kind, record.epoch, error).await
+    }
+
+    async fn start_failed(&mut self, kind: &str, epoch: u64, error: String) -> Result<Input> {
+        let payload = json!({"type": kind, "epoch": epoch, "error": error});
+        self.write(vec![Write::Append(NewEvent::host(kind, payload))])
+            .await?;
         self.failure = Some(error);
         Ok(Input::StartFailed)
     }
@@ -106,24 +126,38 @@ impl Owner {
         &self,
         record: &crate::event::SessionRecord,
         resume: bool,
-    ) -> Result<Session, String> {
+    ) -> Result<Result<Session, String>> {
+        let mut closing = self.shared.closing.subscribe();
+        let mut stops = self.contact.stops.subscribe();
         let until = tokio::time::Instant::now() + self.shared.policy.lease_patience;
         loop {
-            let options = self
-                .shared
-                .policy
-                .options_of(record, resume)
-                .map_err(|error| error.to_string())?;
-            let options = options
+            let options = match self.shared.policy.options_of(record, resume) {
+                Ok(options) => options,
+                Err(error) => return Ok(Err(error.to_string())),
+            };
+            let mut options = options
                 .permissions(handler::of(&self.shared.policy, self.for_people.0.clone()))
                 .elicitation(|_| async { outrigger::Reply::Parked });
+            if let Some(matcher) = &self.shared.policy.deferred {
+                let to_owner = self.hooks.0.clone();
+                options = options.hook(handler::hook(
+                    &self.shared.policy,
+                    self.id.clone(),
+                    matcher,
+                    to_owner,
+                ));
+            }
             match options.start().await {
-                Ok(session) => return Ok(session),
+                Ok(session) => return Ok(Ok(session)),
                 // A process of a host that was killed ends by itself when it sees that its input ended.
                 Err(error) if error.as_lease_problem().is_some() && tokio::time::Instant::now() < until => {
-                    tokio::time::sleep(LEASE_POLL).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(LEASE_POLL) => {}
+                        _ = closing.wait_for(|closing| *closing) => return Err(HostError::Closed),
+                        _ = stops.wait_for(|stops| *stops > 0) => return Ok(Err(STOPPED.to_owned())),
+                    }
                 }
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Ok(Err(error.to_string())),
             }
         }
     }
@@ -138,12 +172,19 @@ impl Owner {
             mut frames,
             turn,
             asked,
+            ambient,
+            resumed: _,
             asks: _,
             _place,
         } = running;
-        drop((turn, asked));
+        drop((turn, asked, ambient));
         let ended = session.clone();
-        if let Err(error) = session.close().await {
+        // A process that is closed while it asks about its call answers the call as cancelled. One that is killed leaves it open.
+        let closed = match self.state.call {
+            Call::Offered => session.kill().await.map(drop),
+            _ => session.close().await.map(drop),
+        };
+        if let Err(error) = closed {
             tracing::debug!(%error, session = %self.id, "closing");
         }
         let mut steps = Vec::new();

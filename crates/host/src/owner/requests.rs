@@ -1,13 +1,14 @@
 //! What clients want of a session now: their requests, and commands of the host.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use outrigger::Interrupted;
 use outrigger::protocol::RawJson;
 use serde_json::{Map, Value, json};
 
 use super::{Ask, Command, Owner, Reply};
-use crate::core::Input;
+use crate::core::{Call, Input};
 use crate::error::{HostError, Result};
 use crate::event::Delivery;
 use crate::log::{NewEvent, Received, Update, Write};
@@ -67,6 +68,12 @@ impl Owner {
             }
         }
         let update = is_change.then_some(update);
+        if subtype == "interrupt" && self.interrupt_call().await? {
+            self.reply(done(Ok(json!({})))).await?;
+            self.contact.calls.fetch_add(1, Ordering::AcqRel);
+            self.contact.wake.notify_one();
+            return Ok(());
+        }
         let Some(running) = &mut self.running else {
             let result = match subtype.as_str() {
                 "interrupt" => Ok(json!({})),
@@ -161,7 +168,7 @@ impl Owner {
 
     /// Passes a request on to the CLI. Frames go on while it answers.
     pub(super) async fn ask(&mut self, ask: Ask) -> Result<()> {
-        if ask.needs_rest && self.state.running.is_some() {
+        if self.state.call != Call::None || ask.needs_rest && self.state.is_busy() {
             // Who asked may be gone.
             drop(ask.reply.send(Err(HostError::TurnRuns(self.id.clone()))));
             return Ok(());
@@ -195,19 +202,27 @@ impl Owner {
         match command {
             None => Err(HostError::Closed),
             Some(Command::Shutdown(reply)) => {
-                self.state.queue.clear();
                 self.admission = None;
-                if self.state.running.is_some() {
+                // A call that waits has ended its turn, or does so now.
+                let waits = self.state.call == Call::Waits && self.state.open.is_empty();
+                if self.state.is_busy() && !waits {
                     // Closed, the CLI would tell the model that open calls were denied, and go on with the turn for a while.
-                    self.kill("the host closes").await?;
+                    self.kill("the host closes", Input::HostCloses).await?;
                 } else {
                     self.close().await?;
-                    self.feed(Input::Exited, Vec::new()).await?;
+                    let lost = self.lose_requests();
+                    self.feed(Input::HostCloses, lost).await?;
                 }
+                // Nothing is waited for any more.
+                self.expiring.clear();
                 let _ = reply.send(());
                 Ok(())
             }
             Some(Command::Interrupt(reply)) => {
+                if self.interrupt_call().await? {
+                    drop(reply.send(Ok(())));
+                    return self.read_news().await;
+                }
                 if let Some(running) = &self.running {
                     let session = running.session.clone();
                     // Frames go on while the CLI is told.
@@ -247,7 +262,11 @@ impl Owner {
                 self.contact
                     .stops
                     .send_modify(|stops| *stops = stops.saturating_sub(1));
-                self.kill("stopped by a client").await?;
+                // An archived session does not go on.
+                if self.shared.log.waiting(&self.id).await?.is_ended {
+                    self.read_news().await?;
+                }
+                self.kill("stopped by a client", Input::Exited).await?;
                 let _ = reply.send(());
                 Ok(())
             }
@@ -255,14 +274,15 @@ impl Owner {
     }
 
     /// Ends the process at once, and its turn.
-    async fn kill(&mut self, reason: &str) -> Result<()> {
+    async fn kill(&mut self, reason: &str, input: Input) -> Result<()> {
         let Some(running) = self.running.take() else {
             return Ok(());
         };
         drop(running.session.kill().await);
         let payload = json!({"type": "process_exited", "reason": reason});
-        let steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
-        self.feed(Input::Exited, steps).await
+        let mut steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
+        steps.extend(self.lose_requests());
+        self.feed(input, steps).await
     }
 }
 

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod deferred;
 mod hooks;
 mod kills;
 mod life;
@@ -15,6 +16,7 @@ mod place;
 #[cfg(target_os = "linux")]
 mod proofs;
 mod real;
+mod real_deferred;
 mod store;
 mod stored;
 mod workspaces;

@@ -18,7 +18,7 @@ const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, hea
 const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, payload";
 
 pub(super) const APPROVAL: &str = "id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, \
-    opened_at, decided_by, decided_at, decision, supersedes";
+    opened_at, decided_by, decided_at, decision, supersedes, deferred";
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 
@@ -141,6 +141,7 @@ pub(super) fn approval(row: &Row<'_>) -> Read<Approval> {
         decided_at: optional(row, 12, number)?,
         decision: optional(row, 13, json)?,
         supersedes: optional(row, 14, uuid)?,
+        deferred: row.get(15)?,
     })
 }
 
@@ -160,7 +161,7 @@ pub(super) fn counts(connection: &Connection) -> Read<Counts> {
 
 /// The event that ended an approval, behind the columns of the approval.
 pub(super) fn closed(row: &Row<'_>) -> Read<(Uuid, u64)> {
-    Ok((uuid(row, 15)?, number(row, 16)?))
+    Ok((uuid(row, 16)?, number(row, 17)?))
 }
 
 /// Of a session, or of all.
@@ -210,11 +211,23 @@ pub(super) fn waiting(connection: &Connection, session: &str) -> Read<Waiting> {
     }
     let sql = format!(
         "SELECT {APPROVAL} FROM approvals WHERE session_id = ?1 AND applied = 0 AND state IN ('allowed', 'denied', 'answered', 'expired')
-         AND epoch = (SELECT epoch FROM sessions WHERE id = ?1) ORDER BY number"
+         AND (deferred = 1 OR epoch = (SELECT epoch FROM sessions WHERE id = ?1)) ORDER BY number"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     for row in statement.query_map([session], approval)? {
         waiting.decided.push(row?);
     }
+    let sql = format!(
+        "SELECT {APPROVAL} FROM approvals WHERE session_id = ?1 AND deferred = 1 AND applied = 0 AND state = 'pending' ORDER BY number"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    for row in statement.query_map([session], approval)? {
+        waiting.deferred.push(row?);
+    }
+    let mut statement = connection.prepare_cached("SELECT state = 'ended' FROM sessions WHERE id = ?1")?;
+    waiting.is_ended = statement
+        .query_row([session], |row| row.get(0))
+        .optional()?
+        .unwrap_or_default();
     Ok(waiting)
 }

@@ -116,9 +116,11 @@ impl Work<'_> {
                 self.supersede(found)?;
             }
             Write::SupersedeAll => {
-                let found = self.pending("AND ?2 = ''", "")?;
+                let found = self.pending("AND ?2 = '' AND deferred = 0", "")?;
                 self.supersede(found)?;
             }
+            Write::GiveUp { id, reason } => self.give_up("AND id = ?2", &id.to_string(), reason)?,
+            Write::GiveUpAll { reason } => self.give_up("AND ?2 = ''", "", reason)?,
             Write::Schedule(schedule) => hooks::add_schedule(self.connection, self.session, schedule)?,
             Write::Reschedule {
                 id,
@@ -375,15 +377,15 @@ impl Work<'_> {
             .connection
             .query_row(
                 "SELECT id FROM approvals WHERE session_id = ?1 AND state != 'pending'
-                 AND (tool_use_id = ?2 OR (tool_name = ?3 AND input_hash = ?4)) AND (state = 'superseded' OR applied = 0)
+                 AND (tool_use_id = ?2 OR (tool_name = ?3 AND input_hash = ?4 AND (state = 'superseded' OR applied = 0)))
                  ORDER BY number DESC LIMIT 1",
                 params![id, approval.tool_use_id, approval.tool_name, approval.input_hash],
                 |row| row.get(0),
             )
             .optional()?;
         self.connection.execute(
-            "INSERT INTO approvals (id, number, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, opened_at, supersedes)
-             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM approvals), ?2, ?3, 'pending', (SELECT epoch FROM sessions WHERE id = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO approvals (id, number, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, opened_at, supersedes, deferred)
+             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM approvals), ?2, ?3, 'pending', (SELECT epoch FROM sessions WHERE id = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             params![
                 approval.id.to_string(),
                 id,
@@ -395,11 +397,12 @@ impl Work<'_> {
                 approval.request.get(),
                 signed(now()),
                 earlier,
+                approval.deferred,
             ],
         )?;
         let payload = json!({
             "type": "approval_opened", "approval_id": approval.id, "kind": approval.kind.as_str(),
-            "request_id": approval.request_id, "supersedes": earlier,
+            "request_id": approval.request_id, "supersedes": earlier, "deferred": approval.deferred,
         });
         self.append(&NewEvent::host("approval_opened", payload))?;
         Ok(())
@@ -497,6 +500,26 @@ impl Work<'_> {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let found = statement.query_map([self.session.as_str(), of], |row| row.get(0))?;
         Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Deferred approvals that match are never carried out.
+    fn give_up(&mut self, filter: &str, of: &str, reason: &str) -> Result<()> {
+        let deferred = format!("AND deferred = 1 {filter}");
+        let pending = self.pending(&deferred, of)?;
+        self.supersede(pending)?;
+        let sql = format!(
+            "UPDATE approvals SET applied = 1 WHERE session_id = ?1 AND applied = 0 AND state NOT IN ('pending', 'superseded') {deferred} RETURNING id"
+        );
+        let decided: Vec<String> = self
+            .connection
+            .prepare_cached(&sql)?
+            .query_map([self.session.as_str(), of], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for id in decided {
+            let payload = json!({"type": "decision_not_applied", "approval_id": id, "error": reason});
+            self.append(&NewEvent::host("decision_not_applied", payload))?;
+        }
+        Ok(())
     }
 
     fn supersede(&mut self, approvals: Vec<String>) -> Result<()> {

@@ -1,0 +1,244 @@
+//! A call that outlives its process: from the hook of the CLI to a person, and to the process that carries the decision out.
+
+use outrigger::protocol::shared::{PermissionDeny, PermissionResult};
+use outrigger::{Ambient, AmbientEvent, Session};
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{ASKS_WITHIN, Owner, TurnEnd};
+use crate::admission::Granted;
+use crate::approval::{Approval, ApprovalState};
+use crate::core::{Call, Input, Process};
+use crate::error::Result;
+use crate::event::Source;
+use crate::handler::{HookReply, HookRequest};
+use crate::log::{NewEvent, Waiting, Write};
+
+/// What became of the decision that a process has taken up.
+#[derive(Debug, Clone)]
+pub(super) struct TakenUp {
+    approval: Approval,
+    /// The CLI's request for the decision, once it is there.
+    request: Option<String>,
+}
+
+impl Owner {
+    /// The call that waits, as the log has it.
+    pub(super) fn recover_call(&mut self, waiting: &Waiting) -> Call {
+        let decided = waiting.decided.iter().rfind(|approval| approval.deferred);
+        let (call, state) = match (waiting.deferred.last(), decided) {
+            (Some(pending), _) => (pending, Call::Waits),
+            (None, Some(decided)) => (decided, Call::Decided),
+            (None, None) => return Call::None,
+        };
+        if state == Call::Waits {
+            self.expire_later(call.clone());
+        }
+        self.call = Some(call.clone());
+        state
+    }
+
+    /// The hook of the CLI asks about a call that the operator's code leaves to people.
+    pub(super) async fn hook(&mut self, asked: HookRequest) -> Result<()> {
+        let HookRequest {
+            approval,
+            is_of_subagent,
+            has_prompt,
+            reply,
+        } = asked;
+        let known = self
+            .call
+            .as_ref()
+            .filter(|call| call.tool_use_id == approval.tool_use_id);
+        let is_same = known.is_some_and(|call| call.input_hash == approval.input_hash);
+        let answer = match self.state.call {
+            Call::Offered if is_same => {
+                // Written as applied before the CLI is told anything: a crash in between loses the decision, and it is never given twice.
+                let call = self.call.clone();
+                self.offered_until = None;
+                self.feed(Input::TakenUp, Vec::new()).await?;
+                if self.state.taken_up {
+                    self.call = None;
+                    self.taken_up = call.map(|approval| TakenUp {
+                        approval,
+                        request: None,
+                    });
+                }
+                HookReply::Ask
+            }
+            Call::Waits if is_same => HookReply::Defer,
+            Call::Offered if known.is_some() => {
+                let why = "the process asks about the call with another input";
+                self.offered_until = None;
+                self.feed(Input::Dropped(why), Vec::new()).await?;
+                HookReply::Ask
+            }
+            // A call that an earlier process left open comes before the prompt that this one has, and would be dropped for the prompt.
+            Call::None
+                if self.state.process == Process::Up
+                    && !is_of_subagent
+                    && (has_prompt || self.state.taken_up || self.state.running.is_none()) =>
+            {
+                let mut steps = vec![Write::Append(NewEvent::new(
+                    Source::Host,
+                    "control_request",
+                    approval.request.clone(),
+                ))];
+                steps.push(Write::Open(approval.clone()));
+                self.expire_later((*approval).clone());
+                self.call = Some(*approval);
+                self.feed(Input::Deferred, steps).await?;
+                HookReply::Defer
+            }
+            // People are asked while the process waits.
+            _ => HookReply::Ask,
+        };
+        // A process that has ended does not wait for it.
+        drop(reply.send(answer));
+        Ok(())
+    }
+
+    /// The decision about the call is durable.
+    pub(super) async fn decided(&mut self, decided: Approval) -> Result<()> {
+        if self.state.call == Call::Waits && self.call.as_ref().is_some_and(|call| call.id == decided.id) {
+            self.call = Some(decided);
+            self.feed(Input::Decided, Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops the call if the log does not have it any more, because the session was archived.
+    pub(super) async fn compare_call(&mut self, waiting: &Waiting) -> Result<()> {
+        let Some(call) = &self.call else { return Ok(()) };
+        let mut known = waiting.deferred.iter().chain(&waiting.decided);
+        if known.any(|approval| approval.id == call.id) {
+            return Ok(());
+        }
+        self.feed(Input::Dropped("the session was archived"), Vec::new())
+            .await
+    }
+
+    /// Whether a request of the CLI is about the call that this process has taken up. If so, it is answered by the decision, and nobody is asked.
+    pub(super) fn is_taken_up(&mut self, asked: &Approval) -> bool {
+        match &mut self.taken_up {
+            Some(taken_up) if taken_up.approval.tool_use_id == asked.tool_use_id => {
+                taken_up.request = Some(asked.request_id.clone());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives the decision to the process that asks for it.
+    pub(super) async fn give_decision(&mut self, session: &Session) -> Result<()> {
+        let is_asked = self.taken_up.as_ref().is_some_and(|call| call.request.is_some());
+        if let Some(TakenUp {
+            approval,
+            request: Some(request),
+        }) = self.taken_up.take_if(|_| is_asked)
+        {
+            let told = super::tell(session, &request, &approval).await?;
+            self.write(told.into_iter().collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// The turn ended, and the CLI never asked for the decision.
+    pub(super) fn lose_decision(&mut self) -> Option<Write> {
+        let approval = self.taken_up.take()?.approval;
+        let error =
+            "the CLI did not ask for the decision: a rule, or code of the operator, decided about the call";
+        let payload = json!({"type": "decision_not_applied", "approval_id": approval.id, "error": error});
+        Some(Write::Append(NewEvent::host("decision_not_applied", payload)))
+    }
+
+    /// Denies the call that waits, because its turn is interrupted. `false` if none waits.
+    pub(super) async fn interrupt_call(&mut self) -> Result<bool> {
+        let (Call::Waits, Some(call)) = (self.state.call, &self.call) else {
+            return Ok(false);
+        };
+        let mut deny = PermissionDeny::new("The turn was interrupted while this call waited for a decision.");
+        deny.interrupt = Some(true);
+        let decision = serde_json::to_value(PermissionResult::Deny(deny))
+            .map_err(|error| crate::error::HostError::Invalid(error.to_string()))?;
+        let step = Write::Decide {
+            id: call.id,
+            state: ApprovalState::Denied,
+            actor: None,
+            decision: Some(decision.into()),
+            // A person may just have decided.
+            must_be_first: false,
+        };
+        self.write(vec![step]).await?;
+        Ok(true)
+    }
+
+    /// Waits for the process to ask about the call, and for the end of its turn.
+    pub(super) fn take_up(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let Some(ambient) = running.ambient.take() else {
+            return;
+        };
+        // A new session has no call: the CLI had stored nothing of this one.
+        let patience = if running.resumed {
+            ASKS_WITHIN
+        } else {
+            std::time::Duration::ZERO
+        };
+        self.offered_until = Some(Instant::now() + patience);
+        let granted = std::mem::take(&mut self.granted);
+        let session = running.session.clone();
+        let (ended, outcome) = oneshot::channel();
+        running.turn = Some(outcome);
+        tokio::spawn(async move {
+            let end = follow(session, ambient, granted).await;
+            // An owner that is gone has marked the turn already.
+            drop(ended.send(end));
+        });
+    }
+}
+
+/// The turn of a call that was taken up, to its end. No prompt of this process began it.
+async fn follow(session: Session, mut ambient: Ambient, granted: Granted) -> TurnEnd {
+    let Granted {
+        pass,
+        mut reservation,
+    } = granted;
+    let mut exceeded = None;
+    loop {
+        match ambient.next().await {
+            Some(AmbientEvent::Event(event)) => {
+                if let Some(pass) = &pass {
+                    pass.observe(&event);
+                }
+                if exceeded.is_none()
+                    && let Some(reservation) = &mut reservation
+                    && let Err(exhausted) = reservation.observe(&event)
+                {
+                    exceeded = Some(exhausted.to_string());
+                    if let Err(error) = session.interrupt().await {
+                        tracing::warn!(%error, "a turn that exceeds the budget cannot be interrupted");
+                    }
+                }
+            }
+            Some(AmbientEvent::TurnEnded(outcome)) => {
+                if let Some(pass) = pass {
+                    pass.finish(&outcome);
+                }
+                if let Some(reservation) = reservation {
+                    reservation.settle(&outcome);
+                }
+                return match exceeded {
+                    Some(exhausted) => Err((exhausted, false)),
+                    None => Ok(outcome.deferred().map(|call| call.id.clone())),
+                };
+            }
+            Some(_) => {}
+            None => {
+                let error = session.wait_ended().await;
+                return Err((error.to_string(), true));
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Approvals that outlive the process, and the host.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger::SessionId;
+use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, layer};
+use outrigger::protocol::RawJson;
+use outrigger_host::{
+    Approval, ApprovalKind, ApprovalState, HostError, HostPolicy, LogEvent, SessionHost, SessionState,
+    Subscription,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::place::{Place, processed, say, until, user};
+
+const ASKS: &str = "%tool Bash {\"command\":\"touch made\",\"description\":\"Make it\"}\n%say done";
+
+fn policy(place: &Place) -> HostPolicy {
+    let mut policy = place.policy();
+    policy.deferred = Some("Bash|AskUserQuestion|ExitPlanMode".to_owned());
+    policy
+}
+
+fn allow() -> RawJson {
+    json!({"behavior": "allow"}).into()
+}
+
+/// A session whose call waits, and whose process has ended.
+async fn waiting(host: &SessionHost, id: &SessionId, text: &str) -> (Approval, Uuid) {
+    let mut events = host
+        .subscribe(id, host.session(id).await.unwrap().head_seq)
+        .await
+        .unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(id, user(text, prompt), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_exited").await;
+    let mut pending = host
+        .approvals(Some(id), Some(ApprovalState::Pending), None, 10)
+        .await
+        .unwrap();
+    assert_eq!(pending.len(), 1);
+    let approval = pending.remove(0);
+    assert!(approval.deferred);
+    let session = host.session(id).await.unwrap();
+    assert_eq!(
+        (session.state, session.pending_approvals),
+        (SessionState::RequiresAction, 1)
+    );
+    (approval, prompt)
+}
+
+async fn told(host: &SessionHost, id: &SessionId) -> Vec<Arc<LogEvent>> {
+    host.events(id, 0, 1000).await.unwrap().events
+}
+
+fn marks(events: &[Arc<LogEvent>], prompt: Uuid) -> Vec<String> {
+    let payloads = events
+        .iter()
+        .filter(|event| event.kind == "delivery_update")
+        .map(|event| event.payload.to_value().unwrap());
+    payloads
+        .filter(|payload| payload["event_id"] == prompt.to_string())
+        .map(|payload| payload["status"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+async fn state(events: &mut Subscription, state: &str) {
+    until(events, |event, payload| {
+        event.kind == "session_state_changed" && payload["state"] == state
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_waits_over_hosts_and_prompts_wait_behind_it() {
+    let place = Place::new();
+    for is_allowed in [true, false] {
+        let host = place.host_with(policy(&place)).await;
+        let id = place.session(&host).await;
+        let (approval, prompt) = waiting(&host, &id, ASKS).await;
+        assert_eq!(approval.kind, ApprovalKind::Tool);
+        assert_eq!(approval.tool_name.as_deref(), Some("Bash"));
+        // Nothing needs a process, and none is started for a prompt or a client.
+        let later = Uuid::new_v4();
+        host.send(&id, user("%say later", later), "ada").await.unwrap();
+        host.resume(&id).await.unwrap();
+        let refused = host.rewind(&id, prompt, true, "ada").await;
+        assert!(matches!(refused, Err(HostError::TurnRuns(_))), "{refused:?}");
+        let started = place.cli.started().len();
+        host.shutdown().await;
+        drop(host);
+
+        let host = place.host_with(policy(&place)).await;
+        assert_eq!(
+            host.session(&id).await.unwrap().state,
+            SessionState::RequiresAction
+        );
+        let head = host.session(&id).await.unwrap().head_seq;
+        let mut events = host.subscribe(&id, head).await.unwrap();
+        let decision = match is_allowed {
+            true => allow(),
+            false => json!({"behavior": "deny", "message": "not today"}).into(),
+        };
+        let decided = host.decide(approval.id, decision, "bob").await.unwrap();
+        assert_eq!(decided.decided_by.as_deref(), Some("bob"));
+        state(&mut events, "running").await;
+        processed(&mut events, prompt, "processed").await;
+        processed(&mut events, later, "processed").await;
+        assert_eq!(place.cli.started().len(), started + 1, "one process for both");
+        let told = told(&host, &id).await;
+        assert_eq!(marks(&told, prompt), ["received", "processing", "processed"]);
+        assert_eq!(marks(&told, later), ["received", "processing", "processed"]);
+        let denied = told.iter().any(|event| event.payload.get().contains("not today"));
+        assert_eq!(denied, !is_allowed);
+        let asked = |kind: &str| told.iter().filter(|event| event.kind == kind).count();
+        assert_eq!((asked("control_request"), asked("approval_decided")), (1, 1));
+        assert_eq!(asked("decision_not_applied"), 0);
+        assert_eq!(host.session(&id).await.unwrap().state, SessionState::Idle);
+        // What is over is over.
+        host.shutdown().await;
+        drop((events, host));
+        let host = place.host_with(policy(&place)).await;
+        say(&host, &id, "%say more").await;
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_decision_that_no_process_has_got_is_carried_out_by_the_next_host() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let (approval, prompt) = waiting(&host, &id, ASKS).await;
+    host.shutdown().await;
+    // Committed, and nobody acts on it.
+    host.decide(approval.id, allow(), "ada").await.unwrap();
+    drop(host);
+    let host = place.host_with(policy(&place)).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    processed(&mut events, prompt, "processed").await;
+    let told = told(&host, &id).await;
+    assert_eq!(marks(&told, prompt), ["received", "processing", "processed"]);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_wire_of_the_official_client_answers_a_call_that_waits() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let question = json!({"questions": [{"question": "Which roof?", "header": "Roof", "multiSelect": false, "options": [
+        {"label": "Slate", "description": "heavy"}, {"label": "Thatch", "description": "light"}]}]});
+    let asks = format!("%tool AskUserQuestion {question}\n%say {{{{last}}}}");
+    let (approval, prompt) = waiting(&host, &id, &asks).await;
+    assert_eq!(approval.kind, ApprovalKind::Question);
+    // The client has the request, with the input as the model wrote it.
+    let told = told(&host, &id).await;
+    let request = told.iter().find(|event| event.kind == "control_request").unwrap();
+    let request = request.payload.to_value().unwrap();
+    assert_eq!(request["request"]["subtype"], "can_use_tool");
+    assert_eq!(request["request"]["input"], question);
+    let mut answer = question.clone();
+    answer["answers"] = json!({"Which roof?": "Thatch"});
+    let response = json!({"type": "control_response", "response": {"subtype": "success",
+        "request_id": request["request_id"], "response": {"behavior": "allow", "updatedInput": answer}}});
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, response.into(), "ada").await.unwrap();
+    until(&mut events, |event, payload| {
+        event.kind == "control_cancel_request" && payload["request_id"] == request["request_id"]
+    })
+    .await;
+    let result = until(&mut events, |event, payload| {
+        event.kind == "result" && payload["terminal_reason"] == "completed"
+    })
+    .await;
+    assert!(result.payload.get().contains("Thatch"), "{}", result.payload);
+    processed(&mut events, prompt, "processed").await;
+    assert_eq!(
+        host.approval(approval.id).await.unwrap().state,
+        ApprovalState::Answered
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_turn_of_a_call_that_waits() {
+    let place = Place::new();
+    for by_frame in [false, true] {
+        let host = place.host_with(policy(&place)).await;
+        let id = place.session(&host).await;
+        let (approval, prompt) = waiting(&host, &id, ASKS).await;
+        // Also in a host that has not seen it.
+        host.shutdown().await;
+        drop(host);
+        let host = place.host_with(policy(&place)).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        if by_frame {
+            let frame =
+                json!({"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}});
+            host.send(&id, frame.into(), "ada").await.unwrap();
+            until(&mut events, |event, payload| {
+                event.kind == "control_response" && payload["response"]["subtype"] == "success"
+            })
+            .await;
+        } else {
+            host.interrupt(&id).await.unwrap();
+        }
+        processed(&mut events, prompt, "processed").await;
+        let approval = host.approval(approval.id).await.unwrap();
+        assert_eq!(
+            (approval.state, approval.decided_by),
+            (ApprovalState::Denied, None)
+        );
+        let told = told(&host, &id).await;
+        assert!(
+            !told.iter().any(|event| event.payload.get().contains("\"done\"")),
+            "the model is not asked again"
+        );
+        say(&host, &id, "%say more").await;
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_leaves_a_call_open_and_an_archived_session_carries_nothing_out() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let (pending, prompt) = waiting(&host, &id, ASKS).await;
+    let behind = Uuid::new_v4();
+    host.send(&id, user("%say behind", behind), "ada").await.unwrap();
+    host.stop(&id).await.unwrap();
+    assert_eq!(
+        host.approval(pending.id).await.unwrap().state,
+        ApprovalState::Pending
+    );
+    let started = place.cli.started().len();
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.archive(&id).await.unwrap();
+    processed(&mut events, prompt, "interrupted").await;
+    assert_eq!(
+        host.approval(pending.id).await.unwrap().state,
+        ApprovalState::Superseded
+    );
+    let late = host.decide(pending.id, allow(), "ada").await;
+    assert!(matches!(late, Err(HostError::TooLate(_))), "{late:?}");
+
+    // One that was decided, and not carried out.
+    let other = place.session(&host).await;
+    let (decided, prompt) = waiting(&host, &other, ASKS).await;
+    host.shutdown().await;
+    host.decide(decided.id, allow(), "ada").await.unwrap();
+    host.archive(&other).await.unwrap();
+    drop((events, host));
+    let host = place.host_with(policy(&place)).await;
+    let mut events = host.subscribe(&other, 0).await.unwrap();
+    until(&mut events, |event, _| event.kind == "decision_not_applied").await;
+    processed(&mut events, prompt, "interrupted").await;
+    assert_eq!(place.cli.started().len(), started + 1);
+    assert_eq!(
+        marks(&told(&host, &id).await, behind),
+        ["received"],
+        "an archived session begins nothing"
+    );
+    host.delete(&other).await.unwrap();
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_decides_expires_over_hosts_and_is_denied() {
+    let place = Place::new();
+    let mut policy = policy(&place);
+    policy.approvals_expire = Some(Duration::from_secs(3600));
+    let host = place.host_with(policy.clone()).await;
+    let id = place.session(&host).await;
+    let (approval, prompt) = waiting(&host, &id, ASKS).await;
+    host.shutdown().await;
+    drop(host);
+    // The next host counts from the question on.
+    policy.approvals_expire = Some(Duration::from_millis(1));
+    let host = place.host_with(policy).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    processed(&mut events, prompt, "processed").await;
+    let approval = host.approval(approval.id).await.unwrap();
+    assert_eq!(
+        (approval.state, approval.decided_by),
+        (ApprovalState::Expired, None)
+    );
+    let told = told(&host, &id).await;
+    assert!(
+        told.iter()
+            .any(|event| event.kind == "user" && event.payload.get().contains("nobody decided in time"))
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_operators_code_decides_before_people_and_again_when_they_have_decided() {
+    let place = Place::new();
+    let mut policy = policy(&place);
+    policy.decides_first = Some(Arc::new(layer(async |request: PermissionRequest| {
+        let input = request.input.get();
+        if input.contains("forbidden") {
+            Opinion::Decided(PermissionDecision::deny("the operator forbids it"))
+        } else if input.contains("fine") {
+            Opinion::Decided(PermissionDecision::allow())
+        } else {
+            Opinion::Pass
+        }
+    })));
+    let host = place.host_with(policy.clone()).await;
+    let id = place.session(&host).await;
+    let call = |command: &str| {
+        format!(
+            "%tool Bash {}\n%say done",
+            json!({"command": command, "description": "x"})
+        )
+    };
+    say(&host, &id, &call("touch forbidden")).await;
+    say(&host, &id, &call("touch fine")).await;
+    assert!(host.approvals(None, None, None, 10).await.unwrap().is_empty());
+    let (approval, prompt) = waiting(&host, &id, ASKS).await;
+    host.shutdown().await;
+    drop(host);
+    // A policy that was tightened meanwhile holds.
+    policy.decides_first = Some(Arc::new(layer(async |_: PermissionRequest| {
+        Opinion::Decided(PermissionDecision::deny("nothing any more"))
+    })));
+    let host = place.host_with(policy).await;
+    let head = host.session(&id).await.unwrap().head_seq;
+    let mut events = host.subscribe(&id, head).await.unwrap();
+    host.decide(approval.id, allow(), "ada").await.unwrap();
+    until(&mut events, |event, payload| {
+        event.kind == "user" && payload.to_string().contains("nothing any more")
+    })
+    .await;
+    until(&mut events, |event, _| event.kind == "decision_not_applied").await;
+    processed(&mut events, prompt, "processed").await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_calls_again_waits_again() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let again = "%tool Bash {\"command\":\"touch one\",\"description\":\"x\"}\n%tool Bash {\"command\":\"touch two\",\"description\":\"x\"}\n%say done";
+    let (first, prompt) = waiting(&host, &id, again).await;
+    let mut events = host
+        .subscribe(&id, host.session(&id).await.unwrap().head_seq)
+        .await
+        .unwrap();
+    host.decide(first.id, allow(), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    let pending = host
+        .approvals(Some(&id), Some(ApprovalState::Pending), None, 10)
+        .await
+        .unwrap();
+    assert_eq!(pending.len(), 1);
+    assert!(pending[0].deferred && pending[0].request.get().contains("touch two"));
+    // At once, maybe before its process has ended.
+    host.decide(pending[0].id, allow(), "ada").await.unwrap();
+    processed(&mut events, prompt, "processed").await;
+    assert_eq!(
+        marks(&told(&host, &id).await, prompt),
+        ["received", "processing", "processed"]
+    );
+    host.shutdown().await;
+}
