@@ -23,6 +23,7 @@
 //! ```
 
 mod id_store;
+mod supervision;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,150 +34,18 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use outrigger::options::Options;
 use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
-use outrigger::{Cause, Error, Event, LostPrompt, Outcome, Progress, Prompt, Session, SessionId};
+use outrigger::{
+    Cause, Error, Event, LostPrompt, Outcome, Progress, Prompt, Session, SessionId, SessionUsage,
+};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
-pub use self::id_store::{IdFiles, IdStore};
-use crate::budget::Amount;
+pub use self::id_store::{IdFiles, IdStore, Kept};
+use self::supervision::How;
+pub use self::supervision::{AfterLoss, Rotation, Supervision};
+use crate::budget::{Amount, Budget, Exhausted, Reservation};
+use crate::guarded::GuardedTurn;
 use crate::tool_watch::ToolWatch;
-
-/// How a session is supervised.
-#[derive(Debug, Clone)]
-pub struct Supervision {
-    restarts: usize,
-    within: Duration,
-    first: Duration,
-    longest: Duration,
-    after_loss: AfterLoss,
-    rotation: Option<Rotation>,
-}
-
-/// What becomes of a turn whose process died. A prompt whose turn had not begun is sent again in any case.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum AfterLoss {
-    /// The caller is told, by [`SuperviseError::Lost`], and decides.
-    #[default]
-    Report,
-    /// The prompt is sent again if no tool can have run; else the caller is told.
-    Repeat,
-    /// The prompt is sent again, whatever ran. What the tools did, they may do twice.
-    RepeatAlways,
-    /// This text is sent in the conversation that has the prompt. If no tool can have run, the prompt is sent again instead.
-    GoOn(String),
-}
-
-impl AfterLoss {
-    /// [`GoOn`](Self::GoOn) with a text of this crate.
-    pub fn go_on() -> Self {
-        Self::GoOn(
-            "Your last turn broke off because its process ended. The tools that you called before may have run; their results are above, \
-             as far as they came. Check what is done already, do not do it again, and finish the task."
-                .to_owned(),
-        )
-    }
-}
-
-/// When a conversation has become too much, and what happens then.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rotation {
-    tokens: Option<u64>,
-    age: Option<Duration>,
-    how: How,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum How {
-    Compact,
-    HandOver(String),
-}
-
-impl Rotation {
-    /// Compacts the conversation, as `/compact` does. It stays the same session.
-    pub fn compact() -> Self {
-        Self {
-            tokens: None,
-            age: None,
-            how: How::Compact,
-        }
-    }
-
-    /// Has the model summarize the conversation, and goes on in a new one, whose first prompt begins with the summary.
-    pub fn hand_over() -> Self {
-        let request = "This conversation ends here, and another one goes on with your summary alone. Write down what it needs: the task, \
-                       what is decided and done, what is left, and names of files and commands.";
-        Self::compact().asking(request)
-    }
-
-    /// [`hand_over`](Self::hand_over), with another request for the summary.
-    pub fn asking(mut self, request: impl Into<String>) -> Self {
-        self.how = How::HandOver(request.into());
-        self
-    }
-
-    /// When the context has more tokens than this, by the CLI's own estimate. It is looked at before each turn.
-    pub fn above_tokens(mut self, tokens: u64) -> Self {
-        self.tokens = Some(tokens);
-        self
-    }
-
-    /// When this process of the program has used the conversation for longer.
-    pub fn older_than(mut self, age: Duration) -> Self {
-        self.age = Some(age);
-        self
-    }
-}
-
-impl Default for Supervision {
-    fn default() -> Self {
-        Self {
-            restarts: 5,
-            within: Duration::from_secs(600),
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(60),
-            after_loss: AfterLoss::default(),
-            rotation: None,
-        }
-    }
-}
-
-impl Supervision {
-    /// The defaults: at most 5 deaths in 10 minutes, waits from 1 s to 1 min between them, lost turns are reported, no rotation.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How often the process may die within a time. Once more, and the session is given up: see [`SuperviseError::GaveUp`].
-    pub fn restarts(mut self, restarts: usize, within: Duration) -> Self {
-        (self.restarts, self.within) = (restarts, within);
-        self
-    }
-
-    /// The wait before the first restart, and the longest. It doubles with each death within the time of [`restarts`](Self::restarts).
-    pub fn delays(mut self, first: Duration, longest: Duration) -> Self {
-        (self.first, self.longest) = (first, longest);
-        self
-    }
-
-    /// What becomes of a turn whose process died.
-    pub fn after_loss(mut self, then: AfterLoss) -> Self {
-        self.after_loss = then;
-        self
-    }
-
-    /// When a conversation has become too much.
-    pub fn rotate(mut self, rotation: Rotation) -> Self {
-        self.rotation = Some(rotation);
-        self
-    }
-
-    fn wait(&self, deaths: usize) -> Duration {
-        let doublings = u32::try_from(deaths.saturating_sub(1)).unwrap_or(u32::MAX);
-        let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
-        self.first.saturating_mul(factor).min(self.longest)
-    }
-}
 
 /// Why a supervised session has no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -219,6 +88,18 @@ pub enum SuperviseError {
         /// Why.
         source: io::Error,
     },
+    /// A cap of [`Supervision::budget`], or one above it, is exceeded.
+    #[error("{exhausted}{}", match outcome {
+        Some(_) => "; the turn was interrupted",
+        None => "; the turn did not begin",
+    })]
+    #[non_exhaustive]
+    Budget {
+        /// Which.
+        exhausted: Exhausted,
+        /// How the turn ended that was interrupted for it; `None` if it did not begin.
+        outcome: Option<Outcome>,
+    },
     /// The conversation is too large or too old, and could not be compacted or summarized.
     #[error("the conversation could not be {what}")]
     #[non_exhaustive]
@@ -242,7 +123,7 @@ pub struct Health {
     pub pid: Option<u32>,
     /// Turns that ended.
     pub turns: u64,
-    /// What its processes have spent.
+    /// What its turns have spent as the CLI reports it: in all processes, and in all programs that used its [`IdStore`]. Known after the first turn.
     pub spent: Amount,
     /// How often its process died.
     pub deaths: u64,
@@ -276,6 +157,8 @@ pub struct Supervised {
     options: Options,
     supervision: Supervision,
     ids: Arc<dyn IdStore>,
+    /// Its own, with what each turn reserves.
+    budget: Option<(Budget, Amount)>,
     inner: Mutex<Inner>,
     health: watch::Sender<Health>,
 }
@@ -293,9 +176,9 @@ impl fmt::Debug for Supervised {
 struct Inner {
     /// The newest process, whether it lives or not.
     session: Option<Session>,
-    /// The id was loaded.
+    /// What is kept was loaded.
     is_loaded: bool,
-    saved: Option<SessionId>,
+    kept: Kept,
     /// When its processes died, within the time that counts.
     deaths: VecDeque<Instant>,
     /// The death of the newest process was counted, and why it died.
@@ -307,8 +190,8 @@ struct Inner {
     since: Option<Instant>,
     /// The summary of the last conversation, for the next prompt.
     summary: Option<String>,
-    /// What the sessions before the newest have spent. A revived session counts on from its old process.
-    spent: Amount,
+    /// What the sessions before the newest have used, in all programs. A revived session counts on from its old process.
+    earlier: SessionUsage,
 }
 
 impl Supervised {
@@ -332,11 +215,15 @@ impl Supervised {
             rotations: 0,
             context_tokens: None,
         };
+        let name = name.into();
+        let budget = supervision.budget.as_ref();
+        let budget = budget.map(|(above, cap, reserve)| (above.child(&name, *cap), *reserve));
         Self {
-            name: name.into(),
+            name,
             options,
             supervision,
             ids: Arc::new(ids),
+            budget,
             inner: Mutex::default(),
             health: watch::Sender::new(health),
         }
@@ -419,15 +306,21 @@ impl Supervised {
                 is_begun = true;
                 on_event(event);
             };
-            let ended = run(&session, next.clone(), &mut watch, &mut see).await;
-            self.note(&mut inner, &session).await?;
+            let ended = self
+                .run(&mut inner, &session, next.clone(), &mut watch, &mut see)
+                .await;
             let error = match ended {
                 Ok(outcome) => {
                     self.tell(|health| health.turns += 1);
                     return Ok(outcome);
                 }
-                Err(error) if error.is_closed() => error,
-                Err(error) => return Err(error.into()),
+                Err(SuperviseError::Session(error)) if error.is_closed() => error,
+                Err(error) => {
+                    if matches!(error, SuperviseError::Budget { outcome: Some(_), .. }) {
+                        self.tell(|health| health.turns += 1);
+                    }
+                    return Err(error);
+                }
             };
             if !is_begun {
                 // Whether the CLI has read the prompt, the next process tells.
@@ -465,7 +358,7 @@ impl Supervised {
         let Some(session) = inner.session.take() else {
             return Ok(());
         };
-        inner.spent += Amount::from(&session.usage());
+        inner.earlier += &session.usage();
         self.tell(|health| (health.state, health.pid) = (HealthState::NotStarted, None));
         session.close().await.map(drop)
     }
@@ -551,7 +444,7 @@ impl Supervised {
         let session = self.start_stored(inner).await?;
         // A revived session counts on; this one begins at zero.
         if let Some(old) = &inner.session {
-            inner.spent += Amount::from(&old.usage());
+            inner.earlier += &old.usage();
         }
         Ok(session)
     }
@@ -559,38 +452,83 @@ impl Supervised {
     /// A process for the conversation that is stored, or for a new one.
     async fn start_stored(&self, inner: &mut Inner) -> Result<Session, SuperviseError> {
         if !inner.is_loaded {
-            inner.saved = self.ids("loaded", |ids, name| ids.load(name)).await?;
+            inner.kept = self
+                .ids("loaded", |ids, name| ids.load(name))
+                .await?
+                .unwrap_or_default();
             inner.is_loaded = true;
+            inner.earlier = inner.kept.usage.clone();
+            if let Some((budget, _)) = &self.budget {
+                let missing = inner.kept.charged.saturating_sub(budget.spent());
+                if missing != Amount::default() {
+                    budget.charge(missing);
+                }
+            }
         }
-        if let Some(id) = inner.saved.clone() {
+        if let Some(id) = inner.kept.session_id.clone() {
             let mut options = self.options.clone().resume(id.to_string());
             options.session_id = None;
             match options.start().await {
                 Ok(session) => return Ok(session),
                 // It was removed, or is another machine's.
-                Err(error) if error.cause() == Some(Cause::UnknownSession) => inner.saved = None,
+                Err(error) if error.cause() == Some(Cause::UnknownSession) => inner.kept.session_id = None,
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(self.options.clone().start().await?)
     }
 
-    /// Notes what is known of the session after a turn, and saves its id.
-    async fn note(&self, inner: &mut Inner, session: &Session) -> Result<(), SuperviseError> {
-        let spent = inner.spent + Amount::from(&session.usage());
+    /// One turn, within the budget. What is known after it is saved, however it ended.
+    async fn run(
+        &self,
+        inner: &mut Inner,
+        session: &Session,
+        prompt: Prompt,
+        watch: &mut ToolWatch,
+        on_event: &mut (impl FnMut(&Event) + Send),
+    ) -> Result<Outcome, SuperviseError> {
+        let reservation = match &self.budget {
+            Some((budget, amount)) => {
+                let reserved = budget.reserve(*amount);
+                let reservation = reserved.map_err(|exhausted| SuperviseError::Budget {
+                    exhausted,
+                    outcome: None,
+                })?;
+                // If the program is killed now, this is charged.
+                if let Err(error) = self.save(inner).await {
+                    reservation.release();
+                    return Err(error);
+                }
+                Some(reservation)
+            }
+            None => None,
+        };
+        let ended = turn(session, prompt, reservation, watch, on_event).await;
+        let mut usage = inner.earlier.clone();
+        usage += &session.usage();
         let id = session.id();
         self.tell(|health| {
-            health.spent = spent;
+            health.spent = Amount::from(&usage);
             health.session_id.clone_from(&id);
         });
-        if let Some(id) = id
-            && inner.saved.as_ref() != Some(&id)
-        {
-            let saved = id.clone();
-            self.ids("saved", move |ids, name| ids.save(name, &saved)).await?;
-            (inner.saved, inner.is_loaded) = (Some(id), true);
+        inner.kept.session_id = id.or(inner.kept.session_id.take());
+        // Another program may have a budget for it, where this one has none.
+        inner.kept.charged += Amount::from(&usage).saturating_sub(Amount::from(&inner.kept.usage));
+        inner.kept.usage = usage;
+        self.save(inner).await?;
+        ended
+    }
+
+    /// Saves what is known.
+    async fn save(&self, inner: &mut Inner) -> Result<(), SuperviseError> {
+        if let Some((budget, _)) = &self.budget {
+            inner.kept.charged = budget.spent() + budget.reserved();
+        } else if inner.kept.session_id.is_none() {
+            // There is nothing to go on with.
+            return Ok(());
         }
-        Ok(())
+        let kept = inner.kept.clone();
+        self.ids("saved", move |ids, name| ids.save(name, &kept)).await
     }
 
     async fn ids<T: Send + 'static>(
@@ -636,32 +574,27 @@ impl Supervised {
         let mut quiet = |_: &Event| {};
         match &rotation.how {
             How::Compact => {
-                let failed = |source| SuperviseError::Rotation {
-                    what: "compacted",
-                    source,
-                };
                 let prompt = Prompt::command("compact", "");
-                let outcome = run(&session, prompt, &mut ToolWatch::default(), &mut quiet)
-                    .await
-                    .map_err(failed)?;
-                outcome.answer().map_err(failed)?;
+                let mut watch = ToolWatch::default();
+                let ended = self.run(inner, &session, prompt, &mut watch, &mut quiet).await;
+                let outcome = ended.map_err(|error| not_rotated("compacted", error))?;
+                let answer = outcome.answer();
+                answer.map_err(|error| not_rotated("compacted", error.into()))?;
             }
             How::HandOver(request) => {
-                let failed = |source| SuperviseError::Rotation {
-                    what: "summarized",
-                    source,
-                };
                 let prompt = Prompt::text(request.clone());
-                let outcome = run(&session, prompt, &mut ToolWatch::default(), &mut quiet)
-                    .await
-                    .map_err(failed)?;
-                inner.summary = Some(outcome.answer().map_err(failed)?.text().to_owned());
-                inner.spent += Amount::from(&session.usage());
-                drop(session.close().await);
+                let mut watch = ToolWatch::default();
+                let ended = self.run(inner, &session, prompt, &mut watch, &mut quiet).await;
+                let outcome = ended.map_err(|error| not_rotated("summarized", error))?;
+                let answer = outcome.answer();
+                let answer = answer.map_err(|error| not_rotated("summarized", error.into()))?;
+                drop(session.clone().close().await);
                 let mut options = self.options.clone();
                 (options.session_id, options.resume, options.continue_conversation) = (None, None, false);
                 let new = options.start().await?;
                 let pid = new.pid();
+                inner.summary = Some(answer.text().to_owned());
+                inner.earlier += &session.usage();
                 inner.session = Some(new);
                 self.tell(|health| health.pid = pid);
             }
@@ -699,17 +632,45 @@ fn is_settled(error: &Error) -> bool {
     error.cause().is_some_and(|cause| cause.is_start())
 }
 
+/// Why a conversation was neither compacted nor summarized.
+fn not_rotated(what: &'static str, error: SuperviseError) -> SuperviseError {
+    match error {
+        SuperviseError::Session(source) => SuperviseError::Rotation { what, source },
+        error => error,
+    }
+}
+
 /// One turn.
-async fn run(
+async fn turn(
     session: &Session,
     prompt: Prompt,
+    reservation: Option<Reservation>,
     watch: &mut ToolWatch,
     on_event: &mut (impl FnMut(&Event) + Send),
-) -> outrigger::Result<Outcome> {
-    let mut turn = session.prompt(prompt).await?;
+) -> Result<Outcome, SuperviseError> {
+    let turn = match session.prompt(prompt).await {
+        Ok(turn) => turn,
+        Err(error) => {
+            if let Some(reservation) = reservation {
+                reservation.release();
+            }
+            return Err(error.into());
+        }
+    };
+    let mut turn = GuardedTurn::new(turn);
+    if let Some(reservation) = reservation {
+        turn = turn.reservation(reservation);
+    }
     while let Some(Ok(event)) = turn.next().await {
         watch.observe(&event);
         on_event(&event);
     }
-    turn.outcome().await
+    let outcome = turn.outcome().await?;
+    match turn.exhausted() {
+        Some(exhausted) => Err(SuperviseError::Budget {
+            exhausted: exhausted.clone(),
+            outcome: Some(outcome),
+        }),
+        None => Ok(outcome),
+    }
 }

@@ -4,6 +4,7 @@
 //! What a turn used is therefore the difference between two results; it is computed here.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use outrigger_protocol::Frame;
 use outrigger_sessions::Cost;
@@ -139,7 +140,22 @@ impl From<&Cost> for SessionUsage {
     }
 }
 
+/// Adds what another session has used, or this one in another program.
+impl AddAssign<&SessionUsage> for SessionUsage {
+    fn add_assign(&mut self, other: &Self) {
+        self.results += other.results;
+        self.add(other.cost_usd, &other.by_model);
+    }
+}
+
 impl SessionUsage {
+    fn add(&mut self, cost_usd: f64, by_model: &BTreeMap<String, Tokens>) {
+        self.cost_usd += cost_usd;
+        for (model, tokens) in by_model {
+            self.by_model.entry(model.clone()).or_default().add(tokens);
+        }
+    }
+
     /// All models together.
     pub fn total(&self) -> Tokens {
         sum(&self.by_model)
@@ -209,25 +225,13 @@ impl Meter {
         self.last = totals.unwrap_or_else(|| std::mem::take(&mut self.last));
         let turn = TurnUsage { cost_usd, by_model };
         self.session.results += 1;
-        self.add(turn.cost_usd, &turn.by_model);
+        self.session.add(turn.cost_usd, &turn.by_model);
         turn
     }
 
     /// Adds what earlier processes of the session used.
     pub(crate) fn add_earlier(&mut self, earlier: &SessionUsage) {
-        self.session.results += earlier.results;
-        self.add(earlier.cost_usd, &earlier.by_model);
-    }
-
-    fn add(&mut self, cost_usd: f64, by_model: &BTreeMap<String, Tokens>) {
-        self.session.cost_usd += cost_usd;
-        for (model, tokens) in by_model {
-            self.session
-                .by_model
-                .entry(model.clone())
-                .or_default()
-                .add(tokens);
-        }
+        self.session += earlier;
     }
 
     pub(crate) fn session(&self) -> SessionUsage {

@@ -245,6 +245,9 @@ impl Left {
 }
 
 #[cfg(test)]
+mod interleavings;
+
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

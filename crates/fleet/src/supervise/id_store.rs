@@ -1,35 +1,69 @@
-//! Where the ids of supervised sessions are kept.
+//! Where the ids of supervised sessions are kept, and what the sessions have used.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use outrigger::SessionId;
+use outrigger::{SessionId, SessionUsage};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Keeps the id of each supervised session, so that the next process of the program goes on with it.
+use crate::budget::Amount;
+
+/// What is kept of a supervised session.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Kept {
+    /// The conversation that goes on; none before the end of the first turn.
+    #[serde(
+        serialize_with = "write_id",
+        deserialize_with = "read_id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub session_id: Option<SessionId>,
+    /// What turns have used, as the CLI reported it: of all conversations, processes and programs under this name.
+    pub usage: SessionUsage,
+    /// What that is charged with: more than the usage if turns had no end. With [`Supervision::budget`](super::Supervision::budget) it has what is
+    /// reserved while a turn runs.
+    pub charged: Amount,
+}
+
+fn write_id<S: Serializer>(id: &Option<SessionId>, serializer: S) -> Result<S::Ok, S::Error> {
+    id.as_ref().map(SessionId::as_str).serialize(serializer)
+}
+
+fn read_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SessionId>, D::Error> {
+    let id = Option::<String>::deserialize(deserializer)?;
+    id.as_deref()
+        .map(SessionId::new)
+        .transpose()
+        .map_err(serde::de::Error::custom)
+}
+
+/// Keeps the id of each supervised session and what it has used, so that the next process of the program goes on with it.
 ///
 /// The calls block, and are made where blocking is allowed.
 pub trait IdStore: fmt::Debug + Send + Sync + 'static {
-    /// The id that was saved last under this name.
+    /// What was saved last under this name.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn load(&self, name: &str) -> io::Result<Option<SessionId>>;
+    fn load(&self, name: &str) -> io::Result<Option<Kept>>;
 
-    /// Saves the id under this name, in place of the last.
+    /// Saves this under this name, in place of the last.
     ///
     /// # Errors
     /// When the store cannot be written to.
-    fn save(&self, name: &str, id: &SessionId) -> io::Result<()>;
+    fn save(&self, name: &str, kept: &Kept) -> io::Result<()>;
 }
 
-/// Keeps each id in a file of a directory.
+/// Keeps each session in a JSON file of a directory.
 #[derive(Debug, Clone)]
 pub struct IdFiles(PathBuf);
 
 impl IdFiles {
-    /// In this directory, which is created when an id is saved.
+    /// In this directory, which is created when a session is saved.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self(directory.into())
     }
@@ -48,23 +82,25 @@ impl IdFiles {
 }
 
 impl IdStore for IdFiles {
-    fn load(&self, name: &str) -> io::Result<Option<SessionId>> {
-        let text = match fs::read_to_string(self.path(name)) {
+    fn load(&self, name: &str) -> io::Result<Option<Kept>> {
+        let path = self.path(name);
+        let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let id = SessionId::new(text.trim());
-        id.map(Some)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        serde_json::from_slice(&text).map(Some).map_err(|error| {
+            let why = format!("{}: {error}", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })
     }
 
-    fn save(&self, name: &str, id: &SessionId) -> io::Result<()> {
+    fn save(&self, name: &str, kept: &Kept) -> io::Result<()> {
         fs::create_dir_all(&self.0)?;
         let path = self.path(name);
-        // Whoever reads it sees the old id or the new one.
+        // Whoever reads it sees the old one or the new one.
         let draft = path.with_extension("new");
-        fs::write(&draft, id.as_str())?;
+        fs::write(&draft, serde_json::to_vec(kept)?)?;
         fs::File::open(&draft)?.sync_all()?;
         fs::rename(draft, path)
     }
@@ -77,20 +113,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_found_under_its_name_alone() {
+    fn what_is_kept_is_found_under_its_name_alone() {
         let place = tempfile::tempdir().unwrap();
         let files = IdFiles::new(place.path().join("ids"));
-        let id = SessionId::new("00000000-0000-4000-8000-000000000001").unwrap();
+        let mut kept = Kept {
+            session_id: Some(SessionId::new("00000000-0000-4000-8000-000000000001").unwrap()),
+            ..Kept::default()
+        };
+        (kept.usage.cost_usd, kept.charged.tokens) = (0.1 + 0.2, u64::MAX);
         assert_eq!(files.load("../a b").unwrap(), None);
-        files.save("../a b", &id).unwrap();
-        assert_eq!(files.load("../a b").unwrap(), Some(id.clone()));
+        for kept in [&Kept::default(), &kept] {
+            files.save("../a b", kept).unwrap();
+            assert_eq!(files.load("../a b").unwrap().as_ref(), Some(kept));
+        }
         assert_eq!(files.load("a b").unwrap(), None);
         assert_eq!(
             fs::read_dir(place.path()).unwrap().count(),
             1,
             "no file is outside of the directory"
         );
-        fs::write(files.path("x"), "../etc").unwrap();
-        assert_eq!(files.load("x").unwrap_err().kind(), io::ErrorKind::InvalidData);
+        for text in [r#"{"session_id":"../etc"}"#, "", "00000000"] {
+            fs::write(files.path("x"), text).unwrap();
+            assert_eq!(
+                files.load("x").unwrap_err().kind(),
+                io::ErrorKind::InvalidData,
+                "{text}"
+            );
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::Signal;
 use outrigger::{Event, Options, Verdict};
-use outrigger_fleet::budget::Amount;
+use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::supervise::{
     AfterLoss, HealthState, IdFiles, Rotation, SuperviseError, Supervised, Supervision,
 };
@@ -86,9 +86,109 @@ async fn a_conversation_goes_on_in_the_next_process_and_the_next_program() {
 
     // Another program of the same name.
     let session = place.session(Supervision::new());
-    session.turn("%say three").await.unwrap();
-    assert_eq!(session.health().session_id, Some(id));
+    let three = session.turn("%say three").await.unwrap();
+    let health = session.health();
+    assert_eq!(health.session_id, Some(id));
     assert_eq!(place.cli.started().len(), 3);
+    assert_eq!(
+        health.spent.tokens,
+        tokens(&one) + tokens(&two) + tokens(&three),
+        "what programs before have spent, too"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_holds_over_all_processes_and_programs() {
+    let place = Place::new();
+    let tokens = |outcome: &outrigger::Outcome| Amount::from(outcome.usage()).tokens;
+    let one = {
+        let session = place.session(Supervision::new());
+        session.turn("%say one").await.unwrap()
+    };
+    let used = tokens(&one);
+    let reserve = Amount {
+        tokens: used,
+        ..Amount::default()
+    };
+    // For three turns, of which a program without a budget ran one.
+    let program = |above: &Budget| {
+        let supervision = Supervision::new().budget(above, Cap::tokens(3 * used), reserve);
+        place.session(supervision.after_loss(AfterLoss::RepeatAlways))
+    };
+    let above = Budget::new("all", Cap::none());
+    let session = program(&above);
+    session.turn("%say one").await.unwrap();
+    assert_eq!(above.spent().tokens, 2 * used, "what was used before counts");
+    place.kill();
+    session.turn("%say one").await.unwrap();
+    let refused = |error: SuperviseError| match error {
+        SuperviseError::Budget {
+            exhausted,
+            outcome: None,
+            ..
+        } => exhausted.budget,
+        error => panic!("{error}"),
+    };
+    let path = ["all", "helper"];
+    assert_eq!(refused(session.turn("%say one").await.unwrap_err()), path);
+    assert_eq!(session.health().spent.tokens, 3 * used);
+    session.close().await.unwrap();
+
+    // A budget that begins anew, and one that was restored.
+    for rows in [Vec::new(), above.ledger()] {
+        let above = Budget::new("all", Cap::none());
+        above.restore(rows);
+        let session = program(&above);
+        assert_eq!(refused(session.turn("%say one").await.unwrap_err()), path);
+        assert_eq!(above.spent().tokens, 3 * used, "once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_is_killed_in_a_turn_is_charged_with_what_was_reserved() {
+    let place = Place::new();
+    let reserve = Amount {
+        tokens: 1_000,
+        ..Amount::default()
+    };
+    let program = |above: &Budget| {
+        let supervision = Supervision::new().budget(above, Cap::tokens(1_500), reserve);
+        place.session(supervision)
+    };
+    let session = program(&Budget::new("all", Cap::none()));
+    let turn = session.turn_with("%hang", |_| {});
+    // The process of the program is gone with all that it knew.
+    let gone = tokio::time::timeout(Duration::from_secs(60), turn).await;
+    assert!(gone.is_err());
+    std::mem::forget(session);
+    let above = Budget::new("all", Cap::none());
+    let error = program(&above).turn("%say two").await.unwrap_err();
+    assert!(
+        matches!(error, SuperviseError::Budget { outcome: None, .. }),
+        "{error}"
+    );
+    assert_eq!(above.spent(), reserve);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_reaches_the_cap_is_interrupted() {
+    let place = Place::new();
+    let above = Budget::new("all", Cap::none());
+    let supervision = Supervision::new().budget(&above, Cap::tokens(5000), Amount::default());
+    let session = place.session(supervision);
+    let error = session
+        .turn("%usage in=2000 out=10\n%tool TodoWrite {\"todos\": []}\n".repeat(20))
+        .await
+        .unwrap_err();
+    let SuperviseError::Budget {
+        outcome: Some(outcome),
+        ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(*outcome.verdict(), Verdict::Interrupted);
+    assert_eq!(session.health().turns, 1);
 }
 
 #[tokio::test(start_paused = true)]
