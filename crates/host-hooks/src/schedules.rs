@@ -205,7 +205,9 @@ impl Schedules {
         let plan = times.plan(due, now, schedule.missed);
         let next_at = plan.next_at;
         match self.host.run_schedule(schedule, plan).await {
-            Ok(_) => Ok(next_at),
+            Ok(true) => Ok(next_at),
+            // It was done before, maybe for an earlier now by a runner that was dropped: the log has when it is due.
+            Ok(false) => Ok(Some(now)),
             Err(error @ (HostError::Archived(_) | HostError::Reused(_))) => {
                 self.disable(schedule, &error.to_string()).await?;
                 Ok(None)

@@ -8,6 +8,7 @@
 )]
 
 mod delivery;
+mod kills;
 mod receiver;
 mod rig;
 mod schedules;
