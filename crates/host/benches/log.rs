@@ -1,7 +1,9 @@
 //! What the log of a host costs beside a plain synced append, and its readers beside a plain broadcast.
 //!
 //! `cargo bench -p outrigger-host --bench log [-- EVENTS]` appends events of 1 KB, 2000 of each kind unless said otherwise, into a temporary
-//! directory. The *floor* is an append to a file with `fdatasync` behind it, for readers a `tokio::sync::broadcast`; it is measured in the same run.
+//! directory, and then fills a log up to 1 GiB. The *floor* is an append to a file with `fdatasync` behind it, for readers a
+//! `tokio::sync::broadcast`; it is measured in the same run. CLIs are simulated ones in this process, so that the memory of a live session has
+//! theirs in it. Memory is that of Linux (`VmRSS`); elsewhere it is 0.
 
 #![expect(clippy::print_stdout, reason = "a program for a terminal")]
 #![expect(clippy::unwrap_used, reason = "its only input is what it has set up itself")]
@@ -15,13 +17,21 @@ use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
 use outrigger_host::log::{NewEvent, SqliteLog, Write};
-use outrigger_host::{Delivered, HostPolicy, NewSession, SessionHost, Source};
+use outrigger_host::{Delivered, Delivery, HostPolicy, NewSession, SessionHost, Source};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 const SESSIONS: usize = 64;
 const READERS: usize = 1000;
 const AT_REST: usize = 10_000;
+
+/// How many sessions have a process, of how many.
+const LIVE: usize = 20;
+const OF: usize = 1000;
+
+/// The size of the log with which a host starts, in bytes, and how many events a session of it has.
+const LARGE: u64 = 1 << 30;
+const EVENTS: usize = 10_000;
 
 fn payload() -> String {
     format!(r#"{{"type":"assistant","text":"{}"}}"#, "x".repeat(1000))
@@ -184,6 +194,132 @@ async fn create(host: &SessionHost, dir: &Path, count: usize) -> Vec<SessionId> 
     makers.join_all().await.concat()
 }
 
+/// The memory of this process, in bytes.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or_default() * 1024
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
+/// What sessions take, at rest and with a process that has done a turn.
+async fn live(dir: &Path) {
+    let before = memory();
+    let log = SqliteLog::open(dir.join("live.db")).unwrap();
+    let cli = Simulated::agent(|agent| agent.directives());
+    let mut policy = HostPolicy::new(cli.options(), [dir]);
+    policy.lease = false;
+    policy.max_processes = LIVE;
+    let host = SessionHost::open(policy, log).await.unwrap();
+    let ids = create(&host, dir, OF).await;
+    let at_rest = memory();
+    let mut turns = JoinSet::new();
+    for id in ids.into_iter().take(LIVE) {
+        let host = host.clone();
+        turns.spawn(async move {
+            let mut events = host.subscribe(&id, 0).await.unwrap();
+            let prompt =
+                RawJson::from_text(r#"{"type":"user","message":{"role":"user","content":"%say hello"}}"#);
+            host.send(&id, prompt.unwrap(), "bench").await.unwrap();
+            loop {
+                if let Delivered::Event(event) = events.next().await.unwrap()
+                    && event.kind == "delivery_update"
+                    && event.payload.get().contains("processed")
+                {
+                    return;
+                }
+            }
+        });
+    }
+    turns.join_all().await;
+    let with_live = memory();
+    println!(
+        "memory: {:.1} MiB with {OF} sessions at rest ({:.1} more than before), {:.1} MiB with {LIVE} of them live ({:.2} MiB for each)",
+        mib(at_rest),
+        mib(at_rest.saturating_sub(before)),
+        mib(with_live),
+        mib(with_live.saturating_sub(at_rest)) / LIVE as f64
+    );
+    host.shutdown().await;
+}
+
+/// From nothing to a host that answers, with a log of [`LARGE`].
+async fn large(dir: &Path) {
+    let path = dir.join("large.db");
+    let cli = Simulated::agent(|agent| agent);
+    let policy = || HostPolicy::new(cli.options(), [dir]);
+    let size = || std::fs::metadata(&path).unwrap().len();
+    let host = SessionHost::open(policy(), SqliteLog::open(&path).unwrap())
+        .await
+        .unwrap();
+    let began = Instant::now();
+    let mut events = 0;
+    while size() < LARGE {
+        let session = host.create(NewSession::new(dir), "bench").await.unwrap().id;
+        for _ in 0..EVENTS / 500 {
+            // Every tenth event is a prompt, which is kept a second time so that it is known when it is repeated.
+            let steps = (0..500).map(|n| match n % 10 {
+                0 => {
+                    let text = format!(
+                        r#"{{"type":"user","message":{{"role":"user","content":"{}"}}}}"#,
+                        "x".repeat(500)
+                    );
+                    Write::Accept(NewEvent::new(
+                        Source::Client,
+                        "user",
+                        RawJson::from_text(text).unwrap(),
+                    ))
+                }
+                _ => event(),
+            });
+            let written = host.event_log().write(&session, steps.collect()).await.unwrap();
+            let done = written
+                .accepted
+                .iter()
+                .map(|prompt| Write::Mark(prompt.event_id, Delivery::Processed));
+            host.event_log().write(&session, done.collect()).await.unwrap();
+            events += 500;
+        }
+    }
+    println!(
+        "{events} events and {:.0} MiB written in {:.0} s",
+        mib(size()),
+        began.elapsed().as_secs_f64()
+    );
+    host.shutdown().await;
+    drop(host);
+
+    let began = Instant::now();
+    std::io::copy(&mut std::fs::File::open(&path).unwrap(), &mut std::io::sink()).unwrap();
+    let floor = began.elapsed();
+    let began = Instant::now();
+    let host = SessionHost::open(policy(), SqliteLog::open(&path).unwrap())
+        .await
+        .unwrap();
+    let session = host.sessions(None, 1).await.unwrap().remove(0);
+    let page = host.events(&session.id, session.head_seq - 1, 1).await.unwrap();
+    assert_eq!(page.events.len(), 1);
+    let start = began.elapsed();
+    let began = Instant::now();
+    host.counts().await.unwrap();
+    let counts = began.elapsed();
+    let began = Instant::now();
+    let check = SqliteLog::check_of(&path).unwrap().problems.len();
+    println!(
+        "start with it: {:.1} ms (reading the file {:.0} ms), its metrics {:.1} ms, a check of all of it {:.1} s, {} problems",
+        start.as_secs_f64() * 1e3,
+        floor.as_secs_f64() * 1e3,
+        counts.as_secs_f64() * 1e3,
+        began.elapsed().as_secs_f64(),
+        check
+    );
+    host.shutdown().await;
+}
+
 fn main() {
     // `cargo bench` adds a flag of its own.
     let events = std::env::args()
@@ -253,5 +389,7 @@ fn main() {
             began.elapsed().as_secs_f64() * 1e3
         );
         host.shutdown().await;
+        live(dir.path()).await;
+        large(dir.path()).await;
     });
 }
