@@ -431,13 +431,26 @@ async fn authorize(
     let mut response = match allowed {
         Ok(()) => {
             request.extensions_mut().insert(token.clone());
-            next.run(request).await
+            answer(next, request).await
         }
         Err(refusal) => refusal.into_response(),
     };
     // For the audit.
     response.extensions_mut().insert(token);
     response
+}
+
+/// Answers a request. What changes something is carried through even if its client leaves in the middle: between two steps, a session could
+/// be archived and have a process.
+async fn answer(next: Next, request: Request) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let answered = tokio::spawn(next.run(request)).await;
+    answered.unwrap_or_else(|error| {
+        tracing::error!(%error, "a request was not answered");
+        Refusal::from(Problem::HostFailed).into_response()
+    })
 }
 
 /// Whether a token has a scope.

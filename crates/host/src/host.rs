@@ -17,7 +17,7 @@ use crate::approval::{Approval, ApprovalState};
 use crate::clock::now;
 use crate::error::{HostError, Result};
 use crate::event::{Accepted, SessionRecord, SessionState, Source};
-use crate::log::{Counts, Hints, Log, NewEvent, Page, Update, Write};
+use crate::log::{Counts, Hints, Log, NewEvent, Page, Receipt, Update, Write};
 use crate::owner::{Ask, Command, Contact, Owner, Shared};
 use crate::policy::HostPolicy;
 use crate::schedule::{DueRun, Schedule};
@@ -505,9 +505,7 @@ impl SessionHost {
                 }
             });
         }
-        let receipt = self.log().write(session, steps).await?;
-        self.wake(session);
-        Ok(receipt.accepted)
+        Ok(self.write_and_wake(session, steps).await?.accepted)
     }
 
     /// Carries out what is due of a schedule, in one transaction: sets when it is due next, reports what was missed, and takes the prompt.
@@ -543,11 +541,8 @@ impl SessionHost {
             event.actor = Some(format!("schedule:{}", schedule.id));
             steps.push(Write::Accept(event));
         }
-        match self.log().write(&schedule.session_id, steps).await {
-            Ok(_) => {
-                self.wake(&schedule.session_id);
-                Ok(true)
-            }
+        match self.write_and_wake(&schedule.session_id, steps).await {
+            Ok(_) => Ok(true),
             Err(HostError::NoSchedule(_)) => Ok(false),
             Err(error) => Err(error),
         }
@@ -613,8 +608,7 @@ impl SessionHost {
     pub async fn decide(&self, id: Uuid, answer: RawJson, actor: impl Into<String>) -> Result<Approval> {
         let approval = self.log().approval(id).await?;
         let step = self.decision(&approval, answer, actor.into(), true)?;
-        self.log().write(&approval.session_id, vec![step]).await?;
-        self.wake(&approval.session_id);
+        self.write_and_wake(&approval.session_id, vec![step]).await?;
         self.log().approval(id).await
     }
 
@@ -851,6 +845,19 @@ impl SessionHost {
         self.reach(session, Some(Command::Ask(ask)), false)?;
         // Without a reply the owner has ended, as it does when the log fails.
         answer.await.unwrap_or(Err(HostError::Busy("the session")))
+    }
+
+    /// Does a transaction, and tells the owner of the session. A caller who is gone by then does not keep the owner from hearing of it: what is on
+    /// disk would lie there until somebody sends something else.
+    async fn write_and_wake(&self, session: &SessionId, steps: Vec<Write>) -> Result<Receipt> {
+        let (host, session) = (self.clone(), session.clone());
+        let written = tokio::spawn(async move {
+            let receipt = host.log().write(&session, steps).await?;
+            host.wake(&session);
+            Ok(receipt)
+        });
+        // It does not panic, so that only the end of the runtime ends it early.
+        written.await.unwrap_or(Err(HostError::Closed))
     }
 
     /// Tells the owner of a session that the log has news, and makes one if there is none.

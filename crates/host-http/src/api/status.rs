@@ -15,7 +15,7 @@ pub(super) async fn alive() -> StatusCode {
 }
 
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<StatusCode, Refusal> {
-    shared.host.counts().await?;
+    shared.host.sessions(None, 1).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -458,9 +458,11 @@ impl Log for SqliteLog {
                     .optional()?
                     .ok_or(HostError::NoApproval(id))?,
             };
+            // A condition that holds if a value is missing would keep SQLite from using an index for it.
+            let of_session = if session.is_some() { "session_id = ?1" } else { "?1 IS NULL" };
+            let in_state = if state.is_some() { "state = ?2" } else { "?2 IS NULL" };
             let sql = format!(
-                "SELECT {} FROM approvals WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR state = ?2) AND number > ?3
-                 ORDER BY number LIMIT ?4",
+                "SELECT {} FROM approvals WHERE {of_session} AND {in_state} AND number > ?3 ORDER BY number LIMIT ?4",
                 rows::APPROVAL
             );
             let mut statement = connection.prepare_cached(&sql)?;

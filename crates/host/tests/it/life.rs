@@ -86,6 +86,49 @@ async fn a_process_that_dies_in_a_turn_is_told_and_the_next_prompt_goes_on() {
     host.shutdown().await;
 }
 
+/// Polls a future so often, and drops it.
+async fn begin<T>(polls: usize, future: impl Future<Output = T>) {
+    let mut future = std::pin::pin!(future);
+    for _ in 0..polls {
+        let done =
+            std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).is_ready())).await;
+        if done {
+            return;
+        }
+        // The writer is another thread.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What is on disk is done, whether its sender waited for it or not.
+#[tokio::test]
+async fn a_sender_that_leaves_in_the_middle_leaves_nothing_lying_about() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    for polls in 1..4 {
+        let prompt = Uuid::new_v4();
+        let ask = "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}";
+        begin(polls, host.send(&id, user(ask, prompt), "ada")).await;
+        let opened = until(&mut events, |event, _| event.kind == "approval_opened").await;
+        let approval = opened.payload.to_value().unwrap()["approval_id"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let deny: RawJson = json!({"behavior": "deny", "message": "no"}).into();
+        // Reading the approval takes some polls, before which nothing is decided.
+        let mut polls = polls;
+        while host.approval(approval).await.unwrap().state == ApprovalState::Pending {
+            begin(polls, host.decide(approval, deny.clone(), "ada")).await;
+            polls += 1;
+        }
+        processed(&mut events, prompt, "processed").await;
+    }
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn the_first_decision_counts_and_the_second_caller_learns_whose_it_was() {
     let place = Place::new();

@@ -154,8 +154,10 @@ pub(super) fn counts(connection: &Connection) -> Read<Counts> {
     counts.sessions = states.collect::<Read<_>>()?;
     let one = |sql: &str| connection.query_row(sql, [], |row| number(row, 0));
     counts.pending_approvals = one("SELECT count(*) FROM approvals WHERE state = 'pending'")?;
-    counts.waiting_prompts =
-        one("SELECT count(*) FROM accepted WHERE delivery = 'received' AND type = 'user'")?;
+    // The first condition is that of the index `undelivered`; without it, SQLite reads all prompts that ever were.
+    counts.waiting_prompts = one(
+        "SELECT count(*) FROM accepted WHERE delivery IN ('received', 'processing') AND delivery = 'received' AND type = 'user'",
+    )?;
     Ok(counts)
 }
 
