@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::played::{Player, Source};
-use super::{Agent, Brain, Builder, Outcome, payload, structured, subagent, transcript};
+use super::{Agent, Brain, Builder, Feature, Outcome, payload, structured, subagent, transcript};
 use crate::flaw::Flaw;
 use crate::inject::Schedule;
 use crate::running::{ClientIo, Running, Witness};
@@ -177,6 +177,12 @@ impl Builder {
     /// Adds a directory, as with `--add-dir`.
     pub fn add_directory(mut self, directory: impl Into<String>) -> Self {
         self.agent.config.directories.push(directory.into());
+        self
+    }
+
+    /// Uses something that is not simulated: each turn ends with an error that names it.
+    pub(in crate::peer) fn unsimulated(mut self, feature: Feature) -> Self {
+        self.agent.config.unsimulated.push(feature);
         self
     }
 

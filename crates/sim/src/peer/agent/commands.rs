@@ -60,6 +60,20 @@ pub(super) fn markdown(config: &Config, cwd: &Path, kind: &str) -> Vec<(String, 
     found
 }
 
+/// Whether there is a skill of this name, of the project or of the user.
+pub(super) fn is_skill(config: &Config, cwd: &Path, name: &str) -> bool {
+    let project = cwd.join(".claude");
+    let places = [
+        ("project", Some(project.as_path())),
+        ("user", config.config_dir.as_deref()),
+    ];
+    places.into_iter().any(|(source, directory)| {
+        config.reads(source)
+            && directory
+                .is_some_and(|directory| directory.join("skills").join(name).join("SKILL.md").is_file())
+    })
+}
+
 /// The head of a Markdown file, and what follows it.
 pub(super) fn parts(text: &str) -> (&str, &str) {
     let parts = text

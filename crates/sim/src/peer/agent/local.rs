@@ -54,6 +54,18 @@ fn shown_model(model: &str) -> String {
 }
 
 impl Turn {
+    /// Ends a turn that uses what is not simulated.
+    pub(super) async fn refuse_unsimulated(&mut self) -> Option<End> {
+        let feature = not_simulated::used(&self.ctx, &self.prompts)?;
+        let text = not_simulated::feature(feature);
+        self.ctx.log.flaw(Flaw::new("prompt", text.clone()));
+        self.send_init().await;
+        for prompt in &self.prompts {
+            self.take_in(prompt).await;
+        }
+        Some(End::NotSimulated(text))
+    }
+
     /// Answers a command of the CLI. `None` is for the model.
     pub(super) async fn answer_locally(&mut self) -> Option<End> {
         let [prompt] = &self.prompts[..] else {

@@ -77,6 +77,7 @@ use crate::running::{self, ClientIo, Exit, Running, Witness};
 
 pub use crate::script::{Gate, Reply};
 pub use brain::{AgentInfo, Ask, Brain, Outcome, ToolResult};
+pub(in crate::peer) use not_simulated::Feature;
 
 /// A simulated agent that is ready to run.
 ///
@@ -142,6 +143,8 @@ pub(super) struct Config {
     pub(super) sdk_servers: Vec<String>,
     pub(super) tools: Option<Vec<String>>,
     pub(super) directories: Vec<String>,
+    /// What its flags use and is not simulated.
+    unsimulated: Vec<Feature>,
     pub(super) max_turns: Option<u64>,
     pub(super) max_retries: u32,
     pub(super) latency: Duration,
@@ -218,6 +221,7 @@ impl Agent {
             sdk_servers: Vec::new(),
             tools: None,
             directories: Vec::new(),
+            unsimulated: Vec::new(),
             max_turns: None,
             max_retries: 10,
             latency: Duration::from_millis(2),

@@ -1,8 +1,12 @@
 //! What is the CLI's private life, and not simulated: the list of it, and what is said where it is met.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+
+use super::commands;
+use super::context::{Context, Prompt};
 
 /// `docs/testing.md` has the same.
 static LIST: LazyLock<List> =
@@ -17,12 +21,119 @@ struct List {
     tools: Vec<String>,
 }
 
+/// Something that a session or a prompt uses, and that is not simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::peer) enum Feature {
+    Plugins,
+    MainAgent,
+    ManagedSettings,
+    SettingsHooks,
+    Skill,
+    Mention,
+}
+
+impl Feature {
+    #[cfg(test)]
+    const ALL: [Self; 6] = [
+        Self::Plugins,
+        Self::MainAgent,
+        Self::ManagedSettings,
+        Self::SettingsHooks,
+        Self::Skill,
+        Self::Mention,
+    ];
+
+    /// The name, as `docs/testing.md` has it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Plugins => "a plugin",
+            Self::MainAgent => "an agent for the whole session (`--agent`)",
+            Self::ManagedSettings => "managed settings",
+            Self::SettingsHooks => "a hook in settings",
+            Self::Skill => "a skill",
+            Self::Mention => "a file that a prompt names by `@`",
+        }
+    }
+}
+
 const INSTEAD: &str = "let the real CLI play this script (`outrigger mock-api`)";
 
 /// What a turn ends with that begins with this slash command; none if it is no command of this list.
 pub(super) fn command(name: &str) -> Option<String> {
     let listed = LIST.commands.iter().any(|command| command == name);
     listed.then(|| format!("/{name} is not simulated: {INSTEAD}"))
+}
+
+/// What a turn ends with that uses this.
+pub(super) fn feature(feature: Feature) -> String {
+    format!("{} is not simulated: {INSTEAD}", feature.name())
+}
+
+/// What a turn with these prompts uses that is not simulated.
+pub(super) fn used(ctx: &Context, prompts: &[Prompt]) -> Option<Feature> {
+    let config = &ctx.config;
+    if let Some(feature) = config.unsimulated.first() {
+        return Some(*feature);
+    }
+    {
+        let state = ctx.state();
+        let is_on = |key: &str| state.settings.get(&[key]).is_some_and(|value| value == true);
+        let has = |key: &str, counts: fn(&serde_json::Value) -> bool| {
+            let value = state.settings.get(&[key]).unwrap_or_default();
+            value
+                .as_object()
+                .is_some_and(|object| object.values().any(counts))
+        };
+        if has("enabledPlugins", |enabled| enabled != false) {
+            return Some(Feature::Plugins);
+        }
+        let is_hook = |matchers: &serde_json::Value| matchers.as_array().is_some_and(|list| !list.is_empty());
+        if has("hooks", is_hook) && !is_on("disableAllHooks") {
+            return Some(Feature::SettingsHooks);
+        }
+    }
+    let prompts = prompts.iter().filter(|prompt| prompt.query && !prompt.composed);
+    for prompt in prompts {
+        if let Some((name, _)) = commands::called(&prompt.text)
+            && !config.no_commands
+            && commands::is_skill(config, &ctx.project(), name)
+        {
+            return Some(Feature::Skill);
+        }
+        if mentions(&prompt.text).any(|path| is_file(ctx, path)) {
+            return Some(Feature::Mention);
+        }
+    }
+    None
+}
+
+/// What a prompt names by `@`, as it stands there.
+fn mentions(text: &str) -> impl Iterator<Item = &str> {
+    let starts = text.match_indices('@').filter(|(at, _)| {
+        let before = text[..*at].chars().next_back();
+        before.is_none_or(char::is_whitespace)
+    });
+    starts.filter_map(|(at, _)| {
+        let rest = &text[at + 1..];
+        match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').map(|(path, _)| path),
+            None => rest.split(char::is_whitespace).next(),
+        }
+    })
+}
+
+/// Whether the CLI would find something to read at a mentioned path. It may have lines (`#L1-10`) and a mark at its end.
+fn is_file(ctx: &Context, path: &str) -> bool {
+    let without_lines = path.split_once('#').map_or(path, |(path, _)| path);
+    let bare = without_lines.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
+    [path, without_lines, bare].into_iter().any(|path| {
+        let place = match path.strip_prefix("~/") {
+            Some(path) => Path::new(&ctx.config.home).join(path),
+            None => ctx.project().join(path),
+        };
+        !path.is_empty()
+            && (place.exists() || ctx.config.files.contains_key(place.to_string_lossy().as_ref()))
+    })
 }
 
 /// What a call of this tool ends with.
@@ -53,6 +164,20 @@ mod tests {
             names("* Tools, unless a script gives the call an outcome: "),
             LIST.tools
         );
+    }
+
+    #[test]
+    fn the_page_has_the_features() {
+        let (_, rest) = PAGE.split_once("* Of a session or a prompt: ").unwrap();
+        let (list, _) = rest.split_once(".\n\n").unwrap();
+        let list = list.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(list, Feature::ALL.map(Feature::name).join("; "));
+    }
+
+    #[test]
+    fn mentions_stand_at_the_beginning_of_a_word() {
+        let text = "@a.txt and (@b) me@c.example \"@d\" @\"e f.md\"\n@~/g";
+        assert_eq!(mentions(text).collect::<Vec<_>>(), ["a.txt", "e f.md", "~/g"]);
     }
 
     #[test]

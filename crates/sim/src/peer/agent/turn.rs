@@ -191,6 +191,9 @@ impl Turn {
             taken_up = Some((deferred, results));
         }
         let queries = self.prompts.is_empty() || self.prompts.iter().any(|prompt| prompt.query);
+        if let Some(end) = self.refuse_unsimulated().await {
+            return Err(end);
+        }
         if let Some(end) = self.answer_locally().await {
             return Err(end);
         }
@@ -386,6 +389,9 @@ impl Turn {
                 mcp_servers: mcp::listed(&state.servers),
                 directories: &state.directories,
             });
+            if let Some(style) = state.settings.get(&["outputStyle"]) {
+                line["output_style"] = style;
+            }
             if let Some(agents) = line["agents"].as_array_mut() {
                 agents.extend(state.agents.keys().map(|name| json!(name)));
             }

@@ -10,10 +10,9 @@ pub(super) enum Takes {
 }
 
 /// Flags that are taken and checked but change nothing, for there is nothing for them to change here: no terminal, no
-/// account, no plugins, no prompt of the CLI's own, no API.
+/// account, no prompt of the CLI's own, no API.
 #[cfg(test)]
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
-    "--agent",
     "--append-subagent-system-prompt",
     "--bare",
     "--betas",
@@ -26,12 +25,8 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "--from-pr",
     "--include-hook-events",
     "--initialize-fields",
-    "--managed-settings",
     "--managed-settings-in-initialize",
     "--max-thinking-tokens",
-    "--plugin-dir",
-    "--plugin-dir-no-mcp",
-    "--plugin-url",
     "--print",
     "--project-config-root",
     "--prompt-suggestions",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use self::flags::{FLAGS, MODES, Takes, flag_name, long_name, takes};
-use super::agent::{Agent, Builder, payload};
+use super::agent::{Agent, Builder, Feature, payload};
 
 /// A command line of the CLI that has been read, whether or not the simulation does something with a flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -306,6 +306,15 @@ impl CommandLine {
         }
         for directory in self.values("--add-dir") {
             agent = agent.add_directory(directory);
+        }
+        if self.has("--plugin-dir") || self.has("--plugin-dir-no-mcp") || self.has("--plugin-url") {
+            agent = agent.unsimulated(Feature::Plugins);
+        }
+        if self.has("--agent") {
+            agent = agent.unsimulated(Feature::MainAgent);
+        }
+        if self.has("--managed-settings") {
+            agent = agent.unsimulated(Feature::ManagedSettings);
         }
         if let Some(Ok(turns)) = self.value("--max-turns").map(str::parse) {
             agent = agent.max_turns(turns);

@@ -161,3 +161,61 @@ async fn a_command_that_is_not_simulated_is_an_error_with_its_name() {
     let flaws = hand.agent.report().flaws;
     assert!(flaws[0].to_string().contains("outrigger mock-api"), "{flaws:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_a_prompt_names_is_an_error_unless_the_prompt_is_taken_as_it_is() {
+    let project = tempfile::tempdir().unwrap();
+    std::fs::write(project.path().join("notes.md"), "x").unwrap();
+    let mut hand = Hand::ready(Agent::builder().cwd(project.path())).await;
+    hand.prompt("Read @nothing.md, ask ada@notes.md.").await;
+    hand.until("result/success").await;
+    hand.prompt_with("Read @notes.md", json!({"client_composed": true}))
+        .await;
+    hand.until("result/success").await;
+    hand.prompt("Read @notes.md, please").await;
+    let result = hand.until("result/error_during_execution").await;
+    let error = result["errors"][0].as_str().unwrap();
+    assert!(error.contains("`@` is not simulated"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_and_plugins_of_settings_and_skills_are_errors() {
+    let hooks = json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "false"}]}]}});
+    let off = json!({"hooks": hooks["hooks"], "disableAllHooks": true, "enabledPlugins": {"a@b": false}});
+    for (settings, named) in [
+        (hooks, Some("a hook in settings")),
+        (json!({"enabledPlugins": {"a@b": true}}), Some("a plugin")),
+        (off, None),
+    ] {
+        let mut hand = Hand::ready(Agent::builder().settings(&settings)).await;
+        hand.prompt("hello").await;
+        match named {
+            Some(name) => {
+                let result = hand.until("result/error_during_execution").await;
+                assert!(
+                    result["errors"][0].as_str().unwrap().starts_with(name),
+                    "{result}"
+                );
+            }
+            None => drop(hand.until("result/success").await),
+        }
+    }
+
+    let project = tempfile::tempdir().unwrap();
+    let skill = project.path().join(".claude/skills/deploy");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), "---\nname: deploy\n---\nDeploy.").unwrap();
+    let agent = Agent::builder().cwd(project.path()).setting_sources(["project"]);
+    let mut hand = Hand::ready(agent).await;
+    hand.prompt("hello").await;
+    hand.until("result/success").await;
+    hand.prompt("/deploy now").await;
+    let result = hand.until("result/error_during_execution").await;
+    assert!(
+        result["errors"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("a skill is not simulated"),
+        "{result}"
+    );
+}
