@@ -65,6 +65,7 @@ use self::progress::Counts;
 pub use self::progress::{Monitor, Progress, Summary};
 use crate::budget::{Amount, Budget};
 use crate::gate::Gate;
+use crate::session_watch::SessionWatch;
 
 /// One prompt of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,6 +226,7 @@ pub struct Batch {
     pool: Option<(Pool, PoolKey)>,
     deadline: Option<Duration>,
     journal: Option<Journal>,
+    watch: Option<Arc<dyn SessionWatch>>,
 }
 
 impl Batch {
@@ -245,7 +247,14 @@ impl Batch {
             pool: None,
             deadline: None,
             journal: None,
+            watch: None,
         }
+    }
+
+    /// Sees the session of each try: for telemetry.
+    pub fn watch(mut self, watch: impl SessionWatch) -> Self {
+        self.watch = Some(Arc::new(watch));
+        self
     }
 
     /// How many jobs run at once; 0 counts as 1.

@@ -20,6 +20,7 @@ mod gate_core;
 mod limits;
 mod link;
 mod shared_core;
+mod wait;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,10 +35,12 @@ use self::evidence::Evidence;
 use self::gate_core::{GateCore, Mode, PassId, Waiter, WaiterId};
 pub use self::limits::Limits;
 use self::link::Handle;
+pub use self::wait::{GateWait, WaitEnd};
+use self::wait::{Measured, Watchers};
 
 /// A gate for the turns of many sessions. Cloning is cheap; all clones are the same gate.
 #[derive(Debug, Clone)]
-pub struct Gate(Kind);
+pub struct Gate(Kind, Arc<Watchers>);
 
 #[derive(Debug, Clone)]
 enum Kind {
@@ -173,14 +176,17 @@ struct Inner {
 impl Gate {
     /// An open gate. Limits of zero count as one.
     pub fn new(limits: Limits) -> Self {
-        Self(Kind::Local(Arc::new(Shared {
-            began: Instant::now(),
-            inner: Mutex::new(Inner {
-                core: GateCore::new(limits.normalized()),
-                doors: HashMap::new(),
-            }),
-            phase: watch::Sender::new(GatePhase::Open),
-        })))
+        Self(
+            Kind::Local(Arc::new(Shared {
+                began: Instant::now(),
+                inner: Mutex::new(Inner {
+                    core: GateCore::new(limits.normalized()),
+                    doors: HashMap::new(),
+                }),
+                phase: watch::Sender::new(GatePhase::Open),
+            })),
+            Arc::default(),
+        )
     }
 
     /// One gate for all processes that use this store and this name: they share the limits, the order of those who wait, and what one
@@ -211,7 +217,7 @@ impl Gate {
         limits: Limits,
     ) -> Result<Self, GateError> {
         let handle = Handle::new(store, name.into(), limits.normalized()).await?;
-        Ok(Self(Kind::Linked(handle)))
+        Ok(Self(Kind::Linked(handle), Arc::default()))
     }
 
     /// Waits until a turn may begin. The turn may run as long as the [`Pass`] lives.
@@ -224,6 +230,24 @@ impl Gate {
     /// Dropping the future gives the place in the order up. A pass that was granted already goes to the next visitor.
     pub async fn enter(&self, visitor: Visitor) -> Result<Pass, GateError> {
         let Visitor { waiter, patience } = visitor;
+        let measured = Measured::begin(&self.1, &waiter);
+        let entered = self.pass(waiter, patience).await;
+        measured.end(match &entered {
+            Ok(_) => WaitEnd::Entered,
+            Err(GateError::Full { .. }) => WaitEnd::Full,
+            Err(GateError::Patience { .. }) => WaitEnd::Patience,
+            Err(GateError::Store { .. }) => WaitEnd::Store,
+        });
+        entered
+    }
+
+    /// Calls this for each visitor of this process whose wait is over, whether the visitor got in or not, until it returns false. It is called on the
+    /// visitor's task, and must not wait.
+    pub fn watch_waits(&self, told: impl Fn(&GateWait) -> bool + Send + Sync + 'static) {
+        self.1.add(told);
+    }
+
+    async fn pass(&self, waiter: Waiter, patience: Option<Duration>) -> Result<Pass, GateError> {
         let entering = async {
             match &self.0 {
                 Kind::Local(shared) => shared.enter(waiter).await,

@@ -35,10 +35,12 @@ pub mod batch;
 pub mod budget;
 pub mod gate;
 mod guarded;
+mod session_watch;
 pub mod supervise;
 mod tool_watch;
 
 pub use guarded::GuardedTurn;
+pub use session_watch::{OnStarted, SessionWatch, StartReason, Starting};
 
 /// The examples of the page on many sessions, compiled.
 #[cfg(doctest)]

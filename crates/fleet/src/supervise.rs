@@ -45,6 +45,7 @@ use self::supervision::How;
 pub use self::supervision::{AfterLoss, Rotation, Supervision};
 use crate::budget::{Amount, Budget, Exhausted, Reservation};
 use crate::guarded::GuardedTurn;
+use crate::session_watch::{OnStarted, StartReason, Starting};
 use crate::tool_watch::ToolWatch;
 
 /// Why a supervised session has no outcome.
@@ -192,6 +193,8 @@ struct Inner {
     summary: Option<String>,
     /// What the sessions before the newest have used, in all programs. A revived session counts on from its old process.
     earlier: SessionUsage,
+    /// Processes that were started, or nearly.
+    starts: u32,
 }
 
 impl Supervised {
@@ -293,8 +296,13 @@ impl Supervised {
         let mut is_first = true;
         loop {
             self.keep_alive(&mut inner).await?;
-            if std::mem::take(&mut is_first) {
-                self.rotate(&mut inner).await?;
+            if is_first {
+                match self.rotate(&mut inner).await {
+                    // The process died over it: another one is started, if there were not too many.
+                    Err(SuperviseError::Rotation { source, .. }) if source.is_closed() => continue,
+                    rotated => rotated?,
+                }
+                is_first = false;
                 next = handed(&mut inner, next);
             }
             let Some(session) = inner.session.clone() else {
@@ -429,9 +437,15 @@ impl Supervised {
     /// A process for the conversation: the one that died, the one that is stored, or a new one.
     async fn start(&self, inner: &mut Inner) -> Result<Session, SuperviseError> {
         inner.lost = Vec::new();
+        let reason = match inner.starts {
+            0 => StartReason::First,
+            _ => StartReason::Restart,
+        };
+        let (options, started) = self.watched(inner, reason, self.options.clone());
         if let Some(old) = &inner.session {
             match old.revive().await {
                 Ok(revived) => {
+                    started(&revived.session);
                     inner.lost = revived.lost.prompts;
                     return Ok(revived.session);
                 }
@@ -441,7 +455,8 @@ impl Supervised {
                 Err(error) => return Err(error.into()),
             }
         }
-        let session = self.start_stored(inner).await?;
+        let session = self.start_stored(inner, options).await?;
+        started(&session);
         // A revived session counts on; this one begins at zero.
         if let Some(old) = &inner.session {
             inner.earlier += &old.usage();
@@ -450,7 +465,7 @@ impl Supervised {
     }
 
     /// A process for the conversation that is stored, or for a new one.
-    async fn start_stored(&self, inner: &mut Inner) -> Result<Session, SuperviseError> {
+    async fn start_stored(&self, inner: &mut Inner, fresh: Options) -> Result<Session, SuperviseError> {
         if !inner.is_loaded {
             inner.kept = self
                 .ids("loaded", |ids, name| ids.load(name))
@@ -466,7 +481,7 @@ impl Supervised {
             }
         }
         if let Some(id) = inner.kept.session_id.clone() {
-            let mut options = self.options.clone().resume(id.to_string());
+            let mut options = fresh.clone().resume(id.to_string());
             options.session_id = None;
             match options.start().await {
                 Ok(session) => return Ok(session),
@@ -475,7 +490,23 @@ impl Supervised {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(self.options.clone().start().await?)
+        Ok(fresh.start().await?)
+    }
+
+    /// The options of a process that is about to start, and who is told once it has.
+    fn watched(&self, inner: &mut Inner, reason: StartReason, options: Options) -> (Options, OnStarted) {
+        inner.starts = inner.starts.saturating_add(1);
+        match &self.supervision.watch {
+            Some(watch) => {
+                let starting = Starting {
+                    name: self.name.clone(),
+                    number: inner.starts,
+                    reason,
+                };
+                watch.starting(&starting, options)
+            }
+            None => (options, Box::new(|_| {})),
+        }
     }
 
     /// One turn, within the budget. What is known after it is saved, however it ended.
@@ -591,7 +622,9 @@ impl Supervised {
                 drop(session.clone().close().await);
                 let mut options = self.options.clone();
                 (options.session_id, options.resume, options.continue_conversation) = (None, None, false);
+                let (options, started) = self.watched(inner, StartReason::Rotation, options);
                 let new = options.start().await?;
+                started(&new);
                 let pid = new.pid();
                 inner.summary = Some(answer.text().to_owned());
                 inner.earlier += &session.usage();

@@ -66,6 +66,7 @@ pub(crate) struct Instruments {
     pub(crate) wait: Histogram<f64>,
     pub(crate) permission: Histogram<f64>,
     pub(crate) hook: Histogram<f64>,
+    pub(crate) gate_wait: Histogram<f64>,
     pub(crate) cost: Counter<f64>,
     pub(crate) restarts: Counter<u64>,
 }
@@ -138,6 +139,11 @@ impl Instruments {
             permission: seconds(
                 names::METRIC_PERMISSION,
                 "Time until a permission request was answered",
+                &LONG,
+            ),
+            gate_wait: seconds(
+                names::METRIC_GATE_WAIT,
+                "How long visitors of a gate waited",
                 &LONG,
             ),
             hook: seconds(names::METRIC_HOOK, "Duration of hooks of this program", &SECONDS),

@@ -35,7 +35,7 @@ mod telemetry;
 
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
-pub use telemetry::{SessionTelemetry, Telemetry};
+pub use telemetry::{SessionTelemetry, StartTelemetry, Telemetry};
 
 /// The examples of the page on telemetry, compiled.
 #[cfg(all(doctest, feature = "otlp"))]

@@ -69,6 +69,12 @@ pub const GATE: &str = "outrigger.gate";
 pub const BUDGET: &str = "outrigger.budget";
 /// The name of a supervised session, as the program gives it.
 pub const SUPERVISED: &str = "outrigger.supervised";
+/// The job of a batch, or the name of a supervised session, that a session was started for.
+pub const START_NAME: &str = "outrigger.start.name";
+/// The try of the job, or the process of the supervised session, from 1.
+pub const START_NUMBER: &str = "outrigger.start.number";
+/// `attempt`, `first`, `restart` or `rotation`.
+pub const START_REASON: &str = "outrigger.start.reason";
 
 /// Tokens of a turn, by model and type.
 pub const METRIC_TOKENS: &str = "gen_ai.client.token.usage";
@@ -102,6 +108,8 @@ pub const METRIC_MEMORY: &str = "outrigger.cli.memory";
 pub const METRIC_GATE_RUNNING: &str = "outrigger.gate.running";
 /// Turns that wait at a gate.
 pub const METRIC_GATE_WAITING: &str = "outrigger.gate.waiting";
+/// How long visitors of a gate waited.
+pub const METRIC_GATE_WAIT: &str = "outrigger.gate.wait";
 /// How long a gate stays closed from now on.
 pub const METRIC_GATE_CLOSED: &str = "outrigger.gate.closed";
 /// Dollars spent in a budget, and below it.

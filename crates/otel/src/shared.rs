@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::Meter;
+use opentelemetry::metrics::{Histogram, Meter};
 use outrigger_fleet::budget::Budget;
-use outrigger_fleet::gate::{Gate, GatePhase};
+use outrigger_fleet::gate::{Gate, GatePhase, WaitEnd};
 use outrigger_fleet::supervise::{Health, HealthState, Supervised};
 
 use crate::names;
@@ -18,7 +18,8 @@ pub(crate) struct Shared(Arc<Mutex<Watched>>);
 
 #[derive(Default)]
 struct Watched {
-    gates: Vec<(String, Gate)>,
+    /// The waits at a gate are measured for as long as the second lives.
+    gates: Vec<(String, (Gate, Arc<()>))>,
     budgets: Vec<(String, Budget)>,
     /// `None` once the session is gone.
     supervised: Vec<(String, Asked)>,
@@ -45,8 +46,23 @@ impl Shared {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn add_gate(&self, name: &str, gate: &Gate) {
-        self.with(|watched| put(&mut watched.gates, name, gate.clone()));
+    pub(crate) fn add_gate(&self, name: &str, gate: &Gate, waits: &Histogram<f64>) {
+        let is_measured = Arc::new(());
+        // Another gate of this name takes the place of this one.
+        let still = Arc::downgrade(&is_measured);
+        let (waits, attribute) = (waits.clone(), KeyValue::new(names::GATE, name.to_owned()));
+        gate.watch_waits(move |wait| {
+            let is_measured = still.strong_count() > 0;
+            if is_measured {
+                let mut attributes = vec![attribute.clone()];
+                if wait.end != WaitEnd::Entered {
+                    attributes.push(KeyValue::new(names::ERROR_TYPE, wait.end.name()));
+                }
+                waits.record(wait.waited.as_secs_f64(), &attributes);
+            }
+            is_measured
+        });
+        self.with(|watched| put(&mut watched.gates, name, (gate.clone(), is_measured)));
     }
 
     pub(crate) fn add_budget(&self, name: &str, budget: &Budget) {
@@ -78,7 +94,7 @@ impl Shared {
                 .with_description(about);
             gauge
                 .with_callback(move |observer| {
-                    for (name, gate) in shared.with(|watched| watched.gates.clone()) {
+                    for (name, (gate, _)) in shared.with(|watched| watched.gates.clone()) {
                         observer.observe(of(&gate), &[KeyValue::new(names::GATE, name)]);
                     }
                 })

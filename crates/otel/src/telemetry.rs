@@ -1,27 +1,31 @@
 //! Where telemetry goes, and the telemetry of one session.
 
 mod spans;
+mod start_telemetry;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use opentelemetry::Context;
 use opentelemetry::logs::LoggerProvider as _;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{TraceContextExt as _, TracerProvider as _};
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use outrigger::{Options, Session};
+use outrigger_fleet::Starting;
 use outrigger_fleet::budget::Budget;
 use outrigger_fleet::gate::Gate;
 use outrigger_fleet::supervise::Supervised;
 
 use self::spans::SessionSpans;
+pub use self::start_telemetry::StartTelemetry;
 use crate::instruments::{Instruments, Sessions};
+use crate::names;
 use crate::shared::Shared;
 
 const SCOPE: &str = "outrigger";
@@ -76,10 +80,10 @@ impl Telemetry {
         self
     }
 
-    /// Measures a gate from now on, under this name: turns that run and wait, and how long it stays closed. The gate lives at least as
+    /// Measures a gate from now on, under this name: turns that run and wait, how long they waited, and how long it stays closed. The gate lives at least as
     /// long as this and its clones.
     pub fn gate(&self, name: &str, gate: &Gate) {
-        self.shared.add_gate(name, gate);
+        self.shared.add_gate(name, gate, &self.instruments.gate_wait);
     }
 
     /// Measures a budget from now on, under this name: what is spent and reserved in it and in all below it.
@@ -92,24 +96,31 @@ impl Telemetry {
         self.shared.add_supervised(name, session);
     }
 
+    /// For [`Batch::watch`](outrigger_fleet::batch::Batch::watch) and [`Supervision::watch`](outrigger_fleet::supervise::Supervision::watch): each try of a
+    /// job is a session of its own, and a supervised session is one over all its processes, until it is handed over to another conversation. Their
+    /// spans are under the span that is current now; without one each is the first of a trace of its own.
+    pub fn watch(&self) -> StartTelemetry {
+        StartTelemetry::new(self.clone(), current())
+    }
+
     /// Begins the trace of a session, under the span that is current. Without one the variables `TRACEPARENT` and `TRACESTATE` of this
     /// process name the parent, if they are set.
     pub fn session(&self) -> SessionTelemetry {
-        let current = Context::current();
-        let parent = if current.span().span_context().is_valid() {
-            current
-        } else {
-            let variables = ["traceparent", "tracestate"].into_iter();
-            let carrier: HashMap<String, String> = variables
-                .filter_map(|name| Some((name.to_owned(), std::env::var(name.to_ascii_uppercase()).ok()?)))
-                .collect();
-            TraceContextPropagator::new().extract(&carrier)
-        };
-        SessionTelemetry {
-            spans: Arc::new(SessionSpans::begin(self.clone(), &parent)),
-            started: Arc::default(),
-        }
+        SessionTelemetry::begin(self, &current())
     }
+}
+
+/// The span that is current, or the one that the environment names.
+fn current() -> Context {
+    let current = Context::current();
+    if current.span().span_context().is_valid() {
+        return current;
+    }
+    let variables = ["traceparent", "tracestate"].into_iter();
+    let carrier: HashMap<String, String> = variables
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name.to_ascii_uppercase()).ok()?)))
+        .collect();
+    TraceContextPropagator::new().extract(&carrier)
 }
 
 /// The telemetry of one session over all its processes.
@@ -123,6 +134,31 @@ pub struct SessionTelemetry {
 }
 
 impl SessionTelemetry {
+    pub(crate) fn begin(telemetry: &Telemetry, parent: &Context) -> Self {
+        Self {
+            spans: Arc::new(SessionSpans::begin(telemetry.clone(), parent)),
+            started: Arc::default(),
+        }
+    }
+
+    /// Notes what the session was started for, and which session it follows.
+    pub(crate) fn started_for(&self, starting: &Starting, follows: Option<&Self>) {
+        self.spans.started_for(
+            vec![
+                KeyValue::new(names::START_NAME, starting.name.clone()),
+                KeyValue::new(names::START_NUMBER, i64::from(starting.number)),
+                KeyValue::new(names::START_REASON, starting.reason.name()),
+            ],
+            follows.map(|before| before.spans.context().clone()),
+        );
+    }
+
+    /// Notes on the span of the session that another process takes its place.
+    pub(crate) fn restarted(&self, starting: &Starting) {
+        let number = KeyValue::new(names::START_NUMBER, i64::from(starting.number));
+        self.spans.event(starting.reason.name(), vec![number]);
+    }
+
     /// Adds the trace context to the environment of the CLI, as `TRACEPARENT` and `TRACESTATE`, so that the CLI's own spans belong to
     /// the trace. With [`Telemetry::with_cli_telemetry`], switches the CLI's telemetry on.
     pub fn options(&self, mut options: Options) -> Options {

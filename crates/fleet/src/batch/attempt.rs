@@ -16,6 +16,7 @@ use super::{Batch, Done, Job, JobFailure, JobResult, NamesSession, Stop};
 use crate::budget::{Amount, Reservation};
 use crate::gate::{Pass, Visitor};
 use crate::guarded::GuardedTurn;
+use crate::session_watch::{StartReason, Starting};
 use crate::tool_watch::ToolWatch;
 
 /// How long the interrupted turns of a batch whose deadline has passed may take to end.
@@ -197,9 +198,33 @@ impl Attempts {
         self.is_stopped();
     }
 
-    /// Starts a session: that of an earlier try, or a new one.
-    async fn start(&self, resume: Option<&SessionId>) -> outrigger::Result<(Session, Option<SessionId>)> {
+    /// Starts the session of a try: that of an earlier one, or a new one.
+    async fn start_try(
+        &self,
+        job: &Job,
+        number: u32,
+        resume: Option<&SessionId>,
+    ) -> outrigger::Result<(Session, Option<SessionId>)> {
         let options = self.batch.options.clone();
+        let Some(watch) = &self.batch.watch else {
+            return self.start(options, resume).await;
+        };
+        let starting = Starting {
+            name: job.id.clone(),
+            number,
+            reason: StartReason::Attempt,
+        };
+        let (options, started) = watch.starting(&starting, options);
+        let (session, id) = self.start(options, resume).await?;
+        started(&session);
+        Ok((session, id))
+    }
+
+    async fn start(
+        &self,
+        options: Options,
+        resume: Option<&SessionId>,
+    ) -> outrigger::Result<(Session, Option<SessionId>)> {
         if let Some(id) = resume {
             let session = options.resume(id.to_string()).start().await?;
             return Ok((session, Some(id.clone())));
@@ -292,7 +317,11 @@ impl Course<'_> {
         let stored = match self.session.clone() {
             // The try may have had no id, or no session on disk.
             None => Stored::Unknown,
-            Some(id) => match self.shared.start(Some(&id)).await {
+            Some(id) => match self
+                .shared
+                .start(self.shared.batch.options.clone(), Some(&id))
+                .await
+            {
                 Ok((session, _)) => {
                     let stored = stored::read(&session, wants_output).await;
                     drop(session.close().await);
@@ -333,7 +362,10 @@ impl Course<'_> {
         };
         let (session, id) = match self
             .shared
-            .unless_stopped(self.shared.start(resume.as_ref()))
+            .unless_stopped(
+                self.shared
+                    .start_try(self.job, self.tries.saturating_add(1), resume.as_ref()),
+            )
             .await
         {
             Ok(Ok(started)) => started,

@@ -1,8 +1,10 @@
 //! How a session is supervised: restarts, lost turns, rotation, a budget.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::budget::{Amount, Budget, Cap};
+use crate::session_watch::SessionWatch;
 
 /// How a session is supervised.
 #[derive(Debug, Clone)]
@@ -14,6 +16,7 @@ pub struct Supervision {
     pub(super) after_loss: AfterLoss,
     pub(super) rotation: Option<Rotation>,
     pub(super) budget: Option<(Budget, Cap, Amount)>,
+    pub(super) watch: Option<Arc<dyn SessionWatch>>,
 }
 
 /// What becomes of a turn whose process died. A prompt whose turn had not begun is sent again in any case.
@@ -102,6 +105,7 @@ impl Default for Supervision {
             after_loss: AfterLoss::default(),
             rotation: None,
             budget: None,
+            watch: None,
         }
     }
 }
@@ -144,6 +148,12 @@ impl Supervision {
     /// what was reserved. A daily cap takes what earlier programs spent for spent today, unless it was restored.
     pub fn budget(mut self, above: &Budget, cap: Cap, reserve: Amount) -> Self {
         self.budget = Some((above.clone(), cap, reserve));
+        self
+    }
+
+    /// Sees each process of the session: for telemetry.
+    pub fn watch(mut self, watch: impl SessionWatch) -> Self {
+        self.watch = Some(Arc::new(watch));
         self
     }
 

@@ -300,6 +300,27 @@ async fn a_conversation_that_is_too_old_is_handed_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_dies_while_it_summarizes_is_followed_by_another() {
+    let place = Place::new();
+    let rotation = Rotation::hand_over()
+        .asking("%slow 1000 chunk=1\n%say summary")
+        .older_than(Duration::from_secs(3600));
+    let session = place.session(Supervision::new().rotate(rotation));
+    session.turn("%say hello").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3601)).await;
+    let killer = async {
+        // It is in the midst of the summary.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        place.kill();
+    };
+    let (outcome, ()) = tokio::join!(session.turn("%say new"), killer);
+    assert_eq!(outcome.unwrap().result_text(), "new");
+    let health = session.health();
+    assert_eq!((health.deaths, health.rotations), (1, 1));
+    assert_eq!(place.cli.started().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_turn_is_no_death() {
     let place = Place::new();
     let session = place.session(Supervision::new());

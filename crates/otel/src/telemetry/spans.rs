@@ -102,6 +102,18 @@ impl SessionSpans {
         }
     }
 
+    pub(crate) fn started_for(&self, attributes: Vec<KeyValue>, follows: Option<SpanContext>) {
+        let span = &mut self.state().span;
+        span.set_attributes(attributes);
+        if let Some(before) = follows {
+            span.add_link(before, Vec::new());
+        }
+    }
+
+    pub(crate) fn event(&self, name: &'static str, attributes: Vec<KeyValue>) {
+        self.state().span.add_event(name, attributes);
+    }
+
     pub(crate) fn context(&self) -> &SpanContext {
         &self.context
     }

@@ -24,6 +24,8 @@ pub(crate) struct Received {
     pub(crate) metrics: BTreeMap<String, BTreeSet<String>>,
     /// The sum of a counter's last points.
     pub(crate) sums: BTreeMap<String, f64>,
+    /// The number of values in the last points of a histogram.
+    pub(crate) counts: BTreeMap<String, u64>,
     /// The last points of a gauge: the value of the first attribute, and the number.
     pub(crate) gauges: BTreeMap<String, Vec<(String, f64)>>,
     /// The attributes of the logs, by event.
@@ -86,9 +88,12 @@ impl Received {
                     let seen = self.metrics.entry(metric.name.clone()).or_default();
                     match metric.data.unwrap() {
                         Data::Histogram(data) => {
-                            data.data_points
+                            let points = &data.data_points;
+                            points
                                 .iter()
                                 .for_each(|point| seen.extend(keys(&point.attributes)));
+                            let count = points.iter().map(|point| point.count).sum();
+                            self.counts.insert(metric.name, count);
                         }
                         Data::Sum(data) => {
                             use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;

@@ -9,5 +9,6 @@
 
 mod collector;
 mod links;
+mod starts;
 mod table;
 mod turns;

@@ -44,10 +44,19 @@ async fn the_page_has_the_names_that_a_collector_receives() {
     play(&telemetry).await;
     let gate = Gate::new(Limits::default());
     telemetry.gate("account", &gate);
+    drop(gate.enter(Visitor::new("one")).await);
+    gate.close_for(std::time::Duration::from_secs(1000));
+    let nobody = Visitor::new("one").patience(std::time::Duration::ZERO);
+    gate.enter(nobody).await.unwrap_err();
     telemetry.budget("tenant", &Budget::new("tenant", Cap::none()));
     let cli = Simulated::agent(|agent| agent);
     let helper = Supervised::new("helper", cli.options(), Supervision::new(), NoIds);
     telemetry.supervised("helper", &helper);
+    let supervision = Supervision::new().watch(telemetry.watch());
+    let watched = Supervised::new("watched", cli.options(), supervision, NoIds);
+    watched.turn("%say one").await.unwrap();
+    watched.close().await.unwrap();
+    drop(watched);
     exporter.shutdown().await.unwrap();
     let received = collector.received();
 
@@ -103,6 +112,8 @@ async fn what_sessions_share_is_measured_by_its_name() {
     telemetry.gate("account", &Gate::new(Limits::default()));
     telemetry.gate("account", &gate);
     let pass = gate.enter(Visitor::new("one")).await.unwrap();
+    let full = Visitor::new("late").patience(std::time::Duration::ZERO);
+    gate.enter(full).await.unwrap_err();
     let second = tokio::spawn({
         let gate = gate.clone();
         async move { gate.enter(Visitor::new("two")).await }
@@ -145,6 +156,8 @@ async fn what_sessions_share_is_measured_by_its_name() {
     };
     assert_eq!(one("outrigger.gate.running", "account"), 1.0);
     assert_eq!(one("outrigger.gate.waiting", "account"), 1.0);
+    // Two got in or gave up, and one still waits.
+    assert_eq!(received.counts["outrigger.gate.wait"], 2);
     let closed = one("outrigger.gate.closed", "account");
     assert!((900.0..=1000.0).contains(&closed), "{closed}");
     assert_eq!(one("outrigger.budget.spent", "tenant"), 1.5);
