@@ -153,9 +153,10 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         optional,
         BTreeMap::from([
             ("outrigger".to_owned(), set(&["outrigger-sim"])),
+            ("outrigger-acp".to_owned(), set(&["outrigger-host-client"])),
             ("outrigger-sim".to_owned(), set(&["outrigger-claude"])),
         ]),
-        "only the feature `testing` brings the simulation, and only `claude` the real CLI"
+        "only the feature `testing` brings the simulation, only `claude` the real CLI, and only `host` the client of hosts"
     );
     let tests = arrows(&metadata, &["dev".into()], false);
     assert!(

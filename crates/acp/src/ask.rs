@@ -69,6 +69,8 @@ pub(crate) struct Desk {
     client: Client,
     /// The modes of the session, which its task keeps up to date.
     modes: Modes,
+    /// Whether a plan can be carried out in a new conversation.
+    begins_anew: bool,
 }
 
 /// The modes that a plan can be approved in.
@@ -95,8 +97,15 @@ impl Desk {
             session,
             client,
             modes,
+            begins_anew: true,
         };
         (desk, asked)
+    }
+
+    /// Plans are carried out in their own conversation.
+    pub(crate) fn without_new_conversations(mut self) -> Self {
+        self.begins_anew = false;
+        self
     }
 
     /// Asks the user about a call, and returns the position of the chosen option.
@@ -226,7 +235,7 @@ impl Callbacks for Desk {
         let plan = request
             .plan
             .as_deref()
-            .filter(|_| request.request.agent_id.is_none());
+            .filter(|_| self.begins_anew && request.request.agent_id.is_none());
         let choices = permission_options::plan_choices(&modes, plan);
         self.decide(request.request, choices).await
     }

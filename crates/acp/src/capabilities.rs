@@ -1,9 +1,13 @@
 //! The answer to `initialize`. It is constant, so that it needs no process.
 
+mod host_capabilities;
+
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
 use serde_json::json;
+
+pub(crate) use self::host_capabilities::{answer_on_host, draft_answer_on_host};
 
 const NAME: &str = "outrigger-acp";
 const TITLE: &str = "Claude Code (Outrigger)";

@@ -7,6 +7,8 @@ use outrigger::env::Environment;
 use outrigger::options::{Auth, Isolation};
 use outrigger::{Agent, Options};
 
+use crate::host::Host;
+
 /// The configuration of the agent. Directories, MCP servers and modes come from the editor with each session.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -32,6 +34,8 @@ pub struct Config {
     pub idle_compaction: Option<IdleCompaction>,
     /// Which versions of the protocol are served. [`Protocol::Auto`] by default.
     pub protocol: Protocol,
+    /// The host that the sessions live on; on this machine if `None`.
+    pub(crate) host: Option<Host>,
 }
 
 /// When to compact a conversation that nobody goes on with.
@@ -85,6 +89,7 @@ impl Default for Config {
             review_edits: false,
             idle_compaction: None,
             protocol: Protocol::Auto,
+            host: None,
         }
     }
 }
@@ -141,6 +146,14 @@ impl Config {
     /// Sets [`idle_compaction`](Self::idle_compaction).
     pub fn idle_compaction(mut self, settings: IdleCompaction) -> Self {
         self.idle_compaction = Some(settings);
+        self
+    }
+
+    /// Has the sessions on a host instead of this machine. They go on when the editor leaves, and the account, the options and the MCP servers are
+    /// the operator's. [`options`](Self::options), the spare, the review of edits and the compaction do not apply.
+    #[cfg(feature = "host")]
+    pub fn host(mut self, host: outrigger_host_client::HostClient) -> Self {
+        self.host = Some(Host::new(host));
         self
     }
 

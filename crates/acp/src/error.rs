@@ -21,6 +21,12 @@ pub(crate) fn no_session(id: &str) -> Error {
     .data(json!({ "sessionId": id }))
 }
 
+/// Something that sessions of a host do not have.
+pub(crate) fn not_on_host(what: &str) -> Error {
+    let said = format!("Method not found: {what} is not there for sessions of a host");
+    Error::new(ErrorCode::METHOD_NOT_FOUND, said)
+}
+
 /// An error of the agent, not of the CLI.
 pub(crate) fn internal(what: impl std::fmt::Display) -> Error {
     Error::new(ErrorCode::INTERNAL_ERROR, what.to_string())

@@ -5,6 +5,9 @@
 //!                                    │
 //!             frames → reduce → events → wire::v1 or wire::v2 → updates
 //! ```
+//!
+//! With the feature `host`, the sessions can live on a host of sessions ([`Config::host`]): then a link of the module `host` is in the place of
+//! `claude`.
 
 mod answer;
 mod ask;
@@ -18,6 +21,7 @@ mod config;
 mod error;
 mod event;
 mod history;
+mod host;
 mod hub;
 mod lineage;
 mod mcp;
@@ -43,4 +47,6 @@ mod wire;
 
 pub use config::{Config, IdleCompaction, Protocol};
 pub use program::run;
+#[cfg(feature = "host")]
+pub use program::run_on;
 pub use serve::serve;

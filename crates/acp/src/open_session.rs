@@ -1,5 +1,11 @@
 //! Opens sessions: from a request to a session with its CLI.
 
+#[cfg_attr(
+    not(feature = "host"),
+    allow(unreachable_code, unused, reason = "a host has no values then")
+)]
+mod on_host;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +32,7 @@ use crate::replay;
 use crate::review;
 use crate::sdk_error;
 use crate::session::mcp_servers::Mcp;
-use crate::session::{self, Actor, CancelBell, Inbox, Order, Parts};
+use crate::session::{self, Actor, CancelBell, Inbox, OnHost, Order, Parts};
 use crate::spare;
 use crate::stored;
 use crate::wire::v2::convert;
@@ -228,7 +234,7 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
         let ready = match ready {
             Ok(ready) => ready,
             Err(mut error) => {
-                if auth::with_methods(&mut error, &client) {
+                if work.config.host.is_none() && auth::with_methods(&mut error, &client) {
                     client.learned_auth(auth::nobody());
                 }
                 return answer.refuse(error);
@@ -258,6 +264,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         mut orders,
         cancel,
         raw,
+        on_host,
         ..
     } = ready;
     let stop = hub.stop().clone();
@@ -287,7 +294,8 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             raw,
             inbox,
             cancel_floor: hub.config.cancel_floor,
-            idle_compaction: hub.config.idle_compaction,
+            idle_compaction: hub.config.idle_compaction.filter(|_| on_host.is_none()),
+            on_host,
         };
         Actor::run(parts).await;
     }
@@ -320,6 +328,7 @@ struct Ready {
     orders: mpsc::Receiver<Order>,
     cancel: CancelBell,
     raw: RawMessages,
+    on_host: Option<OnHost>,
 }
 
 enum Opening {
@@ -329,6 +338,9 @@ enum Opening {
 }
 
 async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready, Error> {
+    if let Some(host) = &hub.config.host {
+        return on_host::prepare(hub, host, wanted, client).await;
+    }
     let servers = mcp::Servers::of(&wanted.servers)?;
     let given = SessionMeta::of(wanted.meta.as_ref())?;
     let prompt = wanted.prompt(&given)?;
@@ -378,6 +390,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 orders,
                 cancel,
                 raw: given.raw,
+                on_host: None,
             }
         }
         None => {
@@ -412,6 +425,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 orders,
                 cancel,
                 raw: given.raw,
+                on_host: None,
             }
         }
     };

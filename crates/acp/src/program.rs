@@ -40,6 +40,8 @@ Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare]
   --version            print the version
   --help               print this
 
+`outrigger acp --host URL` has the sessions on a host; --token-file FILE and --ca FILE are those of `outrigger attach`.
+
 Environment:
   CLAUDE_CODE_EXECUTABLE  the CLI to drive; searched for unless set
   RUST_LOG                what is logged: a level, or levels of modules, as in `warn,outrigger_acp=debug`
@@ -136,10 +138,50 @@ fn protocol_of(version: &OsStr) -> Result<Protocol, String> {
 /// # Cancel safety
 /// Dropping the future ends all sessions; their processes end in the background.
 pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let task = match task(arguments) {
-        Ok(task) => task,
-        Err(why) => return failed(&why, 2),
+    match task(arguments) {
+        Ok(task) => perform(task, config()).await,
+        Err(why) => failed(&why, 2),
+    }
+}
+
+/// Runs the program with the sessions on a host. Of the arguments, those for processes on this machine are rejected.
+///
+/// # Cancel safety
+/// Dropping the future leaves the sessions; they go on.
+#[cfg(feature = "host")]
+pub async fn run_on(
+    host: outrigger_host_client::HostClient,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
+    match task(arguments).and_then(for_host) {
+        Ok(task) => perform(task, config().host(host)).await,
+        Err(why) => failed(&why, 2),
+    }
+}
+
+#[cfg(feature = "host")]
+fn for_host(task: Task) -> Result<Task, String> {
+    let wrong = match &task {
+        Task::Cli(_) => Some("--cli"),
+        Task::Serve {
+            review_edits: true, ..
+        } => Some("--review-edits"),
+        Task::Serve {
+            compact_idle: Some(_),
+            ..
+        } => Some("--compact-idle"),
+        Task::Serve { spare: false, .. } => Some("--no-spare"),
+        Task::Serve { .. } | Task::Version | Task::Help => None,
     };
+    match wrong {
+        Some(flag) => Err(format!(
+            "{flag} is for processes on this machine, not for sessions of a host"
+        )),
+        None => Ok(task),
+    }
+}
+
+async fn perform(task: Task, config: Config) -> ExitCode {
     match task {
         Task::Help => print(HELP),
         Task::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
@@ -162,7 +204,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                     stop.cancel();
                 }
             });
-            let config = config().spare(spare).protocol(protocol);
+            let config = config.spare(spare).protocol(protocol);
             let mut config = config.review_edits(review_edits);
             config.idle_compaction = compact_idle.map(IdleCompaction::new);
             match serve(config, tokio::io::stdin(), tokio::io::stdout(), stop).await {

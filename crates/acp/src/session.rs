@@ -24,9 +24,10 @@ use agent_client_protocol::v1::schema as acp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::actor::{Actor, Inbox, Parts};
+pub(crate) use self::actor::{Actor, Inbox, OnHost, Parts};
 pub(crate) use self::early_orders::{Start, arrival};
 use self::prompt_reply::PromptReply;
+pub(crate) use self::updates::{Output, Updates};
 use crate::answer::Answer;
 use crate::error;
 use crate::rewind::{Rewind, Rewound};

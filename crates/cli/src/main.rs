@@ -102,6 +102,8 @@ enum Command {
     /// Write the manual pages.
     Man(completions::Manual),
     /// Be an agent for editors, which speaks the Agent Client Protocol on stdin and stdout. `outrigger acp --help` tells more.
+    ///
+    /// With `--host URL` the sessions live on a host, and go on when the editor leaves.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Acp {
         /// As for `outrigger-acp`.
@@ -158,7 +160,11 @@ async fn run(command: Command) -> ExitCode {
         Command::Config(args) => config::run(&args, &command_line::command()),
         Command::Completions(args) => completions::complete(&args),
         Command::Man(args) => completions::man(&args),
-        Command::Acp { arguments } => return outrigger_acp::run(arguments).await,
+        Command::Acp { arguments } => match remote::agent_on_host(&arguments) {
+            Ok(Some((host, arguments))) => return outrigger_acp::run_on(host, arguments).await,
+            Ok(None) => return outrigger_acp::run(arguments).await,
+            Err(failure) => Err(failure),
+        },
     };
     words::report(result)
 }

@@ -56,6 +56,9 @@ impl Hub {
     }
 
     pub(super) fn rewind(self: &Arc<Self>, request: Rewind, answer: Answer<Rewound>) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("a rewind"));
+        }
         let session = self.session(&request.session_id);
         self.answer(answer, async move { session?.rewind(request).await });
     }
@@ -66,6 +69,9 @@ impl Hub {
         connection: impl Into<Connection>,
         answer: Answer<HistoryPage>,
     ) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("a part of the history"));
+        }
         let options = self.config.options.clone();
         let mut encoder = self.client(connection).encoder();
         self.answer(answer, async move {
@@ -84,6 +90,9 @@ impl Hub {
     }
 
     pub(super) fn steer(self: &Arc<Self>, request: Steer, answer: Answer<Steered>) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("steering"));
+        }
         let session = self.session(&request.session_id);
         self.answer(answer, async move { session?.steer(request).await });
     }
@@ -93,6 +102,9 @@ impl Hub {
         request: acp::ListSessionsRequest,
         answer: Answer<acp::ListSessionsResponse>,
     ) {
+        if let Some(host) = self.config.host.clone() {
+            return self.answer(answer, async move { host.list(request).await });
+        }
         let options = self.config.options.clone();
         self.answer(answer, async move { stored::list(&options, request).await });
     }
@@ -102,6 +114,16 @@ impl Hub {
         request: acp::DeleteSessionRequest,
         answer: Answer<acp::DeleteSessionResponse>,
     ) {
+        if let Some(host) = self.config.host.clone() {
+            let open = self.sessions().remove(request.session_id.0.as_ref());
+            return self.answer(answer, async move {
+                if let Some(open) = open {
+                    open.close().await;
+                }
+                host.delete(&request.session_id).await?;
+                Ok(acp::DeleteSessionResponse::new())
+            });
+        }
         let options = self.config.options.clone();
         let open = self.sessions().remove(request.session_id.0.as_ref());
         self.answer(answer, async move {
@@ -128,6 +150,11 @@ impl Hub {
         self.answer(answer, async move {
             let id = &request.session_id;
             let title = stored::title(&request.title)?;
+            if let Some(host) = &hub.config.host {
+                host.set_title(id, &title).await?;
+                hub.client(connection).send_title(id, &title);
+                return Ok(acp::SetSessionTitleResponse::new(title));
+            }
             let has_cli = match hub.session(id) {
                 Ok(open) => open.set_title(title.clone()).await?,
                 Err(_) => false,
@@ -146,6 +173,9 @@ impl Hub {
         request: acp::ArchiveSessionRequest,
         answer: Answer<acp::ArchiveSessionResponse>,
     ) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("the archive"));
+        }
         let options = self.config.options.clone();
         let open = self.sessions().remove(request.session_id.0.as_ref());
         self.answer(answer, async move {
@@ -162,6 +192,9 @@ impl Hub {
         request: acp::UnarchiveSessionRequest,
         answer: Answer<acp::UnarchiveSessionResponse>,
     ) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("the archive"));
+        }
         let options = self.config.options.clone();
         self.answer(answer, async move {
             stored::archive(&options, &request.session_id, false).await?;
@@ -175,10 +208,14 @@ impl Hub {
         answer: Answer<acp::SessionStatusResponse>,
     ) {
         let is_open = self.session(&request.session_id).is_ok();
-        let options = self.config.options.clone();
+        let (options, host) = (self.config.options.clone(), self.config.host.clone());
         self.answer(answer, async move {
             if is_open {
                 return Ok(acp::SessionStatusResponse::new(acp::SessionStatus::Open));
+            }
+            if let Some(host) = host {
+                host.find(&request.session_id).await?;
+                return Ok(acp::SessionStatusResponse::new(acp::SessionStatus::Saved));
             }
             stored::find(&options, &request.session_id).await?;
             Ok(acp::SessionStatusResponse::new(acp::SessionStatus::Saved))
@@ -186,6 +223,9 @@ impl Hub {
     }
 
     pub(super) fn auth_status(self: &Arc<Self>, answer: Answer<acp::AuthStatusResponse>) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("an account"));
+        }
         let hub = Arc::clone(self);
         self.answer(answer, async move {
             let is_open = !hub.sessions().is_empty();
@@ -199,6 +239,9 @@ impl Hub {
         connection: impl Into<Connection>,
         answer: Answer<acp::AuthenticateResponse>,
     ) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("a sign-in"));
+        }
         let options = self.config.options.clone();
         // The spare was started with the account before.
         self.spare().clear();
@@ -214,6 +257,9 @@ impl Hub {
         connection: impl Into<Connection>,
         answer: Answer<acp::LogoutResponse>,
     ) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("a sign-in"));
+        }
         let options = self.config.options.clone();
         // The spare was started with the account before.
         self.spare().clear();
@@ -231,6 +277,9 @@ impl Hub {
         wish: Result<Wish, Error>,
         answer: Answer<McpResponse>,
     ) {
+        if self.config.host.is_some() {
+            return answer.refuse(error::not_on_host("a choice of MCP servers"));
+        }
         let (reply, told) = oneshot::channel();
         let ordered = wish.and_then(|wish| {
             let session = self.session(session)?;

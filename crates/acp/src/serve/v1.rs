@@ -46,7 +46,10 @@ macro_rules! opened {
 pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     agent! { hub, Agent.v1(),
         request(request: acp::InitializeRequest, responder, _) => {
-            let answer = capabilities::answer(&request.client_capabilities);
+            let answer = match &hub.config.host {
+                None => capabilities::answer(&request.client_capabilities),
+                Some(_) => capabilities::answer_on_host(),
+            };
             Answer::from(responder).give(Ok(answer));
             hub.initialized(request.client_capabilities);
         };

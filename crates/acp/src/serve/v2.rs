@@ -48,7 +48,10 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     agent! { hub, Agent.v2(),
         request(request: draft::InitializeRequest, responder, _) => {
             let client = convert::capabilities(request.capabilities);
-            let answer = capabilities::draft_answer(&client);
+            let answer = match &hub.config.host {
+                None => capabilities::draft_answer(&client),
+                Some(_) => capabilities::draft_answer_on_host(),
+            };
             hub.initialized(client);
             Answer::from(responder).give(Ok(answer));
         };

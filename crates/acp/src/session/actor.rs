@@ -16,6 +16,7 @@ use agent_client_protocol::v1::schema as acp;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use outrigger::protocol::Frame;
 use outrigger::{Options, Session};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -41,6 +42,7 @@ use crate::ask::{Ask, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
 use crate::config::IdleCompaction;
+use crate::host::Link;
 use crate::meta::RawMessages;
 use crate::outcome::End;
 use crate::{error, outcome};
@@ -65,6 +67,18 @@ pub(crate) struct Parts {
     /// How long a cancelled prompt may stay open.
     pub(crate) cancel_floor: Duration,
     pub(crate) idle_compaction: Option<IdleCompaction>,
+    pub(crate) on_host: Option<OnHost>,
+}
+
+/// What the task of a session begins with whose process is on a host.
+pub(crate) struct OnHost {
+    pub(crate) link: Link,
+    /// What was replayed, or has to be known of a turn that runs.
+    pub(crate) updates: Updates,
+    /// Whether a turn runs.
+    pub(crate) is_working: bool,
+    /// What the user is told first.
+    pub(crate) first: Vec<Frame>,
 }
 
 /// What reaches the task of a session from outside.
@@ -111,6 +125,8 @@ pub(crate) struct Actor {
     pub(super) has_lifecycle: bool,
     /// The editor cancelled a turn that had no prompt.
     pub(super) own_cancelled: bool,
+    /// The link, if the session lives on a host. Then it goes on without this task.
+    pub(super) link: Option<Link>,
 }
 
 enum Flow {
@@ -121,7 +137,11 @@ enum Flow {
 impl Actor {
     /// Runs until the session is closed.
     pub(crate) async fn run(parts: Parts) {
-        let mut updates = Updates::new(&parts.session, &parts.client);
+        let cwd = parts.session.options().cwd.clone().unwrap_or_default();
+        let (mut updates, link, is_working, first) = match parts.on_host {
+            Some(on) => (on.updates, Some(on.link), on.is_working, on.first),
+            None => (Updates::new(cwd, &parts.client), None, false, Vec::new()),
+        };
         updates.begins_in(parts.choices.mode());
         parts.modes.set(parts.choices.mode_ids());
         let commands = updates.commands(&parts.session);
@@ -151,8 +171,18 @@ impl Actor {
             questions: Questions::default(),
             has_lifecycle: false,
             own_cancelled: false,
+            link,
         };
+        if let Some(link) = &actor.link {
+            link.go();
+        }
         actor.send_updates(commands);
+        for frame in first {
+            actor.show(|updates| updates.frame(&frame));
+        }
+        if is_working {
+            actor.activity.turn_begins();
+        }
         actor.begin(&parts.told, parts.early);
         actor.proceed().await;
         let closed = loop {
@@ -298,6 +328,9 @@ impl Actor {
     }
 
     async fn end(mut self) {
+        if let Some(link) = &self.link {
+            link.leave();
+        }
         let is_running = self.prompts.is_running() || self.activity.has_own();
         if is_running {
             self.show(|updates| updates.cancelled());
@@ -319,6 +352,7 @@ impl Actor {
         drop(frames);
         drop(self.turns.running);
         if is_running
+            && self.link.is_none()
             && tokio::time::timeout(INTERRUPT, session.interrupt())
                 .await
                 .is_err()

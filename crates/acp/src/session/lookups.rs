@@ -50,6 +50,9 @@ impl Actor {
 
     /// Reads the title that the model gave the session. The CLI writes it to the transcript and does not report it.
     pub(super) fn look_up_title(&self) {
+        if self.link.is_some() {
+            return;
+        }
         let options = self.conversation.again.clone();
         let conversation = self.conversation.id.clone();
         self.lookups.push(Box::pin(async move {

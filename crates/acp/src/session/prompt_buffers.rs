@@ -14,6 +14,10 @@ pub(super) type Read = (u64, acp::PromptRequest, HashMap<String, String>);
 impl Actor {
     /// The files whose texts a prompt has to wait for.
     pub(super) fn buffers_of(&self, request: &acp::PromptRequest) -> Vec<buffers::Mentioned> {
+        if self.link.is_some() {
+            // The files of the editor are others.
+            return Vec::new();
+        }
         let options = &self.conversation.again;
         let roots = options.cwd.iter().chain(&options.additional_directories);
         buffers::mentioned(request, self.client.capabilities(), roots)

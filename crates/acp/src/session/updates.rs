@@ -20,7 +20,7 @@ use crate::reduce::{self, BackgroundCall, Effect, Reducer, Step};
 use crate::wire::{Encoder, Shown, Update};
 
 /// An update for the editor, or a state that the session's task handles first.
-pub(super) enum Output {
+pub(crate) enum Output {
     Update(Update),
     /// The CLI reports this mode.
     Mode(String),
@@ -30,8 +30,10 @@ pub(super) enum Output {
     Fast(Option<FastModeState>, Option<FastModeDisabledReason>),
 }
 
-pub(super) struct Updates {
+pub(crate) struct Updates {
     cwd: PathBuf,
+    /// Whether files and slash commands are those of a host.
+    is_on_host: bool,
     reducer: Reducer,
     coalescer: Coalescer,
     encoder: Encoder,
@@ -39,15 +41,22 @@ pub(super) struct Updates {
 }
 
 impl Updates {
-    pub(super) fn new(session: &Session, client: &Client) -> Self {
-        let cwd = session.options().cwd.clone().unwrap_or_default();
+    /// For a session in this directory.
+    pub(crate) fn new(cwd: PathBuf, client: &Client) -> Self {
         Self {
             reducer: Reducer::new(cwd.clone()),
             cwd,
+            is_on_host: false,
             coalescer: Coalescer::default(),
             encoder: client.encoder(),
             tails: Tails::default(),
         }
+    }
+
+    /// The session is on a host: no file that it names is read, and its slash commands cannot be run.
+    pub(crate) fn on_host(mut self) -> Self {
+        self.is_on_host = true;
+        self
     }
 
     /// The slash commands at the start.
@@ -84,7 +93,7 @@ impl Updates {
     }
 
     /// The updates for a frame.
-    pub(super) fn frame(&mut self, frame: &Frame) -> Vec<Output> {
+    pub(crate) fn frame(&mut self, frame: &Frame) -> Vec<Output> {
         let steps = self.reducer.frame(frame, now());
         let mut told = self.steps(steps);
         if frame.kind() == "result" {
@@ -247,7 +256,7 @@ impl Updates {
     }
 
     /// The updates for a held event.
-    pub(super) fn flush(&mut self) -> Vec<Output> {
+    pub(crate) fn flush(&mut self) -> Vec<Output> {
         let held = self.coalescer.flush();
         held.map(|event| self.event(event)).unwrap_or_default()
     }
@@ -261,6 +270,11 @@ impl Updates {
                         told.extend(self.event(event));
                     }
                 }
+                Step::Effect(Effect::Tail { .. }) if self.is_on_host => {}
+                Step::Effect(Effect::Untail { call }) if self.is_on_host => {
+                    let steps = self.reducer.tail_ended(&call);
+                    told.extend(self.steps(steps));
+                }
                 Step::Effect(Effect::Tail { call, file }) => self.tails.follow(call, file),
                 Step::Effect(Effect::Untail { call }) => self.tails.finish(&call),
             }
@@ -269,8 +283,10 @@ impl Updates {
     }
 
     fn event(&mut self, event: Event) -> Vec<Output> {
-        if let Event::Mode(mode) = event {
-            return vec![Output::Mode(mode)];
+        match event {
+            Event::Mode(mode) => return vec![Output::Mode(mode)],
+            Event::Commands(_) if self.is_on_host => return Vec::new(),
+            _ => {}
         }
         let updates = self.encoder.encode(event).into_iter();
         updates.map(Output::Update).collect()

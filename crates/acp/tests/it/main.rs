@@ -14,6 +14,8 @@ mod editor;
 mod editor_server;
 mod ends;
 mod faults;
+#[cfg(all(feature = "host", unix))]
+mod hosted;
 mod limits;
 #[cfg(unix)]
 mod meta;

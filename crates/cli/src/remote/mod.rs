@@ -1,6 +1,7 @@
 //! Sessions that live on a host, from a terminal elsewhere.
 
 mod access;
+mod agent_on_host;
 mod approve;
 mod attach;
 mod conversation;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use outrigger_host_client::{Error, HostClient, NewSession, NewWorktree, Session, SessionState};
 
 pub(crate) use access::{HostArgs, Trust, keep_token, token_file_of};
+pub(crate) use agent_on_host::agent_on_host;
 pub(crate) use approve::Approve;
 pub(crate) use attach::Attach;
 pub(crate) use logs::Logs;

@@ -568,3 +568,44 @@ async fn without_a_terminal_attach_only_shows() {
     );
     hosted.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_editor_has_its_sessions_on_the_host() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+
+    let hosted = Hosted::start().await;
+    let cwd = hosted.rig.sandbox.project();
+    let mut command = hosted.command(&["acp", "--host", &hosted.url]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let session = blocking(move || {
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut ask = |id: u64, method: &str, params: Value| {
+            let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            writeln!(stdin, "{request}").unwrap();
+            loop {
+                let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+                if line["id"] == id {
+                    return line["result"].clone();
+                }
+            }
+        };
+        ask(
+            1,
+            "initialize",
+            json!({"protocolVersion": 1, "clientCapabilities": {}}),
+        );
+        let opened = ask(2, "session/new", json!({"cwd": cwd, "mcpServers": []}));
+        let session = opened["sessionId"].as_str().unwrap().to_owned();
+        let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "%say hello"}]});
+        assert_eq!(ask(3, "session/prompt", prompt)["stopReason"], "end_turn");
+        drop(stdin);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        session
+    })
+    .await;
+    let listed = hosted.ran(&["ps"]).await;
+    assert!(listed.stdout.contains(&session[..4]), "{listed:?}");
+    hosted.end().await;
+}

@@ -74,6 +74,9 @@ impl Actor {
         let now = self.choices.renewed(session.initialized());
         let chosen = std::mem::replace(&mut self.choices, now);
         self.process = Process::Running(Running::new(session));
+        if let Some(link) = &self.link {
+            link.go();
+        }
         self.modes.set(self.choices.mode_ids());
         // A conversation without messages starts from nothing: its choices are made again.
         let mut again = Vec::new();

@@ -78,6 +78,10 @@ impl Actor {
             prompt::of(&request.prompt, is_command),
             delivery(request.meta.as_ref()),
         ) {
+            (Ok(_), Ok(How::Steer | How::Now)) if self.link.is_some() => {
+                let why = "a host gives each prompt a turn of its own";
+                return answer.refuse(error::bad("_meta.claudeCode.delivery", why));
+            }
             (Ok(prompt), Ok(how)) => (prompt, how),
             (Err(error), _) | (_, Err(error)) => return answer.refuse(error),
         };

@@ -69,6 +69,10 @@ impl Actor {
     pub(super) async fn floor_reached(&mut self) {
         self.show(|updates| updates.cancelled());
         let ended = self.prompts.give_up_cancelled();
+        if self.link.is_some() {
+            // The host ends its process itself. A prompt that waits behind those of others is interrupted once it runs.
+            return self.answer_cancelled(ended);
+        }
         tracing::warn!(
             prompts = ended.len(),
             "the CLI did not end a turn that was cancelled; its process is ended"

@@ -1,0 +1,171 @@
+//! Opens sessions that live on a host.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::Error;
+use outrigger::options::Auth;
+use outrigger::{Agent, Options};
+
+use super::{Opening, Origin, Ready, Wanted};
+use crate::ask::{Desk, Modes};
+use crate::choices::Choices;
+use crate::client::Client;
+use crate::error::bad;
+use crate::host::{Host, Seat};
+use crate::hub::Hub;
+use crate::mcp;
+use crate::meta::SessionMeta;
+use crate::sdk_error;
+use crate::session::mcp_servers::Mcp;
+use crate::session::{self, Output, Updates};
+
+/// How long the host may take to start a process, for which it may have to make a worktree first.
+const START: Duration = Duration::from_secs(300);
+
+/// How long the host may take to end a turn. It ends the process before that.
+const INTERRUPT: Duration = Duration::from_secs(60);
+
+const OPERATORS: &str = "it is the choice of the host's operator";
+
+/// What of a request cannot be had on a host.
+fn check(wanted: &Wanted, given: &SessionMeta) -> Result<(), Error> {
+    if !wanted.cwd.is_absolute() {
+        return Err(bad("cwd", format!("{} is not absolute", wanted.cwd.display())));
+    }
+    if !wanted.directories.is_empty() {
+        return Err(bad("additionalDirectories", OPERATORS));
+    }
+    if wanted.prompt(given)?.is_some() {
+        return Err(bad("systemPrompt", OPERATORS));
+    }
+    if given.has_options() {
+        return Err(bad("_meta.claudeCode.options", OPERATORS));
+    }
+    if given.replay_limit.is_some() {
+        return Err(bad(
+            "_meta.claudeCode.replay",
+            "a session of a host is replayed as a whole",
+        ));
+    }
+    Ok(())
+}
+
+/// The options of a session behind a link. Deadlines of the model are the host's.
+fn options(seat: &Seat) -> Options {
+    Agent::builder()
+        .auth(Auth::Unchecked)
+        .session_id(seat.id().0.to_string())
+        .cwd(seat.cwd())
+        .first_token_deadline(None)
+        .between_events_deadline(None)
+        .initialize_deadline(START)
+        .interrupt_deadline(INTERRUPT)
+}
+
+pub(super) async fn prepare(
+    hub: &Arc<Hub>,
+    host: &Host,
+    wanted: Wanted,
+    client: Client,
+) -> Result<Ready, Error> {
+    let given = SessionMeta::of(wanted.meta.as_ref())?;
+    check(&wanted, &given)?;
+    let mut seat = match &wanted.origin {
+        Origin::New => host.create(&wanted.cwd).await?,
+        Origin::Resume(id) | Origin::Load(id) => host.find(id).await?,
+        Origin::Fork(id, None) => host.fork(id).await?,
+        Origin::Fork(_, Some(_)) => {
+            return Err(bad(
+                "_meta.claudeCode.upToMessageId",
+                "a host copies whole sessions",
+            ));
+        }
+    };
+    let id = seat.id();
+    // The editor has a session once.
+    let before = hub.sessions().remove(id.0.as_ref());
+    if let Some(before) = before {
+        before.close().await;
+    }
+    let mut updates = Updates::new(seat.cwd().to_owned(), &client).on_host();
+    let (mut mode, mut model) = (seat.mode().map(str::to_owned), seat.model().map(str::to_owned));
+    let is_load = matches!(wanted.origin, Origin::Load(_));
+    // A turn that runs can only be followed with what was before.
+    if is_load || seat.is_working() {
+        while let Some(frames) = seat.page().await? {
+            let mut outputs: Vec<Output> = frames.iter().flat_map(|frame| updates.frame(frame)).collect();
+            outputs.extend(updates.flush());
+            for output in outputs {
+                match output {
+                    Output::Update(update) if is_load => client.update(&id, update),
+                    Output::Mode(now) => mode = Some(now),
+                    Output::Model(now) => model = Some(now),
+                    Output::Update(_) | Output::Fast(..) => {}
+                }
+            }
+            client.gate().opened().await;
+        }
+    }
+    let mut first = Vec::new();
+    if !wanted.servers.is_empty() {
+        let said =
+            "The MCP servers of the editor are not there: a session of a host has those of its operator";
+        first = seat.notice(said);
+    }
+    let is_working = seat.is_working();
+    let options = options(&seat);
+    let link = seat.link(hub.stop().child_token());
+    let modes = Modes::default();
+    let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
+    let forms = desk.forms();
+    let again = options
+        .transport(link.clone())
+        .callbacks(desk.without_new_conversations());
+    let session = match again.clone().start().await {
+        Ok(session) => session,
+        Err(error) => {
+            if wanted.origin == Origin::New {
+                // Nobody knows of it.
+                let host = host.clone();
+                hub.spawn(async move {
+                    if let Err(error) = host.delete(&id).await {
+                        tracing::warn!(%error, "a session that did not start stays on its host");
+                    }
+                });
+            }
+            return Err(sdk_error::of_sdk(&error));
+        }
+    };
+    let mut choices = Choices::new(session.initialized(), false).switches(client.has_switches());
+    if let Some(mode) = mode {
+        choices.mode_is(&mode);
+    }
+    if let Some(model) = model {
+        choices.model_is(&model);
+    }
+    let (handle, orders, cancel) = session::orders();
+    hub.enter(&id, handle.clone())?;
+    let editor = super::host(hub, &client, forms, &again);
+    Ok(Ready {
+        choices,
+        meta: Default::default(),
+        opening: Opening::Started(session),
+        id,
+        client: client.clone(),
+        handle,
+        again,
+        mcp: Mcp::new(editor, mcp::Servers::of(&[])?),
+        modes,
+        asks,
+        orders,
+        cancel,
+        raw: given.raw,
+        on_host: Some(session::OnHost {
+            link,
+            updates,
+            is_working,
+            first,
+        }),
+    })
+}

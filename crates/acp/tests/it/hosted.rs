@@ -1,0 +1,582 @@
+//! Sessions that live on a host, as an editor sees them.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use outrigger::testing::Simulated;
+use outrigger::{Options, SessionId};
+use outrigger_acp::Config;
+use outrigger_host::log::SqliteLog;
+use outrigger_host::{Delivered, HostPolicy, SessionHost};
+use outrigger_host_client::{ApprovalFilter, HostClient, NewSession, Prompt, Token};
+use outrigger_host_http::{Front, Scope, Tokens};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::editor::{Editor, PATIENCE, said, updates};
+use crate::real::Rig;
+
+/// A host that can be ended and started again at the same address.
+struct Hosted {
+    options: Options,
+    root: std::path::PathBuf,
+    place: TempDir,
+    token: String,
+    address: SocketAddr,
+    running: Option<Running>,
+}
+
+struct Running {
+    host: SessionHost,
+    stop: oneshot::Sender<()>,
+    front: JoinHandle<()>,
+}
+
+impl Hosted {
+    async fn simulated() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let cli = Simulated::agent(|agent| agent.directives());
+        let config = place.path().join("claude").display().to_string();
+        let options = cli.options().env("CLAUDE_CONFIG_DIR", config);
+        let root = place.path().join("work");
+        std::fs::create_dir(&root).unwrap();
+        Self::of(options, root, place).await
+    }
+
+    async fn of(options: Options, root: std::path::PathBuf, place: TempDir) -> Self {
+        let mut hosted = Self {
+            options,
+            root,
+            place,
+            token: String::new(),
+            address: ([127, 0, 0, 1], 0).into(),
+            running: None,
+        };
+        hosted.begin().await;
+        hosted
+    }
+
+    async fn begin(&mut self) {
+        let mut policy = HostPolicy::new(self.options.clone(), [&self.root]);
+        policy.lease = false;
+        policy.permission_modes = ["acceptEdits", "plan"].map(str::to_owned).to_vec();
+        let log = SqliteLog::open(self.place.path().join("host.db")).unwrap();
+        let host = SessionHost::open(policy, log).await.unwrap();
+        let tokens = Tokens::open(host.event_log()).await.unwrap();
+        if self.token.is_empty() {
+            let (token, _) = tokens.issue("ada", Scope::ALL, None).await.unwrap();
+            self.token = token.reveal().to_owned();
+        }
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        self.address = listener.local_addr().unwrap();
+        let front = Front::new(host.clone(), tokens);
+        let (stop, stopped) = oneshot::channel();
+        let front = tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            front.serve(listener, stopped).await.unwrap();
+        });
+        self.running = Some(Running { host, stop, front });
+    }
+
+    /// Ends the host in order; its turns are interrupted.
+    async fn end(&mut self) {
+        let Running { host, stop, front } = self.running.take().unwrap();
+        stop.send(()).unwrap();
+        host.shutdown().await;
+        front.await.unwrap();
+    }
+
+    fn host(&self) -> &SessionHost {
+        &self.running.as_ref().unwrap().host
+    }
+
+    fn client_with(&self, token: &str) -> HostClient {
+        let builder = HostClient::builder(format!("http://{}", self.address));
+        builder
+            .token(Token::new(token).unwrap())
+            .backoff(
+                std::time::Duration::from_millis(10),
+                std::time::Duration::from_millis(50),
+            )
+            .build()
+            .unwrap()
+    }
+
+    fn client(&self) -> HostClient {
+        self.client_with(&self.token)
+    }
+
+    async fn editor(&self) -> Editor {
+        let mut editor = Editor::with(Config::new().host(self.client()));
+        editor.initialize(json!({})).await;
+        editor
+    }
+
+    /// Waits for an event that `wanted` accepts, from the beginning of the log on.
+    async fn until(&self, session: &str, wanted: impl Fn(&Value) -> bool) {
+        let id: SessionId = session.parse().unwrap();
+        let mut events = self.host().subscribe(&id, 0).await.unwrap();
+        let found = async {
+            loop {
+                if let Delivered::Event(event) = events.next().await.unwrap()
+                    && wanted(&event.payload.to_value().unwrap())
+                {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.expect("the event");
+    }
+
+    async fn until_results(&self, session: &str, count: usize) {
+        let seen = std::cell::Cell::new(0);
+        self.until(session, |event| {
+            seen.set(seen.get() + usize::from(event["type"] == "result"));
+            seen.get() == count
+        })
+        .await;
+    }
+}
+
+/// Loads a session, and returns what was replayed.
+async fn load(editor: &mut Editor, session: &str, cwd: &Path) -> Vec<Value> {
+    let params = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/load", params).await;
+    let (lines, answer) = editor.until(id).await;
+    assert!(answer.get("error").is_none(), "{answer:#}");
+    lines
+}
+
+/// The conversation in these lines: what was said, in one piece for each message, and the calls with the state that they got to.
+fn conversation(lines: &[Value]) -> Vec<(String, String, String)> {
+    let mut told: Vec<(String, String, String)> = Vec::new();
+    for line in lines.iter().filter(|line| line["method"] == "session/update") {
+        let update = &line["params"]["update"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kind = text(&update["sessionUpdate"]);
+        match kind.as_str() {
+            "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
+                let (id, said) = (text(&update["messageId"]), text(&update["content"]["text"]));
+                match told.last_mut().filter(|last| last.0 == kind && last.1 == id) {
+                    Some(last) => last.2.push_str(&said),
+                    None => told.push((kind, id, said)),
+                }
+            }
+            "tool_call" => {
+                let status = update["status"].as_str().unwrap_or("pending").to_owned();
+                told.push(("call".to_owned(), text(&update["toolCallId"]), status));
+            }
+            "tool_call_update" => {
+                let id = text(&update["toolCallId"]);
+                let call = told.iter_mut().find(|call| call.0 == "call" && call.1 == id);
+                if let (Some(call), Some(status)) = (call, update["status"].as_str()) {
+                    status.clone_into(&mut call.2);
+                }
+            }
+            _ => {}
+        }
+    }
+    told
+}
+
+fn is_question(line: &Value) -> bool {
+    line["method"] == "session/request_permission"
+}
+
+fn option(id: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": id}})
+}
+
+const BASH: &str = r#"%tool Bash {"command":"touch made","description":"Make it"}"#;
+
+#[tokio::test]
+async fn a_session_is_made_left_and_found_again_with_the_same_conversation() {
+    let hosted = Hosted::simulated().await;
+    let mut first = Editor::with(Config::new().host(hosted.client()));
+    let told = first.initialize(json!({"auth": {"terminal": true}})).await;
+    let capabilities = &told["agentCapabilities"];
+    assert_eq!(capabilities["loadSession"], true);
+    assert_ne!(capabilities["mcpCapabilities"]["http"], true);
+    assert!(
+        told["authMethods"].as_array().is_none_or(Vec::is_empty),
+        "{told:#}"
+    );
+    for missing in ["archive", "additionalDirectories", "systemPrompt"] {
+        assert!(
+            capabilities["sessionCapabilities"][missing].is_null(),
+            "{missing}"
+        );
+    }
+    let (session, opened) = first.open(&hosted.root).await;
+    assert_eq!(opened["modes"]["currentModeId"], "default");
+    let ids: Vec<&str> = opened["configOptions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|option| option["id"].as_str())
+        .collect();
+    assert_eq!(ids, ["mode", "model"], "what the host takes");
+
+    std::fs::write(hosted.root.join("a"), "text").unwrap();
+    let read = json!({"file_path": hosted.root.join("a")});
+    let prompt = &*format!("Look.\n%think hm\n%+say one two three\n%+tool Read {read}\n%say four");
+    let (mut live, answer) = first.turn(&session, prompt).await;
+    assert_eq!(answer["stopReason"], "end_turn");
+    assert_eq!(said(&live).matches("one two three").count(), 1, "{live:#?}");
+    let (more, _) = first.turn(&session, "%say five").await;
+    live.extend(more);
+    live.extend(first.leave().await);
+
+    // It is listed, and has no editor any more.
+    let mut second = hosted.editor().await;
+    let listed = second.call("session/list", json!({})).await;
+    assert_eq!(listed["sessions"][0]["sessionId"], *session);
+    assert_eq!(listed["sessions"][0]["cwd"], json!(hosted.root));
+    let replayed = load(&mut second, &session, &hosted.root).await;
+    let conversation_2 = conversation(&replayed);
+    let others: Vec<_> = conversation_2
+        .iter()
+        .filter(|told| told.0 != "user_message_chunk")
+        .cloned()
+        .collect();
+    assert_eq!(others, conversation(&live));
+    let prompts: Vec<_> = conversation_2
+        .iter()
+        .filter(|told| told.0 == "user_message_chunk")
+        .map(|told| &*told.2)
+        .collect();
+    assert_eq!(prompts, [prompt, "%say five"]);
+    // It goes on.
+    let (lines, answer) = second.turn(&session, "%say six").await;
+    assert_eq!(
+        (said(&lines).as_str(), &answer["stopReason"]),
+        ("six", &json!("end_turn"))
+    );
+
+    let mut third = hosted.editor().await;
+    let mut fourth = hosted.editor().await;
+    let replays = [
+        load(&mut third, &session, &hosted.root).await,
+        load(&mut fourth, &session, &hosted.root).await,
+    ];
+    assert_eq!(conversation(&replays[0]), conversation(&replays[1]));
+    assert!(conversation(&replays[0]).iter().any(|told| told.2 == "six"));
+    for editor in [second, third, fourth] {
+        editor.leave().await;
+    }
+}
+
+#[tokio::test]
+async fn questions_go_to_the_editor_until_somebody_has_answered() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let status = |lines: &[Value]| {
+        let told = conversation(lines);
+        told.iter()
+            .find(|told| told.0 == "call")
+            .map(|call| call.2.clone())
+    };
+
+    // Allowed.
+    let prompt = editor.prompt(&session, &format!("{BASH}\n%say done")).await;
+    let asked = editor.wait_for(is_question).await;
+    assert_eq!(asked["params"]["toolCall"]["rawInput"]["command"], "touch made");
+    editor.reply(&asked, option("allow-once")).await;
+    let (lines, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert_eq!(status(&lines).as_deref(), Some("completed"), "{lines:#?}");
+
+    // Denied.
+    let prompt = editor.prompt(&session, &format!("{BASH}\n%say so be it")).await;
+    let asked = editor.wait_for(is_question).await;
+    editor.reply(&asked, option("reject")).await;
+    let (lines, _) = editor.until(prompt).await;
+    assert_eq!(status(&lines).as_deref(), Some("failed"), "{lines:#?}");
+    assert_eq!(said(&lines), "so be it");
+
+    // Decided elsewhere: the question of the editor is withdrawn.
+    let prompt = editor.prompt(&session, &format!("{BASH}\n%say done")).await;
+    let asked = editor.wait_for(is_question).await;
+    let client = hosted.client();
+    let pending = client.all_approvals(&ApprovalFilter::pending()).await.unwrap();
+    assert_eq!(pending.len(), 1);
+    client
+        .decide(&pending[0].id, &json!({"behavior": "allow"}).into())
+        .await
+        .unwrap();
+    let withdrawn = editor.wait_for(|line| line["method"] == "$/cancel_request").await;
+    assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+    editor.fail(&asked, -32800, "cancelled").await;
+    let (lines, _) = editor.until(prompt).await;
+    assert_eq!(status(&lines).as_deref(), Some("completed"), "{lines:#?}");
+
+    // Another editor gets the question that waits, and answers it.
+    let prompt = editor.prompt(&session, &format!("{BASH}\n%say by another")).await;
+    let asked = editor.wait_for(is_question).await;
+    let mut other = hosted.editor().await;
+    load(&mut other, &session, &hosted.root).await;
+    let also = other.wait_for(is_question).await;
+    assert_eq!(
+        also["params"]["toolCall"]["toolCallId"],
+        asked["params"]["toolCall"]["toolCallId"]
+    );
+    other.reply(&also, option("allow-once")).await;
+    let (lines, _) = editor.until(prompt).await;
+    assert_eq!(said(&lines), "by another");
+    other
+        .wait_for(|line| line["params"]["update"]["content"]["text"] == "by another")
+        .await;
+    editor.fail(&asked, -32800, "cancelled").await;
+    other.leave().await;
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_the_host_does_not_allow_is_told_and_the_question_asked_again() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let mode = json!({"sessionId": session, "modeId": "plan"});
+    editor.call("session/set_mode", mode).await;
+    let plan = r##"%tool ExitPlanMode {"plan":"# Do it"}"##;
+    let prompt = editor.prompt(&session, &format!("{plan}\n%say planned")).await;
+    let asked = editor.wait_for(is_question).await;
+    let options: Vec<&str> = asked["params"]["options"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|option| option["optionId"].as_str())
+        .collect();
+    assert!(
+        !options.iter().any(|id| id.starts_with("exit-plan-clear")),
+        "{options:?}"
+    );
+    // The policy lets clients choose `acceptEdits` and `plan`.
+    editor.reply(&asked, option("exit-plan-default")).await;
+    let told = editor
+        .wait_for(|line| {
+            line["params"]["update"]
+                .to_string()
+                .contains("did not take the answer")
+        })
+        .await;
+    assert!(told.to_string().contains("permission mode default"), "{told}");
+    let again = editor
+        .wait_for(|line| is_question(line) && line["id"] != asked["id"])
+        .await;
+    editor.reply(&again, option("exit-plan-accept-edits")).await;
+    let (_, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let prompt = editor.prompt(&session, "%hang\n%say begun").await;
+    editor
+        .wait_for(|line| line["params"]["update"]["content"]["text"] == "begun")
+        .await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let (_, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    hosted.until_results(&session, 1).await;
+
+    // The editor goes in the middle of a turn, which waits for a person.
+    editor.prompt(&session, &format!("{BASH}\n%say afterwards")).await;
+    editor.wait_for(is_question).await;
+    editor.leave().await;
+    let mut next = hosted.editor().await;
+    let replayed = load(&mut next, &session, &hosted.root).await;
+    let call = conversation(&replayed).pop().unwrap();
+    assert_eq!((&*call.0, &*call.2), ("call", "pending"), "it still waits");
+    let asked = next.wait_for(is_question).await;
+    next.reply(&asked, option("allow-once")).await;
+    next.wait_for(|line| line["params"]["update"]["content"]["text"] == "afterwards")
+        .await;
+    next.call("session/close", json!({"sessionId": session})).await;
+    let gone = next.prompt(&session, "%say x").await;
+    assert_eq!(next.until(gone).await.1["error"]["code"], -32002);
+    // On the host it is as it was.
+    let listed = next.call("session/list", json!({})).await;
+    assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(1));
+    let resumed = json!({"sessionId": session, "cwd": hosted.root, "mcpServers": []});
+    next.call("session/resume", resumed).await;
+    let (lines, _) = next.turn(&session, "%say resumed").await;
+    assert_eq!(said(&lines), "resumed");
+    next.call("session/delete", json!({"sessionId": session})).await;
+    let listed = next.call("session/list", json!({})).await;
+    assert_eq!(listed["sessions"], json!([]));
+    next.leave().await;
+}
+
+#[tokio::test]
+async fn a_prompt_ends_with_its_own_turn_although_others_prompt_too() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let client = hosted.client();
+    // Somebody else's turn waits for a person, and the editor's prompt waits behind it.
+    let foreign = format!("{BASH}\n%say theirs");
+    client
+        .send_prompt(&session, &Prompt::text(&foreign))
+        .await
+        .unwrap();
+    let asked = editor.wait_for(is_question).await;
+    let own = editor.prompt(&session, "%stop max_tokens\n%say ours").await;
+    hosted
+        .until(&session, |event| {
+            event["type"] == "user" && event["message"].to_string().contains("ours")
+        })
+        .await;
+    editor.reply(&asked, option("allow-once")).await;
+    let (lines, answer) = editor.until(own).await;
+    assert_eq!(answer["result"]["stopReason"], "max_tokens", "{answer}");
+    let told = conversation(&lines);
+    let texts: Vec<&str> = told
+        .iter()
+        .filter(|told| told.0 != "call")
+        .map(|told| &*told.2)
+        .collect();
+    assert_eq!(texts, [&*foreign, "theirs", "ours"], "{lines:#?}");
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_host_that_restarts_is_found_again_and_its_turn_is_told_as_lost() {
+    let mut hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    editor.turn(&session, "%say before").await;
+    let prompt = editor.prompt(&session, "%hang\n%say in the middle").await;
+    editor
+        .wait_for(|line| line["params"]["update"]["content"]["text"] == "in the middle")
+        .await;
+    hosted.end().await;
+    hosted.begin().await;
+    let (_, answer) = editor.until(prompt).await;
+    let said_why = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(said_why.contains("in the middle of the turn"), "{answer}");
+    let (lines, _) = editor.turn(&session, "%say after").await;
+    assert_eq!(said(&lines), "after");
+    editor.leave().await;
+    let mut next = hosted.editor().await;
+    let replayed = load(&mut next, &session, &hosted.root).await;
+    let prompts = updates(&replayed, "user_message_chunk").len();
+    assert_eq!(prompts, 3, "{replayed:#?}");
+    next.leave().await;
+}
+
+#[tokio::test]
+async fn what_a_host_refuses_is_a_clear_error() {
+    let mut hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let new = |cwd: &Path| json!({"cwd": cwd, "mcpServers": []});
+    let refused = editor.refused("session/new", new(elsewhere.path())).await;
+    assert_eq!(refused["code"], -32602, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("cwd"), "{refused}");
+    let load = json!({"sessionId": "11111111-1111-4111-8111-111111111111", "cwd": "/x", "mcpServers": []});
+    let refused = editor.refused("session/load", load).await;
+    assert_eq!(refused["code"], -32002, "{refused}");
+    let (session, _) = editor.open(&hosted.root).await;
+    let mode = |mode: &str| json!({"sessionId": session, "modeId": mode});
+    editor.call("session/set_mode", mode("acceptEdits")).await;
+    let refused = editor.refused("session/set_mode", mode("default")).await;
+    assert!(
+        refused.to_string().contains("permission mode default"),
+        "{refused}"
+    );
+    let refused = editor
+        .refused("_session/rewind", json!({"sessionId": session, "messageId": "x"}))
+        .await;
+    assert_eq!(refused["code"], -32601, "{refused}");
+    // A session that another program has made, in the mode that was chosen for it.
+    let made = hosted
+        .client()
+        .create_session(&NewSession::new(hosted.root.to_str().unwrap()))
+        .await
+        .unwrap();
+    hosted.client().archive(&made.id).await.unwrap();
+    let archived = json!({"sessionId": made.id, "cwd": hosted.root, "mcpServers": []});
+    let refused = editor.refused("session/load", archived).await;
+    assert!(refused.to_string().contains("archived"), "{refused}");
+    // What the editor would add is told, and the session is there.
+    let server = json!({"name": "a", "command": "/bin/true", "args": [], "env": []});
+    editor
+        .call("session/new", json!({"cwd": hosted.root, "mcpServers": [server]}))
+        .await;
+    editor
+        .wait_for(|line| {
+            line["params"]["update"]
+                .to_string()
+                .contains("MCP servers of the editor")
+        })
+        .await;
+    editor.leave().await;
+
+    let mut unknown = Editor::with(Config::new().host(hosted.client_with("outrigger_wrong")));
+    unknown.initialize(json!({})).await;
+    let refused = unknown.refused("session/new", new(&hosted.root)).await;
+    assert_eq!(refused["code"], -32000, "{refused}");
+    assert!(
+        refused["message"].as_str().unwrap().contains("token"),
+        "{refused}"
+    );
+    unknown.leave().await;
+
+    hosted.end().await;
+    let mut away = hosted.editor().await;
+    let refused = away.refused("session/new", new(&hosted.root)).await;
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("cannot reach the host"),
+        "{refused}"
+    );
+    away.leave().await;
+}
+
+#[tokio::test]
+async fn the_real_cli_on_a_host() {
+    let rig = Rig::start().await;
+    let root = rig.sandbox.project();
+    let hosted = Hosted::of(
+        rig.config.options.clone(),
+        root.clone(),
+        tempfile::tempdir().unwrap(),
+    )
+    .await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&root).await;
+    let prompt = editor
+        .prompt(&session, "Begin.\n%say one two\n%+tool Bash {\"command\":\"touch made\",\"description\":\"x\"}\n%say three")
+        .await;
+    let asked = editor.wait_for(is_question).await;
+    editor.reply(&asked, option("allow-once")).await;
+    let (live, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert!(root.join("made").exists());
+    let told = conversation(&live);
+    let texts: Vec<&str> = told.iter().map(|told| &*told.2).collect();
+    assert_eq!(texts, ["one two", "completed", "three"], "{live:#?}");
+    editor.leave().await;
+    let mut next = hosted.editor().await;
+    let replayed = conversation(&load(&mut next, &session, &root).await);
+    assert_eq!(replayed[1..], told);
+    assert_eq!(replayed[0].0, "user_message_chunk");
+    next.leave().await;
+    let mut hosted = hosted;
+    hosted.end().await;
+}
