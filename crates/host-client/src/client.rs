@@ -438,6 +438,15 @@ impl HostClient {
             .await
     }
 
+    /// Removes the git worktree that the host has made for a session. With `force` its changes and commits are lost; a branch with commits stays.
+    ///
+    /// # Errors
+    /// When there is no such session or worktree, it is kept for what is in it, or the host refuses or is away.
+    pub async fn remove_workspace(&self, session: &str, force: bool) -> Result<()> {
+        let path = session_path(session, "/workspace")?;
+        self.deleted(format!("{path}?force={force}")).await
+    }
+
     /// What a session used, as the host counts it; without a session, what all of them used.
     ///
     /// # Errors

@@ -220,6 +220,8 @@ documents! {
         /// The CLI's request (`control_request`), byte for byte.
         request: RawJson,
     } maybe {
+        /// Whether it outlives the process that asked, and the host.
+        deferred: bool,
         /// The process that asked, counted from 1 in the session.
         epoch: u64,
         /// The `request_id` of the CLI's request.

@@ -25,6 +25,8 @@ pub(super) struct LogFrames {
     running: Option<String>,
     /// Whether the turn that runs has its result.
     has_result: bool,
+    /// Whether the turn goes on in another process, after a call that the process of before has left open.
+    is_deferred: bool,
     /// Why the host gave up the turn.
     failure: Option<String>,
     /// Whether the CLI does not say itself which prompt it begins, so that this has to.
@@ -59,6 +61,7 @@ impl LogFrames {
             waiting: VecDeque::new(),
             running: None,
             has_result: false,
+            is_deferred: false,
             failure: None,
             tells_beginnings: false,
             cost: json!(0),
@@ -113,19 +116,36 @@ impl LogFrames {
         if frame.kind().starts_with("control_") {
             return Vec::new();
         }
-        if frame.kind() == "result" {
-            let mut names = frame.user_message_uuids().peekable();
-            let is_human = frame.origin_kind().is_none_or(|kind| kind == "human");
-            self.has_result |= match (&self.running, names.peek()) {
-                (Some(running), Some(_)) => names.any(|name| name == running),
-                _ => is_human,
-            };
-            if let Ok(mut result) = serde_json::from_str::<Value>(text) {
-                self.cost = result["total_cost_usd"].take();
-                self.models = result["modelUsage"].take();
-            }
+        if frame.kind() == "result"
+            && let Ok(result) = serde_json::from_str(text)
+        {
+            return self.result(&frame, result).into_iter().collect();
         }
         vec![text.to_owned()]
+    }
+
+    /// The CLI reports the end of a turn.
+    fn result(&mut self, frame: &Frame, mut result: Value) -> Option<String> {
+        (self.cost, self.models) = (result["total_cost_usd"].clone(), result["modelUsage"].clone());
+        let is_left_open = result["terminal_reason"] == "tool_deferred";
+        if is_left_open && self.running.is_some() {
+            // The process ends, the turn does not: it goes on when somebody has decided about its call.
+            self.is_deferred = true;
+            return None;
+        }
+        let is_human = frame.origin_kind().is_none_or(|kind| kind == "human");
+        let mut names = frame.user_message_uuids().peekable();
+        let is_own = match (&self.running, names.peek()) {
+            (Some(running), Some(_)) => names.any(|name| name == running),
+            _ => is_human,
+        };
+        self.has_result |= is_own;
+        if let Some(running) = self.running.as_ref().filter(|_| is_own && self.is_deferred) {
+            // The process that ends the turn has not got its prompt.
+            result["user_message_uuids"] = json!([running]);
+            return Some(result.to_string());
+        }
+        Some(frame.text().into_owned())
     }
 
     /// A client sent this.
@@ -182,7 +202,8 @@ impl LogFrames {
     }
 
     fn begins(&mut self, prompt: &str, event: &str) -> Vec<String> {
-        (self.running, self.has_result, self.failure) = (Some(prompt.to_owned()), false, None);
+        (self.running, self.failure) = (Some(prompt.to_owned()), None);
+        (self.has_result, self.is_deferred) = (false, false);
         let mut lines = Vec::new();
         if let Some(at) = self.waiting.iter().position(|(id, _)| id == prompt) {
             lines.extend(self.waiting.remove(at).map(|(_, line)| line));

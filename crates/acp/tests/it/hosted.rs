@@ -27,6 +27,8 @@ struct Hosted {
     token: String,
     address: SocketAddr,
     running: Option<Running>,
+    /// The tools whose approvals outlive the process.
+    deferred: Option<String>,
 }
 
 struct Running {
@@ -54,6 +56,7 @@ impl Hosted {
             token: String::new(),
             address: ([127, 0, 0, 1], 0).into(),
             running: None,
+            deferred: None,
         };
         hosted.begin().await;
         hosted
@@ -62,6 +65,7 @@ impl Hosted {
     async fn begin(&mut self) {
         let mut policy = HostPolicy::new(self.options.clone(), [&self.root]);
         policy.lease = false;
+        policy.deferred.clone_from(&self.deferred);
         policy.permission_modes = ["acceptEdits", "plan"].map(str::to_owned).to_vec();
         let log = SqliteLog::open(self.place.path().join("host.db")).unwrap();
         let host = SessionHost::open(policy, log).await.unwrap();
@@ -475,6 +479,30 @@ async fn a_host_that_restarts_is_found_again_and_its_turn_is_told_as_lost() {
     let prompts = updates(&replayed, "user_message_chunk").len();
     assert_eq!(prompts, 3, "{replayed:#?}");
     next.leave().await;
+}
+
+#[tokio::test]
+async fn a_question_that_outlives_its_process_and_its_host_is_still_that_of_the_prompt() {
+    let mut hosted = Hosted::simulated().await;
+    hosted.end().await;
+    hosted.deferred = Some("Bash".to_owned());
+    hosted.begin().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let prompt = editor.prompt(&session, &format!("{BASH}\n%say done")).await;
+    let asked = editor.wait_for(is_question).await;
+    hosted.until_results(&session, 1).await;
+    hosted.end().await;
+    hosted.begin().await;
+    editor.reply(&asked, option("allow-once")).await;
+    let (lines, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let told = conversation(&lines);
+    let states: Vec<&str> = told.iter().map(|told| &*told.2).collect();
+    assert_eq!(states, ["completed", "done"], "{lines:#?}");
+    let (lines, _) = editor.turn(&session, "%say next").await;
+    assert_eq!(said(&lines), "next");
+    editor.leave().await;
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ fn each_route_has_a_method() {
         "POST /v1/sessions/{id}/rewind" => rewind;
         "GET /v1/sessions/{id}/transcript" => transcript;
         "GET /v1/sessions/{id}/diff" => diff;
+        "DELETE /v1/sessions/{id}/workspace" => remove_workspace;
         "GET /v1/sessions/{id}/usage" => usage;
         "GET /v1/usage" => usage;
         "GET /v1/adoptable" => adoptable;

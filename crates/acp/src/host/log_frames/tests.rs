@@ -115,6 +115,29 @@ fn a_turn_without_a_result_is_ended_once() {
 }
 
 #[test]
+fn a_turn_that_leaves_a_call_open_ends_with_the_process_that_goes_on() {
+    let mut log = Log::new();
+    log.delivery(OWN, "processing");
+    let left_open = json!({
+        "type": "result", "subtype": "success", "is_error": false, "terminal_reason": "tool_deferred", "total_cost_usd": 0.125,
+        "modelUsage": {}, "uuid": "d", "session_id": "s", "user_message_uuids": [OWN],
+    });
+    assert!(log.event("worker", "d", left_open.clone()).is_empty());
+    // The next process knows nothing of the prompt.
+    let told = log.result(&[]);
+    assert_eq!(told[0]["user_message_uuids"], json!([OWN]));
+    assert!(log.delivery(OWN, "processed").is_empty());
+
+    // Or nobody goes on with it.
+    let mut log = Log::new();
+    log.delivery(OWN, "processing");
+    log.event("worker", "d", left_open);
+    let told = log.delivery(OWN, "interrupted");
+    end_of(&told, OWN);
+    assert_eq!(told[0]["total_cost_usd"], 0.125);
+}
+
+#[test]
 fn a_start_that_fails_ends_the_prompts_that_wait_or_is_told() {
     for kind in [
         "start_failed",
