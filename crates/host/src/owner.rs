@@ -108,8 +108,8 @@ struct Running {
     turn: Option<oneshot::Receiver<TurnEnd>>,
     /// The turn of a call that waited, until it is taken up.
     ambient: Option<Ambient>,
-    /// Whether it goes on with a stored session.
-    resumed: bool,
+    /// Whether it can ask about a call that an earlier process left open.
+    may_ask: bool,
     /// What clients asked of the process.
     asked: JoinSet<Reply>,
     /// Each request of a client that waits for the CLI's answer has a clone.

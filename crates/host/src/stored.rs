@@ -79,6 +79,22 @@ impl Transcript {
         Ok(Self(pieces))
     }
 
+    /// Whether the CLI has noted that it left this call open, and nothing came of the call since.
+    pub(crate) async fn has_open_call(mut self, tool_use_id: &str) -> Result<bool> {
+        let mut is_open = false;
+        while let Some(piece) = self.next().await? {
+            let text = String::from_utf8_lossy(&piece);
+            for line in text.lines().filter(|line| line.contains(tool_use_id)) {
+                if line.contains("\"hook_deferred_tool\"") {
+                    is_open = true;
+                } else if line.contains("\"tool_result\"") {
+                    is_open = false;
+                }
+            }
+        }
+        Ok(is_open)
+    }
+
     /// The next piece; `None` at the end. A line that the CLI was still writing is left out.
     ///
     /// # Cancel safety

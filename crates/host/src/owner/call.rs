@@ -1,5 +1,7 @@
 //! A call that outlives its process: from the hook of the CLI to a person, and to the process that carries the decision out.
 
+use std::sync::Arc;
+
 use outrigger::protocol::shared::{PermissionDeny, PermissionResult};
 use outrigger::{Ambient, AmbientEvent, Session};
 use serde_json::json;
@@ -11,9 +13,10 @@ use crate::admission::Granted;
 use crate::approval::{Approval, ApprovalState};
 use crate::core::{Call, Input, Process};
 use crate::error::Result;
-use crate::event::Source;
+use crate::event::{SessionRecord, Source};
 use crate::handler::{HookReply, HookRequest};
 use crate::log::{NewEvent, Waiting, Write};
+use crate::stored::Transcript;
 
 /// What became of the decision that a process has taken up.
 #[derive(Debug, Clone)]
@@ -174,14 +177,25 @@ impl Owner {
         Ok(true)
     }
 
+    /// Whether the CLI can ask about the call when it resumes the session: not if it was killed before it noted that the call is open. What is not on this
+    /// disk may be so.
+    pub(super) async fn is_call_open(&self, record: &SessionRecord) -> bool {
+        let Some(id) = self.call.as_ref().and_then(|call| call.tool_use_id.clone()) else {
+            return false;
+        };
+        let (shared, record) = (Arc::clone(&self.shared), record.clone());
+        let opened = tokio::task::spawn_blocking(move || Transcript::open(&shared.policy, &record)).await;
+        let Ok(Ok(transcript)) = opened else { return true };
+        transcript.has_open_call(&id).await.unwrap_or(true)
+    }
+
     /// Waits for the process to ask about the call, and for the end of its turn.
     pub(super) fn take_up(&mut self) {
         let Some(running) = &mut self.running else { return };
         let Some(ambient) = running.ambient.take() else {
             return;
         };
-        // A new session has no call: the CLI had stored nothing of this one.
-        let patience = if running.resumed {
+        let patience = if running.may_ask {
             ASKS_WITHIN
         } else {
             std::time::Duration::ZERO

@@ -79,6 +79,7 @@ impl Owner {
             (false, 0 | 1) => &[false],
             (false, _) => &[true, false],
         };
+        let is_open = self.state.call == Call::Decided && self.is_call_open(&record).await;
         let mut error = String::new();
         for resume in ways {
             match self.try_start(&record, *resume).await? {
@@ -94,7 +95,7 @@ impl Owner {
                         frames,
                         turn: None,
                         ambient,
-                        resumed: *resume,
+                        may_ask: *resume && is_open,
                         asked: JoinSet::new(),
                         asks: Arc::default(),
                         _place: place,
@@ -173,7 +174,7 @@ impl Owner {
             turn,
             asked,
             ambient,
-            resumed: _,
+            may_ask: _,
             asks: _,
             _place,
         } = running;

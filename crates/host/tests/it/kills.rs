@@ -11,7 +11,7 @@ use outrigger::protocol::RawJson;
 use outrigger::sessions::lease::cli_runs_in;
 use outrigger::testing::{RealCli, Simulated};
 use outrigger_host::log::SqliteLog;
-use outrigger_host::{Delivered, HostPolicy, NewSession, SessionHost};
+use outrigger_host::{Approval, ApprovalState, Delivered, HostError, HostPolicy, NewSession, SessionHost};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -47,12 +47,13 @@ async fn host(place: &Path) -> (SessionHost, Option<RealCli>) {
     };
     let options = match &real {
         Some(real) => real.options(),
-        None => Simulated::agent(|agent| agent.directives()).options(),
+        None => Simulated::agent(|agent| agent.directives().real_tools(true)).options(),
     };
     // Sessions are stored where the next process finds them.
     let options = options.env("CLAUDE_CONFIG_DIR", place.join("claude").display().to_string());
     let mut policy = HostPolicy::new(options, [place]);
     policy.lease = real.is_some();
+    policy.deferred = Some("Bash".to_owned());
     let log = SqliteLog::open(place.join("host.db")).unwrap();
     (SessionHost::open(policy, log).await.unwrap(), real)
 }
@@ -74,12 +75,20 @@ fn process() {
         let mut new = NewSession::new(&place);
         new.id = Some(SessionId::new(&std::env::var(SESSION).unwrap()).unwrap());
         let id = host.create(new, "test").await.unwrap().id;
-        let say = |text: String| {
+        let say: fn(String) = |text: String| {
             let mut out = std::io::stdout().lock();
             writeln!(out, "{MARK}{text}").unwrap();
             out.flush().unwrap();
         };
         let mut events = host.subscribe(&id, after).await.unwrap();
+        let pending = host
+            .approvals(Some(&id), Some(ApprovalState::Pending), None, 1000)
+            .await
+            .unwrap();
+        for approval in pending {
+            tokio::spawn(decide(host.clone(), approval.id, say));
+        }
+        let decider = host.clone();
         tokio::spawn(async move {
             loop {
                 if let Delivered::Event(event) = events.next().await.unwrap() {
@@ -87,6 +96,10 @@ fn process() {
                     let status = payload["status"].as_str().unwrap_or_default();
                     let about = payload["event_id"].as_str().or(payload["uuid"].as_str()).unwrap_or_default();
                     say(format!("event {} {} {about} {status}", event.seq, event.kind));
+                    if event.kind == "approval_opened" {
+                        let approval = payload["approval_id"].as_str().unwrap().parse().unwrap();
+                        tokio::spawn(decide(decider.clone(), approval, say));
+                    }
                 }
             }
         });
@@ -106,6 +119,30 @@ fn process() {
             say(format!("accepted {uuid} {}", accepted.seq));
         }
     });
+}
+
+/// Decides, and tells when the decision was acknowledged.
+async fn decide(host: SessionHost, id: Uuid, say: fn(String)) {
+    let answer = match id.as_bytes()[0] % 4 {
+        0 => json!({"behavior": "deny", "message": "no"}),
+        _ => json!({"behavior": "allow"}),
+    };
+    match host.decide(id, answer.into(), "test").await {
+        Ok(approval) => say(format!("decided {id} {}", approval.state.as_str())),
+        Err(HostError::TooLate(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A third of the prompts asks before it leaves its name in a file.
+fn text_of(uuid: &str) -> String {
+    match Uuid::parse_str(uuid).unwrap().as_bytes()[0] % 3 {
+        0 => {
+            let call = json!({"command": format!("echo {uuid} >> made"), "description": "Leave a name"});
+            format!("%tool Bash {call}\\n%say {uuid}")
+        }
+        _ => format!("%delay 5\\n%say {uuid}"),
+    }
 }
 
 fn start(place: &Path, session: &SessionId, cursor: u64, with_real_cli: bool) -> Child {
@@ -131,8 +168,10 @@ struct Seen {
     events: BTreeMap<u64, String>,
     /// Prompts that were acknowledged, with their numbers.
     accepted: BTreeMap<String, u64>,
-    /// Prompts of which it is known how they ended.
-    ended: BTreeSet<String>,
+    /// Prompts of which it is known how they ended, and how.
+    ended: BTreeMap<String, String>,
+    /// Decisions that were acknowledged.
+    decided: BTreeMap<Uuid, String>,
 }
 
 impl Seen {
@@ -148,13 +187,21 @@ impl Seen {
                 assert_eq!(seq, self.cursor() + 1, "each event once and in order");
                 self.events.insert(seq, format!("{kind} {about} {status}"));
                 if kind == "delivery_update" && ["processed", "interrupted"].contains(&status) {
-                    assert!(self.ended.insert(about.to_owned()), "{about} ended twice");
+                    let before = self.ended.insert(about.to_owned(), status.to_owned());
+                    assert_eq!(before, None, "{about} ended twice");
                 }
             }
             ["accepted", uuid, seq] => {
                 let seq = seq.parse().unwrap();
                 let before = self.accepted.insert(uuid.to_owned(), seq);
                 assert!(before.is_none_or(|before| before == seq), "one prompt, one event");
+            }
+            ["decided", id, state] => {
+                let before = self.decided.insert(id.parse().unwrap(), state.to_owned());
+                assert!(
+                    before.is_none_or(|before| before == state),
+                    "one approval, one decision"
+                );
             }
             _ => panic!("{line}"),
         }
@@ -188,7 +235,7 @@ fn kill_in_session(
         for (at, uuid) in sent.iter().enumerate() {
             let is_recent = sent.len() - at <= RECENT;
             if !seen.accepted.contains_key(uuid) || is_recent && random.u8(..4) == 0 {
-                writeln!(input, "{uuid} %delay 5\\n%say {uuid}").unwrap();
+                writeln!(input, "{uuid} {}", text_of(uuid)).unwrap();
             }
         }
         // It is killed behind some line, or when all is done.
@@ -201,7 +248,7 @@ fn kill_in_session(
             };
             seen.note(line);
             left -= 1;
-            let is_done = seen.ended == all && seen.accepted.len() == all.len();
+            let is_done = seen.ended.keys().eq(&all) && seen.accepted.len() == all.len();
             if left == 0 || is_done {
                 break;
             }
@@ -213,7 +260,8 @@ fn kill_in_session(
 }
 
 /// What is on disk is what clients were told.
-async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen) {
+async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen, made: &str) {
+    let mut lost = BTreeSet::new();
     let (mut after, mut users) = (0, BTreeMap::<String, u64>::new());
     let mut epochs = 0;
     loop {
@@ -228,6 +276,9 @@ async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen) {
                     users.insert(uuid, event.seq).is_none(),
                     "a prompt is in the log once"
                 );
+            }
+            if event.kind == "decision_not_applied" {
+                lost.insert(payload["approval_id"].as_str().unwrap().to_owned());
             }
             if event.kind == "process_started" {
                 assert!(event.epoch > epochs, "one process after the other");
@@ -247,6 +298,58 @@ async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen) {
     }
     assert!(after >= seen.cursor(), "nothing that a client saw is gone");
     assert_eq!(users, seen.accepted, "each acknowledged prompt, and no other");
+    compare_approvals(host, id, seen, made, &lost).await;
+}
+
+/// Each decision that was acknowledged is there, and none was applied twice.
+async fn compare_approvals(
+    host: &SessionHost,
+    id: &SessionId,
+    seen: &Seen,
+    made: &str,
+    lost: &BTreeSet<String>,
+) {
+    let mut approvals = Vec::new();
+    loop {
+        let after = approvals.last().map(|approval: &Approval| approval.id);
+        let page = host.approvals(Some(id), None, after, 500).await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        approvals.extend(page);
+    }
+    for approval in &approvals {
+        assert_ne!(approval.state, ApprovalState::Pending, "no turn is left open");
+        let told = seen.decided.get(&approval.id);
+        assert!(
+            told.is_none_or(|told| told == approval.state.as_str()),
+            "{approval:?} was {told:?}"
+        );
+    }
+    for told in seen.decided.keys() {
+        assert!(approvals.iter().any(|approval| approval.id == *told));
+    }
+    for (prompt, how) in &seen.ended {
+        let about: Vec<_> = approvals
+            .iter()
+            .filter(|approval| approval.request.get().contains(prompt))
+            .collect();
+        let allowed = about
+            .iter()
+            .filter(|approval| approval.state == ApprovalState::Allowed)
+            .count();
+        let ran = made.lines().filter(|line| line == prompt).count();
+        assert!(
+            ran <= allowed,
+            "{prompt} ran {ran} times, and was allowed {allowed} times"
+        );
+        let is_lost = about
+            .iter()
+            .any(|approval| lost.contains(&approval.id.to_string()));
+        if how == "processed" && about.len() == 1 && allowed == 1 && !is_lost {
+            assert_eq!(ran, 1, "{prompt} was allowed, and its turn ended");
+        }
+    }
 }
 
 fn kill(kills: u64, with_real_cli: bool) {
@@ -275,9 +378,12 @@ fn kill(kills: u64, with_real_cli: bool) {
         let host = SessionHost::open(HostPolicy::new(cli.options(), [place.path()]), log)
             .await
             .unwrap();
+        let made = std::fs::read_to_string(place.path().join("made")).unwrap_or_default();
         for (session, seen) in &sessions {
-            compare(&host, session, seen).await;
+            compare(&host, session, seen, &made).await;
         }
+        let decided = sessions.iter().map(|(_, seen)| seen.decided.len()).sum::<usize>();
+        assert!(decided > 0 || kills < 10, "somebody was asked");
         host.shutdown().await;
     });
 }

@@ -228,6 +228,34 @@ fn an_interrupt_denies_and_a_rule_of_the_operator_holds_whatever_people_allow() 
 }
 
 #[test]
+fn a_process_that_dies_with_the_decision_leads_to_another_question() {
+    let place = Place::new();
+    // The command ends the CLI before it has noted what came of the call.
+    let asks = ASKS.replace("echo ran >> made", "echo ran >> made; kill -9 $PPID");
+    place.with_host(async |host| {
+        let (id, first, prompt) = place.waiting(&host, &asks).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.decide(first.id, allow(None), "ada").await.unwrap();
+        processed(&mut events, prompt, "interrupted").await;
+        assert_eq!(ran(&place.project()), 1);
+        let next = Uuid::new_v4();
+        host.send(&id, user("%say next", next), "ada").await.unwrap();
+        until(&mut events, |event, _| event.kind == "approval_opened").await;
+        let mut pending = host
+            .approvals(Some(&id), Some(ApprovalState::Pending), None, 10)
+            .await
+            .unwrap();
+        let second = pending.remove(0);
+        assert_eq!((second.supersedes, second.deferred), (Some(first.id), false));
+        assert_eq!(second.tool_use_id, first.tool_use_id);
+        let deny = json!({"behavior": "deny", "message": "once is enough"});
+        host.decide(second.id, deny.into(), "ada").await.unwrap();
+        processed(&mut events, next, "processed").await;
+        assert_eq!(ran(&place.project()), 1);
+    });
+}
+
+#[test]
 fn of_two_calls_at_once_the_second_is_asked_about_while_the_process_waits() {
     let place = Place::new();
     let call = |number: u8| {
