@@ -15,6 +15,11 @@ pub enum HostError {
     /// The log could not be read or written, for example because the disk is full. Nothing was stored.
     #[error("the log failed: {0}; nothing was stored, try again when the disk has room")]
     Log(String),
+    /// The file of the log is not what was written to it: a disk or another program has changed it.
+    #[error(
+        "the log is damaged: {0}; end the host and keep the file, let `outrigger host check` say what is wrong, and restore a backup"
+    )]
+    Damaged(String),
     /// The log was made by a newer version of this crate.
     #[error(
         "the log has version {found}, and this program knows versions up to {known}: upgrade the program"
@@ -82,6 +87,20 @@ pub enum HostError {
 
 impl From<rusqlite::Error> for HostError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Log(error.to_string())
+        use rusqlite::Error;
+        use rusqlite::ffi::ErrorCode;
+        let text = match &error {
+            Error::FromSqlConversionFailure(.., cause) => cause.to_string(),
+            error => error.to_string(),
+        };
+        match error {
+            Error::FromSqlConversionFailure(..)
+            | Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..) => Self::Damaged(text),
+            error => match error.sqlite_error_code() {
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(text),
+                _ => Self::Log(text),
+            },
+        }
     }
 }

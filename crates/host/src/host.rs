@@ -678,10 +678,8 @@ impl SessionHost {
         let give_up = Write::GiveUpAll {
             reason: "the session was archived".to_owned(),
         };
-        self.log()
-            .write(session, vec![Write::Enter(SessionState::Ended), give_up])
+        self.write_and_wake(session, vec![Write::Enter(SessionState::Ended), give_up])
             .await?;
-        self.wake(session);
         self.stop(session).await?;
         self.clean_up(session, &[CleanUp::Archived]).await
     }

@@ -57,6 +57,9 @@ CREATE TABLE usage (
 ", "
 ALTER TABLE approvals ADD COLUMN deferred INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX approvals_deferred ON approvals (session_id) WHERE deferred = 1 AND applied = 0;
+", "
+-- Of what an event was when it was stored; null for those of before.
+ALTER TABLE events ADD COLUMN sum INTEGER;
 "];
 
 /// The newest version.

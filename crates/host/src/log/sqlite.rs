@@ -3,6 +3,7 @@
 mod hooks;
 mod rows;
 mod steps;
+mod sum;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -181,7 +182,8 @@ impl SqliteLog {
         copy(&connect_to_existing(path.as_ref())?, to.as_ref())
     }
 
-    /// Checks the file and what must hold of its events: the numbers of a session have no gaps, and no decision is there twice.
+    /// Checks the file and what must hold of its events: each is what was stored, by its checksum; the numbers of a session have no gaps, and no
+    /// decision is there twice.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -258,46 +260,86 @@ fn copy(connection: &Connection, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The most problems that are told.
+const PROBLEMS: usize = 100;
+
 fn check(connection: &Connection) -> Result<Check> {
+    let count = |table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| rows::number(row, 0))
+    };
     let mut found = Check {
-        sessions: connection
-            .query_row("SELECT count(*) FROM sessions", [], |row| row.get::<_, i64>(0))?
-            .unsigned_abs(),
-        events: connection
-            .query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0))?
-            .unsigned_abs(),
+        sessions: count("sessions")?,
+        events: count("events")?,
         problems: Vec::new(),
     };
+    // A part that can't be read is a problem, and the others are looked at all the same.
+    for part in [check_file, check_rows, check_laws] {
+        if let Err(error) = part(connection, &mut found.problems) {
+            found.problems.push(error.to_string());
+        }
+    }
+    if found.problems.len() > PROBLEMS {
+        let more = found.problems.len() - PROBLEMS;
+        found.problems.truncate(PROBLEMS);
+        found.problems.push(format!("and {more} more"));
+    }
+    Ok(found)
+}
+
+/// What SQLite finds.
+fn check_file(connection: &Connection, problems: &mut Vec<String>) -> rusqlite::Result<()> {
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let line = line?;
         if line != "ok" {
-            found.problems.push(line);
+            problems.push(line);
         }
     }
-    let mut tell = |sql: &str, what: &str| -> Result<()> {
+    Ok(())
+}
+
+fn check_rows(connection: &Connection, problems: &mut Vec<String>) -> rusqlite::Result<()> {
+    let mut more = 0_u64;
+    let checked = rows::check_rows(connection, |problem| match problems.len() {
+        0..PROBLEMS => problems.push(problem),
+        _ => more += 1,
+    });
+    if more > 0 {
+        problems.push(format!("and {more} more rows"));
+    }
+    checked
+}
+
+/// What must hold between events.
+fn check_laws(connection: &Connection, problems: &mut Vec<String>) -> rusqlite::Result<()> {
+    for (sql, what) in [
+        (
+            "SELECT s.id FROM sessions s WHERE s.head_seq - s.trimmed_seq != (SELECT count(*) FROM events e WHERE e.session_id = s.id)
+             OR s.head_seq != coalesce((SELECT max(seq) FROM events e WHERE e.session_id = s.id), s.trimmed_seq)
+             OR s.trimmed_seq + 1 != coalesce((SELECT min(seq) FROM events e WHERE e.session_id = s.id), s.trimmed_seq + 1)",
+            "the numbers of its events have gaps",
+        ),
+        (
+            "SELECT DISTINCT session_id FROM events e WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = e.session_id)",
+            "there are events of it, and it is missing",
+        ),
+        (
+            "SELECT session_id FROM events WHERE type = 'approval_decided' GROUP BY session_id, json_extract(payload, '$.approval_id')
+             HAVING count(*) > 1",
+            "an approval was decided twice",
+        ),
+        (
+            "SELECT a.session_id FROM events a JOIN events b ON b.session_id = a.session_id AND b.seq = a.seq + 1 WHERE b.epoch < a.epoch",
+            "an event is of an older process than the one before",
+        ),
+    ] {
         let mut statement = connection.prepare(sql)?;
         for id in statement.query_map([], |row| row.get::<_, String>(0))? {
-            found.problems.push(format!("{}: {what}", id?));
+            problems.push(format!("{}: {what}", id?));
         }
-        Ok(())
-    };
-    tell(
-        "SELECT s.id FROM sessions s WHERE s.head_seq - s.trimmed_seq != (SELECT count(*) FROM events e WHERE e.session_id = s.id)
-         OR s.head_seq != coalesce((SELECT max(seq) FROM events e WHERE e.session_id = s.id), s.trimmed_seq)
-         OR s.trimmed_seq + 1 != coalesce((SELECT min(seq) FROM events e WHERE e.session_id = s.id), s.trimmed_seq + 1)",
-        "the numbers of its events have gaps",
-    )?;
-    tell(
-        "SELECT session_id FROM events WHERE type = 'approval_decided' GROUP BY session_id, json_extract(payload, '$.approval_id')
-         HAVING count(*) > 1",
-        "an approval was decided twice",
-    )?;
-    tell(
-        "SELECT a.session_id FROM events a JOIN events b ON b.session_id = a.session_id AND b.seq = a.seq + 1 WHERE b.epoch < a.epoch",
-        "an event is of an older process than the one before",
-    )?;
-    Ok(found)
+    }
+    Ok(())
 }
 
 /// The thread that writes: takes what waits, commits it, then replies and publishes.

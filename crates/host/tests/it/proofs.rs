@@ -1,4 +1,4 @@
-//! The log on a disk that is full, cut off at any moment, and with a clock that is set back.
+//! The log on a disk that is full, cut off at any moment, and damaged.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
 use outrigger_host::log::{Log as _, NewEvent, SqliteLog, Write};
-use outrigger_host::{HostError, HostPolicy, NewSession, SessionHost, Source};
+use outrigger_host::{HostError, HostPolicy, LogEvent, NewSession, SessionHost, Source};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 /// Names the directory of the log, in a process that is one of these.
@@ -229,4 +229,220 @@ fn a_log_that_is_cut_off_at_any_moment_is_sound_and_has_what_was_acknowledged() 
     child.kill().unwrap();
     child.wait().unwrap();
     drop(reader.join());
+}
+
+/// The events of a session that can be read, up to the first error.
+async fn readable(log: &SqliteLog, id: &SessionId) -> (Vec<Arc<LogEvent>>, Option<HostError>) {
+    let mut events: Vec<Arc<LogEvent>> = Vec::new();
+    loop {
+        match log.events(id, events.len() as u64, 20).await {
+            Err(error) => return (events, Some(error)),
+            Ok(page) if page.events.is_empty() => return (events, None),
+            Ok(page) => events.extend(page.events),
+        }
+    }
+}
+
+/// Sessions with events, in a log that was closed.
+async fn filled(place: &Path) -> Vec<(SessionId, Vec<Arc<LogEvent>>)> {
+    let (host, first) = host(place).await;
+    let second = host.create(NewSession::new(place), "ada").await.unwrap().id;
+    let log = host.event_log();
+    let mut all = Vec::new();
+    for id in [first, second] {
+        for number in 0..60 {
+            log.write(&id, vec![event(number)]).await.unwrap();
+        }
+        let events = log.events(&id, 0, 1000).await.unwrap().events;
+        all.push((id, events));
+    }
+    host.shutdown().await;
+    all
+}
+
+/// `OUTRIGGER_HOST_DAMAGES` asks for another number of damaged copies, `OUTRIGGER_SEED` for others.
+#[tokio::test]
+async fn a_damaged_log_says_so_and_never_tells_something_else() {
+    let set = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|value| value.parse::<u64>().ok())
+    };
+    let mut random = fastrand::Rng::with_seed(set("OUTRIGGER_SEED").unwrap_or(1));
+    let place = tempfile::tempdir().unwrap();
+    let sessions = filled(place.path()).await;
+    let whole = std::fs::read(place.path().join("host.db")).unwrap();
+    let (mut told, mut harmless) = (0, 0);
+    for number in 0..set("OUTRIGGER_HOST_DAMAGES").unwrap_or(60) {
+        let mut bytes = whole.clone();
+        let damage = match random.u8(..4) {
+            0 => {
+                bytes.truncate(random.usize(..bytes.len()));
+                format!("cut at {}", bytes.len())
+            }
+            1 => {
+                let page = random.usize(..bytes.len() / 4096) * 4096;
+                bytes[page..page + 4096].fill(0);
+                format!("nothing at {page}")
+            }
+            _ => {
+                let at = random.usize(..bytes.len());
+                bytes[at] ^= 1 << random.u8(..8);
+                format!("a bit at {at}")
+            }
+        };
+        let path = place.path().join(format!("damaged{number}.db"));
+        std::fs::write(&path, bytes).unwrap();
+        // Not once does any of it panic, or read what was not written.
+        let checked = SqliteLog::check_of(&path);
+        let is_told = match &checked {
+            Err(error) => {
+                assert!(
+                    matches!(
+                        error,
+                        HostError::Damaged(_) | HostError::Log(_) | HostError::NewerLog { .. }
+                    ),
+                    "{damage}: {error}"
+                );
+                true
+            }
+            Ok(check) => !check.problems.is_empty(),
+        };
+        let mut is_whole = true;
+        match SqliteLog::open(&path) {
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                is_whole = false;
+            }
+            Ok(log) => {
+                for (id, events) in &sessions {
+                    let (found, error) = readable(&log, id).await;
+                    for (found, event) in found.iter().zip(events) {
+                        assert_eq!(found.payload.get(), event.payload.get(), "{damage}");
+                        assert_eq!(
+                            (
+                                found.seq,
+                                found.event_id,
+                                found.at,
+                                &found.kind,
+                                &found.actor,
+                                found.source
+                            ),
+                            (
+                                event.seq,
+                                event.event_id,
+                                event.at,
+                                &event.kind,
+                                &event.actor,
+                                event.source
+                            ),
+                            "{damage}"
+                        );
+                    }
+                    assert!(found.len() <= events.len(), "{damage}");
+                    if let Some(error) = error {
+                        assert!(
+                            matches!(
+                                error,
+                                HostError::Damaged(_) | HostError::Log(_) | HostError::NoSession(_)
+                            ),
+                            "{damage}: {error}"
+                        );
+                    }
+                    is_whole &= found.len() == events.len();
+                }
+            }
+        }
+        assert!(
+            is_whole || is_told,
+            "{damage}: events are missing, and the check says nothing"
+        );
+        told += u64::from(is_told);
+        harmless += u64::from(is_whole);
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert!(told > 0, "{told} told, {harmless} harmless");
+}
+
+/// The checksum finds what SQLite does not.
+#[tokio::test]
+async fn a_letter_that_a_disk_changed_is_no_other_text() {
+    let place = tempfile::tempdir().unwrap();
+    let sessions = filled(place.path()).await;
+    let path = place.path().join("host.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let text = br#"{"number":41,"#;
+    let at = bytes
+        .windows(text.len())
+        .position(|window| window == text)
+        .unwrap();
+    bytes[at + 10] = b'2';
+    std::fs::write(&path, bytes).unwrap();
+    let check = SqliteLog::check_of(&path).unwrap();
+    assert!(
+        check.problems.len() == 1 && check.problems[0].contains("is not what was stored"),
+        "{check:?}"
+    );
+    let log = SqliteLog::open(&path).unwrap();
+    let mut errors = Vec::new();
+    for (id, _) in &sessions {
+        errors.extend(readable(&log, id).await.1);
+    }
+    assert!(matches!(&*errors, [HostError::Damaged(_)]), "{errors:?}");
+    assert!(
+        errors[0].to_string().contains("restore a backup"),
+        "{}",
+        errors[0]
+    );
+}
+
+/// Behind a damaged place, SQLite takes its write-ahead log for cut off: what is there is a beginning, and a reader who has seen more is told.
+#[tokio::test]
+async fn a_damaged_write_ahead_log_leaves_a_beginning() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let place = tempfile::tempdir().unwrap();
+    let (host, id) = host(place.path()).await;
+    for number in 0..60 {
+        host.event_log().write(&id, vec![event(number)]).await.unwrap();
+    }
+    let events = host.event_log().events(&id, 0, 1000).await.unwrap().events;
+    let file = std::fs::read(place.path().join("host.db")).unwrap();
+    let ahead = std::fs::read(place.path().join("host.db-wal")).unwrap();
+    let mut shorter = 0;
+    for number in 0..30 {
+        let mut bytes = ahead.clone();
+        match random.bool() {
+            true => bytes.truncate(random.usize(..bytes.len())),
+            false => {
+                let at = random.usize(..bytes.len());
+                bytes[at] ^= 1 << random.u8(..8);
+            }
+        }
+        let path = place.path().join(format!("damaged{number}.db"));
+        std::fs::write(&path, &file).unwrap();
+        std::fs::write(place.path().join(format!("damaged{number}.db-wal")), bytes).unwrap();
+        let Ok(log) = SqliteLog::open(&path) else { continue };
+        let check = log.check().await.unwrap();
+        assert_eq!(check.problems, Vec::<String>::new());
+        let found = match log.events(&id, 0, 1000).await {
+            Ok(page) => page.events,
+            Err(HostError::NoSession(_)) => Vec::new(),
+            Err(error) => panic!("{error}"),
+        };
+        for (found, event) in found.iter().zip(&events) {
+            assert_eq!((found.seq, found.payload.get()), (event.seq, event.payload.get()));
+        }
+        if found.len() < events.len() && !found.is_empty() {
+            shorter += 1;
+            let cli = Simulated::agent(|agent| agent);
+            let host = SessionHost::open(HostPolicy::new(cli.options(), [place.path()]), log)
+                .await
+                .unwrap();
+            let ahead = host.subscribe(&id, events.len() as u64).await;
+            assert!(matches!(ahead, Err(HostError::Invalid(_))), "{ahead:?}");
+            host.shutdown().await;
+        }
+    }
+    assert!(shorter > 0);
+    host.shutdown().await;
 }

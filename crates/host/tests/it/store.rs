@@ -140,7 +140,10 @@ async fn nothing_is_ordered_by_the_clock() {
     // As if the clock had been a day ahead until now.
     let day = 24 * 60 * 60 * 1000;
     let connection = rusqlite::Connection::open(&path).unwrap();
-    for column in ["events SET at = at", "sessions SET created_at = created_at"] {
+    for column in [
+        "events SET sum = NULL, at = at",
+        "sessions SET created_at = created_at",
+    ] {
         connection
             .execute(&format!("UPDATE {column} + {day}"), [])
             .unwrap();

@@ -8,6 +8,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
+use super::sum;
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source, Worktree};
 use crate::log::{Counts, Received, Waiting};
@@ -15,7 +16,7 @@ use crate::log::{Counts, Received, Waiting};
 const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, head_seq, trimmed_seq, has_history, created_at, created_by, forked_from, worktree, adopted, \
     (SELECT count(*) FROM approvals a WHERE a.session_id = sessions.id AND a.state = 'pending')";
 
-const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, payload";
+const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, payload, sum";
 
 pub(super) const APPROVAL: &str = "id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, \
     opened_at, decided_by, decided_at, decision, supersedes, deferred";
@@ -97,7 +98,7 @@ pub(super) fn sessions(connection: &Connection, after: &str, limit: i64) -> Read
 }
 
 pub(super) fn event(row: &Row<'_>) -> Read<Arc<LogEvent>> {
-    Ok(Arc::new(LogEvent {
+    let event = LogEvent {
         session_id: id(row, 0)?,
         seq: number(row, 1)?,
         epoch: number(row, 2)?,
@@ -107,7 +108,49 @@ pub(super) fn event(row: &Row<'_>) -> Read<Arc<LogEvent>> {
         actor: row.get(6)?,
         kind: row.get(7)?,
         payload: json(row, 8)?,
-    }))
+    };
+    match row.get::<_, Option<i64>>(9)? {
+        Some(stored) if stored != sum::of(&event) => {
+            let what = format!(
+                "the event {} of the session {} is not what was stored",
+                event.seq, event.session_id
+            );
+            Err(wrong(9, std::io::Error::other(what)))
+        }
+        _ => Ok(Arc::new(event)),
+    }
+}
+
+/// All rows of a table, each of which is read as it would be for a caller. Tells what can't be.
+pub(super) fn check_rows(connection: &Connection, mut tell: impl FnMut(String)) -> Read<()> {
+    let mut check = |what: &str, sql: &str, read: fn(&Row<'_>) -> Read<()>| -> Read<()> {
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Err(error) = read(row) {
+                tell(format!("{what}: {error}"));
+            }
+        }
+        Ok(())
+    };
+    check("a session", &format!("SELECT {SESSION} FROM sessions"), |row| {
+        record(row).map(drop)
+    })?;
+    check("an event", &format!("SELECT {EVENT} FROM events"), |row| {
+        event(row).map(drop)
+    })?;
+    check(
+        "an approval",
+        &format!("SELECT {APPROVAL} FROM approvals"),
+        |row| approval(row).map(drop),
+    )?;
+    check("a record", "SELECT value FROM records", |row| {
+        json(row, 0).map(drop)
+    })?;
+    check("a prompt", "SELECT event_id, payload FROM accepted", |row| {
+        uuid(row, 0)?;
+        optional(row, 1, json).map(drop)
+    })
 }
 
 pub(super) fn events(

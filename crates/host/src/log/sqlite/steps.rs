@@ -9,7 +9,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{hooks, rows};
+use super::{hooks, rows, sum};
 use crate::approval::{Approval, ApprovalState};
 use crate::clock::now;
 use crate::error::{HostError, Result};
@@ -264,7 +264,7 @@ impl Work<'_> {
             payload: event.payload.clone(),
         });
         self.connection
-            .prepare_cached("INSERT INTO events (session_id, seq, epoch, event_id, at, source, actor, type, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+            .prepare_cached("INSERT INTO events (session_id, seq, epoch, event_id, at, source, actor, type, payload, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
             .execute(params![
                 self.session.as_str(),
                 signed(seq),
@@ -275,6 +275,7 @@ impl Work<'_> {
                 event.actor,
                 event.kind,
                 event.payload.get(),
+                sum::of(&stored),
             ])?;
         self.receipt.events.push(Arc::clone(&stored));
         Ok(stored)
