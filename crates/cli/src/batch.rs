@@ -13,10 +13,12 @@ use clap::ValueHint;
 use futures_util::stream;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use outrigger::options::Options;
+use outrigger::protocol::RawJson;
 use outrigger::{AfterTools, Retry};
 use outrigger_fleet::batch::{Batch, BatchRun, JobResult, Journal, Monitor, Order, Stop, Summary};
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
 use outrigger_fleet::gate::{Gate, Limits};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::prompts::Given;
@@ -100,6 +102,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
     let given = prompts::read(&args.prompts)?;
     let options = args.options(&screen).await?;
+    args.check_files()?;
     let journal = args.open_journal().await?;
     let mut results = Results::create(&args.out, &given)?;
     let jobs: Vec<_> = given.into_iter().map(|given| given.job).collect();
@@ -163,6 +166,31 @@ impl Args {
         let mut path = self.out.clone().into_os_string();
         path.push(".journal");
         Some(path.into())
+    }
+
+    /// Nothing that is read is written over.
+    fn check_files(&self) -> Result<(), Failure> {
+        let journal = self.journal_path();
+        let files = [
+            ("the prompts", Some(&self.prompts)),
+            ("--out", Some(&self.out)),
+            ("--journal", journal.as_ref()),
+        ];
+        let mut seen: Vec<(&str, PathBuf)> = Vec::new();
+        for (what, path) in files {
+            let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
+                continue;
+            };
+            let Some(place) = place(path) else { continue };
+            if let Some((other, _)) = seen.iter().find(|(_, known)| *known == place) {
+                return Err(usage(format!(
+                    "{other} and {what} are the same file: {}",
+                    path.display()
+                )));
+            }
+            seen.push((what, place));
+        }
+        Ok(())
     }
 
     async fn open_journal(&self) -> Result<Option<Journal>, Failure> {
@@ -260,6 +288,16 @@ impl Args {
     }
 }
 
+/// Where a file is, or will be; `None` where it cannot be. Opening it tells why.
+fn place(path: &Path) -> Option<PathBuf> {
+    if let Ok(place) = path.canonicalize() {
+        return Some(place);
+    }
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some(directory.join(path.file_name()?))
+}
+
 fn is_whole(summary: &Summary) -> bool {
     let progress = &summary.progress;
     progress.jobs == Some(progress.done + progress.failed)
@@ -268,7 +306,9 @@ fn is_whole(summary: &Summary) -> bool {
 /// The file of the results.
 struct Results {
     out: Box<dyn Write + Send>,
-    metadata: HashMap<String, Value>,
+    /// `None` for standard output.
+    path: Option<PathBuf>,
+    metadata: HashMap<String, RawJson>,
 }
 
 impl Results {
@@ -287,50 +327,76 @@ impl Results {
             .filter_map(|given| Some((given.job.id.clone(), given.metadata.clone()?)));
         Ok(Self {
             out,
+            path: (path.as_os_str() != "-").then(|| path.to_owned()),
             metadata: metadata.collect(),
         })
     }
 
     /// Writes a line, at once.
     fn write(&mut self, result: JobResult) -> Result<(), Failure> {
-        let metadata = self.metadata.remove(&result.id);
-        let mut line = json!({
-            "id": result.id,
-            "index": result.index,
-            "status": if result.result.is_ok() { "done" } else { "failed" },
-            "tries": result.tries,
-            "cost_usd": result.spent.usd.dollars(),
-            "tokens": result.spent.tokens,
-            "session_id": result.session_id.map(String::from),
-        });
+        let mut line = Line {
+            metadata: self.metadata.remove(&result.id),
+            id: result.id,
+            index: result.index,
+            status: if result.result.is_ok() { "done" } else { "failed" },
+            tries: result.tries,
+            cost_usd: result.spent.usd.dollars(),
+            tokens: result.spent.tokens,
+            session_id: result.session_id.map(String::from),
+            text: None,
+            output: None,
+            recovered: false,
+            error: None,
+        };
         match result.result {
             Ok(done) => {
-                line["text"] = done.text.into();
-                if let Some(output) = &done.output {
-                    line["output"] = serde_json::from_str(output.get())?;
-                }
-                if done.is_recovered {
-                    line["recovered"] = true.into();
-                }
+                (line.text, line.output) = (Some(done.text), done.output);
+                line.recovered = done.is_recovered;
             }
             Err(failure) => {
-                line["error"] = json!({
+                line.error = Some(json!({
                     "message": failure.message,
                     "cause": failure.cause,
                     "transient": failure.is_transient,
                     "tools_may_have_run": failure.tools_may_have_run,
-                });
+                }));
             }
-        }
-        if let Some(metadata) = metadata {
-            line["metadata"] = metadata;
         }
         let mut bytes = serde_json::to_vec(&line)?;
         bytes.push(b'\n');
-        self.out.write_all(&bytes)?;
-        self.out.flush()?;
-        Ok(())
+        let written = self.out.write_all(&bytes).and_then(|()| self.out.flush());
+        match &self.path {
+            // A reader that went away has a status of its own.
+            None => Ok(written?),
+            Some(path) => Ok(written.with_context(|| {
+                format!("cannot write {}; what is done is in the journal", path.display())
+            })?),
+        }
     }
+}
+
+/// A line of the results.
+#[derive(Serialize)]
+struct Line {
+    id: String,
+    index: u64,
+    status: &'static str,
+    tries: u32,
+    cost_usd: f64,
+    tokens: u64,
+    session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// As the model wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<RawJson>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    recovered: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+    /// As it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<RawJson>,
 }
 
 /// How far it is, on standard error.

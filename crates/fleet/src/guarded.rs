@@ -98,7 +98,8 @@ impl GuardedTurn {
     /// The outcome; see [`Turn::outcome`]. Events that were not read are read first, and dropped.
     ///
     /// # Errors
-    /// Those of [`Turn::outcome`] and of [`Turn::cancel`].
+    /// Those of [`Turn::outcome`] and of [`Turn::cancel`]. If a cap is [exceeded](Self::exhausted) then, the turn may still run and spend:
+    /// [kill](outrigger::Session::kill) the session.
     ///
     /// # Cancel safety
     /// Call it again after the future was dropped; the turn goes on.

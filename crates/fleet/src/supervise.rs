@@ -92,13 +92,13 @@ pub enum SuperviseError {
     /// A cap of [`Supervision::budget`], or one above it, is exceeded.
     #[error("{exhausted}{}", match outcome {
         Some(_) => "; the turn was interrupted",
-        None => "; the turn did not begin",
+        None => "",
     })]
     #[non_exhaustive]
     Budget {
         /// Which.
         exhausted: Exhausted,
-        /// How the turn ended that was interrupted for it; `None` if it did not begin.
+        /// How the turn ended that was interrupted for it. `None` if it did not begin, or did not end by the interrupt, so that its process was killed.
         outcome: Option<Outcome>,
     },
     /// The conversation is too large or too old, and could not be compacted or summarized.
@@ -698,12 +698,17 @@ async fn turn(
         watch.observe(&event);
         on_event(&event);
     }
-    let outcome = turn.outcome().await?;
-    match turn.exhausted() {
-        Some(exhausted) => Err(SuperviseError::Budget {
-            exhausted: exhausted.clone(),
-            outcome: Some(outcome),
-        }),
-        None => Ok(outcome),
-    }
+    let ended = turn.outcome().await;
+    let Some(exhausted) = turn.exhausted().cloned() else {
+        return Ok(ended?);
+    };
+    let outcome = match ended {
+        Ok(outcome) => Some(outcome),
+        Err(_) => {
+            // It would go on spending.
+            drop(session.clone().kill().await);
+            None
+        }
+    };
+    Err(SuperviseError::Budget { exhausted, outcome })
 }

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use outrigger::protocol::RawJson;
 use outrigger_fleet::batch::Job;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::agent::usage;
 use crate::exit::Failure;
@@ -20,7 +20,7 @@ const MOST: u64 = 1 << 30;
 pub(super) struct Given {
     pub(super) job: Job,
     /// Copied to the result.
-    pub(super) metadata: Option<Value>,
+    pub(super) metadata: Option<RawJson>,
 }
 
 /// A line of the file.
@@ -31,11 +31,11 @@ struct Line {
     id: Option<Id>,
     prompt: String,
     #[serde(default)]
-    metadata: Option<Value>,
+    metadata: Option<RawJson>,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the `id` is neither a text nor a whole number")]
 enum Id {
     Text(String),
     Number(u64),
@@ -44,16 +44,13 @@ enum Id {
 /// Reads the prompts of a file, or of standard input where it is `-`.
 pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
     let cannot = |error: io::Error| usage(format!("cannot read {}: {error}", path.display()));
-    let mut text = String::new();
+    let mut text = Vec::new();
     if path.as_os_str() == "-" {
-        io::stdin()
-            .lock()
-            .take(MOST + 1)
-            .read_to_string(&mut text)
-            .map_err(cannot)?;
+        let stdin = io::stdin().lock();
+        stdin.take(MOST + 1).read_to_end(&mut text).map_err(cannot)?;
     } else {
         let file = File::open(path).map_err(cannot)?;
-        file.take(MOST + 1).read_to_string(&mut text).map_err(cannot)?;
+        file.take(MOST + 1).read_to_end(&mut text).map_err(cannot)?;
     }
     if text.len() as u64 > MOST {
         return Err(usage(format!(
@@ -65,14 +62,15 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
 }
 
 /// Reads the lines; what is wrong names its line.
-fn parse(text: &str) -> Result<Vec<Given>, String> {
+fn parse(text: &[u8]) -> Result<Vec<Given>, String> {
     let (mut given, mut ids) = (Vec::new(), HashSet::new());
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+        let wrong = |problem: String| format!("line {number}: {problem}");
+        let line = std::str::from_utf8(line).map_err(|error| wrong(format!("it is not UTF-8 ({error})")))?;
         let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() {
             continue;
         }
-        let wrong = |problem: String| format!("line {number}: {problem}");
         // A string is a prompt alone.
         let read = match line.starts_with('"') {
             true => serde_json::from_str(line).map(|prompt| Line {
@@ -95,6 +93,9 @@ fn parse(text: &str) -> Result<Vec<Given>, String> {
             Some(Id::Number(id)) => id.to_string(),
             None => number.to_string(),
         };
+        if id.trim().is_empty() {
+            return Err(wrong("the id is empty".to_owned()));
+        }
         if !ids.insert(id.clone()) {
             return Err(wrong(format!("there is another prompt of the id {id:?}")));
         }
@@ -115,13 +116,15 @@ mod tests {
 
     #[test]
     fn lines_are_objects_or_strings_and_what_is_wrong_names_its_line() {
-        let given = parse("\u{feff}{\"id\": 7, \"prompt\": \"a\", \"metadata\": [1]}\n\n\"b\"\r\n{\"id\":\"x\",\"prompt\":\"c\"}").unwrap();
+        let given = parse(b"\xef\xbb\xbf" as &[u8]).unwrap_err();
+        assert_eq!(given, "there is no prompt");
+        let given = parse("\u{feff}{\"id\": 7, \"prompt\": \"a\", \"metadata\": [1, 1e400]}\n\n\"b\"\r\n{\"id\":\"x\",\"prompt\":\"c\"}".as_bytes()).unwrap();
         let jobs: Vec<_> = given
             .iter()
             .map(|given| (&*given.job.id, &*given.job.prompt))
             .collect();
         assert_eq!(jobs, [("7", "a"), ("3", "b"), ("x", "c")]);
-        assert_eq!(given[0].metadata, Some(serde_json::json!([1])));
+        assert_eq!(given[0].metadata.as_ref().map(RawJson::get), Some("[1, 1e400]"));
         for (text, problem) in [
             ("", "there is no prompt"),
             ("{\"prompt\": \"a\"}\n{\"promt\": \"b\"}", "line 2: unknown field"),
@@ -131,10 +134,17 @@ mod tests {
                 "line 2: there is another prompt of the id \"1\"",
             ),
             ("\"  \"", "line 1: the prompt is empty"),
+            ("{\"id\": \" \", \"prompt\": \"a\"}", "line 1: the id is empty"),
+            (
+                "{\"id\": 1.5, \"prompt\": \"a\"}",
+                "line 1: the `id` is neither a text nor a whole number",
+            ),
             ("hello", "line 1: "),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = parse(text.as_bytes()).unwrap_err();
             assert!(error.starts_with(problem), "{text}: {error}");
         }
+        let error = parse(b"\"a\"\n\"b\xff\"").unwrap_err();
+        assert!(error.starts_with("line 2: it is not UTF-8"), "{error}");
     }
 }

@@ -13,6 +13,7 @@ use super::find::Beginnings;
 use super::table::{self, Column, Cut, cell};
 use crate::exit::{CommandResult, Status};
 use crate::paint::Paint;
+use crate::screen::is_dumb;
 use crate::signals::Signals;
 use crate::time;
 
@@ -83,7 +84,8 @@ impl Top {
     pub(crate) async fn run(self) -> CommandResult {
         let mut signals = Signals::catch()?;
         let sessions = Sessions::from_env()?;
-        let is_live = io::stdout().is_terminal() && !self.json && !self.once;
+        // A terminal that draws nothing twice gets the list as a file does.
+        let is_live = io::stdout().is_terminal() && !self.json && !self.once && !is_dumb();
         let every = self.every.or(is_live.then_some(Duration::from_secs(2)));
         let screen = is_live.then(Screen::take).transpose()?;
         let mut watch = Watch {
@@ -97,7 +99,10 @@ impl Top {
                 (watch, rows)
             });
             let rows;
-            (watch, rows) = looked.await?;
+            (watch, rows) = tokio::select! {
+                looked = looked => looked?,
+                _ = signals.next() => return Ok(Status::Success),
+            };
             match &screen {
                 Some(screen) => screen.draw(&rows, &Beginnings::of(&watch.sessions))?,
                 None => table::show(&rows, self.json, true, &COLUMNS, |row| shown(row, None)).map(drop)?,
@@ -296,8 +301,8 @@ struct Screen;
 impl Screen {
     fn take() -> io::Result<Self> {
         let mut out = io::stdout().lock();
-        // The other screen, and no cursor.
-        out.write_all(b"\x1b[?1049h\x1b[?25l")?;
+        // The other screen, no cursor, and what is too wide for the terminal is cut.
+        out.write_all(b"\x1b[?1049h\x1b[?25l\x1b[?7l")?;
         out.flush()?;
         Ok(Self)
     }
@@ -330,6 +335,9 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         let mut out = io::stdout().lock();
-        drop(out.write_all(b"\x1b[?25h\x1b[?1049l").and_then(|()| out.flush()));
+        drop(
+            out.write_all(b"\x1b[?7h\x1b[?25h\x1b[?1049l")
+                .and_then(|()| out.flush()),
+        );
     }
 }

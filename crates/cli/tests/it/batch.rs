@@ -219,3 +219,53 @@ async fn wrong_prompts_are_named_before_anything_is_sent() {
     assert!(ran.stderr.contains("line 2"), "{ran:?}");
     assert!(rig.api.requests().is_empty() && !out.exists());
 }
+
+#[tokio::test]
+async fn nothing_that_is_read_is_written_over() {
+    let rig = Rig::start().await;
+    let path = prompts(&rig, &[json!("%say one")]);
+    let before = std::fs::read(&path).unwrap();
+    let path = path.to_str().unwrap();
+    let link = rig.sandbox.project().join("link.jsonl");
+    std::os::unix::fs::symlink(path, &link).unwrap();
+    let (link, new) = (link.to_str().unwrap(), "new.jsonl");
+    for args in [
+        vec!["--out", path],
+        vec!["--out", link],
+        vec!["--out", new, "--journal", path],
+        vec!["--out", new, "--journal", new],
+        vec!["--out", new, "--journal", "./new.jsonl"],
+        vec!["--out", "-", "--journal", link],
+    ] {
+        let ran = rig
+            .ran("batch", &[&[path, "--resume"], &args[..]].concat(), "")
+            .await;
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains("are the same file"), "{args:?}: {ran:?}");
+        assert_eq!(std::fs::read(path).unwrap(), before, "{args:?}");
+    }
+    assert!(!rig.sandbox.project().join(new).exists());
+    assert!(rig.api.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_full_disk_is_named_and_what_is_done_is_kept() {
+    let rig = Rig::start().await;
+    let path = rig.sandbox.project().join("prompts.jsonl");
+    let line = r#"{"prompt":"%say one","metadata":{"b":123456789012345678901234567890,"a":1}}"#;
+    std::fs::write(&path, line).unwrap();
+    let journal = rig.sandbox.project().join("journal");
+    let (path, journal) = (path.to_str().unwrap(), journal.to_str().unwrap());
+    let args = [path, "--journal", journal, "--out"];
+    let full = rig.ran("batch", &[&args[..], &["/dev/full"]].concat(), "").await;
+    assert_eq!(full.code, Some(1), "{full:?}");
+    assert!(full.stderr.contains("cannot write /dev/full"), "{full:?}");
+    let asked = rig.api.requests().len();
+    let ran = rig
+        .ran("batch", &[&args[..], &["-", "--resume"]].concat(), "")
+        .await;
+    assert_eq!((ran.code, rig.api.requests().len()), (Some(0), asked), "{ran:?}");
+    // As it came.
+    let metadata = r#""metadata":{"b":123456789012345678901234567890,"a":1}"#;
+    assert!(ran.stdout.contains(metadata), "{ran:?}");
+}

@@ -94,3 +94,32 @@ async fn what_runs_and_what_is_stored_is_shown() {
     .await;
     rig.finish(child).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_is_narrow_or_can_draw_nothing_gets_what_fits() {
+    let rig = Rig::start().await;
+    let ran = rig.run(&["%say stored"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut narrow = Display::alone(&rig, 20, &["top", "--every", "1s"]);
+    let dumb = Display::alone_with(&rig, 80, &["top"], &[("TERM", "dumb")]);
+    blocking(move || {
+        let screen = narrow.shows("stored");
+        // The first line is longer than the terminal, and takes one row all the same.
+        let rows: Vec<&str> = screen.lines().collect();
+        assert!(
+            rows[0].starts_with("0 run") && rows[1].trim().is_empty(),
+            "{screen}"
+        );
+        assert!(rows[2].starts_with("STATE"), "{screen}");
+        narrow.signal(Signal::SIGINT);
+        narrow.ends_with(0);
+        // Once, and without a command for the terminal.
+        let mut dumb = dumb;
+        let screen = dumb.ends_with(0);
+        assert!(
+            screen.contains("stored") && !screen.contains("Ctrl-C"),
+            "{screen}"
+        );
+    })
+    .await;
+}

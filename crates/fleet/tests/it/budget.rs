@@ -39,6 +39,16 @@ async fn a_turn_is_charged_with_what_the_cli_reports() {
     // The next process goes on from the ledger.
     let rows = tenant.ledger();
     assert_eq!(rows.len(), 2);
+    // As other programs read it.
+    let row = &rows[1];
+    let expected = serde_json::json!({
+        "budget": ["tenant", "project"],
+        "day": row.day.days_since_epoch(),
+        "usd": (charged.usd.dollars() * 1e9).round() as u64,
+        "tokens": charged.tokens,
+        "turns": 1,
+    });
+    assert_eq!(serde_json::to_value(row).unwrap(), expected);
     let next = Budget::new("tenant", Cap::usd(charged.usd));
     assert_eq!(next.restore(rows), []);
     assert_eq!(next.spent(), charged);

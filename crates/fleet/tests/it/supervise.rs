@@ -4,13 +4,15 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use outrigger::testing::Simulated;
-use outrigger::testing::sim::peer::Signal;
+use outrigger::testing::sim::peer::{Match, Signal, Steps};
 use outrigger::{Event, Options, Verdict};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::supervise::{
     AfterLoss, HealthState, IdFiles, Rotation, SuperviseError, Supervised, Supervision,
 };
+use serde_json::json;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 struct Place {
     cli: Simulated,
@@ -297,6 +299,43 @@ async fn a_conversation_that_is_too_old_is_handed_over() {
     let session = place.session(Supervision::new());
     session.turn("%say on").await.unwrap();
     assert_eq!(session.health().session_id, health.session_id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_ignores_the_interrupt_at_the_cap_is_killed() {
+    let cli = Simulated::steps(|| {
+        let begin = Steps::new().initialize().expect(Match::prompt("spend"));
+        (0..1000).fold(begin, |steps, number| {
+            steps.sleep(Duration::from_secs(5)).send(json!({
+                "type": "assistant", "parent_tool_use_id": null, "session_id": "00000000-0000-4000-8000-000000000001", "uuid": Uuid::new_v4(),
+                "message": {"id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "m",
+                    "content": [{"type": "tool_use", "id": format!("toolu_{number}"), "name": "Bash", "input": {}}],
+                    "stop_reason": "tool_use", "stop_sequence": null, "usage": {"input_tokens": 100, "output_tokens": 1}},
+            }))
+        })
+    });
+    let place = Place::new();
+    let above = Budget::new("all", Cap::none());
+    let supervision = Supervision::new().budget(&above, Cap::tokens(500), Amount::default());
+    let session = Supervised::new(
+        "helper",
+        cli.options(),
+        supervision,
+        IdFiles::new(place.ids.path()),
+    );
+    let error = session.turn("spend").await.unwrap_err();
+    assert!(
+        matches!(error, SuperviseError::Budget { outcome: None, .. }),
+        "{error}"
+    );
+    assert_eq!(
+        session.health().state,
+        HealthState::Down,
+        "nothing spends any more"
+    );
+    // What was seen of the turn is charged.
+    assert!(above.spent().tokens > 500, "{}", above.spent());
+    assert_eq!(above.reserved(), Amount::default());
 }
 
 #[tokio::test(start_paused = true)]
