@@ -56,7 +56,7 @@ async function converse(session, text, { base = url, options = {}, onMessage, re
   let finish;
   const finished = new Promise((resolve) => (finish = resolve));
   async function* prompts() {
-    yield { type: 'user', message: { role: 'user', content: [{ type: 'text', text }] }, parent_tool_use_id: null, session_id: '' };
+    if (text !== undefined) yield { type: 'user', message: { role: 'user', content: [{ type: 'text', text }] }, parent_tool_use_id: null, session_id: '' };
     await finished;
   }
   const events = `${base}/v1/sessions/${session}/events`;
@@ -166,6 +166,19 @@ const scenarios = {
     const stored = await log(session);
     assert.ok(stored.length > before);
     assert.equal(stored.filter((event) => event.payload.type === 'approval_decided').length, 1);
+  },
+  async deferred() {
+    // The call outlives its process, and the client: another one is asked, and its answer is carried out.
+    const session = await created();
+    const asked = [];
+    const never = (tool) => (asked.push(tool), new Promise(() => {}));
+    const first = await converse(session, '%tool Bash {"command":"touch made","description":"x"}\n%say done', { options: { canUseTool: never } });
+    assert.equal(first.messages.at(-1).terminal_reason, 'tool_deferred');
+    const again = async (tool, input) => (asked.push(tool), allow(tool, input));
+    const second = await converse(session, undefined, { options: { canUseTool: again }, results: 2 });
+    assert.deepEqual(asked, ['Bash', 'Bash']);
+    assert.equal(second.result, 'done');
+    assert.equal((await log(session)).filter((event) => event.payload.type === 'process_started').length, 2);
   },
   async reconnect() {
     // Cut after one event, after two, and so on, up to more than there are.

@@ -19,6 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut policy = HostPolicy::new(cli.options(), [place.path()]);
     // A simulated CLI in memory has no lease.
     policy.lease = false;
+    policy.deferred = Some("Bash".to_owned());
     let host = SessionHost::open(policy, SqliteLog::open(place.path().join("host.db"))?).await?;
     let tokens = Tokens::open(host.event_log()).await?;
     let (token, _) = tokens.issue("example", Scope::ALL, None).await?;

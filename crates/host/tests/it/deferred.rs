@@ -6,6 +6,7 @@ use std::time::Duration;
 use outrigger::SessionId;
 use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, layer};
 use outrigger::protocol::RawJson;
+use outrigger_fleet::gate::{Gate, Limits, Visitor};
 use outrigger_host::{
     Approval, ApprovalKind, ApprovalState, HostError, HostPolicy, LogEvent, SessionHost, SessionState,
     Subscription,
@@ -338,6 +339,35 @@ async fn the_operators_code_decides_before_people_and_again_when_they_have_decid
     .await;
     until(&mut events, |event, _| event.kind == "decision_not_applied").await;
     processed(&mut events, prompt, "processed").await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_only_when_the_gate_lets_it() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let (approval, prompt) = waiting(&host, &id, ASKS).await;
+    host.shutdown().await;
+    drop(host);
+    let mut limits = Limits::default();
+    limits.max_running = 1;
+    let gate = Gate::new(limits);
+    let mut policy = policy(&place);
+    policy.gate = Some(gate.clone());
+    let host = place.host_with(policy).await;
+    let pass = gate.enter(Visitor::new("other")).await.unwrap();
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.decide(approval.id, allow(), "ada").await.unwrap();
+    while gate.state().waiting < 1 {
+        tokio::task::yield_now().await;
+    }
+    let started = place.cli.started().len();
+    assert_eq!(host.session(&id).await.unwrap().state, SessionState::Running);
+    drop(pass);
+    processed(&mut events, prompt, "processed").await;
+    assert_eq!(place.cli.started().len(), started + 1);
+    assert_eq!(gate.state().running, 0, "the place at the gate is given back");
     host.shutdown().await;
 }
 

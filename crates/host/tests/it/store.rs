@@ -3,7 +3,7 @@
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
-use outrigger_host::log::{NewEvent, SqliteLog, Write};
+use outrigger_host::log::{Log as _, NewEvent, SqliteLog, Write};
 use outrigger_host::{HostError, HostPolicy, NewSession, SessionHost, Source};
 
 async fn session(dir: &std::path::Path) -> (SessionHost, SessionId) {
@@ -98,6 +98,29 @@ async fn a_backup_is_a_sound_log_and_a_second_host_is_refused() {
     let copy = SqliteLog::open(&backup).unwrap();
     let check = copy.check().await.unwrap();
     assert_eq!((check.sessions, check.problems.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn the_tables_of_an_older_version_are_upgraded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, id) = session(dir.path()).await;
+    drop(host);
+    let connection = rusqlite::Connection::open(dir.path().join("host.db")).unwrap();
+    // As the first version left them.
+    connection
+        .execute_batch(
+            "ALTER TABLE events DROP COLUMN sum; DROP INDEX approvals_deferred; ALTER TABLE approvals DROP COLUMN deferred;
+             PRAGMA user_version = 1;
+             INSERT INTO approvals (id, number, session_id, kind, state, epoch, request_id, input_hash, request, opened_at)
+             SELECT '9f0c6f3e-6d0f-4c57-8f0a-1f3f4c1a2b3d', 1, id, 'tool', 'denied', 1, 'r', '', '{}', 0 FROM sessions;",
+        )
+        .unwrap();
+    drop(connection);
+    let log = SqliteLog::open(dir.path().join("host.db")).unwrap();
+    let approvals = log.approvals(Some(&id), None, None, 10).await.unwrap();
+    assert_eq!(approvals.len(), 1);
+    assert!(!approvals[0].deferred);
+    assert_eq!(log.check().await.unwrap().problems, Vec::<String>::new());
 }
 
 #[tokio::test]
