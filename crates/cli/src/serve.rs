@@ -75,6 +75,8 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     if let Some(listen) = args.listen {
         settings.server.listen = listen;
     }
+    // Clients show an answer while the model writes it.
+    settings.policy.options = settings.policy.options.include_partial_messages(true);
     let path = log_file(args.data)?;
     if let Some(data) = path.parent() {
         private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;

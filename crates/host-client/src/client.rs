@@ -438,10 +438,10 @@ impl HostClient {
             .await
     }
 
-    /// Removes the git worktree that the host has made for a session. With `force` its changes and commits are lost; a branch with commits stays.
+    /// Removes the git worktree that the host has made for a session, which has to be archived. With `force` its changes and commits are lost; a branch with commits stays.
     ///
     /// # Errors
-    /// When there is no such session or worktree, it is kept for what is in it, or the host refuses or is away.
+    /// When there is no such session, it is not archived, the worktree is kept for what is in it (`workspace-kept`), or the host refuses or is away.
     pub async fn remove_workspace(&self, session: &str, force: bool) -> Result<()> {
         let path = session_path(session, "/workspace")?;
         self.deleted(format!("{path}?force={force}")).await

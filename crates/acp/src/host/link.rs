@@ -233,15 +233,23 @@ impl Work {
                 },
                 () = shared.go.notified(), if !self.is_read => {
                     self.is_read = true;
-                    self.begin()?;
+                    self.begin().await?;
                 }
                 item = next(&mut self.reading) => self.item(item?).await?,
             }
         }
     }
 
-    fn begin(&mut self) -> Result<()> {
+    async fn begin(&mut self) -> Result<()> {
         if self.is_greeted && self.is_read {
+            // A turn that runs already ends with a result that is not for the first prompt of this connection. The SDK would guess that it is, unless it has
+            // seen that beginnings are told.
+            let nobodys = uuid::Uuid::new_v4().to_string();
+            let frame = json!({
+                "type": "command_lifecycle", "command_uuid": nobodys, "state": "completed", "uuid": uuid::Uuid::new_v4().to_string(),
+                "session_id": self.shared.session,
+            });
+            self.write(&frame.to_string()).await;
             let cursor = self.shared.place().cursor;
             let stream = self.shared.client.stream(&self.shared.session, cursor)?;
             self.reading = Reading::All(Box::new(stream));
@@ -441,7 +449,7 @@ impl Work {
         leave_out(reply);
         self.write(&frame.to_string()).await;
         (self.greeting, self.is_greeted, self.reading) = (None, true, Reading::Nothing);
-        self.begin()
+        self.begin().await
     }
 
     async fn event(&mut self, event: &Envelope) {

@@ -12,10 +12,11 @@ use outrigger_host_client::{ApprovalFilter, HostClient, NewSession, Prompt, Toke
 use outrigger_host_http::{Front, Scope, Tokens};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
 
+use crate::draft;
 use crate::editor::{Editor, PATIENCE, said, updates};
 use crate::real::Rig;
 
@@ -63,7 +64,8 @@ impl Hosted {
     }
 
     async fn begin(&mut self) {
-        let mut policy = HostPolicy::new(self.options.clone(), [&self.root]);
+        let options = self.options.clone().include_partial_messages(true);
+        let mut policy = HostPolicy::new(options, [&self.root]);
         policy.lease = false;
         policy.deferred.clone_from(&self.deferred);
         policy.permission_modes = ["acceptEdits", "plan"].map(str::to_owned).to_vec();
@@ -100,7 +102,11 @@ impl Hosted {
     }
 
     fn client_with(&self, token: &str) -> HostClient {
-        let builder = HostClient::builder(format!("http://{}", self.address));
+        self.client_at(self.address, token)
+    }
+
+    fn client_at(&self, address: SocketAddr, token: &str) -> HostClient {
+        let builder = HostClient::builder(format!("http://{address}"));
         builder
             .token(Token::new(token).unwrap())
             .backoff(
@@ -147,6 +153,47 @@ impl Hosted {
     }
 }
 
+/// Connections to a host that can be cut.
+struct Wire {
+    address: SocketAddr,
+    cut: watch::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Wire {
+    async fn to(host: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (cut, cuts) = watch::channel(());
+        let task = tokio::spawn(async move {
+            let mut open = JoinSet::new();
+            loop {
+                let (mut here, _) = listener.accept().await.unwrap();
+                let mut cuts = cuts.clone();
+                cuts.mark_unchanged();
+                open.spawn(async move {
+                    let mut there = TcpStream::connect(host).await.unwrap();
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut here, &mut there) => {}
+                        _ = cuts.changed() => {}
+                    }
+                });
+            }
+        });
+        Self { address, cut, task }
+    }
+
+    fn cut(&self) {
+        self.cut.send_replace(());
+    }
+}
+
 /// Loads a session, and returns what was replayed.
 async fn load(editor: &mut Editor, session: &str, cwd: &Path) -> Vec<Value> {
     let params = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
@@ -186,6 +233,21 @@ fn conversation(lines: &[Value]) -> Vec<(String, String, String)> {
         }
     }
     told
+}
+
+/// Waits until the model has said these words.
+async fn until_said(editor: &mut Editor, words: &str) {
+    let heard = std::cell::RefCell::new(String::new());
+    editor
+        .wait_for(|line| {
+            let update = &line["params"]["update"];
+            if update["sessionUpdate"] == "agent_message_chunk" {
+                let text = update["content"]["text"].as_str().unwrap_or_default();
+                heard.borrow_mut().push_str(text);
+            }
+            heard.borrow().contains(words)
+        })
+        .await;
 }
 
 fn is_question(line: &Value) -> bool {
@@ -333,12 +395,110 @@ async fn questions_go_to_the_editor_until_somebody_has_answered() {
     other.reply(&also, option("allow-once")).await;
     let (lines, _) = editor.until(prompt).await;
     assert_eq!(said(&lines), "by another");
-    other
-        .wait_for(|line| line["params"]["update"]["content"]["text"] == "by another")
-        .await;
+    until_said(&mut other, "by another").await;
     editor.fail(&asked, -32800, "cancelled").await;
     other.leave().await;
     editor.leave().await;
+}
+
+#[tokio::test]
+async fn the_model_s_own_questions_go_to_the_editor() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let options = json!([{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]);
+    let question = json!({"questions": [{"question": "Which?", "header": "Colour", "multiSelect": false, "options": options}]});
+    let prompt = format!("%tool AskUserQuestion {question}\n%say {{{{result}}}}");
+    let prompt = editor.prompt(&session, &prompt).await;
+    let asked = editor.wait_for(is_question).await;
+    assert_eq!(asked["params"]["toolCall"]["title"], "Which?");
+    editor.reply(&asked, option("answer-1")).await;
+    let (lines, _) = editor.until(prompt).await;
+    assert!(said(&lines).contains("Blue"), "{lines:#?}");
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_text_whose_stream_is_cut_is_told_once() {
+    let hosted = Hosted::simulated().await;
+    let wire = Wire::to(hosted.address).await;
+    let client = hosted.client_at(wire.address, &hosted.token);
+    let mut editor = Editor::with(Config::new().host(client));
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let text: String = (0..100).map(|number| format!("word {number}, ")).collect();
+    let text = text.trim_end();
+    let prompt = editor
+        .prompt(
+            &session,
+            &format!("%slow 10 chunk=8\n%think {text}\n%+say {text}"),
+        )
+        .await;
+    for kind in ["agent_thought_chunk", "agent_message_chunk"] {
+        editor
+            .wait_for(|line| line["params"]["update"]["sessionUpdate"] == kind)
+            .await;
+        wire.cut();
+    }
+    let (lines, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let told: Vec<_> = conversation(&lines)
+        .into_iter()
+        .map(|told| (told.0, told.2))
+        .collect();
+    let expected =
+        ["agent_thought_chunk", "agent_message_chunk"].map(|kind| (kind.to_owned(), text.to_owned()));
+    assert_eq!(told, expected);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_elsewhere_is_told_as_gone() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    editor.turn(&session, "%say one").await;
+    hosted.client().delete_session(&session).await.unwrap();
+    let prompt = editor.prompt(&session, "%say two").await;
+    let (_, answer) = editor.until(prompt).await;
+    let why = answer["error"].to_string();
+    assert!(why.contains("There is no such session"), "{answer:#}");
+    let prompt = editor.prompt(&session, "%say three").await;
+    assert!(editor.until(prompt).await.1["error"].is_object());
+    // The agent has others.
+    let (other, _) = editor.open(&hosted.root).await;
+    editor.turn(&other, "%say four").await;
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn an_editor_of_the_draft_has_sessions_on_a_host() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = Editor::with(Config::new().host(hosted.client()));
+    let told = draft::meet(&mut editor, &json!({})).await;
+    assert!(told["capabilities"]["session"]["mcp"].is_null(), "{told:#}");
+    let session = draft::opened(&mut editor, &hosted.root).await;
+    let lines = draft::turn(&mut editor, &session, "%say one").await;
+    assert_eq!(said(&lines), "one");
+    // Somebody else's turn is reported as work of the session.
+    hosted
+        .client()
+        .send_prompt(&session, &Prompt::text("%say two"))
+        .await
+        .unwrap();
+    let lines = draft::idle(&mut editor).await;
+    draft::laws(&lines);
+    assert_eq!(said(&lines), "two");
+    editor.leave().await;
+
+    let mut next = Editor::with(Config::new().host(hosted.client()));
+    draft::meet(&mut next, &json!({})).await;
+    let resumed = json!({"sessionId": session, "cwd": hosted.root, "replayFrom": {"type": "start"}});
+    let id = next.ask("session/resume", resumed).await;
+    let (lines, answer) = next.until(id).await;
+    assert!(answer.get("error").is_none(), "{answer:#}");
+    assert_eq!(said(&lines), "onetwo");
+    next.leave().await;
 }
 
 #[tokio::test]
@@ -386,9 +546,7 @@ async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
     let mut editor = hosted.editor().await;
     let (session, _) = editor.open(&hosted.root).await;
     let prompt = editor.prompt(&session, "%hang\n%say begun").await;
-    editor
-        .wait_for(|line| line["params"]["update"]["content"]["text"] == "begun")
-        .await;
+    until_said(&mut editor, "begun").await;
     editor
         .notify("session/cancel", json!({"sessionId": session}))
         .await;
@@ -406,8 +564,7 @@ async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
     assert_eq!((&*call.0, &*call.2), ("call", "pending"), "it still waits");
     let asked = next.wait_for(is_question).await;
     next.reply(&asked, option("allow-once")).await;
-    next.wait_for(|line| line["params"]["update"]["content"]["text"] == "afterwards")
-        .await;
+    until_said(&mut next, "afterwards").await;
     next.call("session/close", json!({"sessionId": session})).await;
     let gone = next.prompt(&session, "%say x").await;
     assert_eq!(next.until(gone).await.1["error"]["code"], -32002);
@@ -417,7 +574,7 @@ async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
     let resumed = json!({"sessionId": session, "cwd": hosted.root, "mcpServers": []});
     next.call("session/resume", resumed).await;
     let (lines, _) = next.turn(&session, "%say resumed").await;
-    assert_eq!(said(&lines), "resumed");
+    assert_eq!(said(&lines), "resumed", "{lines:#?}");
     next.call("session/delete", json!({"sessionId": session})).await;
     let listed = next.call("session/list", json!({})).await;
     assert_eq!(listed["sessions"], json!([]));
@@ -457,15 +614,45 @@ async fn a_prompt_ends_with_its_own_turn_although_others_prompt_too() {
 }
 
 #[tokio::test]
+async fn a_prompt_in_the_middle_of_another_turn_waits_for_its_own() {
+    let hosted = Hosted::simulated().await;
+    let client = hosted.client();
+    let new = NewSession::new(hosted.root.to_str().unwrap());
+    let session = client.create_session(&new).await.unwrap().id;
+    let foreign = format!("{BASH}\n%say theirs");
+    client
+        .send_prompt(&session, &Prompt::text(&foreign))
+        .await
+        .unwrap();
+    hosted
+        .until(&session, |event| event["type"] == "approval_opened")
+        .await;
+    // The editor comes when the turn runs already.
+    let mut editor = hosted.editor().await;
+    let resumed = json!({"sessionId": session, "cwd": hosted.root, "mcpServers": []});
+    editor.call("session/resume", resumed).await;
+    let asked = editor.wait_for(is_question).await;
+    let own = editor.prompt(&session, "%stop max_tokens\n%say ours").await;
+    hosted
+        .until(&session, |event| {
+            event["type"] == "user" && event["message"].to_string().contains("ours")
+        })
+        .await;
+    editor.reply(&asked, option("allow-once")).await;
+    let (lines, answer) = editor.until(own).await;
+    assert_eq!(answer["result"]["stopReason"], "max_tokens", "{answer}");
+    assert_eq!(said(&lines), "theirsours");
+    editor.leave().await;
+}
+
+#[tokio::test]
 async fn a_host_that_restarts_is_found_again_and_its_turn_is_told_as_lost() {
     let mut hosted = Hosted::simulated().await;
     let mut editor = hosted.editor().await;
     let (session, _) = editor.open(&hosted.root).await;
     editor.turn(&session, "%say before").await;
     let prompt = editor.prompt(&session, "%hang\n%say in the middle").await;
-    editor
-        .wait_for(|line| line["params"]["update"]["content"]["text"] == "in the middle")
-        .await;
+    until_said(&mut editor, "in the middle").await;
     hosted.end().await;
     hosted.begin().await;
     let (_, answer) = editor.until(prompt).await;

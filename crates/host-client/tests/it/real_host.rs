@@ -9,7 +9,8 @@ use outrigger_host::log::SqliteLog;
 use outrigger_host::{HostPolicy, SessionHost, WorkspacePolicy};
 use outrigger_host_client::{
     ApprovalFilter, ApprovalState, DiffFrom, Effect, Envelope, Error, Fork, HostClient, NewSchedule,
-    NewSession, NewToken, NewWebhook, OverviewItem, Prompt, SessionState, SessionStream, StreamItem, Token,
+    NewSession, NewToken, NewWebhook, NewWorktree, OverviewItem, Prompt, SessionState, SessionStream,
+    StreamItem, Token,
 };
 use outrigger_host_http::{Front, Scope, Tokens};
 use serde_json::json;
@@ -509,4 +510,52 @@ async fn webhooks_schedules_and_what_is_said_of_the_host_itself() {
         "{error}"
     );
     soon(client.set_permission_mode(&session.id, None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_worktree_of_an_archived_session_is_removed() {
+    let real = Real::start().await;
+    let client = real.client(&real.url);
+    let repository = real.place.path().join("shop");
+    std::fs::create_dir(&repository).unwrap();
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+            .args(args);
+        assert!(
+            git.current_dir(&repository).output().unwrap().status.success(),
+            "{args:?}"
+        );
+    };
+    git(&["init", "--quiet"]);
+    git(&["commit", "--quiet", "--allow-empty", "--message=one"]);
+    let mut new = NewSession::new(repository.to_str().unwrap());
+    new.worktree = Some(NewWorktree::default());
+    let session = soon(client.create_session(&new)).await.unwrap();
+    let refused = soon(client.remove_workspace(&session.id, false))
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("archived"), "{refused}");
+
+    soon(client.resume(&session.id)).await.unwrap();
+    let mut events = client.stream(&session.id, 0).unwrap();
+    loop {
+        if let StreamItem::Event(event) = soon(events.next()).await.unwrap()
+            && event.kind() == "process_started"
+        {
+            break;
+        }
+    }
+    std::fs::write(std::path::Path::new(&session.cwd).join("made"), "x").unwrap();
+    soon(client.archive(&session.id)).await.unwrap();
+    let kept = soon(client.remove_workspace(&session.id, false))
+        .await
+        .unwrap_err();
+    assert!(
+        kept.problem().is_some_and(|problem| problem.is("workspace-kept")),
+        "{kept}"
+    );
+    assert!(std::path::Path::new(&session.cwd).exists());
+    soon(client.remove_workspace(&session.id, true)).await.unwrap();
+    assert!(!std::path::Path::new(&session.cwd).exists());
 }
