@@ -16,8 +16,8 @@ use tokio::net::TcpListener;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let place = tempfile::tempdir()?;
     let cli = Simulated::agent(|agent| agent.directives());
-    let mut policy = HostPolicy::new(cli.options(), [place.path()]);
-    // A simulated CLI in memory has no lease.
+    let mut policy = HostPolicy::new(cli.options().await_initialize(true), [place.path()]);
+    // A simulated CLI in memory has no lease, and no version that the SDK could ask for.
     policy.lease = false;
     policy.deferred = Some("Bash".to_owned());
     let host = SessionHost::open(policy, SqliteLog::open(place.path().join("host.db"))?).await?;

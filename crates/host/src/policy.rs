@@ -56,7 +56,8 @@ pub struct HostPolicy {
     /// Such a call is left open and its turn waits: over the end of the process, and of the host. [`decides_first`](Self::decides_first) is asked before
     /// people. They are asked whatever rules allow. A deny rule holds, whatever people allow, but the CLI looks at it only when their decision is carried
     /// out. A second such call at the same time, and one of a subagent, are asked about while the process waits, and end with it. The CLI
-    /// has to know `defer`, and to keep sessions on disk.
+    /// has to know `defer`, and to keep sessions on disk. If the SDK cannot know its version, as behind a wrapper, set
+    /// [`await_initialize`](Options::await_initialize) in the options, too: else the CLI may ask before it knows of the host.
     pub deferred: Option<String>,
     /// Worktrees for sessions, and what turns change in files; `None` by default: then there are no worktrees and no diffs.
     pub workspaces: Option<WorkspacePolicy>,

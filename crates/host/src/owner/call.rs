@@ -189,6 +189,20 @@ impl Owner {
         transcript.has_open_call(&id).await.unwrap_or(true)
     }
 
+    /// The matcher of the hook: the tools of the policy, and that of a call that was left open when the policy was another one.
+    pub(super) fn deferred_tools(&self) -> Option<String> {
+        let policy = self.shared.policy.deferred.clone();
+        let call = self.call.as_ref().filter(|_| self.state.call == Call::Decided);
+        let Some(tool) = call.and_then(|call| call.tool_name.clone()) else {
+            return policy;
+        };
+        Some(match policy {
+            None => tool,
+            Some(tools) if ["", "*"].contains(&&*tools) || tools.split('|').any(|name| name == tool) => tools,
+            Some(tools) => format!("{tools}|{tool}"),
+        })
+    }
+
     /// Waits for the process to ask about the call, and for the end of its turn.
     pub(super) fn take_up(&mut self) {
         let Some(running) = &mut self.running else { return };

@@ -139,7 +139,7 @@ impl Owner {
             let mut options = options
                 .permissions(handler::of(&self.shared.policy, self.for_people.0.clone()))
                 .elicitation(|_| async { outrigger::Reply::Parked });
-            if let Some(matcher) = &self.shared.policy.deferred {
+            if let Some(matcher) = &self.deferred_tools() {
                 let to_owner = self.hooks.0.clone();
                 options = options.hook(handler::hook(
                     &self.shared.policy,

@@ -19,8 +19,15 @@ use crate::place::{Place, processed, say, until, user};
 const ASKS: &str = "%tool Bash {\"command\":\"touch made\",\"description\":\"Make it\"}\n%say done";
 
 fn policy(place: &Place) -> HostPolicy {
-    let mut policy = place.policy();
+    let mut policy = policy_without(place);
     policy.deferred = Some("Bash|AskUserQuestion|ExitPlanMode".to_owned());
+    policy
+}
+
+fn policy_without(place: &Place) -> HostPolicy {
+    let mut policy = place.policy();
+    // The SDK does not know the version of a CLI in memory.
+    policy.options = policy.options.await_initialize(true);
     policy
 }
 
@@ -144,6 +151,34 @@ async fn a_decision_that_no_process_has_got_is_carried_out_by_the_next_host() {
     let told = told(&host, &id).await;
     assert_eq!(marks(&told, prompt), ["received", "processing", "processed"]);
     host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_decision_is_carried_out_under_a_policy_that_defers_nothing_or_something_else() {
+    let place = Place::new();
+    for tools in [None, Some("Write"), Some("^mcp__"), Some("Bash"), Some("*")] {
+        let host = place.host_with(policy(&place)).await;
+        let id = place.session(&host).await;
+        let (approval, prompt) = waiting(&host, &id, ASKS).await;
+        host.shutdown().await;
+        drop(host);
+        let mut policy = policy_without(&place);
+        policy.deferred = tools.map(str::to_owned);
+        let host = place.host_with(policy).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.decide(approval.id, allow(), "ada").await.unwrap();
+        processed(&mut events, prompt, "processed").await;
+        let told = told(&host, &id).await;
+        assert!(told.iter().all(|event| event.kind != "decision_not_applied"));
+        assert_eq!(
+            told.iter()
+                .filter(|event| event.kind == "approval_opened")
+                .count(),
+            1,
+            "nobody is asked again"
+        );
+        host.shutdown().await;
+    }
 }
 
 #[tokio::test]

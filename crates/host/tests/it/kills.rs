@@ -47,7 +47,11 @@ async fn host(place: &Path) -> (SessionHost, Option<RealCli>) {
     };
     let options = match &real {
         Some(real) => real.options(),
-        None => Simulated::agent(|agent| agent.directives().real_tools(true)).options(),
+        None => {
+            let cli = Simulated::agent(|agent| agent.directives().real_tools(true));
+            // The SDK does not know the version of a CLI in memory.
+            cli.options().await_initialize(true)
+        }
     };
     // Sessions are stored where the next process finds them.
     let options = options.env("CLAUDE_CONFIG_DIR", place.join("claude").display().to_string());
