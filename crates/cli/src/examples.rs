@@ -113,6 +113,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("host check", &[("Look for damage", "outrigger host check")]),
     (
+        "host audit",
+        &[("The last hundred entries", "outrigger host audit --last 100")],
+    ),
+    (
         "host login",
         &[("Keep the token of the first start", "outrigger host login")],
     ),

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::ValueHint;
+use jiff::Timestamp;
 use outrigger_host::log::SqliteLog;
 use outrigger_host_client::{HostClient, NewToken};
 
 use crate::exit::{CommandResult, Failure, Status};
+use crate::paint::plain;
 use crate::remote::{HostArgs, Trust, failure, keep_token, token_file_of};
 use crate::serve::log_file;
 
@@ -31,6 +33,14 @@ enum Command {
     },
     /// Read the whole log and look for what must not be: gaps, decisions that are there twice, a file that is damaged.
     Check {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List who did what with the host, the newest last: tokens, what they did and were refused. What was sent to sessions is in their events.
+    Audit {
+        /// How many entries.
+        #[arg(long, default_value_t = 50, value_name = "COUNT")]
+        last: usize,
         #[command(flatten)]
         place: Place,
     },
@@ -112,6 +122,26 @@ pub(crate) async fn run(args: Args) -> CommandResult {
             }
             if !check.problems.is_empty() {
                 return Ok(Status::Failed);
+            }
+        }
+        Command::Audit { last, place } => {
+            let mut entries = SqliteLog::audit_of(place.log()?, last)?;
+            entries.reverse();
+            for entry in entries {
+                let at = i64::try_from(entry.at)
+                    .ok()
+                    .and_then(|at| Timestamp::from_millisecond(at).ok());
+                writeln!(
+                    out,
+                    "{} {} {} {} {} {} {}",
+                    at.map_or_else(|| entry.at.to_string(), |at| at.to_string()),
+                    plain(&entry.actor),
+                    entry.token_id,
+                    plain(&entry.method),
+                    plain(&entry.route),
+                    plain(entry.object.as_deref().unwrap_or("-")),
+                    entry.status,
+                )?;
             }
         }
         Command::Login { token_file, trust } => {

@@ -459,6 +459,15 @@ impl HostClient {
         self.ask(Call::get(path)).await
     }
 
+    /// Who did what with the host, the newest first, from before the number `before` on; a page, as the host has it. Needs the scope `admin`.
+    ///
+    /// # Errors
+    /// When the host refuses or is away.
+    pub async fn audit(&self, before: Option<u64>) -> Result<RawJson> {
+        let query = before.map_or_else(String::new, |before| format!("?before={before}"));
+        self.ask(Call::get(format!("/v1/audit{query}"))).await
+    }
+
     /// A page of approvals, the oldest first.
     ///
     /// # Errors

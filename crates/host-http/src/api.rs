@@ -3,6 +3,7 @@
 mod adoptions;
 mod approvals;
 mod document;
+mod entries;
 mod feed;
 mod files;
 mod forks;
@@ -329,6 +330,9 @@ fn routes() -> Vec<Route> {
             .body::<tokens::Issue>()
             .status(StatusCode::CREATED)
             .json::<tokens::Issued>(),
+        Route::new("get", "/v1/audit", Needs(Admin), "Who did what, the newest first", get(entries::list))
+            .query::<entries::AuditQuery>()
+            .json::<entries::AuditPage>(),
         Route::new(
             "delete",
             "/v1/tokens/{id}",
@@ -431,9 +435,14 @@ async fn authorize(
     let mut response = match allowed {
         Ok(()) => {
             request.extensions_mut().insert(token.clone());
-            answer(next, request).await
+            answer(&shared, &token, next, request).await
         }
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => {
+            let response = refusal.into_response();
+            let entry = entries::entry(&token, &request);
+            entries::keep(&shared, entry, response.status(), None).await;
+            response
+        }
     };
     // For the audit.
     response.extensions_mut().insert(token);
@@ -442,11 +451,12 @@ async fn authorize(
 
 /// Answers a request. What changes something is carried through even if its client leaves in the middle: between two steps, a session could
 /// be archived and have a process.
-async fn answer(next: Next, request: Request) -> Response {
+async fn answer(shared: &Arc<Shared>, token: &TokenRecord, next: Next, request: Request) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
     }
-    let answered = tokio::spawn(next.run(request)).await;
+    let kept = entries::kept(Arc::clone(shared), token.clone(), request, next);
+    let answered = tokio::spawn(kept).await;
     answered.unwrap_or_else(|error| {
         tracing::error!(%error, "a request was not answered");
         Refusal::from(Problem::HostFailed).into_response()

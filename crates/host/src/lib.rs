@@ -35,6 +35,7 @@
 mod address_rule;
 mod admission;
 mod approval;
+mod audit;
 mod clock;
 mod core;
 mod error;
@@ -57,6 +58,7 @@ mod workspace;
 pub use address_rule::AddressRule;
 pub use admission::TurnBudget;
 pub use approval::{Approval, ApprovalKind, ApprovalState};
+pub use audit::AuditEntry;
 pub use error::{HostError, Result};
 pub use event::{Accepted, Delivery, Effect, LogEvent, SessionRecord, SessionState, Source, Worktree};
 pub use host::{NewFork, NewSession, SessionHost};

@@ -19,6 +19,7 @@ pub(crate) use self::hub::Live;
 pub use self::hub::{Hint, Hints, Hub};
 pub use self::sqlite::{Check, SqliteLog};
 use crate::approval::{Approval, ApprovalState};
+use crate::audit::AuditEntry;
 use crate::error::Result;
 use crate::event::{Accepted, Delivery, LogEvent, SessionRecord, SessionState, Source};
 use crate::schedule::Schedule;
@@ -353,6 +354,18 @@ pub trait Log: Send + Sync + 'static {
         id: &'a str,
         value: Option<RawJson>,
     ) -> BoxFuture<'a, Result<()>>;
+
+    /// Adds an entry to the audit. Of more than a million, the oldest are removed.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<()>>;
+
+    /// Up to `limit` entries of the audit, the newest first, from before the number `before` on.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn audited(&self, before: Option<u64>, limit: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>>>;
 
     /// The webhooks, the oldest first.
     ///

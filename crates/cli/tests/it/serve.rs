@@ -204,6 +204,12 @@ async fn a_session_goes_on_in_the_next_host() {
         let (checked, code) = ran(&mut outrigger(&["host", "check", "--data", &elsewhere]));
         assert!(code == 0 && checked.starts_with("1 sessions"), "{checked}");
         assert_eq!(ran(&mut outrigger(&["host", "check", "--data", "/nowhere"])).1, 1);
+        let (audit, code) = ran(&mut outrigger(&["host", "audit", "--data", &from]));
+        assert!(
+            code == 0 && audit.contains(" POST /v1/tokens/exchange "),
+            "{audit}"
+        );
+        assert!(!audit.contains(&token), "{audit}");
         assert_eq!(served.interrupt(), Some(130));
 
         let mut served = serve(&rig, &rig.sandbox.project(), &data);

@@ -36,6 +36,7 @@ fn each_route_has_a_method() {
         "DELETE /v1/sessions/{id}/workspace" => remove_workspace;
         "GET /v1/sessions/{id}/usage" => usage;
         "GET /v1/usage" => usage;
+        "GET /v1/audit" => audit;
         "GET /v1/adoptable" => adoptable;
         "POST /v1/adoptions" => adopt;
         "GET /v1/sessions/{id}/events" => events;

@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use outrigger::SessionId;
 use outrigger_host::{Adoptable, SessionRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::entries::Made;
 use super::sessions::limit;
 use crate::extract::{Body, Caller, Params};
 use crate::problem::{Problem, Refusal};
@@ -54,9 +55,13 @@ pub(super) async fn adopt(
     State(shared): State<Arc<Shared>>,
     Caller(token): Caller,
     Body(body): Body<Adopt>,
-) -> Result<(StatusCode, Json<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Json<SessionRecord>), Refusal> {
     let id = SessionId::new(&body.session_id.to_string());
     let id = id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))?;
     let session = shared.host.adopt(&id, body.cwd, token.label).await?;
-    Ok((StatusCode::CREATED, Json(session)))
+    Ok((
+        StatusCode::CREATED,
+        Extension(Made(session.id.to_string())),
+        Json(session),
+    ))
 }

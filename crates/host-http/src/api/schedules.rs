@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use outrigger::SessionId;
 use outrigger_host::{MissedRuns, Schedule};
 use outrigger_host_hooks::NewSchedule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::entries::Made;
 use crate::extract::{Body, Caller, Of};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -47,7 +48,7 @@ pub(super) async fn add(
     State(shared): State<Arc<Shared>>,
     Caller(token): Caller,
     Body(body): Body<AddSchedule>,
-) -> Result<(StatusCode, Json<Schedule>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Json<Schedule>), Refusal> {
     let session = SessionId::new(&body.session_id).map_err(|_| Problem::UnknownSession)?;
     let mut new = NewSchedule::new(session, body.cron, body.time_zone, body.prompt);
     if let Some(missed) = body.missed {
@@ -55,7 +56,11 @@ pub(super) async fn add(
         new.missed = MissedRuns::of_name(&missed).ok_or_else(unknown)?;
     }
     let schedule = shared.schedules.add(new, token.label).await?;
-    Ok((StatusCode::CREATED, Json(schedule)))
+    Ok((
+        StatusCode::CREATED,
+        Extension(Made(schedule.id.to_string())),
+        Json(schedule),
+    ))
 }
 
 pub(super) async fn remove(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {

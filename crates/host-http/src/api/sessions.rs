@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use outrigger::SessionId;
 use outrigger_host::log::Update;
 use outrigger_host::{NewSession, NewWorktree, SessionRecord, SessionState};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use super::entries::Made;
 use crate::extract::{Body, Caller, InSession, Params};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -114,7 +115,7 @@ pub(super) async fn create(
     Caller(token): Caller,
     headers: HeaderMap,
     Body(body): Body<Create>,
-) -> Result<(StatusCode, Json<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Json<SessionRecord>), Refusal> {
     let by_key = id_of_key(&token, &headers)?;
     if body.id.is_some() && by_key.is_some() {
         return Err(Problem::InvalidRequest.because("an `id` and an `Idempotency-Key` exclude each other"));
@@ -135,7 +136,11 @@ pub(super) async fn create(
         worktree
     });
     let session = shared.host.create(new, token.label).await?;
-    Ok((StatusCode::CREATED, Json(session)))
+    Ok((
+        StatusCode::CREATED,
+        Extension(Made(session.id.to_string())),
+        Json(session),
+    ))
 }
 
 pub(super) async fn read(

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use outrigger_host::AuditEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::entries::Made;
 use crate::extract::{Body, Of};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -54,12 +56,13 @@ pub(super) struct Issued {
 }
 
 impl Issued {
-    fn new((token, record): (Token, TokenRecord)) -> (StatusCode, Json<Self>) {
+    fn new((token, record): (Token, TokenRecord)) -> (StatusCode, Extension<Made>, Json<Self>) {
+        let made = Extension(Made(record.id.to_string()));
         let issued = Self {
             known: record.into(),
             token: token.reveal().to_owned(),
         };
-        (StatusCode::CREATED, Json(issued))
+        (StatusCode::CREATED, made, Json(issued))
     }
 }
 
@@ -90,7 +93,7 @@ pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Json<TokenList> {
 pub(super) async fn issue(
     State(shared): State<Arc<Shared>>,
     Body(body): Body<Issue>,
-) -> Result<(StatusCode, Json<Issued>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Json<Issued>), Refusal> {
     let issued = shared
         .tokens
         .issue(body.label, body.scopes, body.expires_at)
@@ -109,9 +112,14 @@ pub(super) async fn revoke(State(shared): State<Arc<Shared>>, Of(id): Of) -> Res
 pub(super) async fn exchange(
     State(shared): State<Arc<Shared>>,
     Body(body): Body<Exchange>,
-) -> Result<(StatusCode, Json<Issued>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Json<Issued>), Refusal> {
     match shared.tokens.exchange(&body.code).await? {
-        Some(issued) => Ok(Issued::new(issued)),
+        Some((token, record)) => {
+            let mut entry = AuditEntry::new(record.id, &*record.label, "POST", "/v1/tokens/exchange", 201);
+            entry.object = Some(record.id.to_string());
+            shared.host.event_log().audit(entry).await?;
+            Ok(Issued::new((token, record)))
+        }
         None => Err(Problem::Unauthorized.because("the code is unknown, was used, or is too old")),
     }
 }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use outrigger_host::{Webhook, WebhookEvent};
 use outrigger_host_hooks::NewWebhook;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::entries::Made;
 use crate::extract::{Body, Caller, Of};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -51,7 +52,7 @@ pub(super) async fn add(
     State(shared): State<Arc<Shared>>,
     Caller(token): Caller,
     Body(body): Body<AddWebhook>,
-) -> Result<(StatusCode, Json<AddedWebhook>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Json<AddedWebhook>), Refusal> {
     let events = body.events.iter().map(|name| {
         let unknown = || Problem::InvalidRequest.because(format!("there is no event `{name}`"));
         WebhookEvent::of_name(name).ok_or_else(unknown)
@@ -59,11 +60,12 @@ pub(super) async fn add(
     let mut new = NewWebhook::new(body.url, events.collect::<Result<Vec<_>, _>>()?);
     new.content = body.content;
     let (webhook, secret) = shared.webhooks.add(new, token.label).await?;
+    let made = Extension(Made(webhook.id.to_string()));
     let added = AddedWebhook {
         webhook,
         secret: secret.reveal().to_owned(),
     };
-    Ok((StatusCode::CREATED, Json(added)))
+    Ok((StatusCode::CREATED, made, Json(added)))
 }
 
 pub(super) async fn remove(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {

@@ -141,3 +141,92 @@ async fn each_request_is_in_the_audit_with_who_did_what_and_no_secret() {
     );
     assert!(!all.contains(&secret), "{all}");
 }
+
+#[tokio::test]
+async fn who_did_what_can_be_read_afterwards() {
+    let mut rig = Rig::new(Limits::default()).await;
+    let (admin, admin_id) = (rig.token.clone(), rig.record.id);
+    let made = rig
+        .json(
+            "POST",
+            "/v1/sessions",
+            &json!({"cwd": rig.dir.path(), "title": "the very secret plan"}),
+        )
+        .await;
+    let session = made.body["id"].clone();
+    let issued = rig
+        .json(
+            "POST",
+            "/v1/tokens",
+            &json!({"label": "reader", "scopes": ["read"]}),
+        )
+        .await;
+    let reader = issued.body["id"].clone();
+    // Events of the session have their actor there; who reads leaves no trace.
+    rig.post(S, &[prompt("a", "%say hi")]).await;
+    rig.get("/v1/sessions").await;
+    rig.token = issued.body["token"].as_str().unwrap().to_owned();
+    rig.json("POST", &format!("/v1/sessions/{S}/archive"), &json!({}))
+        .await;
+    rig.get("/v1/tokens").await;
+    rig.json("DELETE", "/v1/webhooks/a-very-secret-name", &json!({}))
+        .await;
+    rig.token = "no token".to_owned();
+    rig.json("POST", &format!("/v1/sessions/{S}/archive"), &json!({}))
+        .await;
+    let code = rig.tokens.code().unwrap();
+    let exchanged = rig
+        .json("POST", "/v1/tokens/exchange", &json!({"code": code}))
+        .await;
+    rig.token = admin.clone();
+    rig.json(
+        "DELETE",
+        &format!("/v1/tokens/{}", reader.as_str().unwrap()),
+        &json!({}),
+    )
+    .await;
+
+    let audit = rig.get("/v1/audit").await;
+    assert_eq!((audit.status, &audit.body["next"]), (200, &json!(null)));
+    let entries = audit.body["entries"].as_array().unwrap();
+    let sums: Vec<_> = entries
+        .iter()
+        .rev()
+        .map(|entry| {
+            json!([
+                entry["token_id"],
+                entry["actor"],
+                entry["method"],
+                entry["route"],
+                entry["object"],
+                entry["status"]
+            ])
+        })
+        .collect();
+    let first = &exchanged.body["id"];
+    let expected = json!([
+        [admin_id, "ada", "POST", "/v1/sessions", session, 201],
+        [admin_id, "ada", "POST", "/v1/tokens", reader, 201],
+        [reader, "reader", "POST", "/v1/sessions/{id}/archive", S, 403],
+        [reader, "reader", "GET", "/v1/tokens", null, 403],
+        [reader, "reader", "DELETE", "/v1/webhooks/{id}", null, 403],
+        [first, "first start", "POST", "/v1/tokens/exchange", first, 201],
+        [admin_id, "ada", "DELETE", "/v1/tokens/{id}", reader, 204],
+    ]);
+    assert_eq!(json!(sums), expected);
+    let all = audit.body.to_string();
+    assert!(
+        !all.contains("secret") && !all.contains(&admin) && !all.contains(&code),
+        "{all}"
+    );
+    // In pages, and from the file, also by another process.
+    let page = rig.get("/v1/audit?limit=3").await.body;
+    assert_eq!(
+        (page["entries"].as_array().unwrap().len(), &page["next"]),
+        (3, &json!(5))
+    );
+    let rest = rig.get("/v1/audit?before=5").await.body;
+    assert_eq!(rest["entries"].as_array().unwrap().len(), 4);
+    let read = outrigger_host::log::SqliteLog::audit_of(rig.dir.path().join("host.db"), 2).unwrap();
+    assert_eq!(read.iter().map(|entry| entry.number).collect::<Vec<_>>(), [7, 6]);
+}

@@ -60,6 +60,12 @@ CREATE INDEX approvals_deferred ON approvals (session_id) WHERE deferred = 1 AND
 ", "
 -- Of what an event was when it was stored; null for those of before.
 ALTER TABLE events ADD COLUMN sum INTEGER;
+", "
+-- Who did what. What clients send to sessions is in the events.
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, token_id TEXT NOT NULL, actor TEXT NOT NULL, method TEXT NOT NULL,
+    route TEXT NOT NULL, object TEXT, status INTEGER NOT NULL
+);
 "];
 
 /// The newest version.

@@ -1,5 +1,6 @@
 //! The log in one SQLite file.
 
+mod entries;
 mod hooks;
 mod rows;
 mod steps;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 use super::hub::{Hint, Hub, Live};
 use super::{BoxFuture, Counts, Log, Page, Receipt, Waiting, Write, schema};
 use crate::approval::{Approval, ApprovalState};
+use crate::audit::AuditEntry;
 use crate::error::{HostError, Result};
 use crate::event::SessionRecord;
 use crate::schedule::Schedule;
@@ -50,6 +52,7 @@ enum Work {
         steps: Vec<Write>,
     },
     Webhook(WebhookWrite),
+    Audit(AuditEntry),
     Record {
         kind: String,
         id: String,
@@ -197,6 +200,14 @@ impl SqliteLog {
     /// When there is no such log, or it can't be read.
     pub fn check_of(path: impl AsRef<Path>) -> Result<Check> {
         check(&connect_to_existing(path.as_ref())?)
+    }
+
+    /// Up to `count` entries of the audit of another process, or of none, the newest first. Blocks until then.
+    ///
+    /// # Errors
+    /// When there is no such log, it is of an older version, or it can't be read.
+    pub fn audit_of(path: impl AsRef<Path>, count: usize) -> Result<Vec<AuditEntry>> {
+        entries::read(&connect_to_existing(path.as_ref())?, None, limit(count))
     }
 
     /// Waits until the thread that writes has committed the work.
@@ -386,6 +397,7 @@ fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<(Vec<Re
         let result = match &job.work {
             Work::Steps { session, steps } => steps::apply(&savepoint, session, steps),
             Work::Webhook(write) => hooks::write_webhook(&savepoint, write).map(|()| Receipt::default()),
+            Work::Audit(entry) => entries::add(&savepoint, entry).map(|()| Receipt::default()),
             Work::Record { kind, id, value } => steps::put_record(&savepoint, kind, id, value.as_ref()),
         };
         if result.is_ok() {
@@ -586,6 +598,14 @@ impl Log for SqliteLog {
             value,
         };
         Box::pin(async move { self.hand_in(record).await.map(drop) })
+    }
+
+    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.hand_in(Work::Audit(entry)).await.map(drop) })
+    }
+
+    fn audited(&self, before: Option<u64>, count: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
+        Box::pin(self.read(move |connection| entries::read(connection, before, limit(count))))
     }
 
     fn webhooks(&self) -> BoxFuture<'_, Result<Vec<Webhook>>> {
