@@ -44,21 +44,25 @@
 //! tool only if somebody answers questions, so set [`Options::questions`] as well; that callback is called if a question is allowed without
 //! answers.
 //!
-//! A plan (`ExitPlanMode`) can be denied. To allow its call is not to approve the plan: the CLI then asks the session's callback for
-//! plans ([`Options::plans`]), and without one the plan is refused.
+//! A plan (`ExitPlanMode`) is approved by [`Decision::allow`], and [`Options::plans`] is not asked about it. The plan is part of the input of the call: one
+//! that was changed meanwhile is asked about anew.
 //!
 //! Elicitations of MCP servers, and dialogs, cannot wait: they come from calls that run already.
 
 mod approval;
 mod approval_store;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use outrigger::hooks::{self, HookOutput, PreToolUseInput, PreToolUseOutput};
 use outrigger::options::Options;
+use outrigger::permissions::{PlanReply, PlanRequest};
+use outrigger::protocol::shared::JsonObject;
+use outrigger::protocol::{RawJson, walk};
 use outrigger::{Ambient, AmbientEvent, Outcome, Session, SessionId};
 use tokio::sync::Notify;
 
@@ -216,10 +220,19 @@ impl Approvals {
 
     fn ask_and_tell(&self, options: Options, applied: Arc<Notify>) -> Options {
         let this = self.clone();
+        let plans = ApprovedPlans::default();
+        let approved = plans.clone();
         let hook = hooks::pre_tool_use(move |input: PreToolUseInput, _| {
-            let (this, applied) = (this.clone(), Arc::clone(&applied));
+            let (this, applied, plans) = (this.clone(), Arc::clone(&applied), plans.clone());
             async move {
+                let call =
+                    (input.tool_name == PLAN).then(|| (input.tool_use_id.clone(), input.tool_input.clone()));
                 let asked = this.asked(input).await;
+                if let (Some((id, input)), Ok(Verdict::Apply(Decision::Allow { updated_input }))) =
+                    (call, &asked)
+                {
+                    plans.add(id, input, updated_input.as_ref());
+                }
                 if !matches!(asked, Ok(Verdict::Defer)) {
                     applied.notify_one();
                 }
@@ -243,6 +256,8 @@ impl Approvals {
                 })
             }
         });
+        // The CLI asks about a plan once more when the call itself is allowed.
+        let options = options.plans_first(move |plan| approved.reply(plan));
         options.hook(match &self.matcher {
             Some(matcher) => hook.matcher(matcher),
             None => hook,
@@ -476,6 +491,33 @@ impl Approvals {
         self.store.add(&approval).await?;
         self.supersede_but(&session, Some(&approval)).await?;
         Ok(Verdict::Defer)
+    }
+}
+
+const PLAN: &str = "ExitPlanMode";
+
+/// Plans whose calls were allowed just now: the id of the call, and the plan.
+#[derive(Clone, Default)]
+struct ApprovedPlans(Arc<Mutex<HashMap<String, Option<String>>>>);
+
+impl ApprovedPlans {
+    fn add(&self, id: Option<String>, input: RawJson, updated: Option<&JsonObject>) {
+        let Some(id) = id else { return };
+        let plan = match updated {
+            Some(input) => walk::string_at(input.get(), "plan"),
+            None => walk::string_at(input.get(), "plan"),
+        };
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.insert(id, plan);
+    }
+
+    fn reply(&self, asked: &PlanRequest) -> Option<PlanReply> {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = plans.remove(asked.request.tool_use_id.as_deref()?)?;
+        Some(match plan == asked.plan {
+            true => PlanReply::approve(),
+            false => PlanReply::KeepPlanning("the plan has changed since it was approved".to_owned()),
+        })
     }
 }
 

@@ -19,8 +19,8 @@ use crate::hooks::{Hooks, Registration};
 use crate::peer::BoxFuture;
 use crate::permissions::rules::Rules;
 use crate::permissions::{
-    Foreseen, PermissionDecision, PermissionHandler, PermissionRequest, Permissions, PlanRequest, Policy,
-    QuestionReply, QuestionRequest,
+    DecidedPlans, Foreseen, PermissionDecision, PermissionHandler, PermissionRequest, Permissions,
+    PlanRequest, Policy, QuestionReply, QuestionRequest,
 };
 use crate::token::{TokenRequest, TokenRequests};
 
@@ -163,6 +163,7 @@ pub(crate) struct Handlers {
     pub(crate) hooks: Vec<Registration>,
     pub(crate) questions: Option<Callback<QuestionRequest, QuestionReply>>,
     pub(crate) plans: Option<Callback<PlanRequest, PermissionDecision>>,
+    pub(crate) plans_first: Option<DecidedPlans>,
     pub(crate) elicitation: Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>,
     pub(crate) dialogs: BTreeMap<String, DialogCallback>,
     pub(crate) oauth_token: Option<Callback<TokenRequest<OauthTokenRefresh>, OauthTokenAnswer>>,
@@ -179,6 +180,7 @@ impl Default for Handlers {
             hooks: Vec::new(),
             questions: None,
             plans: None,
+            plans_first: None,
             elicitation: None,
             dialogs: BTreeMap::new(),
             oauth_token: None,
@@ -196,6 +198,7 @@ impl Handlers {
                 handler: Arc::clone(&self.permissions),
                 questions: self.questions.clone(),
                 plans: self.plans.clone(),
+                plans_first: self.plans_first.clone(),
                 deadline: self.permission_deadline,
             }),
             hooks: Arc::new(Hooks::new(&self.hooks)),

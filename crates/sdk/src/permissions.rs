@@ -208,9 +208,14 @@ pub(crate) struct Permissions {
     pub(crate) questions: Option<Callback<QuestionRequest, QuestionReply>>,
     /// Decides about plans; the handler if `None`.
     pub(crate) plans: Option<Callback<PlanRequest, PermissionDecision>>,
+    /// Knows plans that were decided already.
+    pub(crate) plans_first: Option<DecidedPlans>,
     /// The deadline of each; none if `None`.
     pub(crate) deadline: Option<Duration>,
 }
+
+/// The reply to a plan that was decided already.
+pub(crate) type DecidedPlans = Arc<dyn Fn(&PlanRequest) -> Option<PlanReply> + Send + Sync>;
 
 impl Answerer for Permissions {
     fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
@@ -259,6 +264,12 @@ impl Permissions {
             && let Some(asked) = QuestionRequest::of(&request)
         {
             return questions(asked).await.into();
+        }
+        if let Some(decided) = &self.plans_first
+            && let Some(plan) = PlanRequest::of(&request)
+            && let Some(reply) = decided(&plan)
+        {
+            return reply.into();
         }
         if let Some(plans) = &self.plans
             && let Some(plan) = PlanRequest::of(&request)

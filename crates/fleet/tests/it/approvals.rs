@@ -177,10 +177,11 @@ async fn a_question_waits_for_its_answers() {
 }
 
 #[tokio::test]
-async fn a_plan_is_denied_by_a_decision_and_approved_by_the_callback_alone() {
+async fn a_plan_is_denied_or_approved_by_the_decision_alone() {
     let call = "%tool ExitPlanMode {}\n%say {{last}}";
     let planning = |real: &RealCli| real.options().permission_mode(PermissionMode::Plan);
-    let approving = |real: &RealCli| planning(real).plans(async |_| PlanReply::approve());
+    let asking =
+        |real: &RealCli| planning(real).plans(async |_| PlanReply::KeepPlanning("was asked".to_owned()));
     for (decision, has_callback, expected, mode) in [
         (
             Decision::deny("smaller steps"),
@@ -188,12 +189,12 @@ async fn a_plan_is_denied_by_a_decision_and_approved_by_the_callback_alone() {
             "smaller steps",
             PermissionMode::Plan,
         ),
-        (Decision::allow(), false, "nobody to ask", PermissionMode::Plan),
+        (Decision::allow(), false, "approved", PermissionMode::Default),
         (Decision::allow(), true, "approved", PermissionMode::Default),
     ] {
         let real = RealCli::directives().await.unwrap();
         let options = || match has_callback {
-            true => approving(&real),
+            true => asking(&real),
             false => planning(&real),
         };
         let approvals = Approvals::new(MemoryApprovals::new());
@@ -380,4 +381,60 @@ async fn of_many_who_decide_at_once_one_does() {
     }
     files.forget(&approval.id).await.unwrap();
     assert!(files.get(&approval.id).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_plan_that_was_changed_meanwhile_is_asked_about_anew() {
+    let real = RealCli::directives().await.unwrap();
+    let approvals = Approvals::new(MemoryApprovals::new()).matcher("ExitPlanMode");
+    let options = || real.options().permission_mode(PermissionMode::Plan);
+    let session = approvals.ask_in(options()).start().await.unwrap();
+    let mut think = session.prompt("%say thinking").await.unwrap();
+    think.outcome().await.unwrap();
+    // The CLI tells the model where the plan belongs.
+    let said = real.api().message_requests().last().unwrap().messages().to_vec();
+    let text = serde_json::to_string(&said).unwrap();
+    let from = text.find("/plans/").expect("the CLI names the plan's file");
+    let before = |c: char| c.is_whitespace() || "\"`(".contains(c);
+    let begin = text[..from].rfind(before).unwrap() + 1;
+    let end = from + text[from..].find(".md").unwrap() + 3;
+    let file = &text[begin..end];
+    let write = json!({"file_path": file, "content": "# Plan\nOne thing.\n"});
+    let script = format!("%tool Write {write}\n%tool ExitPlanMode {{}}\n%say {{{{last}}}}");
+    let mut turn = session.prompt(script).await.unwrap();
+    assert_eq!(*turn.outcome().await.unwrap().verdict(), Verdict::Deferred);
+    session.close().await.unwrap();
+
+    let first = approvals.pending().await.unwrap().pop().unwrap();
+    assert!(first.tool_input.get().contains("One thing."), "{first:?}");
+    std::fs::write(file, "# Plan\nAnother thing.\n").unwrap();
+    approvals
+        .decide(&first.id, Decision::allow(), "Ada")
+        .await
+        .unwrap();
+    let carried = approvals.carry_out(options(), &first).await.unwrap();
+    assert_eq!(
+        carried.outcome.result_text(),
+        "",
+        "nothing was decided about this plan"
+    );
+    carried.session.close().await.unwrap();
+
+    let second = approvals.pending().await.unwrap().pop().unwrap();
+    assert!(second.tool_input.get().contains("Another thing."), "{second:?}");
+    let first = approvals.get(&first.id).await.unwrap().unwrap();
+    assert_eq!(
+        first.state,
+        ApprovalState::Superseded {
+            by: Some(second.id.clone())
+        }
+    );
+    approvals
+        .decide(&second.id, Decision::allow(), "Ada")
+        .await
+        .unwrap();
+    let carried = approvals.carry_out(options(), &second).await.unwrap();
+    let said = carried.outcome.result_text().to_lowercase();
+    assert!(said.contains("approved"), "{said}");
+    carried.session.close().await.unwrap();
 }

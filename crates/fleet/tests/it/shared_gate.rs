@@ -280,3 +280,36 @@ async fn fifty_sessions_of_two_processes_leave_an_overloaded_api_alone() {
     let probes = refused.len() - at_once;
     assert!(probes <= 10, "{probes} probes");
 }
+
+#[tokio::test(start_paused = true)]
+async fn priorities_hold_between_processes_and_age_there_too() {
+    let store = Memory::new();
+    let limits = |limits: &mut Limits| limits.max_running = 1;
+    let (one, two) = (gate(&store, limits).await, gate(&store, limits).await);
+    for (head_start, expected) in [
+        // The priority counts, wherever its visitor waits.
+        (Duration::from_secs(1), ["high", "low"]),
+        // One that has waited for long is not passed by whoever is more important by less than its wait.
+        (Duration::from_secs(200), ["low", "high"]),
+    ] {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let enter = |gate: &Gate, name: &'static str, priority: i32| {
+            let (gate, order) = (gate.clone(), Arc::clone(&order));
+            tokio::spawn(async move {
+                let pass = gate.enter(Visitor::new(name).priority(priority)).await.unwrap();
+                order.lock().unwrap().push(name);
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                drop(pass);
+            })
+        };
+        let held = one.enter(Visitor::new("holder")).await.unwrap();
+        let low = enter(&one, "low", 0);
+        tokio::time::sleep(head_start).await;
+        let high = enter(&two, "high", 5);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(held);
+        low.await.unwrap();
+        high.await.unwrap();
+        assert_eq!(*order.lock().unwrap(), expected, "{head_start:?}");
+    }
+}

@@ -110,6 +110,16 @@ impl Options {
         self
     }
 
+    /// Replies to plans before the callback of [`plans`](Self::plans) and the permission handler are asked; these get the plans for which it returns
+    /// `None`. For replies that were given earlier and elsewhere, such as approvals that outlive the process. It must not wait.
+    pub fn plans_first<F>(mut self, decided: F) -> Self
+    where
+        F: Fn(&PlanRequest) -> Option<PlanReply> + Send + Sync + 'static,
+    {
+        self.hosting.handlers.plans_first = Some(Arc::new(decided));
+        self
+    }
+
     /// Answers elicitations of MCP servers. They are declined unless set.
     pub fn elicitation<F, R>(mut self, answer: F) -> Self
     where
