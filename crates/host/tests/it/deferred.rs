@@ -182,6 +182,33 @@ async fn a_decision_is_carried_out_under_a_policy_that_defers_nothing_or_somethi
 }
 
 #[tokio::test]
+async fn a_decision_outlives_a_start_that_fails() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let (approval, prompt) = waiting(&host, &id, ASKS).await;
+    host.shutdown().await;
+    drop(host);
+    // The directory of the session is allowed no more.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut strict = policy(&place);
+    strict.roots = vec![elsewhere.path().to_owned()];
+    let host = place.host_with(strict).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.decide(approval.id, allow(), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "resume_failed").await;
+    state(&mut events, "failed").await;
+    host.shutdown().await;
+    drop((events, host));
+    let host = place.host_with(policy(&place)).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    processed(&mut events, prompt, "processed").await;
+    let told = told(&host, &id).await;
+    assert!(told.iter().all(|event| event.kind != "decision_not_applied"));
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn the_wire_of_the_official_client_answers_a_call_that_waits() {
     let place = Place::new();
     let host = place.host_with(policy(&place)).await;
