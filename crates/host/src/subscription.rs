@@ -21,7 +21,7 @@ pub enum Delivered {
     /// The next event. Its `seq` is the new cursor.
     Event(Arc<LogEvent>),
     /// A frame of the CLI that is not kept, such as a piece of a text (`stream_event`). It does not move the cursor, and a slow reader does not get
-    /// all of them.
+    /// all of them. It never comes behind an event that was written after it.
     Ephemeral(Arc<str>),
     /// All that was there when the subscription began was delivered; what follows is new.
     Synced {
@@ -103,7 +103,9 @@ impl Subscription {
                 continue;
             }
             match self.live.recv().await {
-                Ok(Live::Ephemeral(frame)) => return Ok(Delivered::Ephemeral(frame)),
+                // What the frame is a piece of was read from the log.
+                Ok(Live::Ephemeral { after, .. }) if after < self.cursor => {}
+                Ok(Live::Ephemeral { frame, .. }) => return Ok(Delivered::Ephemeral(frame)),
                 Ok(Live::Durable(event)) if event.seq <= self.cursor => {}
                 Ok(Live::Durable(event)) if event.seq == self.cursor + 1 => {
                     self.ready.push_back(Delivered::Event(event))

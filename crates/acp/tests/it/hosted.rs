@@ -565,6 +565,7 @@ async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
     let asked = next.wait_for(is_question).await;
     next.reply(&asked, option("allow-once")).await;
     until_said(&mut next, "afterwards").await;
+    hosted.until_results(&session, 2).await;
     next.call("session/close", json!({"sessionId": session})).await;
     let gone = next.prompt(&session, "%say x").await;
     assert_eq!(next.until(gone).await.1["error"]["code"], -32002);

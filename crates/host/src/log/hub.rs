@@ -20,7 +20,11 @@ const HINTS: usize = 1024;
 pub(crate) enum Live {
     Durable(Arc<LogEvent>),
     /// The frame of the CLI, which is not kept.
-    Ephemeral(Arc<str>),
+    Ephemeral {
+        frame: Arc<str>,
+        /// The durable event that was the newest when it was published. A reader that is behind that one already has what the frame is a piece of.
+        after: u64,
+    },
 }
 
 /// A session has news. Whoever wants them reads the session.
@@ -52,8 +56,16 @@ impl From<&SessionRecord> for Hint {
 /// Publishes committed events to the readers in this process.
 #[derive(Debug)]
 pub struct Hub {
-    sessions: Mutex<HashMap<SessionId, broadcast::Sender<Live>>>,
+    sessions: Mutex<HashMap<SessionId, Readers>>,
     hints: broadcast::Sender<Hint>,
+}
+
+/// The readers of a session.
+#[derive(Debug)]
+struct Readers {
+    live: broadcast::Sender<Live>,
+    /// The newest durable event that they were sent; 0 before the first.
+    head: u64,
 }
 
 impl Default for Hub {
@@ -66,7 +78,7 @@ impl Default for Hub {
 }
 
 impl Hub {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, broadcast::Sender<Live>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Readers>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,14 +86,33 @@ impl Hub {
         let mut sessions = self.sessions();
         sessions
             .entry(session.clone())
-            .or_insert_with(|| broadcast::Sender::new(SESSION_EVENTS))
+            .or_insert_with(|| Readers {
+                live: broadcast::Sender::new(SESSION_EVENTS),
+                head: 0,
+            })
+            .live
             .subscribe()
     }
 
-    pub(crate) fn publish(&self, session: &SessionId, live: Live) {
+    pub(crate) fn publish(&self, event: &Arc<LogEvent>) {
+        self.send(&event.session_id, |head| {
+            *head = event.seq;
+            Live::Durable(Arc::clone(event))
+        });
+    }
+
+    /// Passes on a frame that is not kept.
+    pub(crate) fn publish_ephemeral(&self, session: &SessionId, frame: &str) {
+        self.send(session, |head| Live::Ephemeral {
+            frame: frame.into(),
+            after: *head,
+        });
+    }
+
+    fn send(&self, session: &SessionId, live: impl FnOnce(&mut u64) -> Live) {
         let mut sessions = self.sessions();
-        if let Some(sender) = sessions.get(session)
-            && sender.send(live).is_err()
+        if let Some(readers) = sessions.get_mut(session)
+            && readers.live.send(live(&mut readers.head)).is_err()
         {
             // Nobody listens any more.
             sessions.remove(session);

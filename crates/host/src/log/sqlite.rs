@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use super::hub::{Hint, Hub, Live};
+use super::hub::{Hint, Hub};
 use super::{BoxFuture, Counts, Log, Page, Receipt, Waiting, Write, schema};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::AuditEntry;
@@ -376,7 +376,7 @@ fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Job>, hub: &H
         for (job, result) in jobs.into_iter().zip(written) {
             if let Ok(receipt) = &result {
                 for event in &receipt.events {
-                    hub.publish(&event.session_id, Live::Durable(Arc::clone(event)));
+                    hub.publish(event);
                 }
             }
             drop(job.reply.send(result));

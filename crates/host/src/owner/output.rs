@@ -9,7 +9,7 @@ use super::{BATCH, Owner, TurnEnd, difference};
 use crate::core::Input;
 use crate::error::Result;
 use crate::event::Source;
-use crate::log::{Live, NewEvent, Write};
+use crate::log::{NewEvent, Write};
 use crate::wire;
 
 impl Owner {
@@ -33,10 +33,7 @@ impl Owner {
                 }
                 Some(Ok(frame)) if is_ephemeral(&frame) => {
                     self.write(std::mem::take(&mut steps)).await?;
-                    self.shared
-                        .log
-                        .hub()
-                        .publish(&self.id, Live::Ephemeral(frame.text().into()));
+                    self.shared.log.hub().publish_ephemeral(&self.id, &frame.text());
                 }
                 Some(Ok(frame)) => {
                     if frame.kind() == "system" && frame.subtype() == Some("init") && !self.is_ours(&frame) {
