@@ -47,7 +47,8 @@ pub(super) struct Known {
     pub(super) tries: u32,
     /// The session of the last try.
     pub(super) session: Option<SessionId>,
-    /// The last try has no end.
+    /// The job was tried and has no end. What became of the last try is known from its stored session alone, also if the try has ended: a
+    /// program may be killed before it writes how.
     pub(super) is_open: bool,
     /// A tool may have run in a try.
     pub(super) tools: bool,
@@ -411,10 +412,7 @@ impl Inner {
             }
             Line::Tools { .. } => known.tools = true,
             Line::Tried { spent, .. } => {
-                if std::mem::replace(&mut known.is_open, false) {
-                    known.spent = known.spent.saturating_sub(known.reserved);
-                }
-                known.reserved = Amount::default();
+                known.spent = known.spent.saturating_sub(std::mem::take(&mut known.reserved));
                 known.spent += spent;
             }
             Line::End(end) => {

@@ -268,11 +268,16 @@ async fn what_a_killed_program_left_is_looked_up() {
         .chain(jobs(&[("gone", "%say anew")]))
         .collect();
 
-    for (rule, called) in [
-        (AfterTools::Stop, Err(true)),
-        (AfterTools::GoOn("%say went on".to_owned()), Ok("went on")),
+    // A program that wrote how much its tries spent may have been killed before it wrote how the jobs ended.
+    let tried: String = ["answered", "called", "silent", "gone"]
+        .map(|id| format!("{{\"tried\":{{\"id\":\"{id}\",\"spent\":{{\"usd\":0,\"tokens\":7}}}}}}\n"))
+        .concat();
+    for (rule, called, more) in [
+        (AfterTools::Stop, Err(true), ""),
+        (AfterTools::Stop, Err(true), tried.as_str()),
+        (AfterTools::GoOn("%say went on".to_owned()), Ok("went on"), ""),
     ] {
-        std::fs::write(&path, &lines).unwrap();
+        std::fs::write(&path, format!("{lines}{more}")).unwrap();
         let retry = Retry::new().tries(1).after_tools(rule);
         let batch = Batch::new(cli.options())
             .retry(retry)
