@@ -23,7 +23,7 @@ pub struct Supervision {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AfterLoss {
-    /// The caller is told, by [`SuperviseError::Lost`], and decides.
+    /// The caller is told, by [`SuperviseError::Lost`](super::SuperviseError::Lost), and decides.
     #[default]
     Report,
     /// The prompt is sent again if no tool can have run; else the caller is told.
@@ -116,7 +116,7 @@ impl Supervision {
         Self::default()
     }
 
-    /// How often the process may die within a time. Once more, and the session is given up: see [`SuperviseError::GaveUp`].
+    /// How often the process may die within a time. Once more, and the session is given up: see [`SuperviseError::GaveUp`](super::SuperviseError::GaveUp).
     pub fn restarts(mut self, restarts: usize, within: Duration) -> Self {
         (self.restarts, self.within) = (restarts, within);
         self
@@ -140,9 +140,9 @@ impl Supervision {
         self
     }
 
-    /// What the session may spend over all its processes, and over all programs that use its [`IdStore`]: a budget of its name, below another one.
+    /// What the session may spend over all its processes, and over all programs that use its [`IdStore`](super::IdStore): a budget of its name, below another one.
     /// Each turn reserves an amount of it, those of a rotation and those that are repeated too, and is interrupted at a cap
-    /// ([`SuperviseError::Budget`]).
+    /// ([`SuperviseError::Budget`](super::SuperviseError::Budget)).
     ///
     /// What earlier programs spent counts, unless the budget has it already by [`Budget::restore`]. A program that is killed in a turn is charged with
     /// what was reserved. A daily cap takes what earlier programs spent for spent today, unless it was restored.
