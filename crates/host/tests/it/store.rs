@@ -109,7 +109,7 @@ async fn the_tables_of_an_older_version_are_upgraded() {
     // As the first version left them.
     connection
         .execute_batch(
-            "ALTER TABLE events DROP COLUMN sum; DROP INDEX approvals_deferred; ALTER TABLE approvals DROP COLUMN deferred;
+            "DROP TABLE audit; ALTER TABLE events DROP COLUMN sum; DROP INDEX approvals_deferred; ALTER TABLE approvals DROP COLUMN deferred;
              PRAGMA user_version = 1;
              INSERT INTO approvals (id, number, session_id, kind, state, epoch, request_id, input_hash, request, opened_at)
              SELECT '9f0c6f3e-6d0f-4c57-8f0a-1f3f4c1a2b3d', 1, id, 'tool', 'denied', 1, 'r', '', '{}', 0 FROM sessions;",
