@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outrigger_sim::api::MessagesApi;
 use outrigger_sim::claude::{Sandbox, executable};
@@ -127,17 +127,17 @@ impl Rig {
         self.ran("run", &args, "").await
     }
 
-    /// Checks that no process of this place is left. The CLI is killed with its group, so what it started may take a moment.
+    /// Waits until no process of this place is left. After a SIGKILL of `outrigger`, the guardian gives the CLI three seconds.
     pub(crate) async fn nothing_left(&self) {
-        let mut left = Vec::new();
-        for _ in 0..40 {
-            left = self.processes();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = self.processes();
             if left.is_empty() {
                 return;
             }
+            assert!(Instant::now() < deadline, "processes are left: {left:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("processes are left: {left:?}");
     }
 
     /// The processes that have this place as their home.
