@@ -202,19 +202,17 @@ impl Args {
                 false => Ok(None),
             };
         };
-        if !self.resume {
-            for path in [&path, &self.out] {
-                let is_used = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
-                if is_used {
-                    return Err(usage(format!(
-                        "{} is there already; --resume goes on with that batch, and another --out begins a new one",
-                        path.display()
-                    )));
-                }
-            }
+        let is_written =
+            |path: &Path| std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+        if !self.resume && is_written(&self.out) {
+            return Err(is_there(&self.out));
         }
         let journal = Journal::open(&path).await;
         let journal = journal.map_err(|error| Failure::new(Status::Usage, error))?;
+        // A batch of which nothing began, because there was no login, for example, is begun by the same command.
+        if !self.resume && journal.begun() > 0 {
+            return Err(is_there(&path));
+        }
         Ok(Some(journal))
     }
 
@@ -286,6 +284,13 @@ impl Args {
             bar.note("the same command with --resume goes on");
         }
     }
+}
+
+fn is_there(path: &Path) -> Failure {
+    usage(format!(
+        "{} is there already; --resume goes on with that batch, and another --out begins a new one",
+        path.display()
+    ))
 }
 
 /// Where a file is, or will be; `None` where it cannot be. Opening it tells why.

@@ -220,6 +220,36 @@ async fn wrong_prompts_are_named_before_anything_is_sent() {
     assert!(rig.api.requests().is_empty() && !out.exists());
 }
 
+/// A start that fails leaves nothing that keeps the same command from beginning.
+#[tokio::test]
+async fn what_failed_to_begin_is_begun_by_the_same_command() {
+    let rig = Rig::start().await;
+    let path = prompts(&rig, &[json!({"id": "a", "prompt": "%say one"})]);
+    let out = rig.sandbox.project().join("results.jsonl");
+    let args = [path.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let mut command = rig.std_command("batch", &args);
+    command
+        .env_remove("ANTHROPIC_API_KEY")
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let child = tokio::process::Command::from(command).kill_on_drop(true).spawn();
+    let ran = rig.finish(child.unwrap()).await;
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    let wrong = [&args[..], &["--max-cost", "1", "--reserve", "-1"]].concat();
+    let ran = rig.ran("batch", &wrong, "").await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+
+    let ran = rig.ran("batch", &args, "").await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(results(&out)["a"]["text"], "one");
+    // What has begun is gone on with, and not begun again.
+    std::fs::remove_file(&out).unwrap();
+    let ran = rig.ran("batch", &args, "").await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains(".journal is there already"), "{ran:?}");
+}
+
 #[tokio::test]
 async fn nothing_that_is_read_is_written_over() {
     let rig = Rig::start().await;
