@@ -474,11 +474,9 @@ async fn on_disk_the_second_fails_forks_or_gets_it() {
     close(fork, other).await;
 
     // Asked for, it is handed over.
-    let begun = std::time::Instant::now();
     let (last, other, _) = start_near(near(home.path(), "last", OnBusy::TakeOver))
         .await
         .unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     let error = turn.outcome().await.unwrap_err();
     let LeaseProblem::HandedOver { session, to } = held(&error) else {
         panic!("{error}")
