@@ -185,6 +185,25 @@ fn the_sdk_stays_light() {
     );
 }
 
+/// A user finds a feature on this page or not at all.
+#[test]
+fn the_install_page_has_each_feature_of_the_sdk() {
+    let metadata = needs!(metadata(&["--no-deps"]));
+    let packages = metadata["packages"].as_array().unwrap();
+    let sdk = packages
+        .iter()
+        .find(|package| package["name"] == "outrigger")
+        .unwrap();
+    let features = sdk["features"].as_object().unwrap();
+    let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let missing: Vec<_> = features
+        .keys()
+        // No part of the API.
+        .filter(|feature| *feature != "fuzzing" && !page.contains(&format!("| `{feature}` |")))
+        .collect();
+    assert!(missing.is_empty(), "docs/install.md does not have {missing:?}");
+}
+
 #[test]
 fn every_dependency_allows_the_minimum_rust_version() {
     let version = |text: &str| -> Vec<u32> {

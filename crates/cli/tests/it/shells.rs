@@ -32,6 +32,24 @@ fn each_command_has_a_manual_page() {
 }
 
 #[test]
+fn the_readme_names_each_command() {
+    let (help, code) = ran(&mut outrigger(&["--help"]));
+    assert_eq!(code, 0);
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let names: Vec<&str> = commands
+        .lines()
+        .map_while(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() > 20, "{help}");
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    for name in names {
+        let is_named = readme.contains(&format!("`{name}`")) || readme.contains(&format!("`{name} "));
+        assert!(is_named, "README.md does not name `{name}`");
+    }
+}
+
+#[test]
 fn the_version_has_its_commit_and_the_cli() {
     let (text, code) = ran(&mut outrigger(&["--version"]));
     assert_eq!(code, 0);
