@@ -35,6 +35,8 @@ pub(crate) enum Ask {
     /// A form to fill in, or a URL to open.
     Elicitation {
         request: Box<acp::CreateElicitationRequest>,
+        /// The subagent that asks.
+        agent: Option<String>,
         reply: oneshot::Sender<Asked<acp::CreateElicitationResponse>>,
     },
     Decided {
@@ -170,8 +172,9 @@ impl Desk {
     async fn elicit(
         &self,
         request: acp::CreateElicitationRequest,
+        agent: Option<String>,
     ) -> Result<acp::CreateElicitationResponse, Error> {
-        elicit(&self.asks, request).await
+        elicit(&self.asks, request, agent).await
     }
 }
 
@@ -179,13 +182,28 @@ impl Desk {
 async fn elicit(
     asks: &mpsc::Sender<Ask>,
     request: acp::CreateElicitationRequest,
+    agent: Option<String>,
 ) -> Result<acp::CreateElicitationResponse, Error> {
     let (reply, sent) = oneshot::channel();
     let request = Box::new(request);
     let gone = || crate::error::internal("the session is being closed");
-    let ask = Ask::Elicitation { request, reply };
+    let ask = Ask::Elicitation {
+        request,
+        agent,
+        reply,
+    };
     asks.send(ask).await.map_err(|_| gone())?;
     sent.await.map_err(|_| gone())?.await
+}
+
+/// Has a question come from another session.
+pub(crate) fn address(request: &mut acp::CreateElicitationRequest, session: acp::SessionId) {
+    if let acp::ElicitationMode::Form(acp::ElicitationFormMode { scope, .. })
+    | acp::ElicitationMode::Url(acp::ElicitationUrlMode { scope, .. }) = &mut request.mode
+        && let acp::ElicitationScope::Session(scope) = scope
+    {
+        scope.session_id = session;
+    }
 }
 
 fn failed(error: &Error) -> String {

@@ -94,6 +94,15 @@ impl Client {
         can || matches!(self.connection, Connection::V2(_))
     }
 
+    /// Whether it shows subagents as sessions of their own.
+    pub(crate) fn shows_children(&self) -> bool {
+        match self.connection {
+            Connection::V1(_) => self.capabilities.subagents.is_some(),
+            // The draft leaves it to the agent.
+            Connection::V2(_) => false,
+        }
+    }
+
     /// The encoder for one session.
     pub(crate) fn encoder(&self) -> Encoder {
         match &self.connection {

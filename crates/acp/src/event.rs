@@ -54,6 +54,16 @@ pub(crate) enum Event {
     Notice(Notice),
     /// The state of a subagent.
     Subagent(Box<Subagent>),
+    /// A subagent of a stored session, before its messages.
+    RecordedAgent(Box<RecordedAgent>),
+    /// The prompt of a subagent, in a replay.
+    AgentPrompt(Box<AgentPrompt>),
+    /// The session of a subagent, for the session that it belongs to; see [`children`](crate::children).
+    Child(Box<ChildSession>),
+    /// The state of such a session.
+    ChildState(Box<ChildState>),
+    /// A message of one session to another.
+    Told(Box<Told>),
     /// Data for programs: sent as `_meta` or as an extension notification.
     Extra(Box<Extra>),
 }
@@ -318,9 +328,76 @@ pub(crate) enum Severity {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Subagent {
     pub(crate) call: Arc<str>,
+    /// Its id, which is also that of its task.
     pub(crate) task: Option<Arc<str>>,
     pub(crate) title: String,
     pub(crate) status: Status,
+    /// The rest of what the CLI reports at its beginning and at its end.
+    pub(crate) more: AgentDetails,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct AgentDetails {
+    /// The kind of agent.
+    pub(crate) kind: Option<String>,
+    /// The prompt, at the beginning.
+    pub(crate) prompt: Option<String>,
+    /// Why it failed, at the end.
+    pub(crate) failure: Option<String>,
+}
+
+/// A subagent of a stored session.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RecordedAgent {
+    pub(crate) agent: Arc<str>,
+    /// The call that started it.
+    pub(crate) call: Arc<str>,
+    /// The subagent that made the call; `None` for the main conversation.
+    pub(crate) parent: Option<Arc<str>>,
+    pub(crate) title: Option<String>,
+    pub(crate) kind: Option<String>,
+}
+
+/// The prompt of a subagent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AgentPrompt {
+    pub(crate) call: Arc<str>,
+    pub(crate) message_id: Arc<str>,
+    pub(crate) text: String,
+}
+
+/// The session of a subagent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChildSession {
+    pub(crate) id: Arc<str>,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    /// Whether its work can be cancelled. `None` if it is only known from a stored session.
+    pub(crate) can_cancel: Option<bool>,
+}
+
+/// The state of the session of a subagent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChildState {
+    pub(crate) id: Arc<str>,
+    pub(crate) work: ChildWork,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ChildWork {
+    Running,
+    RequiresAction,
+    /// It ended: how, if the CLI reported that, and why it failed.
+    Idle(Option<Status>, Option<String>),
+}
+
+/// A message of one session to another.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) message_id: Arc<str>,
+    pub(crate) from: Arc<str>,
+    pub(crate) to: Arc<str>,
+    pub(crate) text: String,
 }
 
 /// Data for programs.

@@ -4,6 +4,7 @@ mod window;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use outrigger::protocol::RawJson;
@@ -12,8 +13,27 @@ use outrigger::sessions::{MessageOptions, SessionFile, SessionMessage};
 use serde::Deserialize;
 
 pub(crate) use self::window::{Page, Window};
-use crate::event::{Event, Extra, Topic};
+use crate::event::{Event, Extra, RecordedAgent, Topic};
 use crate::reduce::{Reducer, Step};
+
+/// What a replay reads.
+#[derive(Debug)]
+pub(crate) enum Recorded {
+    /// A subagent, whose messages follow.
+    Agent(RecordedAgent),
+    Message(SessionMessage),
+}
+
+/// A subagent, if its record has the call that started it.
+pub(crate) fn recorded(agent: &Subagent) -> Option<RecordedAgent> {
+    Some(RecordedAgent {
+        agent: agent.agent_id.as_str().into(),
+        call: agent.tool_use_id.as_deref()?.into(),
+        parent: agent.parent_agent_id.as_deref().map(Arc::from),
+        title: agent.description.clone(),
+        kind: agent.agent_type.clone(),
+    })
+}
 
 /// Turns the messages of a stored session into events.
 #[derive(Debug)]
@@ -32,7 +52,11 @@ impl History {
         }
     }
 
-    pub(crate) fn message(&mut self, message: &SessionMessage) -> Vec<Event> {
+    pub(crate) fn events(&mut self, recorded: Recorded) -> Vec<Event> {
+        let message = match recorded {
+            Recorded::Agent(agent) => return vec![Event::RecordedAgent(Box::new(agent))],
+            Recorded::Message(message) => message,
+        };
         match message.decode() {
             Ok(message) => events(self.reducer.recorded(message, self.now)),
             Err(misfit) => {
@@ -58,7 +82,7 @@ impl History {
     }
 }
 
-/// Reads the messages of a session in order. The messages of a subagent follow the call that started it.
+/// Reads the messages of a session in order. A subagent and its messages follow the call that started it.
 /// Stops when `tell` returns that the receiver is gone.
 ///
 /// # Errors
@@ -66,7 +90,7 @@ impl History {
 pub(crate) fn read(
     file: &SessionFile,
     options: &MessageOptions,
-    tell: &mut dyn FnMut(SessionMessage) -> bool,
+    tell: &mut dyn FnMut(Recorded) -> bool,
 ) -> outrigger::sessions::Result<()> {
     let mut agents: HashMap<String, Vec<Subagent>> = HashMap::new();
     for agent in file.subagents() {
@@ -75,9 +99,19 @@ pub(crate) fn read(
         }
     }
     // The transcripts that are open, the innermost last. Each subagent is read once, so that the loop ends.
-    let mut reading: Vec<Messages> = vec![file.messages(options)?];
-    while let Some(messages) = reading.last_mut() {
-        let message = match messages.next() {
+    let mut reading: Vec<Reading> = vec![Reading {
+        messages: file.messages(options)?,
+        agent: None,
+        begins: None,
+    }];
+    while let Some(innermost) = reading.last_mut() {
+        if let Some(agent) = innermost.begins.take()
+            && !tell(Recorded::Agent(agent))
+        {
+            return Ok(());
+        }
+        let from = innermost.agent.clone();
+        let message = match innermost.messages.next() {
             Some(Ok(message)) => message,
             Some(Err(why)) if reading.len() > 1 => {
                 tracing::warn!(%why, "what an agent said could not be read");
@@ -94,7 +128,7 @@ pub(crate) fn read(
             true => Vec::new(),
             false => calls(&message),
         };
-        if !tell(message) {
+        if !tell(Recorded::Message(message)) {
             return Ok(());
         }
         // Reversed, as the last is popped first.
@@ -105,7 +139,14 @@ pub(crate) fn read(
             .rev()
         {
             match agent.messages(&MessageOptions::new()) {
-                Ok(messages) => reading.push(messages),
+                Ok(messages) => reading.push(Reading {
+                    messages,
+                    agent: Some(agent.agent_id.as_str().into()),
+                    begins: recorded(&agent).map(|agent| RecordedAgent {
+                        parent: from.clone(),
+                        ..agent
+                    }),
+                }),
                 Err(why) => {
                     tracing::warn!(%why, agent = %agent.agent_id, "what an agent said could not be read")
                 }
@@ -113,6 +154,15 @@ pub(crate) fn read(
         }
     }
     Ok(())
+}
+
+/// A transcript that is being read.
+struct Reading {
+    messages: Messages,
+    /// Its subagent; `None` for the main conversation.
+    agent: Option<Arc<str>>,
+    /// The subagent, until the receiver has it.
+    begins: Option<RecordedAgent>,
 }
 
 /// The tool calls of a message.
@@ -181,8 +231,8 @@ mod tests {
         let file = sessions.find(&SessionId::new(ID).unwrap()).unwrap();
         let mut history = History::new("/w".into());
         let mut all = Vec::new();
-        read(&file, &MessageOptions::new(), &mut |message| {
-            all.extend(history.message(&message));
+        read(&file, &MessageOptions::new(), &mut |recorded| {
+            all.extend(history.events(recorded));
             true
         })
         .unwrap();
@@ -333,6 +383,8 @@ mod tests {
         let expected = format!(
             r#"user u0 "go"
 call one Agent Think Pending "CallView" ["look"] in={input}
+agent a1 of one by -
+prompt a1-0 of one "look"
 call in Bash Execute Pending "ls" under one [terminal in] in={{"command":"ls"}}
   terminal in runs "ls" in Some("/w")
   call in under one InProgress
@@ -340,12 +392,16 @@ call in Bash Execute Pending "ls" under one [terminal in] in={{"command":"ls"}}
   terminal in exits Some(0) None
   call in under one Completed
 call deep Agent Think Pending "CallView" under one ["look"] in={input}
+agent a0 of deep by a1
+prompt a0-0 of deep "look deeper"
 call read Read Read Pending "Read a" under deep @/w/a [] in={{"file_path":"/w/a"}}
   call read under deep InProgress
   call read under deep Completed ["```\ndone\n```"]
   call deep under one InProgress
   call deep under one Completed ["done"]
 call two Agent Think Pending "CallView" ["look"] in={input}
+agent a2 of two by -
+prompt a2-0 of two "look"
 text t under two "seen"
   call one InProgress
   call one Completed ["done"]

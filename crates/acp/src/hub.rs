@@ -16,7 +16,7 @@ use crate::client::gate::Gate;
 use crate::client::{Client, Connection, KnownAccount};
 use crate::config::Config;
 use crate::session::Handle;
-use crate::{error, mcp};
+use crate::{children, error, mcp};
 
 /// How many sessions may be open at once. Each has a process of about 200 MB.
 const MOST: usize = 64;
@@ -116,11 +116,22 @@ impl Hub {
 
     /// The open session with this id.
     pub(crate) fn session(&self, id: &acp::SessionId) -> Result<Handle, Error> {
-        let id = id.0.as_ref();
-        self.sessions()
-            .get(id)
-            .cloned()
-            .ok_or_else(|| error::no_session(id))
+        let name = id.0.as_ref();
+        let open = self.sessions().get(name).cloned();
+        open.ok_or_else(|| match self.child(id) {
+            Some(_) => error::bad(
+                "sessionId",
+                "the session of a subagent can be cancelled, and nothing else",
+            ),
+            None => error::no_session(name),
+        })
+    }
+
+    /// The open session that the session of a subagent belongs to, and the subagent.
+    pub(crate) fn child(&self, id: &acp::SessionId) -> Option<(Handle, String)> {
+        let (root, agent) = children::split(&id.0)?;
+        let session = self.sessions().get(root).cloned()?;
+        Some((session, agent.to_owned()))
     }
 
     /// Registers an open session.

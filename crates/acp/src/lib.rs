@@ -6,7 +6,7 @@
 //!             frames → reduce → events → wire::v1 or wire::v2 → updates
 //! ```
 //!
-//! With the feature `host`, the sessions can live on a host of sessions ([`Config::host`]): then a link of the module `host` is in the place of
+//! With the feature `host`, the sessions can live on a host of sessions (`Config::host`): then a link of the module `host` is in the place of
 //! `claude`.
 
 mod answer;
@@ -14,6 +14,7 @@ mod ask;
 mod auth;
 mod buffers;
 mod capabilities;
+mod children;
 mod choices;
 mod client;
 mod coalesce;

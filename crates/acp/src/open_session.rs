@@ -25,6 +25,7 @@ use crate::choices::Choices;
 use crate::client::Client;
 use crate::config;
 use crate::error::bad;
+use crate::event::RecordedAgent;
 use crate::hub::Hub;
 use crate::mcp;
 use crate::meta::{RawMessages, SessionMeta};
@@ -265,6 +266,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         cancel,
         raw,
         on_host,
+        agents,
         ..
     } = ready;
     let stop = hub.stop().clone();
@@ -296,6 +298,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             cancel_floor: hub.config.cancel_floor,
             idle_compaction: hub.config.idle_compaction.filter(|_| on_host.is_none()),
             on_host,
+            agents,
         };
         Actor::run(parts).await;
     }
@@ -329,6 +332,8 @@ struct Ready {
     cancel: CancelBell,
     raw: RawMessages,
     on_host: Option<OnHost>,
+    /// The subagents of the stored session.
+    agents: Vec<RecordedAgent>,
 }
 
 enum Opening {
@@ -391,6 +396,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 cancel,
                 raw: given.raw,
                 on_host: None,
+                agents: Vec::new(),
             }
         }
         None => {
@@ -403,6 +409,12 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let again = servers.add_to(options, &host).callbacks(desk);
             let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
             let (session, before) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;
+            let agents = match &wanted.origin {
+                Origin::Load(_) | Origin::Resume(_) if client.shows_children() => {
+                    stored::agents(base, &id).await?
+                }
+                _ => Vec::new(),
+            };
             let mut meta = account(session.initialized());
             if given.replay_limit.is_some() {
                 replay::add_to(&mut meta, before);
@@ -426,6 +438,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 cancel,
                 raw: given.raw,
                 on_host: None,
+                agents,
             }
         }
     };

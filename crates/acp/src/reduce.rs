@@ -34,7 +34,7 @@ use self::step::Steps;
 pub(crate) use self::step::{Effect, Step};
 use self::text::Streams;
 use self::usage::Meter;
-use crate::event::{Event, Notice, Status, Subagent, Topic};
+use crate::event::{AgentDetails, Event, Notice, Status, Subagent, Topic};
 use crate::timestamp;
 use crate::tool::{self, WorkDir};
 
@@ -183,9 +183,17 @@ impl Reducer {
     }
 
     /// The user is about to be asked about this call: reports the call, if it was not.
-    pub(crate) fn asked(&mut self, id: &str, tool: &str, input: &RawJson, now: Instant) -> Vec<Step> {
+    /// `parent` is the call that started the subagent which makes the call.
+    pub(crate) fn asked(
+        &mut self,
+        id: &str,
+        tool: &str,
+        parent: Option<Arc<str>>,
+        input: &RawJson,
+        now: Instant,
+    ) -> Vec<Step> {
         let mut steps = Steps::default();
-        self.calls.begin(id, tool, None, now, &mut steps);
+        self.calls.begin(id, tool, parent, now, &mut steps);
         self.calls.asked(id, input, &self.dir, now, &mut steps);
         steps.0
     }
@@ -264,6 +272,7 @@ impl Reducer {
         let mut steps = Steps::default();
         self.turn_over(Status::Failed, &mut steps);
         self.calls.give_up(true, Status::Failed, &mut steps);
+        self.subagents.clear();
         steps.0
     }
 
@@ -357,6 +366,7 @@ impl Reducer {
         task: Option<Arc<str>>,
         title: &str,
         status: Status,
+        more: AgentDetails,
         steps: &mut Steps,
     ) {
         let call: Arc<str> = call.into();
@@ -374,6 +384,7 @@ impl Reducer {
             task,
             title,
             status,
+            more,
         })));
     }
 }

@@ -29,9 +29,9 @@ pub(crate) use self::early_orders::{Start, arrival};
 use self::prompt_reply::PromptReply;
 pub(crate) use self::updates::{Output, Updates};
 use crate::answer::Answer;
-use crate::error;
 use crate::rewind::{Rewind, Rewound};
 use crate::steer::{Steer, Steered};
+use crate::{children, error};
 
 /// How many orders may wait for a session. More are rejected.
 const ORDERS: usize = 256;
@@ -49,6 +49,8 @@ pub(crate) enum Order {
     },
     /// Cancels all open prompts.
     Cancel,
+    /// Cancels the work of a subagent.
+    CancelAgent(String),
     SetMode {
         request: acp::SetSessionModeRequest,
         answer: Answer<acp::SetSessionModeResponse>,
@@ -86,7 +88,7 @@ impl Order {
             Self::SetTitle { reply, .. } => drop(reply.send(Err(error))),
             Self::Steer { reply, .. } => drop(reply.send(Err(error))),
             Self::Mcp { reply, .. } => drop(reply.send(Err(error))),
-            Self::Cancel | Self::Close(_) => {}
+            Self::Cancel | Self::CancelAgent(_) | Self::Close(_) => {}
         }
     }
 }
@@ -100,15 +102,57 @@ pub(crate) struct Handle {
 
 /// Signals a cancel, even when the queue of orders is full.
 #[derive(Clone, Default)]
-pub(crate) struct CancelBell(std::sync::Arc<tokio::sync::Notify>);
+pub(crate) struct CancelBell(std::sync::Arc<Bell>);
+
+#[derive(Default)]
+struct Bell {
+    rings: tokio::sync::Notify,
+    rung: std::sync::Mutex<Rung>,
+}
+
+/// What is to be cancelled.
+#[derive(Debug, Default)]
+pub(crate) struct Rung {
+    /// All open prompts.
+    pub(crate) all: bool,
+    /// The work of these subagents.
+    pub(crate) agents: std::collections::BTreeSet<String>,
+}
 
 impl CancelBell {
     pub(crate) fn ring(&self) {
-        self.0.notify_one();
+        self.rings(|rung| rung.all = true);
     }
 
-    pub(crate) async fn rung(&self) {
-        self.0.notified().await;
+    pub(crate) fn ring_for(&self, agent: String) {
+        self.rings(|rung| {
+            // No session has more subagents with sessions.
+            if rung.agents.len() < children::MOST {
+                rung.agents.insert(agent);
+            }
+        });
+    }
+
+    fn rings(&self, what: impl FnOnce(&mut Rung)) {
+        what(
+            &mut self
+                .0
+                .rung
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
+        self.0.rings.notify_one();
+    }
+
+    pub(crate) async fn rung(&self) -> Rung {
+        self.0.rings.notified().await;
+        std::mem::take(
+            &mut *self
+                .0
+                .rung
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 }
 
@@ -119,6 +163,7 @@ impl Handle {
             Ok(()) => {}
             // A cancel must not be dropped.
             Err(mpsc::error::TrySendError::Full(Order::Cancel)) => self.cancel.ring(),
+            Err(mpsc::error::TrySendError::Full(Order::CancelAgent(agent))) => self.cancel.ring_for(agent),
             Err(mpsc::error::TrySendError::Full(order)) => {
                 order.refuse(error::internal(format!(
                     "the session is busy: {ORDERS} requests wait already; wait for some of them to be answered"

@@ -6,16 +6,15 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use outrigger::Options;
 use outrigger::sessions::write::ForkOptions;
-use outrigger::sessions::{
-    self, ListOptions, MessageOptions, SessionId, SessionInfo, SessionMessage, Sessions,
-};
+use outrigger::sessions::{self, ListOptions, MessageOptions, SessionId, SessionInfo, Sessions};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use crate::children::{Addressed, Children};
 use crate::client::Client;
 use crate::error::{self, bad};
-use crate::event::Event;
-use crate::history::{self, History, Page, Window};
+use crate::event::{Event, RecordedAgent};
+use crate::history::{self, History, Page, Recorded, Window};
 use crate::lineage::{self, Lineages};
 use crate::sdk_error;
 use crate::timestamp;
@@ -248,6 +247,29 @@ pub(crate) async fn find(options: &Options, id: &acp::SessionId) -> Result<Strin
     Ok(found.await?.id.to_string())
 }
 
+/// The subagents of a session, each behind the one that started it. Without those whose place is not recorded.
+pub(crate) async fn agents(options: &Options, id: &acp::SessionId) -> Result<Vec<RecordedAgent>, Error> {
+    let id = known(id)?;
+    work(options, move |sessions| {
+        let file = sessions.find(&lineage::conversation(&sessions, &id))?;
+        let mut left: Vec<RecordedAgent> = file.subagents().iter().filter_map(history::recorded).collect();
+        let mut placed: Vec<RecordedAgent> = Vec::new();
+        loop {
+            let is_placed = |agent: &RecordedAgent| {
+                let parent = agent.parent.as_ref();
+                parent.is_none_or(|parent| placed.iter().any(|other| other.agent == *parent))
+            };
+            let (now, later): (Vec<_>, Vec<_>) = left.into_iter().partition(is_placed);
+            if now.is_empty() {
+                return Ok(placed);
+            }
+            placed.extend(now);
+            left = later;
+        }
+    })
+    .await
+}
+
 /// Replays a session to the editor: its last messages, or all if there is no limit. Returns the uuid of the first prompt that was
 /// replayed, if there are earlier messages.
 pub(crate) async fn replay(
@@ -258,10 +280,17 @@ pub(crate) async fn replay(
     limit: Option<usize>,
 ) -> Result<Option<String>, Error> {
     let mut encoder = client.encoder();
+    let mut children = client.shows_children().then(|| Children::new(session));
     let mut send = |events: Vec<Event>| {
         for event in events {
-            for update in encoder.encode(event) {
-                client.update(session, update);
+            let addressed = match &mut children {
+                Some(children) => children.route(event),
+                None => vec![Addressed { child: None, event }],
+            };
+            for Addressed { child, event } in addressed {
+                for update in encoder.encode(event) {
+                    client.update(child.as_ref().unwrap_or(session), update);
+                }
             }
         }
     };
@@ -276,8 +305,8 @@ pub(crate) async fn replay(
     let (read, mut told) = messages(options, known(session)?);
     let tell = async {
         let mut history = History::new(cwd.to_owned());
-        while let Some(message) = told.recv().await {
-            send(history.message(&message));
+        while let Some(recorded) = told.recv().await {
+            send(history.events(recorded));
             client.gate().opened().await;
         }
         send(history.end());
@@ -299,12 +328,17 @@ pub(crate) async fn last(
         let mut history = History::new(cwd.to_owned());
         let mut window = Window::new(limit);
         let mut is_found = before.is_none();
-        while let Some(message) = told.recv().await {
-            if before == Some(message.uuid.as_str()) {
+        while let Some(recorded) = told.recv().await {
+            let Recorded::Message(message) = recorded else {
+                window.events(history.events(recorded));
+                continue;
+            };
+            let uuid = message.uuid.clone();
+            if before == Some(uuid.as_str()) {
                 is_found = true;
                 break;
             }
-            window.message(&message.uuid, history.message(&message));
+            window.message(&uuid, history.events(Recorded::Message(message)));
         }
         is_found.then(|| window.end(history.end()))
     };
@@ -317,17 +351,14 @@ pub(crate) async fn last(
 fn messages(
     options: &Options,
     id: SessionId,
-) -> (
-    impl Future<Output = Result<(), Error>>,
-    mpsc::Receiver<SessionMessage>,
-) {
+) -> (impl Future<Output = Result<(), Error>>, mpsc::Receiver<Recorded>) {
     let (tell, told) = mpsc::channel(AHEAD);
     let read = work(options, move |sessions| {
         let options = MessageOptions::new().include_system_messages(true);
         let file = sessions.find(&lineage::conversation(&sessions, &id))?;
         // A failure means that the receiver is gone.
-        history::read(&file, &options, &mut |message| {
-            tell.blocking_send(message).is_ok()
+        history::read(&file, &options, &mut |recorded| {
+            tell.blocking_send(recorded).is_ok()
         })
     });
     (read, told)

@@ -47,7 +47,7 @@ impl Forms {
         let Some(question) = self.question(form) else {
             return Filled::Declined;
         };
-        match elicit(&self.asks, question).await {
+        match elicit(&self.asks, question, None).await {
             Ok(response) => match response.action {
                 acp::ElicitationAction::Accept(accepted) => Filled::Accepted(accepted.content),
                 acp::ElicitationAction::Decline => Filled::Declined,

@@ -26,7 +26,7 @@ impl Desk {
         };
         let mode = acp::ElicitationFormMode::new(scope, form(&request.questions));
         let form = acp::CreateElicitationRequest::new(mode, message);
-        match self.elicit(form).await {
+        match self.elicit(form, request.request.agent_id.clone()).await {
             Ok(response) => match response.action {
                 acp::ElicitationAction::Accept(accepted) => {
                     filled_in(request, &accepted.content.unwrap_or_default())

@@ -69,6 +69,13 @@ impl Window {
         }
     }
 
+    /// Adds events that belong to no message.
+    pub(crate) fn events(&mut self, events: Vec<Event>) {
+        if let Some(turn) = self.turns.back_mut() {
+            turn.events.extend(events);
+        }
+    }
+
     /// The events of the window, with those of the end of the replay.
     pub(crate) fn end(self, last: Vec<Event>) -> Page {
         let first = self.turns.front().filter(|_| self.has_earlier);
@@ -96,6 +103,8 @@ fn call_of(event: &Event) -> Option<&Arc<str>> {
         Event::CallChanged(change) => Some(&change.id),
         Event::Terminal(terminal) => Some(&terminal.call),
         Event::Subagent(subagent) => Some(&subagent.call),
+        Event::RecordedAgent(agent) => Some(&agent.call),
+        Event::AgentPrompt(prompt) => Some(&prompt.call),
         Event::Extra(extra) => extra.call.as_ref(),
         _ => None,
     }

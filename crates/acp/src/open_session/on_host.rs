@@ -88,7 +88,7 @@ pub(super) async fn prepare(
     if let Some(before) = before {
         before.close().await;
     }
-    let mut updates = Updates::new(seat.cwd().to_owned(), &client).on_host();
+    let mut updates = Updates::new(&id, seat.cwd().to_owned(), &client).on_host();
     let (mut mode, mut model) = (seat.mode().map(str::to_owned), seat.model().map(str::to_owned));
     let is_load = matches!(wanted.origin, Origin::Load(_));
     // A turn that runs can only be followed with what was before.
@@ -99,9 +99,10 @@ pub(super) async fn prepare(
             for output in outputs {
                 match output {
                     Output::Update(update) if is_load => client.update(&id, update),
+                    Output::Child(child, update) if is_load => client.update(&child, update),
                     Output::Mode(now) => mode = Some(now),
                     Output::Model(now) => model = Some(now),
-                    Output::Update(_) | Output::Fast(..) => {}
+                    Output::Update(_) | Output::Child(..) | Output::Fast(..) => {}
                 }
             }
             client.gate().opened().await;
@@ -167,5 +168,6 @@ pub(super) async fn prepare(
             is_working,
             first,
         }),
+        agents: Vec::new(),
     })
 }

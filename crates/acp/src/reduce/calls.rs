@@ -404,6 +404,19 @@ impl Calls {
         }
     }
 
+    /// Ends the calls of the subagent that this call started, except those in the background.
+    pub(super) fn give_up_below(&mut self, call: &str, status: Status, steps: &mut Steps) {
+        for id in self.in_order() {
+            let is_below = self
+                .open
+                .get(&id)
+                .is_some_and(|open| !open.background && open.parent.as_deref() == Some(call));
+            if is_below {
+                self.drop_call(&id, status, steps);
+            }
+        }
+    }
+
     /// Whether the call or one of its parents is in the background.
     fn outlives_its_turn(&self, id: &str) -> bool {
         let mut at = self.open.get(id);

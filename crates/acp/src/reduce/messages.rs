@@ -13,7 +13,7 @@ use super::calls::CallResult;
 use super::step::Steps;
 use super::text::Begun;
 use super::{MOST_AGENTS, Reducer};
-use crate::event::{CallContent, Chunk, Content, Event, Notice, Status, Topic};
+use crate::event::{AgentDetails, AgentPrompt, CallContent, Chunk, Content, Event, Notice, Status, Topic};
 use crate::tool::{self, Printed, Role, Shown};
 
 impl Reducer {
@@ -273,6 +273,9 @@ impl Reducer {
             }
             return;
         }
+        if let Some(call) = said.parent_tool_use_id.as_deref().filter(|_| self.is_history) {
+            return agent_prompt(&said, call, steps);
+        }
         if self.is_foreign_prompt(&said) {
             self.prompt(&said, steps);
         }
@@ -373,12 +376,29 @@ impl Reducer {
         if shown.background.is_none() && tool::role(&tool) == Role::Agent {
             self.last_words.remove(id.as_str());
             if self.subagents.contains_key(id.as_str()) {
-                self.subagent(id, None, "", status, steps);
+                self.subagent(id, None, "", status, AgentDetails::default(), steps);
             }
         }
         let ran = not_run.is_none();
         let result = CallResult { shown, status, ran };
         self.calls.result(id, result, &self.dir, now, steps);
+    }
+}
+
+/// The prompt of a subagent, as its transcript has it.
+fn agent_prompt(said: &UserMessage, call: &str, steps: &mut Steps) {
+    if said.is_meta == Some(true) || said.is_synthetic == Some(true) {
+        return;
+    }
+    let Some(text) = text_of(&said.message.content) else {
+        return;
+    };
+    if let Typed::Words(text) = typed(&text) {
+        steps.event(Event::AgentPrompt(Box::new(AgentPrompt {
+            call: call.into(),
+            message_id: said.uuid.as_deref().unwrap_or(call).into(),
+            text,
+        })));
     }
 }
 

@@ -14,7 +14,7 @@ use super::Reducer;
 use super::calls::Ending;
 use super::step::Steps;
 use crate::event::{
-    Call, CallChange, Chunk, Content, Event, Kind, Location, Notice, Severity, Status, Topic,
+    AgentDetails, Call, CallChange, Chunk, Content, Event, Kind, Location, Notice, Severity, Status, Topic,
 };
 use crate::tool;
 
@@ -342,7 +342,12 @@ impl Reducer {
         self.calls.task(call, &task.task_id, background, &self.dir, steps);
         if task.task_type.as_deref() == Some("local_agent") {
             let id: Arc<str> = task.task_id.as_str().into();
-            self.subagent(call, Some(id), &task.description, Status::InProgress, steps);
+            let more = AgentDetails {
+                kind: task.subagent_type.clone(),
+                prompt: task.prompt.clone(),
+                failure: None,
+            };
+            self.subagent(call, Some(id), &task.description, Status::InProgress, more, steps);
         }
     }
 
@@ -379,7 +384,14 @@ impl Reducer {
         };
         if self.subagents.contains_key(&call) {
             let id: Arc<str> = task.task_id.as_str().into();
-            self.subagent(&call, Some(id), "", status, steps);
+            let failure = Some(task.summary.clone()).filter(|_| status == Status::Failed);
+            let more = AgentDetails {
+                failure,
+                ..AgentDetails::default()
+            };
+            // Its calls can't go on without it, and its end follows theirs.
+            self.calls.give_up_below(&call, Status::Cancelled, steps);
+            self.subagent(&call, Some(id), "", status, more, steps);
         }
         self.calls.ended_task(&call, ending, &self.dir, now, steps);
     }

@@ -48,10 +48,15 @@ impl Hub {
     }
 
     pub(super) fn cancel(&self, session: &acp::SessionId) {
-        match self.session(session) {
-            Ok(session) => session.order(Order::Cancel),
+        let open = self.session(session).ok().map(|open| (open, Order::Cancel));
+        let child = || {
+            self.child(session)
+                .map(|(open, agent)| (open, Order::CancelAgent(agent)))
+        };
+        match open.or_else(child) {
+            Some((session, cancel)) => session.order(cancel),
             // Notifications have no answer.
-            Err(_) => tracing::debug!(session = %session.0, "a cancel for a session that is not open"),
+            None => tracing::debug!(session = %session.0, "a cancel for a session that is not open"),
         }
     }
 

@@ -42,6 +42,7 @@ use crate::ask::{Ask, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
 use crate::config::IdleCompaction;
+use crate::event::RecordedAgent;
 use crate::host::Link;
 use crate::meta::RawMessages;
 use crate::outcome::End;
@@ -68,6 +69,8 @@ pub(crate) struct Parts {
     pub(crate) cancel_floor: Duration,
     pub(crate) idle_compaction: Option<IdleCompaction>,
     pub(crate) on_host: Option<OnHost>,
+    /// The subagents of the stored session.
+    pub(crate) agents: Vec<RecordedAgent>,
 }
 
 /// What the task of a session begins with whose process is on a host.
@@ -140,8 +143,14 @@ impl Actor {
         let cwd = parts.session.options().cwd.clone().unwrap_or_default();
         let (mut updates, link, is_working, first) = match parts.on_host {
             Some(on) => (on.updates, Some(on.link), on.is_working, on.first),
-            None => (Updates::new(cwd, &parts.client), None, false, Vec::new()),
+            None => (
+                Updates::new(&parts.id, cwd, &parts.client),
+                None,
+                false,
+                Vec::new(),
+            ),
         };
+        updates.knows(parts.agents);
         updates.begins_in(parts.choices.mode());
         parts.modes.set(parts.choices.mode_ids());
         let commands = updates.commands(&parts.session);
@@ -177,6 +186,7 @@ impl Actor {
             link.go();
         }
         actor.send_updates(commands);
+        actor.show(Updates::children_again);
         for frame in first {
             actor.show(|updates| updates.frame(&frame));
         }
@@ -231,7 +241,14 @@ impl Actor {
         tokio::select! {
             biased;
             () = self.inbox.stop.cancelled() => return Flow::Close(None),
-            () = self.inbox.cancel.rung() => self.cancel_all(),
+            rung = self.inbox.cancel.rung() => {
+                if rung.all {
+                    self.cancel_all();
+                }
+                for agent in rung.agents {
+                    self.cancel_children(Some(&agent));
+                }
+            }
             order = self.inbox.orders.recv() => match order {
                 Some(Order::Close(done)) => return Flow::Close(Some(done)),
                 Some(order) => self.order(order),
@@ -316,6 +333,7 @@ impl Actor {
         for output in outputs {
             match output {
                 Output::Update(update) => self.client.update(&self.id, update),
+                Output::Child(child, update) => self.client.update(&child, update),
                 Output::Mode(mode) => self.mode_is(&mode),
                 Output::Model(model) => self.model_is(&model),
                 Output::Fast(state, why) => {

@@ -29,7 +29,7 @@ pub(crate) async fn arrival(
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return gone(waiting, None),
-                () = cancel.rung() => cancelled(&mut waiting),
+                rung = cancel.rung() => if rung.all { cancelled(&mut waiting) },
                 order = orders.recv() => match order {
                     // A process that was started ends when it is dropped.
                     None => return gone(waiting, None),
@@ -38,6 +38,8 @@ pub(crate) async fn arrival(
                         return gone(waiting, Some(done));
                     }
                     Some(Order::Cancel) => cancelled(&mut waiting),
+                    // No subagent works yet.
+                    Some(Order::CancelAgent(_)) => {}
                     Some(order) if waiting.len() == ORDERS => order.refuse(error::internal(format!(
                         "the session is still starting, and {ORDERS} requests wait already; wait for some of them to be answered"
                     ))),
@@ -56,11 +58,11 @@ pub(crate) async fn arrival(
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return None,
-                () = cancel.rung() => {}
+                _ = cancel.rung() => {}
                 order = orders.recv() => match order {
                     None => return None,
                     Some(Order::Close(done)) => return gone(waiting, Some(done)),
-                    Some(Order::Cancel) => {}
+                    Some(Order::Cancel | Order::CancelAgent(_)) => {}
                     Some(order) => {
                         waiting.push_back(order);
                         break;

@@ -1,5 +1,8 @@
 //! Reports when prompts and turns begin and end, and the state of the session, for the draft of version 2.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
 use outrigger::protocol::Frame;
@@ -18,25 +21,43 @@ use crate::rewind;
 /// Counts the questions that the user has not answered.
 #[derive(Debug)]
 pub(super) struct Questions {
-    waiting: watch::Sender<usize>,
-    changes: watch::Receiver<usize>,
+    waiting: watch::Sender<Open>,
+    changes: watch::Receiver<Open>,
+}
+
+/// The number of open questions.
+#[derive(Debug, Default)]
+struct Open {
+    all: usize,
+    /// Those of subagents, by their ids.
+    of_agents: HashMap<Arc<str>, usize>,
 }
 
 /// A question that is open until this is dropped.
-struct Waiting(watch::Sender<usize>);
+struct Waiting {
+    agent: Option<Arc<str>>,
+    open: watch::Sender<Open>,
+}
 
 impl Default for Questions {
     fn default() -> Self {
-        let (waiting, changes) = watch::channel(0);
+        let (waiting, changes) = watch::channel(Open::default());
         Self { waiting, changes }
     }
 }
 
 impl Questions {
-    /// Counts a question until it is answered or dropped.
-    pub(super) fn put<T: Send + 'static>(&self, asked: Asked<T>) -> Asked<T> {
-        self.waiting.send_modify(|waiting| *waiting += 1);
-        let waiting = Waiting(self.waiting.clone());
+    /// Counts a question until it is answered or dropped. `agent` is the subagent that asks.
+    pub(super) fn put<T: Send + 'static>(&self, agent: Option<&str>, asked: Asked<T>) -> Asked<T> {
+        let agent: Option<Arc<str>> = agent.map(Arc::from);
+        self.waiting.send_modify(|open| {
+            open.all += 1;
+            if let Some(agent) = &agent {
+                *open.of_agents.entry(agent.clone()).or_default() += 1;
+            }
+        });
+        let open = self.waiting.clone();
+        let waiting = Waiting { agent, open };
         Box::pin(async move {
             let _waiting = waiting;
             asked.await
@@ -44,7 +65,12 @@ impl Questions {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        *self.waiting.borrow()
+        self.waiting.borrow().all
+    }
+
+    /// The number of open questions of each subagent.
+    pub(super) fn of_agents(&self) -> HashMap<Arc<str>, usize> {
+        self.waiting.borrow().of_agents.clone()
     }
 
     /// Waits until the count changes.
@@ -56,7 +82,17 @@ impl Questions {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.send_modify(|waiting| *waiting = waiting.saturating_sub(1));
+        self.open.send_modify(|open| {
+            open.all = open.all.saturating_sub(1);
+            if let Some(agent) = &self.agent
+                && let Some(count) = open.of_agents.get_mut(agent)
+            {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    open.of_agents.remove(agent);
+                }
+            }
+        });
     }
 }
 
@@ -113,6 +149,24 @@ impl Actor {
         }
     }
 
+    /// Cancels a subagent with those below it, or all of them. The CLI does not end what an agent started in the background.
+    pub(super) fn cancel_children(&mut self, agent: Option<&str>) {
+        let tasks = self.updates.stop_children(agent);
+        if tasks.is_empty() {
+            return;
+        }
+        let Some(session) = self.process.running().cloned() else {
+            return;
+        };
+        tokio::spawn(async move {
+            for task in tasks {
+                if let Err(error) = session.stop_task(&task).await {
+                    tracing::warn!(%error, "a subagent was not ended as asked");
+                }
+            }
+        });
+    }
+
     /// A prompt became part of the conversation.
     fn begins(&mut self, id: &str) {
         self.prompts.begun(id);
@@ -154,8 +208,10 @@ impl Actor {
         }
     }
 
-    /// Sends the state of the session, if it changed.
+    /// Sends the state of the session, and of those of its subagents, if they changed.
     pub(super) fn send_state(&mut self) {
+        let questions = self.questions.of_agents();
+        self.show(|updates| updates.children_wait(&questions));
         if !self.sends_state() {
             return;
         }

@@ -1,9 +1,11 @@
 //! The updates of a session: from frames to steps, events and updates.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_client_protocol::v1::schema as acp;
 use outrigger::Session;
 use outrigger::permissions::PermissionRequest;
 use outrigger::protocol::inbound::Message;
@@ -13,15 +15,18 @@ use tokio::time::Instant;
 
 use super::tail::{Tailed, Tails};
 use crate::ask::Decision;
+use crate::children::{Addressed, Children};
 use crate::client::Client;
 use crate::coalesce::Coalescer;
-use crate::event::{CallChange, Event, Extra, Notice, Status, Topic};
+use crate::event::{CallChange, Event, Extra, Notice, RecordedAgent, Status, Topic};
 use crate::reduce::{self, BackgroundCall, Effect, Reducer, Step};
 use crate::wire::{Encoder, Shown, Update};
 
 /// An update for the editor, or a state that the session's task handles first.
 pub(crate) enum Output {
     Update(Update),
+    /// An update of the session of a subagent.
+    Child(acp::SessionId, Update),
     /// The CLI reports this mode.
     Mode(String),
     /// The CLI reports this model.
@@ -38,12 +43,15 @@ pub(crate) struct Updates {
     coalescer: Coalescer,
     encoder: Encoder,
     tails: Tails,
+    /// The sessions of subagents, if the editor shows them.
+    children: Option<Children>,
 }
 
 impl Updates {
     /// For a session in this directory.
-    pub(crate) fn new(cwd: PathBuf, client: &Client) -> Self {
+    pub(crate) fn new(session: &acp::SessionId, cwd: PathBuf, client: &Client) -> Self {
         Self {
+            children: client.shows_children().then(|| Children::new(session)),
             reducer: Reducer::new(cwd.clone()),
             cwd,
             is_on_host: false,
@@ -57,6 +65,44 @@ impl Updates {
     pub(crate) fn on_host(mut self) -> Self {
         self.is_on_host = true;
         self
+    }
+
+    /// The subagents of the stored session.
+    pub(super) fn knows(&mut self, agents: Vec<RecordedAgent>) {
+        if let Some(children) = &mut self.children {
+            children.knows(agents);
+        }
+    }
+
+    /// The subagents that work, for an editor that opens the session again.
+    pub(super) fn children_again(&mut self) -> Vec<Output> {
+        let again = self.children.as_mut().map(Children::again);
+        self.addressed(again.unwrap_or_default())
+    }
+
+    /// The number of open questions of each subagent.
+    pub(super) fn children_wait(&mut self, questions: &HashMap<Arc<str>, usize>) -> Vec<Output> {
+        let waits = self.children.as_mut().map(|children| children.wait(questions));
+        let waits = waits.unwrap_or_default();
+        if waits.is_empty() {
+            return Vec::new();
+        }
+        // The state follows the updates that it is about.
+        let mut told = self.flush();
+        told.extend(self.addressed(waits));
+        told
+    }
+
+    /// The editor cancels a subagent, or all: their tasks.
+    pub(super) fn stop_children(&mut self, agent: Option<&str>) -> Vec<Arc<str>> {
+        let stopped = self.children.as_mut().map(|children| children.stop(agent));
+        stopped.unwrap_or_default()
+    }
+
+    /// The session of a subagent, if it has one.
+    pub(super) fn child(&self, agent: &str) -> Option<acp::SessionId> {
+        let (session, _) = self.children.as_ref()?.session_of(agent)?;
+        Some(session)
     }
 
     /// The slash commands at the start.
@@ -134,13 +180,21 @@ impl Updates {
     pub(super) fn ended(&mut self) -> Vec<Output> {
         self.coalescer.drop_estimate();
         let steps = self.reducer.died();
-        self.all(steps)
+        let mut told = self.all(steps);
+        let over = self.children.as_mut().map(Children::over);
+        told.extend(self.addressed(over.unwrap_or_default()));
+        told
     }
 
     /// The user is about to be asked about a call: the updates before the question, and the view of the call.
     pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Output>, Shown) {
         let id: Arc<str> = request.call_id().into();
-        let steps = self.reducer.asked(&id, &request.tool_name, &request.input, now());
+        let agent = request.agent_id.as_deref();
+        let child = agent.and_then(|agent| self.children.as_ref()?.session_of(agent));
+        let parent = child.map(|(_, call)| call);
+        let steps = self
+            .reducer
+            .asked(&id, &request.tool_name, parent, &request.input, now());
         let told = self.all(steps);
         let view = reduce::view(&request.tool_name, &request.input, &self.cwd);
         let question = request
@@ -288,8 +342,29 @@ impl Updates {
             Event::Commands(_) if self.is_on_host => return Vec::new(),
             _ => {}
         }
-        let updates = self.encoder.encode(event).into_iter();
-        updates.map(Output::Update).collect()
+        match &mut self.children {
+            Some(children) => {
+                let routed = children.route(event);
+                self.addressed(routed)
+            }
+            None => {
+                let updates = self.encoder.encode(event).into_iter();
+                updates.map(Output::Update).collect()
+            }
+        }
+    }
+
+    fn addressed(&mut self, events: Vec<Addressed>) -> Vec<Output> {
+        let mut told = Vec::new();
+        for Addressed { child, event } in events {
+            for update in self.encoder.encode(event) {
+                told.push(match &child {
+                    Some(child) => Output::Child(child.clone(), update),
+                    None => Output::Update(update),
+                });
+            }
+        }
+        told
     }
 }
 

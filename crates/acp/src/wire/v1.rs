@@ -4,6 +4,7 @@
 //! the rest as `_meta.claudeCode` on an update without content.
 
 mod call;
+mod child;
 mod terminal;
 
 use std::collections::HashMap;
@@ -93,6 +94,11 @@ impl Encoder {
             Event::Compaction(compaction) => self.compaction(compaction),
             Event::Notice(notice) => Some(self.notice(notice)),
             Event::Subagent(agent) => Some(subagent(&agent)),
+            // For the sessions of subagents, which have updates of their own.
+            Event::RecordedAgent(_) | Event::AgentPrompt(_) => None,
+            Event::Child(session) => Some(child::announced(*session)),
+            Event::ChildState(state) => Some(child::state(*state)),
+            Event::Told(message) => Some(child::told(*message)),
             Event::Extra(data) => Some(extra(*data)),
         };
         update.into_iter().collect()

@@ -106,6 +106,12 @@ impl Encoder {
             Event::Compaction(change) => Some(compaction(change)),
             Event::Notice(shown) => Some(notice(shown)),
             Event::Subagent(agent) => Some(subagent(&agent)),
+            // The sessions of subagents are for version 1.
+            Event::RecordedAgent(_)
+            | Event::AgentPrompt(_)
+            | Event::Child(_)
+            | Event::ChildState(_)
+            | Event::Told(_) => None,
             Event::Extra(data) => Some(extra(*data)),
         };
         update.into_iter().collect()

@@ -35,4 +35,5 @@ mod servers;
 mod sessions;
 mod spare;
 mod stored;
+mod subagents;
 mod tools;

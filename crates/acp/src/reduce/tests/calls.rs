@@ -86,9 +86,13 @@ fn a_call_runs_when_it_is_allowed() {
         told.starts_with("call t Bash Execute Pending \"ls\" [terminal t] in={\"command\":\"ls\"}\n"),
         "{told}"
     );
-    let steps = run
-        .reducer
-        .asked("t", "Bash", &outrigger::protocol::RawJson::from(input), run.now);
+    let steps = run.reducer.asked(
+        "t",
+        "Bash",
+        None,
+        &outrigger::protocol::RawJson::from(input),
+        run.now,
+    );
     run.take(steps);
     // While the user is asked, it does not count as running.
     run.wait(60_000);
@@ -143,11 +147,12 @@ fn what_was_asked_about_but_never_told_of_is_told_of_first() {
     let mut run = Run::new();
     let input = outrigger::protocol::RawJson::from(json!({"plan": "# Plan"}));
     run.json(call("t", "ExitPlanMode", json!({})));
-    let steps = run.reducer.asked("t", "ExitPlanMode", &input, run.now);
+    let steps = run.reducer.asked("t", "ExitPlanMode", None, &input, run.now);
     run.take(steps);
     let steps = run.reducer.asked(
         "v",
         "Read",
+        None,
         &outrigger::protocol::RawJson::from(json!({"file_path": "x"})),
         run.now,
     );
@@ -252,7 +257,7 @@ fn a_plan_stays_although_the_question_about_it_comes_without_it() {
     run.json(call("t", "ExitPlanMode", json!({"plan": "# Plan"})));
     assert!(run.story().contains("# Plan"));
     let empty = outrigger::protocol::RawJson::from(json!({}));
-    let steps = run.reducer.asked("t", "ExitPlanMode", &empty, run.now);
+    let steps = run.reducer.asked("t", "ExitPlanMode", None, &empty, run.now);
     run.take(steps);
     assert_eq!(run.story(), "");
 }
@@ -290,7 +295,7 @@ fn a_rejected_plan_fails_although_its_turn_is_stopped() {
     let asked = || {
         let mut run = Run::new();
         run.json(call("p", "ExitPlanMode", json!({"plan": "# Plan"})));
-        let steps = run.reducer.asked("p", "ExitPlanMode", &input, run.now);
+        let steps = run.reducer.asked("p", "ExitPlanMode", None, &input, run.now);
         run.take(steps);
         run.story();
         run.reducer.rejected("p");

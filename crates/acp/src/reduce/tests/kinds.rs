@@ -101,6 +101,12 @@ fn name(step: &Step) -> Option<&'static str> {
         Event::Usage(_) => "usage_update",
         Event::Compaction(_) => "compaction_update",
         Event::Subagent(_) => "subagent",
+        // Of a replay, and of what is made of all these.
+        Event::RecordedAgent(_)
+        | Event::AgentPrompt(_)
+        | Event::Child(_)
+        | Event::ChildState(_)
+        | Event::Told(_) => return None,
     })
 }
 

@@ -168,6 +168,16 @@ fn of_event(event: &Event) -> String {
             "usage {}/{} {:?} {:?}",
             usage.used, usage.size, usage.cost, usage.model
         ),
+        Event::RecordedAgent(agent) => format!(
+            "agent {} of {} by {}",
+            agent.agent,
+            agent.call,
+            agent.parent.as_deref().unwrap_or("-")
+        ),
+        Event::AgentPrompt(prompt) => format!(
+            "prompt {} of {} {:?}",
+            prompt.message_id, prompt.call, prompt.text
+        ),
         other => format!("{other:?}"),
     }
 }

@@ -131,13 +131,24 @@ impl Actor {
                 ask::permission_options::fit_clearing(&mut options, can_clear, self.updates.fullness());
                 let (updates, shown) = self.updates.asked(&request);
                 self.send_updates(updates);
+                let agent = request.agent_id.as_deref();
+                let child = agent.and_then(|agent| self.updates.child(agent));
                 // If nobody waits for the answer any more, the drop withdraws the question from the editor.
-                let asked = self.client.ask_permission(&self.id, shown, options);
-                drop(reply.send(self.questions.put(asked)));
+                let session = child.as_ref().unwrap_or(&self.id);
+                let asked = self.client.ask_permission(session, shown, options);
+                drop(reply.send(self.questions.put(agent, asked)));
             }
-            Ask::Elicitation { request, reply } => {
+            Ask::Elicitation {
+                mut request,
+                agent,
+                reply,
+            } => {
+                let agent = agent.as_deref();
+                if let Some(child) = agent.and_then(|agent| self.updates.child(agent)) {
+                    ask::address(&mut request, child);
+                }
                 let asked = self.client.elicit(*request);
-                drop(reply.send(self.questions.put(asked)));
+                drop(reply.send(self.questions.put(agent, asked)));
             }
             Ask::Decided { call, decision } => {
                 if let Decision::Rejected { ends_turn } | Decision::Denied { ends_turn } = decision {

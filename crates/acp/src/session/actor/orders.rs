@@ -24,6 +24,7 @@ impl Actor {
                 let _ = reply.send(self.steer(request));
             }
             Order::Cancel => self.cancel_all(),
+            Order::CancelAgent(agent) => self.cancel_children(Some(&agent)),
             Order::SetMode { request, answer } => {
                 let id = request.mode_id.0.as_ref();
                 match self.choices.find_mode(id) {

@@ -57,6 +57,7 @@ impl Actor {
         let ended = self.prompts.cancel_all(Instant::now());
         self.answer_cancelled(ended);
         self.cancel_own();
+        self.cancel_children(None);
     }
 
     pub(super) fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<PromptReply>>) {
