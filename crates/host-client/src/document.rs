@@ -23,6 +23,13 @@ open_enum! {
     }
 }
 
+impl Default for SessionState {
+    /// That of a session of which it was not told.
+    fn default() -> Self {
+        Self::from("")
+    }
+}
+
 open_enum! {
     /// Who wrote an event.
     pub enum EventSource {
@@ -128,15 +135,15 @@ macro_rules! documents {
 }
 
 documents! {
-    /// A session of a host.
+    /// A session of a host. In the answer to a change, a token without the scope `read` is told the id alone.
     Session {
         /// The id, which is the CLI's id, too.
         id: String,
-        /// What it does.
-        state: SessionState,
-        /// The working directory, on the host.
-        cwd: String,
     } maybe {
+        /// What it does; an empty text if it was not told.
+        state: SessionState,
+        /// The working directory, on the host; empty if it was not told.
+        cwd: String,
         /// The title.
         title: Option<String>,
         /// The model that a client asked for.
@@ -207,7 +214,7 @@ documents! {
         decided_by: Option<String>,
     }
 
-    /// A question of a session to a person.
+    /// A question of a session to a person. In the answer to a decision, a token without the scope `read` is not told what was asked.
     Approval {
         /// The id.
         id: String,
@@ -217,9 +224,9 @@ documents! {
         kind: ApprovalKind,
         /// Where it stands.
         state: ApprovalState,
-        /// The CLI's request (`control_request`), byte for byte.
-        request: RawJson,
     } maybe {
+        /// The CLI's request (`control_request`), byte for byte; `null` if it was not told.
+        request: RawJson,
         /// Whether it outlives the process that asked, and the host.
         deferred: bool,
         /// The process that asked, counted from 1 in the session.
@@ -447,7 +454,7 @@ mod tests {
             r#"{"id":"a", "state":"hibernating","cwd":"/x","new": [1e400,"\ud83d"]}"#
         );
         assert_eq!(serde_json::to_string(&page).unwrap(), text);
-        serde_json::from_str::<Session>(r#"{"id":"a","cwd":"/x"}"#).unwrap_err();
+        serde_json::from_str::<Session>(r#"{"state":"idle","cwd":"/x"}"#).unwrap_err();
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod status;
 mod stream;
 mod tokens;
 mod transcript;
+mod unread;
 mod usage;
 mod webhooks;
 
@@ -127,6 +128,14 @@ impl Route {
         self
     }
 
+    /// A document of a session, of which a token without the scope `read` gets less.
+    fn told<T: unread::Document + JsonSchema>(self) -> Self
+    where
+        T::Rest: JsonSchema,
+    {
+        self.json::<unread::Reply<T, T::Rest>>()
+    }
+
     fn text(mut self, content_type: &'static str) -> Self {
         self.answer = Answer::Text(content_type);
         self
@@ -145,12 +154,12 @@ fn routes() -> Vec<Route> {
             .headers(&["Idempotency-Key"])
             .body::<sessions::Create>()
             .status(StatusCode::CREATED)
-            .json::<outrigger_host::SessionRecord>(),
+            .told::<outrigger_host::SessionRecord>(),
         Route::new("get", "/v1/sessions/{id}", Needs(Read), "A session", get(sessions::read))
             .json::<outrigger_host::SessionRecord>(),
         Route::new("patch", "/v1/sessions/{id}", Needs(Send), "Changes a session", patch(sessions::update))
             .body::<outrigger_host::log::Update>()
-            .json::<outrigger_host::SessionRecord>(),
+            .told::<outrigger_host::SessionRecord>(),
         Route::new(
             "delete",
             "/v1/sessions/{id}",
@@ -166,7 +175,7 @@ fn routes() -> Vec<Route> {
             "Interrupts the turn that runs",
             post(sessions::interrupt),
         )
-        .json::<outrigger_host::SessionRecord>(),
+        .told::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/stop",
@@ -174,7 +183,7 @@ fn routes() -> Vec<Route> {
             "Ends the process of a session; the next prompt resumes it",
             post(sessions::stop),
         )
-        .json::<outrigger_host::SessionRecord>(),
+        .told::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/resume",
@@ -183,7 +192,7 @@ fn routes() -> Vec<Route> {
             post(sessions::resume),
         )
         .status(StatusCode::ACCEPTED)
-        .json::<outrigger_host::SessionRecord>(),
+        .told::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/archive",
@@ -191,7 +200,7 @@ fn routes() -> Vec<Route> {
             "Ends a session for good; it can be read",
             post(sessions::archive),
         )
-        .json::<outrigger_host::SessionRecord>(),
+        .told::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/fork",
@@ -201,7 +210,7 @@ fn routes() -> Vec<Route> {
         )
         .body::<forks::Fork>()
         .status(StatusCode::CREATED)
-        .json::<outrigger_host::SessionRecord>(),
+        .told::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/rewind",
@@ -210,7 +219,7 @@ fn routes() -> Vec<Route> {
             post(files::rewind),
         )
         .body::<files::Rewind>()
-        .json::<serde_json::Map<String, serde_json::Value>>(),
+        .told::<unread::Rewound>(),
         Route::new(
             "get",
             "/v1/sessions/{id}/transcript",
@@ -266,7 +275,7 @@ fn routes() -> Vec<Route> {
         )
         .body::<adoptions::Adopt>()
         .status(StatusCode::CREATED)
-        .json::<outrigger_host::SessionRecord>(),
+        .told::<outrigger_host::SessionRecord>(),
         Route::new(
             "get",
             "/v1/sessions/{id}/events",
@@ -324,7 +333,7 @@ fn routes() -> Vec<Route> {
             post(approvals::decide),
         )
         .body::<serde_json::Map<String, serde_json::Value>>()
-        .json::<outrigger_host::Approval>(),
+        .told::<outrigger_host::Approval>(),
         Route::new("get", "/v1/tokens", Needs(Admin), "Lists the tokens", get(tokens::list)).json::<tokens::TokenList>(),
         Route::new("post", "/v1/tokens", Needs(Admin), "Issues a token", post(tokens::issue))
             .body::<tokens::Issue>()
@@ -373,7 +382,7 @@ fn routes() -> Vec<Route> {
             post(webhooks::enable),
         )
         .status(StatusCode::NO_CONTENT),
-        Route::new("get", "/v1/schedules", Needs(Send), "Lists the schedules", get(schedules::list))
+        Route::new("get", "/v1/schedules", Needs(Read), "Lists the schedules", get(schedules::list))
             .json::<schedules::ScheduleList>(),
         Route::new(
             "post",

@@ -203,6 +203,13 @@ impl Refusal {
         self.retry_after = Some(wait);
         self
     }
+
+    /// With a member that only this kind has.
+    pub(crate) fn with(mut self, name: &'static str, value: &impl Serialize) -> Self {
+        let value = serde_json::to_value(value).ok();
+        self.member = value.map(|value| Box::new((name, value)));
+        self
+    }
 }
 
 impl From<Problem> for Refusal {
@@ -234,13 +241,8 @@ impl From<HostError> for Refusal {
             HostError::TurnRuns(_) => Problem::TurnRuns.because(detail),
             HostError::InUse(..) => Problem::InUse.because(detail),
             HostError::Cli(_) => Problem::CliRefused.because(detail),
-            HostError::TooLate(approval) => {
-                let mut refusal = Problem::TooLate.because(detail);
-                refusal.member = serde_json::to_value(*approval)
-                    .ok()
-                    .map(|approval| Box::new(("approval", approval)));
-                refusal
-            }
+            // Whether its approval may be shown, the handler knows.
+            HostError::TooLate(_) => Problem::TooLate.because(detail),
             HostError::NotAllowed(_) => Problem::Forbidden.because(detail),
             HostError::Invalid(_) => Problem::InvalidRequest.because(detail),
             HostError::Reused(_) => Problem::Reused.because(detail),

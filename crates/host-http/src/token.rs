@@ -20,14 +20,14 @@ const RECORDS: &str = "token";
 /// How long the code of a first start can be exchanged.
 const CODE: Duration = Duration::from_secs(3600);
 
-/// What a token allows. No scope includes another one.
+/// What a token allows. No scope includes another one. An answer to a token without [`Read`](Self::Read) has nothing of what is in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scope {
-    /// Read events.
+    /// Read sessions, events, approvals, schedules and metrics.
     Read,
-    /// Send prompts and control requests; create, change and end sessions.
+    /// Send prompts and control requests; create, change and end sessions; add and remove schedules.
     Send,
     /// Decide about permission requests and what else the CLI asks.
     Approve,

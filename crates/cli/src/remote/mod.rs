@@ -70,6 +70,17 @@ pub(crate) fn failure(error: Error) -> Failure {
     Failure::new(status, anyhow::Error::msg(said))
 }
 
+/// The id of the session that is meant. A whole id is not looked up, which takes a token that may read.
+///
+/// # Errors
+/// As [`named`].
+async fn id_of(client: &HostClient, name: &str) -> Result<String, Failure> {
+    if is_id(name) {
+        return Ok(name.to_owned());
+    }
+    Ok(named(client, name).await?.id)
+}
+
 /// The session that is meant.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use outrigger::MessageId;
 use outrigger_host_client::{Effect, Prompt};
 
-use super::{HostArgs, NAMES, NewArgs, failure};
+use super::{HostArgs, NAMES, NewArgs, failure, id_of};
 use crate::agent::usage;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
@@ -67,13 +67,16 @@ impl Send {
             prompt = prompt.with_uuid(id);
         }
         let client = self.host.client()?;
-        let session = self.new.session(&client, name.map(String::as_str)).await?;
-        let sent = client.send_prompt(&session.id, &prompt).await.map_err(failure)?;
+        let session = match name {
+            Some(name) => id_of(&client, name).await?,
+            None => self.new.session(&client, None).await?.id,
+        };
+        let sent = client.send_prompt(&session, &prompt).await.map_err(failure)?;
         let mut out = io::stdout().lock();
         if self.json {
             writeln!(out, "{}", sent.raw.get())?;
         } else if self.new.new.is_some() {
-            writeln!(out, "{}", plain(&session.id))?;
+            writeln!(out, "{}", plain(&session))?;
         }
         let stored = match sent.effect {
             Effect::Repeated => "was stored before",
@@ -84,7 +87,7 @@ impl Send {
                 &format!(
                     "the prompt {stored}, as event {}; `outrigger attach {} --after {}` shows what comes of it",
                     sent.sequence_num,
-                    session.id,
+                    session,
                     sent.sequence_num.saturating_sub(1)
                 ),
                 Paint::on(&io::stderr()),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{HostArgs, NAMES, failure, named};
+use super::{HostArgs, NAMES, failure, id_of};
 use crate::exit::{CommandResult, Status};
 use crate::paint::Paint;
 use crate::screen::note;
@@ -28,16 +28,20 @@ pub(crate) struct Stop {
 impl Stop {
     pub(crate) async fn run(self) -> CommandResult {
         let client = self.host.client()?;
-        let session = named(&client, &self.session).await?;
+        let session = id_of(&client, &self.session).await?;
         let (done, session) = if self.interrupt {
-            ("interrupted", client.interrupt(&session.id).await)
+            ("interrupted", client.interrupt(&session).await)
         } else if self.archive {
-            ("archived", client.archive(&session.id).await)
+            ("archived", client.archive(&session).await)
         } else {
-            ("stopped", client.stop(&session.id).await)
+            ("stopped", client.stop(&session).await)
         };
         let session = session.map_err(failure)?;
-        let said = format!("{done}; the session {} is {}", session.id, session.state);
+        // Who may not read is not told what the session does.
+        let said = match session.state.as_str() {
+            "" => format!("{done}; the session {}", session.id),
+            state => format!("{done}; the session {} is {state}", session.id),
+        };
         note(&said, Paint::on(&io::stderr()));
         Ok(Status::Success)
     }

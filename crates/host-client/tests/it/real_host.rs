@@ -559,3 +559,55 @@ async fn the_worktree_of_an_archived_session_is_removed() {
     soon(client.remove_workspace(&session.id, true)).await.unwrap();
     assert!(!std::path::Path::new(&session.cwd).exists());
 }
+
+#[tokio::test]
+async fn a_token_that_may_not_read_sends_and_decides_all_the_same() {
+    let real = Real::start().await;
+    let reader = real.client(&real.url);
+    let mut blind = Vec::new();
+    for scope in ["send", "approve"] {
+        let new = NewToken::new(scope, [scope]);
+        let issued = reader.issue_token(&new).await.unwrap();
+        blind.push(client(&real.url, &issued.token));
+    }
+    let [sender, approver] = &blind[..] else {
+        panic!("two clients")
+    };
+    let mut new = real.new_session();
+    new.title = Some("Roof".to_owned());
+    let session = sender.create_session(&new).await.unwrap();
+    assert_eq!((&*session.cwd, session.state.as_str()), ("", ""));
+    assert_eq!(session.title, None);
+    let asks = Prompt::text("%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}");
+    sender.send_prompt(&session.id, &asks).await.unwrap();
+    let refused = sender.events(&session.id, 0, None).await.unwrap_err();
+    assert_eq!(refused.problem().unwrap().status, 403);
+    let mut stream = reader.stream(&session.id, 0).unwrap();
+    let approval = loop {
+        if let StreamItem::Event(event) = soon(stream.next()).await.unwrap()
+            && event.kind() == "approval_opened"
+        {
+            break event.payload.to_value().unwrap()["approval_id"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+        }
+    };
+    let deny = json!({"behavior": "deny", "message": "no"}).into();
+    let decided = approver.decide(&approval, &deny).await.unwrap();
+    assert_eq!(decided.state, ApprovalState::Denied);
+    assert_eq!(
+        (decided.tool_name.as_deref(), decided.request.get()),
+        (None, "null")
+    );
+    let late = approver
+        .decide(&approval, &json!({"behavior": "allow"}).into())
+        .await;
+    let before = late.unwrap_err().decided_before().unwrap();
+    assert_eq!(
+        (before.state, before.decided_by.as_deref()),
+        (ApprovalState::Denied, Some("approve"))
+    );
+    let stopped = sender.stop(&session.id).await.unwrap();
+    assert_eq!(stopped.id, session.id);
+}

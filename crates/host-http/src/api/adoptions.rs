@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::entries::Made;
 use super::sessions::limit;
+use super::unread::{Told, reply};
 use crate::extract::{Body, Caller, Params};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -55,13 +56,13 @@ pub(super) async fn adopt(
     State(shared): State<Arc<Shared>>,
     Caller(token): Caller,
     Body(body): Body<Adopt>,
-) -> Result<(StatusCode, Extension<Made>, Json<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Told<SessionRecord>), Refusal> {
     let id = SessionId::new(&body.session_id.to_string());
     let id = id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))?;
-    let session = shared.host.adopt(&id, body.cwd, token.label).await?;
+    let session = shared.host.adopt(&id, body.cwd, &*token.label).await?;
     Ok((
         StatusCode::CREATED,
         Extension(Made(session.id.to_string())),
-        Json(session),
+        reply(&token, session),
     ))
 }

@@ -6,12 +6,13 @@ use axum::Json;
 use axum::extract::State;
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
-use outrigger_host::{Approval, ApprovalState};
+use outrigger_host::{Approval, ApprovalState, HostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::sessions::limit;
+use super::unread::{Told, reply};
 use crate::extract::{Body, Caller, Of, Params};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -73,6 +74,14 @@ pub(super) async fn decide(
     Caller(token): Caller,
     Of(id): Of,
     Body(answer): Body<RawJson>,
-) -> Result<Json<Approval>, Refusal> {
-    Ok(Json(shared.host.decide(id, answer, token.label).await?))
+) -> Result<Told<Approval>, Refusal> {
+    match shared.host.decide(id, answer, &*token.label).await {
+        Ok(approval) => Ok(reply(&token, approval)),
+        Err(HostError::TooLate(approval)) => {
+            let detail = HostError::TooLate(approval.clone()).to_string();
+            let Json(approval) = reply(&token, *approval);
+            Err(Problem::TooLate.because(detail).with("approval", &approval))
+        }
+        Err(error) => Err(error.into()),
+    }
 }

@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use outrigger_host::{DiffFrom, WorkspaceDiff};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::unread::{Rewound, Told, reply};
 use crate::extract::{Body, Caller, InSession, Params};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -79,14 +79,10 @@ pub(super) async fn rewind(
     Caller(token): Caller,
     InSession(session): InSession,
     Body(body): Body<Rewind>,
-) -> Result<Json<Box<RawValue>>, Refusal> {
+) -> Result<Told<Rewound>, Refusal> {
     let answer = shared
         .host
-        .rewind(&session, body.event_id, body.dry_run, token.label)
+        .rewind(&session, body.event_id, body.dry_run, &*token.label)
         .await?;
-    // The CLI wrote it.
-    let answer = RawValue::from_string(answer.get().to_owned());
-    answer
-        .map(Json)
-        .map_err(|error| Problem::HostFailed.because(error.to_string()))
+    Ok(reply(&token, Rewound(answer)))
 }

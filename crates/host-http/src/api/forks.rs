@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use outrigger::SessionId;
 use outrigger_host::{NewFork, SessionRecord};
 use schemars::JsonSchema;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::entries::Made;
+use super::unread::{Told, reply};
 use crate::extract::{Body, Caller, InSession};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -31,15 +32,15 @@ pub(super) async fn fork(
     Caller(token): Caller,
     InSession(session): InSession,
     Body(body): Body<Fork>,
-) -> Result<(StatusCode, Extension<Made>, Json<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Told<SessionRecord>), Refusal> {
     let mut new = NewFork::default();
     let id = body.id.map(|id| SessionId::new(&id.to_string())).transpose();
     new.id = id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))?;
     new.title = body.title;
-    let fork = shared.host.fork(&session, new, token.label).await?;
+    let fork = shared.host.fork(&session, new, &*token.label).await?;
     Ok((
         StatusCode::CREATED,
         Extension(Made(fork.id.to_string())),
-        Json(fork),
+        reply(&token, fork),
     ))
 }

@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::entries::Made;
+use super::unread::{Told, reply};
 use crate::extract::{Body, Caller, InSession, Params};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
@@ -115,7 +116,7 @@ pub(super) async fn create(
     Caller(token): Caller,
     headers: HeaderMap,
     Body(body): Body<Create>,
-) -> Result<(StatusCode, Extension<Made>, Json<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, Told<SessionRecord>), Refusal> {
     let by_key = id_of_key(&token, &headers)?;
     if body.id.is_some() && by_key.is_some() {
         return Err(Problem::InvalidRequest.because("an `id` and an `Idempotency-Key` exclude each other"));
@@ -135,11 +136,11 @@ pub(super) async fn create(
         (worktree.branch, worktree.base) = (asked.branch, asked.base);
         worktree
     });
-    let session = shared.host.create(new, token.label).await?;
+    let session = shared.host.create(new, &*token.label).await?;
     Ok((
         StatusCode::CREATED,
         Extension(Made(session.id.to_string())),
-        Json(session),
+        reply(&token, session),
     ))
 }
 
@@ -152,10 +153,11 @@ pub(super) async fn read(
 
 pub(super) async fn update(
     State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
     InSession(session): InSession,
     Body(update): Body<Update>,
-) -> Result<Json<SessionRecord>, Refusal> {
-    Ok(Json(shared.host.update(&session, update).await?))
+) -> Result<Told<SessionRecord>, Refusal> {
+    Ok(reply(&token, shared.host.update(&session, update).await?))
 }
 
 pub(super) async fn remove(
@@ -171,32 +173,37 @@ pub(super) async fn remove(
 
 pub(super) async fn interrupt(
     State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<Json<SessionRecord>, Refusal> {
+) -> Result<Told<SessionRecord>, Refusal> {
     shared.host.interrupt(&session).await?;
-    Ok(Json(shared.host.session(&session).await?))
+    Ok(reply(&token, shared.host.session(&session).await?))
 }
 
 pub(super) async fn stop(
     State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<Json<SessionRecord>, Refusal> {
+) -> Result<Told<SessionRecord>, Refusal> {
     shared.host.stop(&session).await?;
-    Ok(Json(shared.host.session(&session).await?))
+    Ok(reply(&token, shared.host.session(&session).await?))
 }
 
 pub(super) async fn resume(
     State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<(StatusCode, Json<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Told<SessionRecord>), Refusal> {
     shared.host.resume(&session).await?;
-    Ok((StatusCode::ACCEPTED, Json(shared.host.session(&session).await?)))
+    let session = shared.host.session(&session).await?;
+    Ok((StatusCode::ACCEPTED, reply(&token, session)))
 }
 
 pub(super) async fn archive(
     State(shared): State<Arc<Shared>>,
+    Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<Json<SessionRecord>, Refusal> {
+) -> Result<Told<SessionRecord>, Refusal> {
     shared.host.archive(&session).await?;
-    Ok(Json(shared.host.session(&session).await?))
+    Ok(reply(&token, shared.host.session(&session).await?))
 }

@@ -20,3 +20,4 @@ mod sends;
 mod strangers;
 mod streams;
 mod tricks;
+mod unread;

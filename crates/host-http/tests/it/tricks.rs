@@ -402,7 +402,11 @@ async fn a_key_of_another_token_is_another_key() {
     let mut rig = Rig::new(Limits::default()).await;
     let (first, second) = (
         rig.token.clone(),
-        rig.tokens.issue("bob", [Scope::Send], None).await.unwrap().0,
+        rig.tokens
+            .issue("bob", [Scope::Read, Scope::Send], None)
+            .await
+            .unwrap()
+            .0,
     );
     let mut made = Vec::new();
     for token in [&first, second.reveal()] {
