@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use outrigger::protocol::walk;
 use outrigger::transport::BoxFuture;
@@ -14,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::approve::{frame, summary};
 use super::conversation::Conversation;
-use super::{HostArgs, NAMES, NewArgs, failure};
+use super::{GiveUpArgs, HostArgs, NAMES, NewArgs, Patience, failure};
 use crate::ask::Ask;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::keyboard::{Input, Keyboard};
@@ -34,7 +35,7 @@ const COMMANDS: &[(&str, &str)] = &[
 /// Talk in a session of a host: shows what was said and what is said, sends what you type, and asks you what the session asks.
 ///
 /// It shows the conversation from its beginning, or the events after `--after`. Ctrl-C, Ctrl-D and `/quit` leave; the session goes on without you.
-/// `/interrupt` interrupts its turn. Without a terminal it only shows, until Ctrl-C.
+/// `/interrupt` interrupts its turn. Without a terminal it only shows, until Ctrl-C, the end of the session, or a host that stays away.
 #[derive(Debug, clap::Args)]
 #[command(after_help = NAMES)]
 pub(crate) struct Attach {
@@ -58,6 +59,8 @@ pub(crate) struct Attach {
     quiet: bool,
     #[command(flatten)]
     new: NewArgs,
+    #[command(flatten)]
+    give_up: GiveUpArgs,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -89,6 +92,7 @@ impl Attach {
             client,
             session,
             cursor: self.after,
+            patience: self.give_up.patience(),
             is_synced: false,
             unfinished: String::new(),
             prompts: VecDeque::new(),
@@ -104,9 +108,14 @@ impl Attach {
         if let Some(keyboard) = keyboard {
             keyboard.close().await;
         }
-        let status = visited?;
-        visit.goodbye()?;
-        Ok(status)
+        // Who is told that the host stays away can come back, too.
+        if visited
+            .as_ref()
+            .map_or_else(|failed| failed.status == Status::Api, |_| true)
+        {
+            visit.goodbye()?;
+        }
+        visited
     }
 }
 
@@ -125,6 +134,7 @@ struct Visit {
     session: Session,
     /// The last event that was shown.
     cursor: u64,
+    patience: Patience,
     /// What was there at the beginning is shown.
     is_synced: bool,
     /// Lines that end in a backslash, until one comes that does not.
@@ -168,7 +178,7 @@ impl Visit {
             self.begin();
             tokio::select! {
                 item = stream.next() => {
-                    let item = item.map_err(failure)?;
+                    let item = self.patience.take(item.map_err(failure)?, Instant::now())?;
                     self.cursor = stream.cursor();
                     self.item(item)?;
                     if self.session.state.as_str() == "ended" && self.is_synced {

@@ -1,12 +1,13 @@
 //! `outrigger logs`.
 
 use std::io::{self, Write as _};
+use std::time::Instant;
 
 use outrigger::EventReader;
 use outrigger::protocol::{Frame, RawJson};
 use outrigger_host_client::{Envelope, EventSource, SessionStream, StreamItem};
 
-use super::{HostArgs, NAMES, failure, named};
+use super::{GiveUpArgs, HostArgs, NAMES, failure, named};
 use crate::event_lines::write_event;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
@@ -37,6 +38,8 @@ pub(crate) struct Logs {
     /// --json=events` writes it, each with the number of its event in the log (`sequence_num`).
     #[arg(long, value_enum, value_name = "LINES", num_args = 0..=1, require_equals = true, default_missing_value = "log")]
     json: Option<JsonLines>,
+    #[command(flatten)]
+    give_up: GiveUpArgs,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -70,8 +73,10 @@ impl Logs {
     async fn show(&self, stream: &mut SessionStream) -> CommandResult {
         let paint = Paint::on(&io::stdout());
         let mut reader = EventReader::new();
+        let mut patience = self.give_up.patience();
         loop {
-            match stream.next().await.map_err(failure)? {
+            let item = stream.next().await.map_err(failure)?;
+            match patience.take(item, Instant::now())? {
                 StreamItem::Event(event) if self.json == Some(JsonLines::Events) => {
                     write_events(&event, &mut reader)?;
                 }

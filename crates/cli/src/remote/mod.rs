@@ -10,9 +10,10 @@ mod ps;
 mod send;
 mod stop;
 
-use std::time::Duration;
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, Instant};
 
-use outrigger_host_client::{Error, HostClient, NewSession, NewWorktree, Session, SessionState};
+use outrigger_host_client::{Error, HostClient, NewSession, NewWorktree, Session, SessionState, StreamItem};
 
 pub(crate) use access::{HostArgs, Trust, keep_token, token_file_of};
 pub(crate) use agent_on_host::agent_on_host;
@@ -30,6 +31,9 @@ use crate::sessions::line;
 
 /// How long a command tries a host that is away for a moment.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a stream tries a host that is away, if nobody sees that it does.
+const UNSEEN: Duration = Duration::from_secs(300);
 
 /// The shortest beginning of an id that is taken for one.
 const SHORTEST: usize = 4;
@@ -189,9 +193,97 @@ impl NewArgs {
     }
 }
 
+/// When a stream whose host is away ends.
+#[derive(Debug, Clone, clap::Args)]
+struct GiveUpArgs {
+    /// Ends when the host has been away for so long, such as 30s or 1h, with exit status 4. At a terminal it tries for ever unless this is given, and
+    /// elsewhere for 5m.
+    #[arg(long, value_name = "DURATION", value_parser = crate::time::duration)]
+    give_up: Option<Duration>,
+}
+
+impl GiveUpArgs {
+    fn patience(&self) -> Patience {
+        // A person sees that the host is away, and can leave.
+        let is_seen = io::stdin().is_terminal();
+        Patience {
+            longest: self.give_up.or((!is_seen).then_some(UNSEEN)),
+            since: None,
+        }
+    }
+}
+
+/// How long a stream has been without its host.
+#[derive(Debug)]
+struct Patience {
+    /// `None` is for ever.
+    longest: Option<Duration>,
+    /// Since when the host is away.
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Takes what the stream emits, at this time.
+    ///
+    /// # Errors
+    /// When the host has been away for too long, or would be at the next try.
+    fn take(&mut self, item: StreamItem, now: Instant) -> Result<StreamItem, Failure> {
+        let (error, retry_in) = match item {
+            StreamItem::Disconnected { error, retry_in } => (error, retry_in),
+            item => {
+                self.since = None;
+                return Ok(item);
+            }
+        };
+        let away = now.saturating_duration_since(*self.since.get_or_insert(now));
+        match self.longest {
+            Some(longest) if away + retry_in > longest => {
+                let mut failed = failure(error);
+                failed.error = failed.error.context(format!(
+                    "the host has been away for {} s, and nothing is tried for longer than {} s (--give-up)",
+                    away.as_secs(),
+                    longest.as_secs()
+                ));
+                Err(failed)
+            }
+            _ => Ok(StreamItem::Disconnected { error, retry_in }),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stream_gives_up_when_its_host_was_away_for_too_long() {
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let lost = || StreamItem::Disconnected {
+            error: Error::TimedOut(Duration::from_secs(1)),
+            retry_in: Duration::from_secs(2),
+        };
+        let mut patience = Patience {
+            longest: Some(Duration::from_secs(10)),
+            since: None,
+        };
+        for seconds in [0, 4, 8] {
+            patience.take(lost(), at(seconds)).unwrap();
+        }
+        // It was back for a moment.
+        patience.take(StreamItem::Synced { seq: 1 }, at(9)).unwrap();
+        patience.take(lost(), at(10)).unwrap();
+        patience.take(lost(), at(18)).unwrap();
+        let failed = patience.take(lost(), at(19)).unwrap_err();
+        assert_eq!(failed.status, Status::Api);
+        let said = format!("{:#}", failed.error);
+        assert!(
+            said.contains("away for 9 s") && said.contains("--give-up"),
+            "{said}"
+        );
+        patience.longest = None;
+        patience.take(lost(), at(1_000_000)).unwrap();
+    }
 
     fn session(id: &str, title: &str) -> Session {
         let text = format!(r#"{{"id":"{id}","state":"idle","cwd":"/","title":"{title}"}}"#);

@@ -30,9 +30,15 @@ struct Hosted {
 
 impl Hosted {
     async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// With more in its policy.
+    async fn start_with(change: impl FnOnce(&mut HostPolicy)) -> Self {
         let rig = Rig::start().await;
         let place = tempfile::tempdir().unwrap();
-        let policy = HostPolicy::new(options(&rig), [rig.sandbox.project()]);
+        let mut policy = HostPolicy::new(options(&rig), [rig.sandbox.project()]);
+        change(&mut policy);
         let log = SqliteLog::open(place.path().join("host.db")).unwrap();
         let host = SessionHost::open(policy, log).await.unwrap();
         let tokens = Tokens::open(host.event_log()).await.unwrap();
@@ -566,6 +572,103 @@ async fn without_a_terminal_attach_only_shows() {
         left.status.success() && told.contains("outrigger approve") && told.contains("archived"),
         "{told}"
     );
+    hosted.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_nobody_waits_for_ever_for_a_host_that_is_away() {
+    let hosted = Hosted::start().await;
+    let id = hosted.begun("%say Before it left.").await;
+    hosted.until(&id, "delivery_update", "processed", 1).await;
+    let mut followers = Vec::new();
+    for args in [&["attach", &id, "--plain"][..], &["logs", &id, "--follow"]] {
+        let mut command = hosted.command(&[args, &["--give-up", "2s"]].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = tokio::process::Command::from(command)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        crate::rig::read_until(&mut child, "Before it left.").await;
+        followers.push(child);
+    }
+    hosted.host.shutdown().await;
+    hosted.front.abort();
+    for child in followers {
+        let left = tokio::time::timeout(PATIENCE, child.wait_with_output())
+            .await
+            .expect("it ends")
+            .unwrap();
+        let told = String::from_utf8(left.stderr).unwrap();
+        assert_eq!(left.status.code(), Some(4), "{told}");
+        assert!(told.contains("the host has been away"), "{told}");
+    }
+    hosted.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_outlives_its_process_is_answered_from_the_command_line() {
+    let hosted = Hosted::start_with(|policy| policy.deferred = Some("Bash".to_owned())).await;
+    let made = hosted.rig.sandbox.project().join("made");
+    for (answer, state, is_made) in [
+        (&["--deny", "Not on a Friday."][..], "denied", false),
+        (&["--allow"], "allowed", true),
+    ] {
+        let id = hosted.begun(TOUCH).await;
+        hosted.until(&id, "process_exited", "", 1).await;
+        let waiting = hosted.approvals(&["--session", &id]).await;
+        assert_eq!(waiting[0]["deferred"], true, "{waiting:?}");
+        let approval = waiting[0]["id"].as_str().unwrap();
+        let table = hosted.ran(&["ps"]).await;
+        assert!(table.stdout.contains("requires_action"), "{table:?}");
+        // Without `--json` it is shown as any other.
+        let told = hosted.ran(&[&["approve", &approval[..8]], answer].concat()).await;
+        assert!(
+            told.code == Some(0) && told.stderr.contains(&format!("{state}: Bash: touch made")),
+            "{told:?}"
+        );
+        let late = hosted.ran(&["approve", approval, "--allow"]).await;
+        assert!(
+            late.code == Some(if is_made { 0 } else { 1 }),
+            "the same answer of the same person may be repeated: {late:?}"
+        );
+        hosted.until(&id, "delivery_update", "processed", 1).await;
+        assert_eq!(made.exists(), is_made, "{state}");
+        let log = hosted.ran(&["logs", &id, "--json"]).await;
+        let carried_out = log.stdout.contains("Not on a Friday.");
+        assert_eq!(carried_out, !is_made, "the model is told: {log:?}");
+        assert!(!log.stdout.contains("decision_not_applied"), "{log:?}");
+    }
+    hosted.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_send_does_so_by_the_id() {
+    let hosted = Hosted::start().await;
+    let id = hosted.begun("%say one").await;
+    hosted.until(&id, "delivery_update", "processed", 1).await;
+    let issued = hosted
+        .ran(&["host", "token", "new", "sender", "--scope", "send"])
+        .await;
+    assert_eq!(issued.code, Some(0), "{issued:?}");
+    let blind = |args: &[&str]| {
+        let mut command = hosted.command(args);
+        command.env("OUTRIGGER_TOKEN", issued.stdout.lines().last().unwrap().trim());
+        ran(command)
+    };
+    let sent = blind(&["send", &id, "%say two"]).await;
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    hosted.until(&id, "delivery_update", "processed", 2).await;
+    let stopped = blind(&["stop", &id]).await;
+    assert!(
+        stopped.code == Some(0) && stopped.stderr.contains(&id),
+        "{stopped:?}"
+    );
+    let project = hosted.rig.sandbox.project().to_str().unwrap().to_owned();
+    let made = blind(&["send", "--new", &project, "%say three"]).await;
+    assert!(made.code == Some(0) && made.stdout.trim().len() == 36, "{made:?}");
+    // Looking it up takes more.
+    let named = blind(&["send", &id[..8], "%say four"]).await;
+    assert_eq!(named.code, Some(6), "{named:?}");
     hosted.end().await;
 }
 
