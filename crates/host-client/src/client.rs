@@ -333,6 +333,29 @@ impl HostClient {
         self.ask(Call::get(path + &query)).await
     }
 
+    /// A page of the events of some types, such as `user` and `result`, after a sequence number. It may be empty although more follow: the next page begins
+    /// after [`EventPage::cursor`], until that is [`EventPage::head_seq`].
+    ///
+    /// # Errors
+    /// As [`events`](Self::events), and when no type is named, or more than the host takes.
+    pub async fn events_of(
+        &self,
+        session: &str,
+        types: &[&str],
+        after: u64,
+        limit: Option<usize>,
+    ) -> Result<EventPage> {
+        let (after, limit) = (after.to_string(), limit.map(|limit| limit.to_string()));
+        let types = types.join(",");
+        let query = query([
+            ("after", Some(&*after)),
+            ("limit", limit.as_deref()),
+            ("types", Some(&*types)),
+        ]);
+        let path = session_path(session, "/events")?;
+        self.ask(Call::get(path + &query)).await
+    }
+
     /// The events of a session after a sequence number, as they come. It connects on its first [`next`](SessionStream::next).
     ///
     /// # Errors

@@ -199,6 +199,8 @@ documents! {
     } maybe {
         /// The sequence number of the oldest event that is kept.
         first_seq: u64,
+        /// The sequence number after which the next page begins: how far the host has read.
+        cursor: u64,
     }
 
     /// What became of a frame that was sent. It is durable.

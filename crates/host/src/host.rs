@@ -750,7 +750,8 @@ impl SessionHost {
     /// When the session is missing, the policy has no workspaces or no snapshots, no turn has begun yet, or git fails.
     pub async fn diff(&self, session: &SessionId, from: DiffFrom) -> Result<WorkspaceDiff> {
         let record = self.session(session).await?;
-        workspace::diff(self.workspaces()?, &record, from).await
+        let files = || self.0.shared.policy.files_of(&record);
+        workspace::diff(self.workspaces()?, &record, files, from).await
     }
 
     /// Removes an archived session from the log. The CLI's transcript stays.

@@ -583,7 +583,8 @@ impl Owner {
         {
             let record = self.shared.log.session(&self.id).await?;
             // The turn is worth more than its diff.
-            if let Err(error) = workspace::begin_turn(workspaces, &record).await {
+            let files = || self.shared.policy.files_of(&record);
+            if let Err(error) = workspace::begin_turn(workspaces, &record, files).await {
                 let payload = json!({"type": "snapshot_failed", "event_id": id, "error": error});
                 self.write(vec![Write::Append(NewEvent::host("snapshot_failed", payload))])
                     .await?;

@@ -119,15 +119,39 @@ impl HostPolicy {
 
     /// The directory of a session without links. Worktrees are the host's own.
     pub(crate) fn directory_of(&self, session: &SessionRecord) -> Result<PathBuf> {
-        let cwd = Path::new(&session.cwd);
+        self.place_of(session, Path::new(&session.cwd))
+    }
+
+    /// The directory without links whose files are those of a session: its directory, or the worktree that it is in.
+    pub(crate) fn files_of(&self, session: &SessionRecord) -> Result<PathBuf> {
+        let tree = session.worktree.as_ref().map(|worktree| &worktree.path);
+        self.place_of(session, Path::new(tree.unwrap_or(&session.cwd)))
+    }
+
+    fn place_of(&self, session: &SessionRecord, directory: &Path) -> Result<PathBuf> {
         if session.worktree.is_some()
             && let Some(workspaces) = &self.workspaces
-            && workspaces.has(cwd)
-            && let Ok(real) = cwd.canonicalize()
+            && workspaces.has(directory)
+            && let Ok(real) = directory.canonicalize()
         {
             return Ok(real);
         }
-        self.directory(cwd)
+        self.directory(directory)
+    }
+
+    /// Refuses a process that runs where no session may be: its directory may have become a link to another place after it was looked at, and before the
+    /// process was started in it.
+    pub(crate) fn check_process(&self, session: &SessionRecord, pid: Option<u32>) -> Result<()> {
+        let Some(real) = pid.and_then(working_directory) else {
+            return self.directory_of(session).map(drop);
+        };
+        let is_in = |place: &Path| place.canonicalize().is_ok_and(|place| real.starts_with(place));
+        let trees = self.workspaces.as_ref().filter(|_| session.worktree.is_some());
+        if trees.is_some_and(|trees| is_in(&trees.directory)) || self.roots.iter().any(|root| is_in(root)) {
+            return Ok(());
+        }
+        let what = format!("the directory {}, where the process was started", real.display());
+        Err(HostError::NotAllowed(what))
     }
 
     /// Refuses what clients may not choose.
@@ -214,4 +238,24 @@ impl HostPolicy {
             options.session_id(session.id.as_str())
         })
     }
+}
+
+/// Where a process works, if this can be known: not elsewhere than on Linux, of no process of another user, and of none with other mounts, which has other
+/// paths.
+#[cfg(target_os = "linux")]
+fn working_directory(pid: u32) -> Option<PathBuf> {
+    let of = |process: &str, what: &str| std::fs::read_link(format!("/proc/{process}/{what}")).ok();
+    let pid = pid.to_string();
+    for what in ["ns/mnt", "root"] {
+        let own = of("self", what)?;
+        if of(&pid, what)? != own {
+            return None;
+        }
+    }
+    of(&pid, "cwd")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn working_directory(_pid: u32) -> Option<PathBuf> {
+    None
 }

@@ -396,13 +396,13 @@ struct Snapshot {
     incomplete: bool,
 }
 
-async fn snapshot(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<Snapshot, String> {
-    let place = Place::of(policy, &session.id);
-    let root = session
-        .worktree
-        .as_ref()
-        .map_or(&session.cwd, |worktree| &worktree.path);
-    let (git, root) = (place.git(), Path::new(root));
+/// Records the files below `root`.
+async fn snapshot(
+    policy: &WorkspacePolicy,
+    session: &SessionRecord,
+    root: &Path,
+) -> Result<Snapshot, String> {
+    let git = Place::of(policy, &session.id).git();
     // An index of its own, so that no other run and no lock that a crash left is in the way.
     let index = git.join(format!("index-{}", Uuid::new_v4()));
     let kept = git.join("index");
@@ -429,10 +429,33 @@ async fn snapshot(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<S
     taken
 }
 
-/// Records the state of the files before a turn.
-pub(crate) async fn begin_turn(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<(), String> {
+/// Records the files of a session, which have to be where sessions may be, before and after: a directory can become a link to another place, whose
+/// files are nobody's business here.
+async fn snapshot_inside(
+    policy: &WorkspacePolicy,
+    session: &SessionRecord,
+    files: impl Fn() -> Result<PathBuf>,
+) -> Result<Snapshot> {
+    let root = files()?;
+    let taken = snapshot(policy, session, &root).await;
+    match files() {
+        Ok(after) if after == root => taken.map_err(HostError::Workspace),
+        _ => Err(HostError::Workspace(format!(
+            "the directory {} became another one",
+            root.display()
+        ))),
+    }
+}
+
+/// Records the state of the files before a turn. `files` is where they are, if they may be there.
+pub(crate) async fn begin_turn(
+    policy: &WorkspacePolicy,
+    session: &SessionRecord,
+    files: impl Fn() -> Result<PathBuf>,
+) -> Result<(), String> {
     let place = Place::of(policy, &session.id);
-    let now = snapshot(policy, session).await?;
+    let now = snapshot_inside(policy, session, files).await;
+    let now = now.map_err(|error| error.to_string())?;
     if own(policy, &place, "rev-parse", &["--verify", "--quiet", START])
         .await
         .is_err()
@@ -444,10 +467,11 @@ pub(crate) async fn begin_turn(policy: &WorkspacePolicy, session: &SessionRecord
         .map(drop)
 }
 
-/// What changed since.
+/// What changed since. `files` is where the files are, if they may be there.
 pub(crate) async fn diff(
     policy: &WorkspacePolicy,
     session: &SessionRecord,
+    files: impl Fn() -> Result<PathBuf>,
     from: DiffFrom,
 ) -> Result<WorkspaceDiff> {
     let place = Place::of(policy, &session.id);
@@ -460,7 +484,7 @@ pub(crate) async fn diff(
             "no turn of the session has begun, so no state of its files is recorded".to_owned(),
         ));
     };
-    let now = snapshot(policy, session).await.map_err(HostError::Workspace)?;
+    let now = snapshot_inside(policy, session, files).await?;
     let output = Git::new("diff-tree", &place.git(), policy.git_deadline)
         .env("GIT_DIR", place.git())
         .args([
@@ -500,7 +524,7 @@ async fn work_in(
     }
     let base = format!("{}^{{tree}}", worktree.base);
     let base = own(policy, &Place::of(policy, &session.id), "rev-parse", &[&base]).await?;
-    let now = snapshot(policy, session).await?;
+    let now = snapshot(policy, session, tree).await?;
     Ok((now.incomplete || now.tree != base).then_some("it has changes"))
 }
 

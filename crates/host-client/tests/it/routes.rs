@@ -39,7 +39,7 @@ fn each_route_has_a_method() {
         "GET /v1/audit" => audit;
         "GET /v1/adoptable" => adoptable;
         "POST /v1/adoptions" => adopt;
-        "GET /v1/sessions/{id}/events" => events;
+        "GET /v1/sessions/{id}/events" => events, events_of;
         "POST /v1/sessions/{id}/events" => send, send_prompt;
         "GET /v1/sessions/{id}/events/stream" => stream;
         "GET /v1/stream" => overview;

@@ -23,7 +23,16 @@ pub(super) struct PageQuery {
     after: Option<String>,
     /// How many events at most.
     limit: Option<usize>,
+    /// Only events of these types (`type` of the payload), with commas between them. A page may be empty then, and others follow: `cursor` says how far
+    /// the log was read.
+    types: Option<String>,
 }
+
+/// How many types can be named.
+const TYPES: usize = 32;
+
+/// How many pages of the log are read for one answer, if no event in them is of the types that are wanted.
+const READ: usize = 16;
 
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
@@ -32,14 +41,54 @@ pub(super) async fn events(
 ) -> Result<Response, Refusal> {
     let after = query.after.as_deref().map_or(Ok(0), cursor)?;
     let limit = limit(query.limit, shared.limits.page)?;
-    let page = shared.host.events(&session, after, limit).await?;
-    known(after, &page)?;
+    let types = query.types.as_deref().map(types).transpose()?;
+    let read = if types.is_some() {
+        shared.limits.page
+    } else {
+        limit
+    };
+    let (mut found, mut cursor) = (Vec::new(), after);
+    let mut pages = 0;
+    let (head_seq, trimmed_seq) = loop {
+        let page = shared.host.events(&session, cursor, read).await?;
+        known(cursor, &page)?;
+        pages += 1;
+        // Without events there is nothing up to the head.
+        let mut last = page.events.is_empty().then_some(page.head_seq).unwrap_or(cursor);
+        for event in page.events {
+            last = event.seq;
+            let is_wanted = types
+                .as_ref()
+                .is_none_or(|types| types.contains(&event.kind.as_str()));
+            if is_wanted {
+                found.push(event);
+            }
+            if found.len() == limit {
+                break;
+            }
+        }
+        cursor = last;
+        if !found.is_empty() || cursor >= page.head_seq || pages == READ {
+            break (page.head_seq, page.trimmed_seq);
+        }
+    };
     let events = EventPage {
-        events: page.events.iter().map(|event| Envelope::of(event)).collect(),
-        head_seq: page.head_seq,
-        first_seq: page.trimmed_seq + 1,
+        events: found.iter().map(|event| Envelope::of(event)).collect(),
+        head_seq,
+        first_seq: trimmed_seq + 1,
+        cursor,
     };
     Ok(axum::Json(events).into_response())
+}
+
+/// The types that are wanted.
+fn types(text: &str) -> Result<Vec<&str>, Refusal> {
+    let types: Vec<_> = text.split(',').collect();
+    if types.contains(&"") || types.len() > TYPES {
+        let why = format!("`types` has 1 to {TYPES} names with commas between them");
+        return Err(Problem::InvalidRequest.because(why));
+    }
+    Ok(types)
 }
 
 /// The cursor of a stream: the header that a client sends when it resumes, before what the address says.

@@ -37,6 +37,8 @@ pub(super) struct EventPage<'a> {
     pub(super) head_seq: u64,
     /// Events before this one are no longer kept.
     pub(super) first_seq: u64,
+    /// The number after which the next page begins. It is that of the last event of the page, or beyond it, if events of other types follow.
+    pub(super) cursor: u64,
 }
 
 impl<'a> Envelope<'a> {

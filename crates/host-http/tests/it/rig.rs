@@ -92,12 +92,17 @@ impl Rig {
 
     /// Appends `count` events with the numbers from 0 on.
     pub(crate) async fn append(&self, count: usize, payload: Value) {
+        self.append_as(count, "x", payload).await;
+    }
+
+    /// With this type.
+    pub(crate) async fn append_as(&self, count: usize, kind: &str, payload: Value) {
         let id = SessionId::new(S).unwrap();
         let events = (0..count).map(|n| {
             let mut payload = payload.clone();
-            payload["type"] = "x".into();
+            payload["type"] = kind.into();
             payload["n"] = n.into();
-            Write::Append(NewEvent::new(Source::Worker, "x", payload.into()))
+            Write::Append(NewEvent::new(Source::Worker, kind, payload.into()))
         });
         self.host.event_log().write(&id, events.collect()).await.unwrap();
     }

@@ -200,3 +200,62 @@ async fn a_client_that_does_not_read_cannot_hold_the_front_open() {
     let served = tokio::time::timeout(Duration::from_secs(30), rig.served).await;
     served.expect("the front ends").unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_page_has_the_types_that_are_wanted_and_its_cursor_goes_on_without_them() {
+    let mut limits = Limits::default();
+    limits.page = 4;
+    let rig = Rig::new(limits).await;
+    // 30 of one type, one of another, and 100 more: more than is read for one answer.
+    rig.append(30, json!({})).await;
+    rig.append_as(1, "rare", json!({})).await;
+    rig.append(100, json!({})).await;
+    let head = rig.head().await;
+    let path = |after: u64, rest: &str| format!("/v1/sessions/{S}/events?after={after}{rest}");
+    let (mut cursor, mut found, mut pages) = (0, Vec::new(), 0);
+    while cursor < head {
+        let page = rig.get(&path(cursor, "&types=rare,none")).await;
+        assert_eq!(page.status, 200, "{page:?}");
+        assert_eq!(page.body["head_seq"], head);
+        let next = page.body["cursor"].as_u64().unwrap();
+        assert!(next > cursor, "{page:?}");
+        for event in page.body["events"].as_array().unwrap() {
+            found.push(event["sequence_num"].as_u64().unwrap());
+        }
+        (cursor, pages) = (next, pages + 1);
+    }
+    assert_eq!(cursor, head);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        pages > 1 && pages < 10,
+        "an answer reads several pages, and not all: {pages}"
+    );
+    // No event is lost at the limit of a page.
+    let (mut cursor, mut found) = (0, Vec::new());
+    while cursor < head {
+        let page = rig.get(&path(cursor, "&types=x&limit=3")).await.body;
+        let events = page["events"].as_array().unwrap();
+        assert!(events.len() <= 3);
+        found.extend(events.iter().map(|event| event["sequence_num"].as_u64().unwrap()));
+        cursor = page["cursor"].as_u64().unwrap();
+    }
+    assert_eq!(found.len(), 130);
+    assert!(found.is_sorted_by(|a, b| a < b));
+    // At the end there is nothing more, whatever is wanted.
+    for rest in ["", "&types=x"] {
+        let page = rig.get(&path(head, rest)).await.body;
+        assert_eq!((&page["events"], &page["cursor"]), (&json!([]), &json!(head)));
+    }
+    let many = format!("&types={}x", "x,".repeat(32));
+    for rest in ["&types=", "&types=x,", "&types=,", &many] {
+        assert_eq!(
+            rig.get(&path(0, rest)).await.problem(),
+            "invalid-request",
+            "{rest}"
+        );
+    }
+    assert_eq!(
+        rig.get(&path(head + 1, "&types=x")).await.problem(),
+        "cursor-ahead"
+    );
+}

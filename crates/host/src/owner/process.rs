@@ -149,7 +149,13 @@ impl Owner {
                 ));
             }
             match options.start().await {
-                Ok(session) => return Ok(Ok(session)),
+                Ok(session) => {
+                    let Err(error) = self.shared.policy.check_process(record, session.pid()) else {
+                        return Ok(Ok(session));
+                    };
+                    drop(session.kill().await);
+                    return Ok(Err(error.to_string()));
+                }
                 // A process of a host that was killed ends by itself when it sees that its input ended.
                 Err(error) if error.as_lease_problem().is_some() && tokio::time::Instant::now() < until => {
                     tokio::select! {

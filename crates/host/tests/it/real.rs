@@ -327,3 +327,55 @@ async fn a_host_that_shuts_down_does_not_let_a_turn_go_on() {
         "the model hears of no denial that nobody made"
     );
 }
+
+/// Between the look at the directory of a session and the start of its process, the directory can become a link to another place.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_was_started_outside_of_the_roots_gets_no_prompt() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    // What is seen of the swap is where the process is.
+    let program = place.path().join("claude");
+    let moves = place.path().join("moves");
+    let script = format!(
+        "#!/bin/sh\nif [ -e {} ]; then cd {}; fi\nexec {} \"$@\"\n",
+        moves.display(),
+        outside.path().display(),
+        outrigger::testing::sim::claude::executable()
+            .await
+            .unwrap()
+            .display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let policy = HostPolicy::new(real.options().cli_path(&program), [&project]);
+    let log = SqliteLog::open(place.path().join("host.db")).unwrap();
+    let host = SessionHost::open(policy, log).await.unwrap();
+    let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    std::fs::write(&moves, "").unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user("%say one", prompt), "ada").await.unwrap();
+    until(&mut events, "start_failed", "").await;
+    let log = host.events(&id, 0, 1000).await.unwrap().events;
+    let kinds: Vec<_> = log.iter().map(|event| &*event.kind).collect();
+    assert!(!kinds.contains(&"process_started"), "{kinds:?}");
+    let failed = log.iter().find(|event| event.kind == "start_failed").unwrap();
+    assert!(
+        failed.payload.get().contains("where the process was started"),
+        "{}",
+        failed.payload
+    );
+    assert!(real.api().message_requests().is_empty(), "the model was asked");
+    // Where it belongs, it goes on with the prompt.
+    std::fs::remove_file(&moves).unwrap();
+    host.send(&id, user("%say two", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+    host.shutdown().await;
+}

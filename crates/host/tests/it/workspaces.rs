@@ -543,3 +543,40 @@ async fn the_diff_of_a_directory_without_a_repository_is_cut_and_leaves_out_what
     assert!(diff.truncated && diff.diff.len() == 400);
     host.shutdown().await;
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_directory_that_became_a_link_to_another_place_shows_nothing_of_it() {
+    let shop = Shop::new();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret.txt"), "albatross\n").unwrap();
+    let host = shop.place.host_with(shop.policy()).await;
+    let cwd = shop.place.dir.path().join("work");
+    std::fs::create_dir(&cwd).unwrap();
+    let id = host.create(NewSession::new(&cwd), "ada").await.unwrap().id;
+    say(&host, &id, "%say one").await;
+    let aside = shop.place.dir.path().join("aside");
+    let swap = || {
+        std::fs::rename(&cwd, &aside).unwrap();
+        std::os::unix::fs::symlink(outside.path(), &cwd).unwrap();
+    };
+    let back = || {
+        std::fs::remove_file(&cwd).unwrap();
+        std::fs::rename(&aside, &cwd).unwrap();
+    };
+    swap();
+    for from in [DiffFrom::Start, DiffFrom::Turn] {
+        let shown = host.diff(&id, from).await;
+        assert!(matches!(shown, Err(HostError::NotAllowed(_))), "{shown:?}");
+    }
+    // Nor is it recorded, by a process that runs already, to be shown later as what was removed.
+    say(&host, &id, "%say two").await;
+    let log = host.events(&id, 0, 1000).await.unwrap().events;
+    assert!(log.iter().any(|event| event.kind == "snapshot_failed"));
+    back();
+    for from in [DiffFrom::Start, DiffFrom::Turn] {
+        let shown = host.diff(&id, from).await.unwrap();
+        assert!(!shown.diff.contains("albatross"), "{shown:?}");
+    }
+    host.shutdown().await;
+}
