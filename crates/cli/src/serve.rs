@@ -4,6 +4,7 @@ mod demo;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ValueHint;
@@ -42,11 +43,15 @@ pub(crate) struct Args {
     /// Print a link that gives a token also if there are tokens already, for whoever has lost theirs.
     #[arg(long)]
     link: bool,
+    /// How long turns that run may go on after the first signal, such as 10m, while no other turn begins; without it they are interrupted at once. What
+    /// is sent meanwhile waits for the next start. A second signal ends it at once.
+    #[arg(long, value_name = "DURATION", value_parser = crate::time::duration)]
+    drain: Option<Duration>,
     /// Read the policy file, say whether it is sound, and end.
     #[arg(long, requires = "policy")]
     check: bool,
     /// Show it on a machine without a key: the pinned CLI, a scripted model, and a session that waits for an approval.
-    #[arg(long, conflicts_with_all = ["root", "cli", "policy", "data", "link", "check"])]
+    #[arg(long, conflicts_with_all = ["root", "cli", "policy", "data", "link", "check", "drain"])]
     demo: bool,
 }
 
@@ -92,7 +97,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
             serving.url
         );
     }
-    serving.serve(signals).await
+    serving.serve(signals, args.drain).await
 }
 
 fn usage(error: anyhow::Error) -> Failure {
@@ -188,8 +193,8 @@ impl Serving {
         })
     }
 
-    /// Serves until a signal comes. The second one ends the program at once; the log is sound then, too.
-    async fn serve(self, mut signals: Signals) -> CommandResult {
+    /// Serves until a signal comes, and then for up to `drain` until no turn runs. The second signal ends the program at once; the log is sound then, too.
+    async fn serve(self, mut signals: Signals, drain: Option<Duration>) -> CommandResult {
         let Self {
             host,
             front,
@@ -205,10 +210,16 @@ impl Serving {
             std::process::exit(second.status() as i32);
         });
         let (ended, end) = tokio::sync::oneshot::channel();
+        let draining = host.clone();
         front
             .serve(listener, async {
                 // The sender waits for signals for as long as the program runs.
                 if let Ok(signal) = signal.await {
+                    if let Some(longest) = drain {
+                        eprintln!("outrigger: no turn begins any more; it ends with those that run, and in {longest:?} at the latest");
+                        // What is not over by then is interrupted.
+                        let _ = tokio::time::timeout(longest, draining.drain()).await;
+                    }
                     let _ = ended.send(signal);
                 }
             })

@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_secs(30);
 /// How long a failed reading of the log pauses the schedules.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
+/// When a prompt is tried again that its session had no room for, in milliseconds.
+const WHEN_BUSY: u64 = 30_000;
+
 /// What a new schedule is.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -213,6 +216,11 @@ impl Schedules {
                 Ok(None)
             }
             Err(HostError::NoSession(_)) => Ok(None),
+            // The others do not wait for it.
+            Err(error @ HostError::Busy(_)) => {
+                tracing::warn!(schedule = %schedule.id, session = %schedule.session_id, %error, "a schedule waits");
+                Ok(Some(now.saturating_add(WHEN_BUSY)))
+            }
             Err(error) => Err(error),
         }
     }

@@ -7,6 +7,7 @@ use outrigger::SessionId;
 use outrigger_fleet::budget::{Amount, Budget, Reservation};
 use outrigger_fleet::gate::{Gate, Pass, Visitor};
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::error::{HostError, Result};
 use crate::log::{Log, NewEvent, Write};
@@ -36,6 +37,44 @@ impl TurnBudget {
 pub(crate) struct Granted {
     pub(crate) pass: Option<Pass>,
     pub(crate) reservation: Option<Reservation>,
+}
+
+/// The turns that run, of all sessions of a host, and whether another one may begin.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(watch::Sender<Running>);
+
+#[derive(Debug, Default)]
+struct Running {
+    count: usize,
+    is_draining: bool,
+}
+
+impl Turns {
+    /// A turn that begins now; `None` if none may begin any more.
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<RunningTurn> {
+        let begins = self.0.send_if_modified(|running| {
+            running.count += usize::from(!running.is_draining);
+            !running.is_draining
+        });
+        begins.then(|| RunningTurn(Arc::clone(self)))
+    }
+
+    /// Lets no turn begin any more, and waits for the end of those that run.
+    pub(crate) async fn drain(&self) {
+        self.0.send_modify(|running| running.is_draining = true);
+        // Its sender is this.
+        drop(self.0.subscribe().wait_for(|running| running.count == 0).await);
+    }
+}
+
+/// A turn that runs. Dropped, it has ended.
+#[derive(Debug)]
+pub(crate) struct RunningTurn(Arc<Turns>);
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|running| running.count -= 1);
+    }
 }
 
 /// Waits until a turn may begin, for as long as it takes: a usage limit may last for hours, and a budget for a day. Ends when it is dropped.

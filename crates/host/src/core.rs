@@ -64,6 +64,14 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Whether a turn runs, or is about to begin. One whose call waits for a decision does not.
+    pub(crate) fn has_turn(&self) -> bool {
+        self.admission == Admission::Granted
+            || self.taken_up
+            || self.call == Call::Offered
+            || (self.running.is_some() && self.call == Call::None)
+    }
+
     /// Whether a turn is open, so that no prompt may begin.
     pub(crate) fn is_busy(&self) -> bool {
         self.running.is_some() || self.taken_up || self.call != Call::None

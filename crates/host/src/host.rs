@@ -76,7 +76,7 @@ pub struct NewSession {
     pub id: Option<SessionId>,
     /// The working directory, which has to be in a root of the policy.
     pub cwd: PathBuf,
-    /// A title.
+    /// A title, of at most 4096 bytes.
     pub title: Option<String>,
     /// The model, if the policy lets clients choose it.
     pub model: Option<String>,
@@ -120,6 +120,7 @@ impl SessionHost {
             places: Arc::new(Semaphore::new(policy.max_processes.max(1))),
             policy,
             ticks: AtomicU64::new(1),
+            turns: Arc::default(),
             closing: watch::Sender::new(false),
             make_room: Box::new(move || make_room(&idle)),
             log: Arc::clone(&log),
@@ -152,6 +153,7 @@ impl SessionHost {
     pub async fn create(&self, new: NewSession, actor: impl Into<String>) -> Result<SessionRecord> {
         let policy = &self.0.shared.policy;
         policy.check(new.model.as_deref(), new.permission_mode.as_deref())?;
+        check_title(new.title.as_deref())?;
         let id = new.id.clone().unwrap_or_else(SessionId::random);
         let mut cwd = policy.directory(&new.cwd)?;
         let asked = new.worktree.as_ref().map(|new| [&new.branch, &new.base]);
@@ -236,6 +238,7 @@ impl SessionHost {
     ) -> Result<SessionRecord> {
         let source = self.session(session).await?;
         let NewFork { id, title } = new;
+        check_title(title.as_deref())?;
         let id = id.unwrap_or_else(SessionId::random);
         let record = SessionRecord {
             id: id.clone(),
@@ -427,6 +430,7 @@ impl SessionHost {
             update.permission_mode.clone().flatten(),
         );
         policy.check(model.as_deref(), mode.as_deref())?;
+        check_title(update.title.as_ref().and_then(Option::as_deref))?;
         self.log()
             .write(session, vec![Write::Update(update.clone())])
             .await?;
@@ -476,7 +480,8 @@ impl SessionHost {
     /// Dropped, it may have stored the frames or not. Send them again to be sure.
     ///
     /// # Errors
-    /// When a frame makes no sense or the policy does not allow it, the session is missing or archived, or the log fails. Then nothing was stored.
+    /// When a frame makes no sense or the policy does not allow it, the session is missing or archived, or the log fails. [`HostError::Busy`] when 1000 frames
+    /// of the session wait or are at work, or 32 MiB of them. Then nothing was stored.
     pub async fn send_all(
         &self,
         session: &SessionId,
@@ -548,7 +553,8 @@ impl SessionHost {
         }
     }
 
-    /// Up to `limit` events, at most 1000, after a `seq`.
+    /// Up to `limit` events, at most 1000, after a `seq`; fewer if they are long, so that a page has 4 MiB or a single event. The last page is that whose last
+    /// event is [`Page::head_seq`].
     ///
     /// # Errors
     /// When the session is missing, or the log can't be read.
@@ -778,6 +784,17 @@ impl SessionHost {
         self.log().write(session, vec![Write::Trim(seq)]).await.map(drop)
     }
 
+    /// Lets no turn begin any more, and waits until those that run have ended, as before an upgrade. All else goes on: prompts are taken, and wait for
+    /// the next host; calls are decided about. A turn whose call is [deferred](HostPolicy::deferred) does not run, and goes on in the next host.
+    ///
+    /// Without a deadline: a turn may wait for a person. [`shutdown`](Self::shutdown) interrupts what still runs.
+    ///
+    /// # Cancel safety
+    /// Dropped, nobody waits any more; no turn begins all the same.
+    pub async fn drain(&self) {
+        self.0.shared.turns.drain().await;
+    }
+
     /// Ends all processes, and takes nothing more. What waits goes on in the next host.
     ///
     /// # Cancel safety
@@ -904,6 +921,18 @@ impl SessionHost {
         while tasks.try_join_next().is_some() {}
         tasks.spawn(own(Arc::clone(&self.0), session.clone(), contact, received));
         Ok(())
+    }
+}
+
+/// The longest title that a client can give, in bytes: it is in each list of sessions.
+const TITLE: usize = 4096;
+
+fn check_title(title: Option<&str>) -> Result<()> {
+    match title {
+        Some(title) if title.len() > TITLE => Err(HostError::Invalid(format!(
+            "the title is longer than {TITLE} bytes"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -252,7 +252,7 @@ pub trait Log: Send + Sync + 'static {
     /// When the log fails, the session is missing, or a step is refused. Then nothing was written.
     fn write<'a>(&'a self, session: &'a SessionId, steps: Vec<Write>) -> BoxFuture<'a, Result<Receipt>>;
 
-    /// Up to `limit` events after a `seq`.
+    /// Up to `limit` events after a `seq`; fewer if they are long, and at least one if there is one.
     ///
     /// # Errors
     /// When the log fails or the session is missing.

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::admission::{self, Granted};
+use crate::admission::{self, Granted, RunningTurn, Turns};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
 use crate::core::{Call, Effect, Input, State, transition};
@@ -96,6 +96,7 @@ pub(crate) struct Shared {
     pub(crate) policy: HostPolicy,
     pub(crate) places: Arc<Semaphore>,
     pub(crate) ticks: AtomicU64,
+    pub(crate) turns: Arc<Turns>,
     /// Whether the host closes.
     pub(crate) closing: watch::Sender<bool>,
     /// Asks the owner that was idle for longest to end its process.
@@ -144,6 +145,8 @@ pub(crate) struct Owner {
     admission: Option<JoinSet<Result<Granted, String>>>,
     /// What the next turn has.
     granted: Granted,
+    /// The turn of `State::has_turn`.
+    turn: Option<RunningTurn>,
     /// The ids of requests that are for people, from the permission handler.
     for_people: (mpsc::Sender<String>, mpsc::Receiver<String>),
     /// The call of `State::call`.
@@ -195,6 +198,7 @@ impl Owner {
             counted: SessionUsage::default(),
             admission: None,
             granted: Granted::default(),
+            turn: None,
             for_people: mpsc::channel(REQUESTS),
             call: None,
             offered_until: None,
@@ -359,6 +363,9 @@ impl Owner {
             }
             let (state, effects) = transition(std::mem::take(&mut self.state), input);
             self.state = state;
+            if !self.state.has_turn() {
+                self.turn = None;
+            }
             let mut steps = std::mem::take(&mut steps);
             let mut acts = Vec::new();
             for effect in effects {
@@ -453,7 +460,7 @@ impl Owner {
     async fn admit(&mut self) -> Result<Option<Input>> {
         let (gate, budget) = (self.shared.policy.gate.clone(), self.shared.policy.budget.clone());
         if gate.is_none() && budget.is_none() {
-            return Ok(Some(Input::Admitted));
+            return Ok(self.begin_turn().then_some(Input::Admitted));
         }
         let model = self.shared.log.session(&self.id).await?.model;
         let log = Arc::clone(&self.shared.log);
@@ -463,9 +470,21 @@ impl Owner {
         Ok(None)
     }
 
+    /// Counts the turn that may begin. If none may, because the host is drained, it waits for the next host.
+    fn begin_turn(&mut self) -> bool {
+        self.turn = self.shared.turns.begin();
+        if self.turn.is_none() {
+            let mut never = JoinSet::new();
+            never.spawn(std::future::pending());
+            self.admission = Some(never);
+        }
+        self.turn.is_some()
+    }
+
     async fn admitted(&mut self, answer: Result<Granted, String>) -> Result<()> {
         self.admission = None;
         match answer {
+            Ok(_) if !self.begin_turn() => Ok(()),
             Ok(granted) => {
                 self.granted = granted;
                 self.feed(Input::Admitted, Vec::new()).await

@@ -141,3 +141,71 @@ impl Subscription {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::{SessionRecord, SessionState, Source};
+    use crate::log::{NewEvent, SqliteLog, Write};
+
+    fn record(id: &SessionId) -> SessionRecord {
+        SessionRecord {
+            id: id.clone(),
+            state: SessionState::Idle,
+            cwd: "/".to_owned(),
+            worktree: None,
+            adopted: false,
+            forked_from: None,
+            title: None,
+            model: None,
+            permission_mode: None,
+            epoch: 0,
+            head_seq: 0,
+            trimmed_seq: 0,
+            has_history: false,
+            pending_approvals: 0,
+            created_at: 0,
+            created_by: None,
+        }
+    }
+
+    /// A reader that catches up from the log has the whole of a text before it reads the pieces of it, which were published before.
+    #[tokio::test]
+    async fn a_piece_never_comes_behind_the_whole_that_it_is_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let log: Arc<dyn Log> = Arc::new(SqliteLog::open(dir.path().join("host.db")).unwrap());
+        let id = SessionId::random();
+        let create = Write::Create {
+            record: Box::new(record(&id)),
+            request: String::new(),
+        };
+        log.write(&id, vec![create]).await.unwrap();
+        let whole = |text: &str| {
+            let payload = json!({"type": "assistant", "text": text});
+            Write::Append(NewEvent::new(Source::Worker, "assistant", payload.into()))
+        };
+        let mut reader = Subscription::new(Arc::clone(&log), id.clone(), 0).await.unwrap();
+        log.write(&id, vec![whole("before")]).await.unwrap();
+        log.hub().publish_ephemeral(&id, "a piece of one");
+        log.write(&id, vec![whole("one")]).await.unwrap();
+        log.hub().publish_ephemeral(&id, "a piece of two");
+        let head = log.session(&id).await.unwrap().head_seq;
+        // It was slow: all of this is in the log by now.
+        reader.behind = Some(head);
+        let mut told = Vec::new();
+        while told.last().is_none_or(|last| last != "a piece of two") {
+            told.push(match reader.next().await.unwrap() {
+                Delivered::Event(event) => event.payload.to_value().unwrap()["text"].to_string(),
+                Delivered::Ephemeral(frame) => frame.to_string(),
+                Delivered::Synced { .. } => continue,
+                Delivered::Truncated { .. } => panic!("nothing was removed"),
+            });
+        }
+        let texts: Vec<_> = told.iter().filter(|text| *text != "null").collect();
+        assert_eq!(texts, ["\"before\"", "\"one\"", "a piece of two"]);
+    }
+}

@@ -88,7 +88,7 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
     screen.fact("end", "Ctrl-C");
     let host = serving.host.clone();
     let told = tokio::spawn(tell(host, events, screen.clone()));
-    let result = serving.serve(signals).await;
+    let result = serving.serve(signals, None).await;
     told.abort();
     api.shutdown().await;
     result

@@ -316,7 +316,8 @@ impl Job {
             }
             *position = event.seq;
         }
-        if page.events.len() < PAGE {
+        // A page of long events is short.
+        if *position >= page.head_seq {
             return Ok(End::Reached);
         }
         // So that a restart does not read again what is not wanted.

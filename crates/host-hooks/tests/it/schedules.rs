@@ -6,8 +6,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use outrigger::SessionId;
-use outrigger_host::{HostError, MissedRuns, Schedule, SessionHost};
+use outrigger_host::log::{NewEvent, Write};
+use outrigger_host::{HostError, MissedRuns, Schedule, SessionHost, Source};
 use outrigger_host_hooks::{NewSchedule, Schedules};
+use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::rig::{Rig, payloads};
@@ -194,4 +196,28 @@ async fn schedules_that_make_no_sense_are_refused() {
         schedules.add(missing, "ada").await.unwrap_err(),
         HostError::NoSession(_)
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_without_room_holds_up_no_other_schedule() {
+    let rig = Rig::new();
+    let host = rig.host().await;
+    let (full, other) = (rig.session(&host).await, rig.session(&host).await);
+    // Nobody is told of them, so that they wait.
+    let many = (0..1000).map(|n| {
+        let event = NewEvent::new(Source::Client, "user", json!({"type": "user", "n": n}).into());
+        Write::Accept(event)
+    });
+    host.event_log().write(&full, many.collect()).await.unwrap();
+    let schedules = Schedules::with_clock(&host, rig.clock());
+    let first = schedules.add(hourly(&full), "ada").await.unwrap();
+    schedules.add(hourly(&other), "ada").await.unwrap();
+    let _running = run(&schedules);
+    rig.advance(3600);
+    while prompts(&host, &other).await.is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // It is due still, and comes when there is room.
+    assert_eq!(schedules.list().await.unwrap()[0].next_at, first.next_at);
+    assert!(prompts(&host, &full).await.is_empty());
 }

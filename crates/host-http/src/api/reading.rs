@@ -54,7 +54,11 @@ pub(super) async fn events(
         known(cursor, &page)?;
         pages += 1;
         // Without events there is nothing up to the head.
-        let mut last = page.events.is_empty().then_some(page.head_seq).unwrap_or(cursor);
+        let mut last = if page.events.is_empty() {
+            page.head_seq
+        } else {
+            cursor
+        };
         for event in page.events {
             last = event.seq;
             let is_wanted = types

@@ -6,10 +6,11 @@ use std::time::Duration;
 use outrigger::SessionId;
 use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, layer};
 use outrigger::protocol::RawJson;
+use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::gate::{Gate, Limits, Visitor};
 use outrigger_host::{
     Approval, ApprovalKind, ApprovalState, HostError, HostPolicy, LogEvent, SessionHost, SessionState,
-    Subscription,
+    Subscription, TurnBudget,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -459,5 +460,117 @@ async fn a_turn_that_calls_again_waits_again() {
         marks(&told(&host, &id).await, prompt),
         ["received", "processing", "processed"]
     );
+    host.shutdown().await;
+}
+
+/// A budget of which each turn reserves more than half.
+fn budget() -> (Budget, TurnBudget) {
+    let budget = Budget::new("host", Cap::tokens(1_000_000));
+    let reserve = Amount {
+        tokens: 600_000,
+        ..Amount::default()
+    };
+    (budget.clone(), TurnBudget::new(budget, reserve))
+}
+
+#[tokio::test]
+async fn a_call_that_waits_holds_nothing_of_the_budget_and_goes_on_when_it_may() {
+    for is_allowed in [true, false] {
+        let place = Place::new();
+        let (budget, of_turns) = budget();
+        let mut policy = policy(&place);
+        policy.budget = Some(of_turns.clone());
+        let host = place.host_with(policy).await;
+        let id = place.session(&host).await;
+        let (approval, prompt) = waiting(&host, &id, ASKS).await;
+        assert_eq!(
+            budget.reserved().tokens,
+            0,
+            "what waits for a person reserves nothing"
+        );
+        let spent = budget.spent().tokens;
+        assert!(spent > 0, "the turn is charged so far");
+        // Others take what is left, and somebody decides.
+        let other = budget.reserve(of_turns.reserve).unwrap();
+        let mut events = host
+            .subscribe(&id, host.session(&id).await.unwrap().head_seq)
+            .await
+            .unwrap();
+        let decision = match is_allowed {
+            true => allow(),
+            false => json!({"behavior": "deny", "message": "not today"}).into(),
+        };
+        host.decide(approval.id, decision, "ada").await.unwrap();
+        until(&mut events, |event, _| event.kind == "budget_exhausted").await;
+        let started = place.cli.started().len();
+        other.release();
+        // It asks again now and then.
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(6)).await;
+        tokio::time::resume();
+        processed(&mut events, prompt, "processed").await;
+        assert_eq!(place.cli.started().len(), started + 1);
+        let told = told(&host, &id).await;
+        assert!(told.iter().all(|event| event.kind != "decision_not_applied"));
+        assert_eq!(marks(&told, prompt), ["received", "processing", "processed"]);
+        assert_eq!(budget.reserved().tokens, 0);
+        assert!(budget.spent().tokens > spent, "the rest of the turn is charged");
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn the_rest_of_a_turn_that_exceeds_the_budget_is_interrupted() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let more = format!("{ASKS}\n%tool Bash {{\"command\":\"touch more\",\"description\":\"x\"}}\n%say end");
+    let (approval, prompt) = waiting(&host, &id, &more.replace("%say done\n", "")).await;
+    host.shutdown().await;
+    drop(host);
+    let mut policy = policy(&place);
+    let amount = Amount {
+        tokens: 1,
+        ..Amount::default()
+    };
+    let budget = Budget::new("host", Cap::tokens(10));
+    policy.budget = Some(TurnBudget::new(budget.clone(), amount));
+    let host = place.host_with(policy).await;
+    let mut events = host
+        .subscribe(&id, host.session(&id).await.unwrap().head_seq)
+        .await
+        .unwrap();
+    host.decide(approval.id, allow(), "ada").await.unwrap();
+    let failed = until(&mut events, |event, _| event.kind == "prompt_failed").await;
+    assert!(failed.payload.get().contains("exhausted"), "{}", failed.payload);
+    processed(&mut events, prompt, "processed").await;
+    assert_eq!(budget.reserved().tokens, 0);
+    // Nothing is left open.
+    let pending = host
+        .approvals(Some(&id), Some(ApprovalState::Pending), None, 10)
+        .await
+        .unwrap();
+    assert!(pending.is_empty(), "{pending:?}");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_keeps_no_host_from_being_drained() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let (approval, prompt) = waiting(&host, &id, ASKS).await;
+    host.drain().await;
+    // Decided now, it is carried out by the next host.
+    let started = place.cli.started().len();
+    host.decide(approval.id, allow(), "ada").await.unwrap();
+    host.shutdown().await;
+    assert_eq!(place.cli.started().len(), started);
+    drop(host);
+    let host = place.host_with(policy(&place)).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    processed(&mut events, prompt, "processed").await;
+    let told = told(&host, &id).await;
+    assert!(told.iter().all(|event| event.kind != "decision_not_applied"));
     host.shutdown().await;
 }

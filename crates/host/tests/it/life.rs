@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::sim::peer::Signal;
-use outrigger_host::{ApprovalState, Delivered, Effect, HostError, NewSession, SessionState, Subscription};
+use outrigger_host::log::{NewEvent, Update, Write};
+use outrigger_host::{
+    ApprovalState, Delivered, Effect, HostError, NewSession, SessionState, Source, Subscription,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -517,5 +520,83 @@ async fn a_late_response_is_told_who_decided() {
     processed(&mut events, prompt, "processed").await;
     let unknown = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "none", "response": {}}});
     host.send(&id, unknown.into(), "ada").await.unwrap_err();
+    host.shutdown().await;
+}
+
+/// What waits is in memory, and read again for each frame that comes.
+#[tokio::test]
+async fn what_waits_for_a_session_has_bounds_and_a_repetition_is_known_all_the_same() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let running = Uuid::new_v4();
+    host.send(&id, user("%hang", running), "ada").await.unwrap();
+    processed(&mut events, running, "processing").await;
+    // By their number.
+    let known = Uuid::new_v4();
+    let mut many = vec![user("%say known", known)];
+    many.extend((0..998).map(|n| user(&format!("%say {n}"), Uuid::new_v4())));
+    host.send_all(&id, many, "ada").await.unwrap();
+    let full = host.send(&id, user("%say more", Uuid::new_v4()), "ada").await;
+    assert!(matches!(full, Err(HostError::Busy(_))), "{full:?}");
+    let again = host.send(&id, user("%say known", known), "ada").await.unwrap();
+    assert_eq!(again.effect, Effect::Repeated);
+    // All or nothing: the second has no room.
+    let other = place.session(&host).await;
+    let large = "x".repeat(20 << 20);
+    let both = [Uuid::new_v4(), Uuid::new_v4()].map(|uuid| user(&large, uuid));
+    let full = host.send_all(&other, both.to_vec(), "ada").await;
+    assert!(matches!(full, Err(HostError::Busy(_))), "{full:?}");
+    assert_eq!(
+        host.session(&other).await.unwrap().head_seq,
+        1,
+        "nothing is stored"
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_page_of_long_events_is_short_and_readers_get_all_of_them() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let text = "x".repeat(3 << 20);
+    for n in 0..5 {
+        let payload = json!({"type": "assistant", "n": n, "text": text});
+        let event = NewEvent::new(Source::Worker, "assistant", payload.into());
+        host.event_log()
+            .write(&id, vec![Write::Append(event)])
+            .await
+            .unwrap();
+    }
+    let head = host.session(&id).await.unwrap().head_seq;
+    let (mut after, mut pages) = (0, 0);
+    while after < head {
+        let page = host.events(&id, after, 1000).await.unwrap();
+        let bytes: usize = page.events.iter().map(|event| event.payload.get().len()).sum();
+        assert!(bytes < 8 << 20, "{bytes}");
+        assert_eq!(page.events[0].seq, after + 1);
+        after = page.events.last().unwrap().seq;
+        pages += 1;
+    }
+    assert!(pages > 2, "{pages}");
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    for seq in 1..=head {
+        let Delivered::Event(event) = events.next().await.unwrap() else {
+            panic!("an event")
+        };
+        assert_eq!(event.seq, seq);
+    }
+    assert!(matches!(events.next().await.unwrap(), Delivered::Synced { .. }));
+    // What is in each list is short, too.
+    let mut new = NewSession::new(place.dir.path());
+    new.title = Some("x".repeat(4097));
+    let long = host.create(new, "ada").await;
+    assert!(matches!(long, Err(HostError::Invalid(_))), "{long:?}");
+    let mut update = Update::default();
+    update.title = Some(Some("x".repeat(4097)));
+    let long = host.update(&id, update).await;
+    assert!(matches!(long, Err(HostError::Invalid(_))), "{long:?}");
     host.shutdown().await;
 }

@@ -209,3 +209,85 @@ async fn many_sessions_share_few_places_and_each_gets_its_turn() {
     }
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_host_that_is_drained_begins_no_turn_and_lets_those_that_run_end() {
+    let place = Place::new();
+    let host = place.host().await;
+    let (one, two) = (place.session(&host).await, place.session(&host).await);
+    let mut events = host.subscribe(&one, 0).await.unwrap();
+    let (first, next, other) = (Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
+    host.send(&one, user(&format!("{WRITE}\n%say done"), first), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    let drained = tokio::spawn({
+        let host = host.clone();
+        async move { host.drain().await }
+    });
+    // Known to be drained: what comes now is taken, and waits, in a session with a process and in one without.
+    tokio::task::yield_now().await;
+    host.send(&one, user("%say next", next), "ada").await.unwrap();
+    host.send(&two, user("%say other", other), "ada").await.unwrap();
+    assert!(!drained.is_finished(), "a turn runs");
+    let pending = host
+        .approvals(Some(&one), Some(ApprovalState::Pending), None, 10)
+        .await
+        .unwrap();
+    let deny = serde_json::json!({"behavior": "deny", "message": "no"}).into();
+    host.decide(pending[0].id, deny, "ada").await.unwrap();
+    processed(&mut events, first, "processed").await;
+    drained.await.unwrap();
+    assert_eq!(place.cli.started().len(), 1, "no process for the other session");
+    host.shutdown().await;
+    for (id, prompt) in [(&one, next), (&two, other)] {
+        let told = host.events(id, 0, 1000).await.unwrap().events;
+        let marks = told.iter().filter(|event| event.kind == "delivery_update");
+        let marks: Vec<_> = marks
+            .map(|event| event.payload.to_value().unwrap())
+            .filter(|payload| payload["event_id"] == prompt.to_string())
+            .map(|payload| payload["status"].clone())
+            .collect();
+        assert_eq!(marks, ["received"]);
+    }
+    drop((events, host));
+    // The next host has them.
+    let host = place.host().await;
+    for (id, prompt) in [(&one, next), (&two, other)] {
+        let mut events = host.subscribe(id, 0).await.unwrap();
+        processed(&mut events, prompt, "processed").await;
+    }
+    // Without turns it is drained at once, and a gate that would let them in changes nothing.
+    host.drain().await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_waited_at_the_gate_does_not_begin_in_a_host_that_is_drained() {
+    let place = Place::new();
+    let mut limits = Limits::default();
+    limits.max_running = 1;
+    let gate = Gate::new(limits);
+    let mut policy = place.policy();
+    policy.gate = Some(gate.clone());
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let pass = gate.enter(Visitor::new("other")).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user("%say one", prompt), "ada").await.unwrap();
+    while gate.state().waiting < 1 {
+        tokio::task::yield_now().await;
+    }
+    host.drain().await;
+    drop(pass);
+    // It is let in, and gives its place back.
+    drop(gate.enter(Visitor::new("another")).await.unwrap());
+    host.shutdown().await;
+    assert_eq!(place.cli.started().len(), 0);
+    let told = host.events(&id, 0, 1000).await.unwrap().events;
+    assert!(
+        !told
+            .iter()
+            .any(|event| event.payload.get().contains("\"processing\""))
+    );
+}

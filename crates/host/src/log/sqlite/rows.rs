@@ -153,6 +153,9 @@ pub(super) fn check_rows(connection: &Connection, mut tell: impl FnMut(String)) 
     })
 }
 
+/// How long the events of a page are together, in bytes, before no other is added. One that is longer is a page of its own.
+const PAGE_BYTES: usize = 4 << 20;
+
 pub(super) fn events(
     connection: &Connection,
     session: &str,
@@ -162,9 +165,16 @@ pub(super) fn events(
     let sql = format!("SELECT {EVENT} FROM events WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
     let mut statement = connection.prepare_cached(&sql)?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    statement
-        .query_map(params![session, after, limit], event)?
-        .collect()
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    for read in statement.query_map(params![session, after, limit], event)? {
+        let event = read?;
+        bytes += event.payload.get().len();
+        events.push(event);
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(events)
 }
 
 pub(super) fn approval(row: &Row<'_>) -> Read<Approval> {

@@ -53,6 +53,12 @@ pub(super) fn put_record(
     Ok(Receipt::default())
 }
 
+/// How many frames of clients may wait for a session, or be at work in it.
+const WAITING: u64 = 1000;
+
+/// How long these frames may be together, in bytes.
+const WAITING_BYTES: u64 = 32 << 20;
+
 /// The type of a prompt.
 const PROMPT: &str = "user";
 
@@ -307,6 +313,7 @@ impl Work<'_> {
         if is_prompt && record.state == SessionState::Ended {
             return Err(HostError::Archived(self.session.clone()));
         }
+        self.check_room(event)?;
         let stored = self.append(event)?;
         self.connection.execute(
             "INSERT INTO accepted (session_id, event_id, seq, type, payload_hash, actor, epoch, at, payload, delivery) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -331,6 +338,24 @@ impl Work<'_> {
             seq: stored.seq,
             effect: Effect::Stored,
         });
+        Ok(())
+    }
+
+    /// What waits is read by the owner of the session again and again, and is in memory there.
+    fn check_room(&self, event: &NewEvent) -> Result<()> {
+        let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM accepted
+             WHERE session_id = ?1 AND delivery IN ('received', 'processing')";
+        let (count, bytes) = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([self.session.as_str()], |row| {
+                Ok((rows::number(row, 0)?, rows::number(row, 1)?))
+            })?;
+        let size = event.payload.get().len() as u64;
+        // One that is large by itself has room when nothing else waits.
+        if count >= WAITING || (count > 0 && bytes.saturating_add(size) > WAITING_BYTES) {
+            return Err(HostError::Busy("the session"));
+        }
         Ok(())
     }
 
