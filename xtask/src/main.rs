@@ -73,6 +73,9 @@ usage: cargo xtask COMMAND
   soak [--turns N] [--bytes N]
                        runs sessions of many turns (10,000) and of many bytes (1GiB), in memory and against a simulated CLI,
                        and fails when memory does not stay flat
+  soak acp [--sessions N] [--turns N] [--release]
+                       runs a day's worth of turns (3000 in 30 sessions) through the ACP agent's program, with the simulated CLI,
+                       and fails when its memory or its open files do not stay flat (Linux)
   isolated CMD [ARGS…] runs a command off every network but the loopback (Linux)
 ";
 

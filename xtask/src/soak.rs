@@ -1,4 +1,6 @@
-//! Runs sessions for very long; see the benchmark `soak` of the SDK, which measures.
+//! Runs sessions for very long; see the benchmark `soak` of the SDK, which measures, and [`acp`] for the agent of editors.
+
+mod acp;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,11 +9,16 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result};
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let output = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "acp"
+    {
+        return acp::run(rest, &root, &output);
+    }
     let run = |arguments: &[&str]| {
-        let mut command = Command::new(&cargo);
-        command.current_dir(&root).args(arguments);
+        let mut command = cargo(&root);
+        command.args(arguments);
         command
     };
     let built = run(&[
@@ -26,7 +33,6 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     .status()
     .context("cannot run cargo")?;
     anyhow::ensure!(built.success(), "the simulated CLI could not be built");
-    let output = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let name = format!("outrigger-sim{}", std::env::consts::EXE_SUFFIX);
     let status = run(&[
         "bench",
@@ -46,4 +52,10 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
 }
