@@ -93,6 +93,7 @@ const FILES: &[(&str, &str)] = &[
     ("../outside.txt", "out\n"),
     ("../extra/e.txt", "e\n"),
     ("../home/h.txt", "home\n"),
+    ("../elsewhere/f.txt", "far\n"),
 ];
 
 impl Drawn {
@@ -313,9 +314,16 @@ pub(crate) fn in_lanes(mut spoken: Spoken) -> Spoken {
     };
     // A replayed prompt comes while the API is asked already.
     let replayed = |frame: &Value| frame["isReplay"] == true;
-    spoken
-        .frames
-        .sort_by_key(|(kind, frame)| if replayed(frame) { 6 } else { lane(kind) });
+    // That a hook for the prompt has failed comes before or behind the beginning of the first turn.
+    let of_the_prompt = |frame: &Value| {
+        let content = frame["content"].as_str().unwrap_or_default();
+        frame["tag"] == "hook_callback_failed" && content.starts_with("UserPromptSubmit")
+    };
+    spoken.frames.sort_by_key(|(kind, frame)| match () {
+        () if replayed(frame) => 6,
+        () if of_the_prompt(frame) => 8,
+        () => lane(kind),
+    });
     spoken
 }
 

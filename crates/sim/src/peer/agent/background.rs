@@ -39,7 +39,7 @@ pub(super) struct Finished {
 /// The result of a background task.
 enum Ended {
     Command(i32),
-    Agent(Option<Report>),
+    Agent(Option<Box<Report>>),
 }
 
 /// How the host hears of the end of a task.
@@ -285,7 +285,7 @@ pub(super) async fn start_agent(ctx: &Context, task: Task, started: Value, job: 
 pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<Report>) {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
     tokio::spawn(async move {
-        let ended = Ended::Agent(job.await.ok());
+        let ended = Ended::Agent(job.await.ok().map(Box::new));
         let _ = finished.send(Finished { task_id, ended }).await;
     });
 }

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use super::Config;
 use super::background::{Finished, Task};
 use super::cost::Used;
+use super::disk;
 use super::files::Checkpoint;
 use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
@@ -211,8 +212,8 @@ pub(super) struct State {
     pub(super) told_unchecked: bool,
     /// The variables that the host has changed.
     pub(super) environment: BTreeMap<String, String>,
-    /// The files whose contents the model has seen.
-    pub(super) files_seen: std::collections::BTreeSet<String>,
+    /// The files that the model has seen, with their contents then.
+    pub(super) files_seen: BTreeMap<String, disk::Seen>,
     pub(super) plan: Option<(String, bool)>,
     /// MCP servers of the configuration that have not been connected yet.
     pub(super) configured: Vec<(String, Value)>,
@@ -302,7 +303,7 @@ impl Context {
             title: config.title.clone(),
             told_unchecked: false,
             environment: BTreeMap::new(),
-            files_seen: std::collections::BTreeSet::new(),
+            files_seen: BTreeMap::new(),
             plan: None,
             configured: config.servers.clone(),
             system_prompt: config.system_prompt.clone(),

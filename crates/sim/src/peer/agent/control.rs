@@ -390,7 +390,7 @@ async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<
             return Some(Reply::Coded(error, "invalid_mode"));
         }
     };
-    if mode == "bypassPermissions" && !ctx.config.bypass_launched && ctx.config.mode != "bypassPermissions" {
+    if mode == "bypassPermissions" && !ctx.config.may_bypass() {
         let error = "Cannot set permission mode to bypassPermissions because the session was not launched with \
                      --dangerously-skip-permissions";
         return Some(Reply::Coded(error.to_owned(), "bypass_not_launched"));

@@ -10,6 +10,8 @@ pub(super) struct Used {
     pub(super) input: u64,
     pub(super) output: u64,
     pub(super) cost: f64,
+    /// Whether all of it is of a process before, which has told where it comes from.
+    restored: bool,
 }
 
 /// The list price of a model, in US dollars for a million tokens in and out; unknown models have the price of the default.
@@ -29,6 +31,7 @@ impl Used {
 
     /// Counts a response that costs so many US dollars.
     pub(super) fn add_at(&mut self, cost: f64, input: u64, output: u64) {
+        self.restored = false;
         self.input += input;
         self.output += output;
         self.cost += cost;
@@ -36,7 +39,7 @@ impl Used {
 
     /// One entry of `modelUsage`.
     pub(super) fn entry(&self, model: &str) -> Value {
-        json!({
+        let mut entry = json!({
             "inputTokens": self.input,
             "outputTokens": self.output,
             "cacheReadInputTokens": 0,
@@ -48,10 +51,13 @@ impl Used {
             "thinkingTokens": 0,
             "cacheCreationEphemeral5mInputTokens": 0,
             "cacheCreationEphemeral1hInputTokens": 0,
-            "canonicalModel": model,
-            "provider": "firstParty",
-            "costBasis": "list",
-        })
+        });
+        if !self.restored {
+            entry["canonicalModel"] = json!(model);
+            entry["provider"] = json!("firstParty");
+            entry["costBasis"] = json!("list");
+        }
+        entry
     }
 
     /// Reads `modelUsage` back.
@@ -63,6 +69,7 @@ impl Used {
                     input: entry["inputTokens"].as_u64().unwrap_or_default(),
                     output: entry["outputTokens"].as_u64().unwrap_or_default(),
                     cost: entry["costUSD"].as_f64().unwrap_or_default(),
+                    restored: true,
                 };
                 (model.clone(), used)
             })

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::brain::{CallPlan, Outcome};
 use super::context::Context;
 use super::turn::Call;
-use super::{files, judge, paths, plans};
+use super::{files, paths, payload, plans, shell};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -62,6 +62,10 @@ fn file_outcome(content: String, details: Value) -> Outcome {
 /// Behind a result: the model knows what is in the file now.
 const KNOWN: &str = " (file state is current in your context — no need to Read it back)";
 
+/// Behind a result: the model does not know all of the file.
+const RECOVERED: &str = " (note: the file has been modified since you read it; read it again before edits that depend on what is \
+                         around them.)";
+
 fn no_such_file(ctx: &Context) -> String {
     let cwd = ctx.cwd();
     format!(
@@ -72,12 +76,70 @@ fn no_such_file(ctx: &Context) -> String {
 
 const UNREAD: &str = "File has not been read yet. Read it first before writing to it.";
 
-/// Whether the model would have to ask to read a file that it has not read.
-fn is_strange(ctx: &Context, path: &str) -> bool {
+const CHANGED: &str = "File has been modified since read, either by the user or by a linter. Read it again before \
+                       attempting to write it.";
+
+/// Whether a file must be read before it is changed: the model has not seen it, and it is elsewhere. Older models have to read
+/// each file.
+fn is_strange(ctx: &Context, path: &str, real: bool) -> bool {
     let state = ctx.state();
-    let unread = Path::new(path).is_file() && !state.files_seen.contains(path);
-    let verdict = judge::judge(ctx, &state, "Read", &json!({"file_path": path}));
-    unread && matches!(verdict, judge::Verdict::Ask(_))
+    let unread = real && Path::new(path).is_file() && !state.files_seen.contains_key(path);
+    let inside = || paths::Area::new(ctx, &state).includes(Path::new(path));
+    let trusted = payload::supports(&state.model, "supportsAutoMode");
+    unread && state.mode != "bypassPermissions" && !(trusted && inside())
+}
+
+/// Why a file must not be replaced: the model does not know what is in it.
+async fn unknown(ctx: &Context, path: &str, real: bool) -> Option<&'static str> {
+    match is_stale(ctx, path, real).await {
+        true => Some(CHANGED),
+        false => is_strange(ctx, path, real).then_some(UNREAD),
+    }
+}
+
+/// What the model has seen of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    /// What was in the file then.
+    content: String,
+    /// Whether it has seen all of it.
+    whole: bool,
+}
+
+/// Remembers the files that a command line has shown: those of one command that prints files.
+pub(super) async fn show(ctx: &Context, line: &str, real: bool) {
+    let line = shell::parse(line, Path::new(&ctx.config.home));
+    let [command] = &line.commands[..] else { return };
+    let Some(whole) = command.shows() else { return };
+    for path in command.paths(&ctx.cwd(), Path::new(&ctx.config.home)).read {
+        let path = path.to_string_lossy().into_owned();
+        if let Some(content) = load(ctx, &path, real).await {
+            ctx.state().files_seen.insert(path, Seen { content, whole });
+        }
+    }
+}
+
+/// Whether a file has something else in it than the model has seen.
+async fn is_stale(ctx: &Context, path: &str, real: bool) -> bool {
+    let seen = ctx.state().files_seen.get(path).cloned();
+    match seen {
+        Some(seen) => load(ctx, path, real)
+            .await
+            .is_some_and(|content| content != seen.content),
+        None => false,
+    }
+}
+
+/// The files that the model has seen and that are others by now.
+pub(super) async fn stale(ctx: &Context, real: bool) -> Vec<String> {
+    let seen: Vec<String> = ctx.state().files_seen.keys().cloned().collect();
+    let mut stale = Vec::new();
+    for path in seen {
+        if is_stale(ctx, &path, real).await {
+            stale.push(path);
+        }
+    }
+    stale
 }
 
 /// Why a call cannot be made, whatever is decided about it; nothing for calls that a test answers itself.
@@ -105,13 +167,16 @@ pub(super) async fn unfit(ctx: &Context, call: &Call) -> Option<String> {
                 "{path} is a directory, not a file. To create a file inside it, include the file name in file_path."
             ))
         }
-        "Write" if real && is_strange(ctx, &path) => Some(UNREAD.to_owned()),
+        "Write" => unknown(ctx, &path, real).await.map(str::to_owned),
         "Edit" => {
             let (old, new) = (text("old_string"), text("new_string"));
             if old == new {
                 return Some("No changes to make: old_string and new_string are exactly the same.".to_owned());
             }
-            if real && !old.is_empty() && is_strange(ctx, &path) {
+            if real && Path::new(&path).is_dir() {
+                return Some("Error calling tool (Edit): EISDIR: illegal operation on a directory, read".to_owned());
+            }
+            if !old.is_empty() && is_strange(ctx, &path, real) {
                 return Some(UNREAD.to_owned());
             }
             let content = load(ctx, &path, real).await;
@@ -178,7 +243,11 @@ pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let Some(content) = load(ctx, &path, real).await else {
         return Outcome::error(no_such_file(ctx));
     };
-    ctx.state().files_seen.insert(path);
+    let seen = Seen {
+        content: content.clone(),
+        whole: true,
+    };
+    ctx.state().files_seen.insert(path, seen);
     let content = content.replace("\r\n", "\n");
     let lines: Vec<&str> = content.split('\n').collect();
     let first = input["offset"].as_u64().unwrap_or(1) as usize;
@@ -206,6 +275,10 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     let content = input["content"].as_str().unwrap_or_default();
+    // Somebody may have named another file behind the check.
+    if let Some(why) = unknown(ctx, &path, real).await {
+        return Outcome::error(why);
+    }
     let original = load(ctx, &path, real).await;
     files::remember(ctx, &path, original.as_ref(), real);
     if path.starts_with(&plans::directory(ctx)) {
@@ -214,7 +287,11 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
     if let Err(error) = store(ctx, &path, content, real).await {
         return Outcome::error(error.to_string());
     }
-    ctx.state().files_seen.insert(path);
+    let seen = Seen {
+        content: content.to_owned(),
+        whole: true,
+    };
+    ctx.state().files_seen.insert(path, seen);
     // A file with nothing in it counts as new.
     let original = original.filter(|original| !original.is_empty());
     let (kind, text, changes) = match &original {
@@ -247,6 +324,8 @@ pub(super) async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let all = input["replace_all"] == true;
     let content = load(ctx, &path, real).await;
     files::remember(ctx, &path, content.as_ref(), real);
+    let is_new = content.is_none();
+    let is_stale = is_stale(ctx, &path, real).await;
     // Somebody may have changed the input behind the check.
     let content = match content {
         None if !old.is_empty() => return Outcome::error(no_such_file(ctx)),
@@ -266,20 +345,39 @@ pub(super) async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
     if let Err(error) = store(ctx, &path, &edited, real).await {
         return Outcome::error(error.to_string());
     }
-    let known = content.is_empty() || ctx.state().files_seen.contains(&path);
+    let known = {
+        let mut state = ctx.state();
+        let whole = is_new
+            || state
+                .files_seen
+                .get(&path)
+                .is_some_and(|seen| seen.whole && !is_stale);
+        let content = edited.clone();
+        if is_new || state.files_seen.contains_key(&path) {
+            state.files_seen.insert(path, Seen { content, whole });
+        }
+        whole
+    };
     let mut details = json!({
         "filePath": given, "oldString": old, "newString": new, "originalFile": content,
         "structuredPatch": patch(&content, &edited), "userModified": false, "replaceAll": all,
     });
     if !known {
         details["contentNotInModelContext"] = json!(true);
+        if is_stale {
+            details["staleRecovered"] = json!(true);
+        }
     }
     let done = if all {
         format!("The file {given} has been updated. All occurrences were successfully replaced.")
     } else {
         format!("The file {given} has been updated successfully.")
     };
-    let note = if known { KNOWN } else { "" };
+    let note = match (known, is_stale) {
+        (true, _) => KNOWN,
+        (false, true) => RECOVERED,
+        (false, false) => "",
+    };
     file_outcome(format!("{done}{note}"), details)
 }
 

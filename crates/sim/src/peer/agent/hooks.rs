@@ -329,6 +329,14 @@ impl Turn {
         }
     }
 
+    /// Sends what hooks of this event have to say.
+    async fn send_said(&self, event: &str, answer: &Value) {
+        if let Some(message) = answer["systemMessage"].as_str() {
+            self.send_hook_messages(&[format!("{event} says: {message}")])
+                .await;
+        }
+    }
+
     /// Calls the hooks before a tool.
     pub(super) async fn ask_before_tool(&self, id: &str, name: &str, input: &Value) -> Asked {
         let fields = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
@@ -394,13 +402,14 @@ impl Turn {
         Ok(before)
     }
 
-    /// PostToolUse, or PostToolUseFailure: may replace what came out of the tool.
+    /// PostToolUse, or PostToolUseFailure: may replace what came out of the tool. Returns what is to be said behind the result.
     pub(super) async fn after_tool(
         &mut self,
         call: &Call,
         outcome: &mut super::brain::Outcome,
         took: Duration,
-    ) -> Result<(), Abort> {
+    ) -> Result<Vec<String>, Abort> {
+        let mut messages = Vec::new();
         let failed = outcome.is_error == Some(true);
         let event = if failed {
             "PostToolUseFailure"
@@ -432,15 +441,14 @@ impl Turn {
                         };
                     }
                     if let Some(message) = answer["systemMessage"].as_str() {
-                        self.send_hook_messages(&[format!("{event}:{} says: {message}", call.name)])
-                            .await;
+                        messages.push(format!("{event}:{} says: {message}", call.name));
                     }
                     // Behind a failure nobody can stop the turn.
                     self.stopped_by_hook |= answer["continue"] == false && !failed;
                 }
             }
         }
-        Ok(())
+        Ok(messages)
     }
 
     /// PostToolBatch: returns the additions for the model.
@@ -463,8 +471,13 @@ impl Turn {
         context
     }
 
-    /// UserPromptSubmit: returns the reason if the prompt is blocked, and the additions for the model.
-    pub(super) async fn before_prompt(&self, prompt: &str) -> Result<(Option<String>, Vec<String>), Abort> {
+    /// UserPromptSubmit: returns the reason if the prompt is blocked, and the additions for the model. What hooks say is added to
+    /// the messages.
+    pub(super) async fn before_prompt(
+        &self,
+        prompt: &str,
+        messages: &mut Vec<String>,
+    ) -> Result<(Option<String>, Vec<String>), Abort> {
         let (mut blocked, mut context) = (None, Vec::new());
         let mut fields = json!({"prompt": prompt});
         if let Some(title) = &self.ctx.state().title {
@@ -485,6 +498,8 @@ impl Turn {
                     }
                     let added = &answer["hookSpecificOutput"]["additionalContext"];
                     context.extend(added.as_str().map(str::to_owned));
+                    let said = answer["systemMessage"].as_str();
+                    messages.extend(said.map(|said| format!("UserPromptSubmit says: {said}")));
                 }
             }
         }
@@ -549,6 +564,8 @@ impl Turn {
                 Fired::Answer(answer) if answer["decision"] == "block" => {
                     reason = Some(answer["reason"].as_str().unwrap_or_default().to_owned());
                 }
+                // What hooks of agents have to say is shown to nobody.
+                Fired::Answer(answer) if self.agent.is_none() => self.send_said(event, &answer).await,
                 Fired::Answer(_) => {}
             }
         }

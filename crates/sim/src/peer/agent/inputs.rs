@@ -263,6 +263,13 @@ impl Flaws {
                 }
             }
         }
+        // The fields are read in their own order, whatever that of the model was.
+        let mut given = std::mem::take(input);
+        let known = fields
+            .iter()
+            .filter_map(|(name, _)| given.shift_remove_entry(name));
+        input.extend(known.collect::<Vec<_>>());
+        input.extend(given);
     }
 
     fn report(self, tool: &str) -> Result<(), String> {
@@ -368,6 +375,23 @@ pub(super) fn placed(tool: &str, mut input: Value, cwd: &Path, home: &Path) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_are_read_in_the_order_of_the_tool() {
+        let read = |tool: &str, input: &str| {
+            read(tool, &serde_json::from_str(input).unwrap())
+                .unwrap()
+                .to_string()
+        };
+        let bash = r#"{"command":"a","timeout":5,"description":"b"}"#;
+        assert_eq!(
+            read("Bash", r#"{"description":"b","command":"a","timeout":5}"#),
+            bash
+        );
+        let question = r#"{"questions":[{"multiSelect":false,"question":"a","options":[{"description":"b","label":"c"},{"label":"d","description":"e"}],"header":"f"}]}"#;
+        let expected = r#"{"questions":[{"question":"a","header":"f","options":[{"label":"c","description":"b"},{"label":"d","description":"e"}],"multiSelect":false}]}"#;
+        assert_eq!(read("AskUserQuestion", question), expected);
+    }
 
     const CWD: &str = "/home/user/project";
 

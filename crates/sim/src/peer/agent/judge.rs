@@ -10,7 +10,7 @@ use super::rules::{Access, Place, Rule, Rules, Source, Subject, What};
 use super::shell::{self, Command, Doubt};
 use super::subagent::is_agent_tool;
 use super::turn::Call;
-use super::{mcp, plans};
+use super::{mcp, payload, plans};
 
 /// Whether this tool is taken away altogether.
 pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
@@ -166,11 +166,16 @@ struct Scene<'a> {
     area: Area,
     /// Whether files in the project may be changed unasked.
     edits: bool,
+    checked: bool,
 }
 
 /// Whether a check on the server decides what is not allowed otherwise.
-fn is_checked(mode: &str) -> bool {
-    matches!(mode, "plan" | "auto")
+fn is_checked(ctx: &Context, state: &State) -> bool {
+    match state.mode.as_str() {
+        "auto" => true,
+        "plan" => !ctx.config.may_bypass() && payload::supports(&state.model, "supportsAutoMode"),
+        _ => false,
+    }
 }
 
 /// Where a link leads that a file tool would write to: it writes to no link.
@@ -201,6 +206,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         home: Path::new(&ctx.config.home),
         area: Area::new(ctx, state),
         edits: matches!(state.mode.as_str(), "acceptEdits" | "auto"),
+        checked: is_checked(ctx, state),
     };
     let place = Place {
         cwd: &scene.project,
@@ -220,8 +226,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         return Verdict::Deny { message, reason };
     }
     let is_agent = is_agent_tool(tool);
-    if UNASKED.contains(&tool) || (is_agent && !is_checked(&state.mode) && state.mode != "bypassPermissions")
-    {
+    if UNASKED.contains(&tool) || (is_agent && !scene.checked && state.mode != "bypassPermissions") {
         return Verdict::Allow("");
     }
     if tool == "AskUserQuestion" || tool == "ExitPlanMode" {
@@ -237,19 +242,21 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         };
         return critical.map_or(Verdict::Allow("mode"), |path| Verdict::Ask(Why::Critical(path)));
     }
-    let allowing = state.rules.allow.iter().find(|rule| rule.allows(&call, &place));
+    let counts = |rule: &&Rule| !(scene.checked && rule.is_too_wide());
+    let mut allowing = state.rules.allow.iter().filter(counts);
+    let allowing = allowing.find(|rule| rule.allows(&call, &place));
     let verdict = match call.what {
         What::Command(line) => scene.command(line, allowing.is_some()),
         What::File(access, path) => {
             let path = paths::absolute(path, &scene.cwd, scene.home);
             scene.file(access, path, allowing.is_some())
         }
-        _ if allowing.is_some() => Verdict::Allow("rule"),
         _ if state.mode == "plan" && tool.starts_with("mcp__") => Verdict::Ask(Why::Mode),
+        _ if allowing.is_some() => Verdict::Allow("rule"),
         _ => Verdict::Ask(Why::Undecided),
     };
     match verdict {
-        Verdict::Ask(why) if is_checked(&state.mode) && why != Why::Mode => Verdict::Unchecked,
+        Verdict::Ask(why) if scene.checked && why != Why::Mode => Verdict::Unchecked,
         Verdict::Ask(_) if state.mode == "dontAsk" => Verdict::Deny {
             message: format!(
                 "Permission to use {tool} has been denied because Claude Code is running in don't ask mode."
@@ -279,7 +286,7 @@ impl Scene<'_> {
                 path.starts_with(plans) || outputs.parent().is_some_and(|tasks| path.starts_with(tasks));
             return match () {
                 () if by_rule => Verdict::Allow("rule"),
-                () if inside || is_checked(mode) => Verdict::Allow("mode"),
+                () if inside || self.checked => Verdict::Allow("mode"),
                 () if own => Verdict::Allow("other"),
                 () => Verdict::Ask(Why::Outside(access, path)),
             };
@@ -287,8 +294,8 @@ impl Scene<'_> {
         match () {
             () if path.starts_with(plans) => Verdict::Allow("other"),
             () if paths::is_sensitive(&path, &self.cwd) => Verdict::Ask(Why::Sensitive(path)),
-            () if by_rule => Verdict::Allow("rule"),
             () if mode == "plan" => Verdict::Ask(Why::Mode),
+            () if by_rule => Verdict::Allow("rule"),
             () if inside && self.edits => Verdict::Allow("mode"),
             () if !inside => Verdict::Ask(Why::Outside(access, path)),
             () => Verdict::Ask(Why::Undecided),
@@ -340,6 +347,11 @@ impl Scene<'_> {
         let changes = |command: &Command| !command.paths(&at, self.home).written.is_empty();
         if line.commands.iter().any(|command| goes(&command)) && line.commands.iter().any(changes) {
             return Verdict::Ask(Why::Moves);
+        }
+        let mut denied = self.state.rules.deny.iter();
+        let goes = line.commands.iter().any(|command| command.name() == "cd");
+        if goes && line.commands.iter().any(Command::reads_here) && denied.any(|rule| rule.is_about("Read")) {
+            return Verdict::Ask(Why::Doubt(Doubt::ReadElsewhere));
         }
         let mut parts = Vec::new();
         for command in &line.commands {
@@ -478,12 +490,17 @@ pub(super) fn question(
         request["requires_user_interaction"] = json!(true);
     }
     let line = call.shown["command"].as_str().unwrap_or_default();
+    let parsed = shell::parse(line, Path::new(&ctx.config.home))
+        .commands
+        .into_iter()
+        .next();
+    let alone = parsed.map_or_else(|| line.to_owned(), |command| command.text);
     let area = Area::new(ctx, state);
     let suggest = Suggest {
         tool,
         line,
         area: &area,
-        edits: state.mode == "acceptEdits",
+        edits: state.mode == "acceptEdits" || (state.mode == "plan" && ctx.config.may_bypass()),
     };
     let by_rule = matches!(why, Why::Rule(_) | Why::Mode | Why::Hook(_));
     let mut set = |fields: Value| {
@@ -557,7 +574,7 @@ pub(super) fn question(
         })),
         Why::Unknown => set(json!({
             "decision_reason": "This command requires approval", "decision_reason_type": "other",
-            "permission_suggestions": [suggest.rules(&[shell::pattern(line)])],
+            "permission_suggestions": [suggest.rules(&[shell::pattern(&alone)])],
         })),
         Why::FindActs => set(json!({
             "decision_reason": "find does more than find here: no rule for find allows it", "decision_reason_type": "other",
@@ -606,6 +623,7 @@ struct Suggest<'a> {
     tool: &'a str,
     line: &'a str,
     area: &'a Area,
+    /// Whether the mode in which files may be changed is not suggested.
     edits: bool,
 }
 

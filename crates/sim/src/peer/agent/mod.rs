@@ -190,6 +190,11 @@ pub(super) struct Config {
 }
 
 impl Config {
+    /// Whether the process was started so that it may ask nobody.
+    fn may_bypass(&self) -> bool {
+        self.bypass_launched || self.mode == "bypassPermissions"
+    }
+
     /// Whether settings, commands and instructions of this source are read from the disk.
     fn reads(&self, source: &str) -> bool {
         self.sources.iter().any(|known| known == source)

@@ -65,6 +65,14 @@ pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
     } else {
         format!("{name} ({model})")
     };
+    // A conversation that has not begun yet does not say so.
+    let begun = {
+        let state = ctx.state();
+        state.prompts > 0 || state.history > 0
+    };
+    if !begun {
+        return Ok(model);
+    }
     let content = format!("<local-command-stdout>Set model to `{shown}`</local-command-stdout>");
     ctx.say(Said {
         agent: None,

@@ -112,9 +112,14 @@ pub(super) fn resolve_model(name: &str) -> String {
 
 /// Whether a model has an effort setting.
 pub(super) fn supports_effort(model: &str) -> bool {
+    supports(model, "supportsEffort")
+}
+
+/// Whether the field of this name is set for a model.
+pub(super) fn supports(model: &str, what: &str) -> bool {
     let models = models();
     let mut known = models.as_array().into_iter().flatten();
-    known.any(|known| known["resolvedModel"] == model && known["supportsEffort"] == true)
+    known.any(|known| known["resolvedModel"] == model && known[what] == true)
 }
 
 /// A `usage` object of a message while it is under way.

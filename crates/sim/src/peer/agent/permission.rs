@@ -8,6 +8,7 @@ use super::brain::ToolResult;
 use super::context::{Abort, Answer};
 use super::hooks::{self, Fired};
 use super::judge::{self, Verdict, Why, judge, question};
+use super::subagent::is_agent_tool;
 use super::turn::{Call, Halt, Turn};
 use super::{disk, inputs, mcp, plans, settings, structured, tools};
 
@@ -147,6 +148,10 @@ impl Turn {
                     .await)
             }
             Decision::Refuse { message, meta } => {
+                self.send_hook_messages(&before.messages).await;
+                // Who had nobody to check it knows it by its old name.
+                call.by_old_name |=
+                    meta["non_execution_kind"] == "automode-unavailable" && is_agent_tool(&call.name);
                 self.deny(&call);
                 Ok(self
                     .send_error(&call, &message, &format!("Error: {message}"), Some(meta))
@@ -426,6 +431,9 @@ impl Turn {
 
     async fn send_denied(&self, call: &Call, message: &str, reason: Option<&str>) {
         let mut fields = json!({"tool_name": call.name, "tool_use_id": call.id, "message": message});
+        if let Some(agent) = &self.agent {
+            fields["agent_id"] = json!(agent.id);
+        }
         if let Some(reason) = reason {
             fields["decision_reason_type"] = json!(reason);
             if reason == "other" {

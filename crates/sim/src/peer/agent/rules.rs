@@ -215,6 +215,11 @@ impl Rule {
     }
 
     /// Whether it is a rule of this tool.
+    /// Whether it would allow whatever a check on the server is for: all commands, or all agents.
+    pub(super) fn is_too_wide(&self) -> bool {
+        ["Agent", "Bash", "Task"].iter().any(|tool| self.is_for_all(tool))
+    }
+
     pub(super) fn is_about(&self, tool: &str) -> bool {
         self.parts().0 == tool
     }

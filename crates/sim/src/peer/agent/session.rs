@@ -424,7 +424,8 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 }
             }
             Some("control_response") => {
-                if self.ctx.config.replay {
+                // Failures are not replayed.
+                if self.ctx.config.replay && json["response"]["subtype"] != "error" {
                     self.ctx.send(json.clone()).await;
                 }
                 self.answer(&json["response"]);
@@ -563,7 +564,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
     }
 }
 
-/// Nothing here depends on the environment once the process runs; the answer is that of the CLI.
+/// Takes in variables for the commands that follow.
 async fn take_environment(ctx: &Context, json: &Value) {
     let variables = json["variables"].as_object().into_iter().flatten();
     let mut applied = Vec::new();

@@ -248,8 +248,8 @@ fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option
     match update["type"].as_str() {
         Some("setMode") => {
             let mode = update["mode"].as_str()?.to_owned();
-            state.mode.clone_from(&mode);
-            return Some(mode);
+            let before = std::mem::replace(&mut state.mode, mode.clone());
+            return (before != mode).then_some(mode);
         }
         Some("addDirectories") if source == Source::Session => state.directories.extend(directories),
         Some("addDirectories") if state.settings.may_grant(source) => {

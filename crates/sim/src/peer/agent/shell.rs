@@ -62,7 +62,7 @@ pub(super) struct Line {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Command {
     pub(super) words: Vec<String>,
-    /// As it was written.
+    /// As it was written, without redirections to `/dev/null` at its end.
     pub(super) text: String,
     /// The files it is redirected to.
     pub(super) writes: Vec<String>,
@@ -78,6 +78,10 @@ pub(super) enum Doubt {
     Background,
     Group,
     Subshell,
+    /// A text behind `<<` in which variables are replaced.
+    Text,
+    /// It goes elsewhere and reads there, while rules keep files from being read.
+    ReadElsewhere,
 }
 
 impl Doubt {
@@ -92,6 +96,10 @@ impl Doubt {
                 "A group in braces or double parentheses in this command can't be checked before it runs"
             }
             Self::Subshell => "This command uses shell operators that require approval for safety",
+            Self::Text => "A text behind `<<` without quotes around its mark is expanded by the shell",
+            Self::ReadElsewhere => {
+                "The line goes to another directory and reads a file there, and a Read() deny rule exists"
+            }
         }
     }
 }
@@ -130,6 +138,21 @@ impl Command {
 
     pub(super) fn is_find_that_acts(&self) -> bool {
         self.name() == "find" && self.has(&["-delete", "-exec", "-execdir", "-ok", "-fprint"])
+    }
+
+    /// Whether it prints the files that it names, and then whether it prints all of them.
+    pub(super) fn shows(&self) -> Option<bool> {
+        let shows = matches!(self.name(), "cat" | "grep" | "head" | "sed" | "tail") && self.writes.is_empty();
+        (shows && !self.changes_files()).then(|| self.name() == "cat")
+    }
+
+    /// Whether it reads files, at least one of them by a relative path.
+    pub(super) fn reads_here(&self) -> bool {
+        let skipped = usize::from(matches!(self.name(), "grep" | "rg" | "jq"));
+        let mut paths = self.arguments().skip(skipped).peekable();
+        let looks_around = paths.peek().is_none() && matches!(self.name(), "du" | "find" | "ls");
+        let reads = READERS.contains(&self.name()) && self.name() != "cd";
+        reads && (looks_around || paths.any(|path| !path.starts_with('/')))
     }
 
     fn edits_in_place(&self) -> bool {
@@ -191,6 +214,14 @@ pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
     }
 }
 
+/// Whether a line edits files where they are.
+pub(super) fn edits_in_place(line: &str) -> bool {
+    let commands = parse(line, Path::new("~")).commands;
+    commands
+        .iter()
+        .any(|command| command.name() == "sed" && command.edits_in_place())
+}
+
 /// The content of a rule for commands like this one: its first two words, if the second is a plain one, or all of it.
 pub(super) fn pattern(text: &str) -> String {
     let plain = |word: &&str| {
@@ -218,6 +249,8 @@ pub(super) fn parse(line: &str, home: &Path) -> Line {
         command: Command::default(),
         word: None,
         next: Next::Word,
+        redirected: 0,
+        until: None,
         parsed: Line::default(),
     };
     reader.read(&home.to_string_lossy());
@@ -240,6 +273,10 @@ struct Reader<'a> {
     command: Command,
     word: Option<String>,
     next: Next,
+    /// Where the last redirection began.
+    redirected: usize,
+    /// Where the first redirection began that leads to nothing.
+    until: Option<usize>,
     parsed: Line,
 }
 
@@ -262,7 +299,9 @@ impl Reader<'_> {
             // Between commands, not of them.
             Next::Word if self.command.words.is_empty() && is_syntax(&word) => {}
             Next::Word => self.command.words.push(word),
-            Next::Written if word == "/dev/null" => {}
+            Next::Written if word == "/dev/null" => {
+                self.until.get_or_insert(self.redirected);
+            }
             Next::Written => self.command.writes.push(word),
             Next::Read => self.command.reads.push(word),
             Next::Nothing => {}
@@ -271,10 +310,11 @@ impl Reader<'_> {
 
     fn end_command(&mut self, length: usize) {
         self.end_word();
+        let until = self.until.take().unwrap_or(self.place);
         let mut command = std::mem::take(&mut self.command);
         if !command.words.is_empty() || !command.writes.is_empty() {
             self.line
-                .get(self.began..self.place)
+                .get(self.began..until)
                 .unwrap_or_default()
                 .trim()
                 .clone_into(&mut command.text);
@@ -356,10 +396,15 @@ impl Reader<'_> {
             .as_ref()
             .is_some_and(|word| word.chars().all(|c| c.is_ascii_digit()))
         {
-            self.word = None;
+            self.redirected = self.place - self.word.take().map_or(0, |number| number.len());
+        } else {
+            self.redirected = self.place;
         }
         self.end_word();
         let rest = self.rest();
+        let mark = rest.trim_start_matches(['<', '-', ' ']);
+        let expands =
+            rest.starts_with("<<") && !rest.starts_with("<<<") && !mark.starts_with(['\'', '"', '\\']);
         let (next, length) = match rest {
             _ if rest.starts_with(">&") => (Next::Nothing, 2),
             _ if rest.starts_with(">>") || rest.starts_with(">|") => (Next::Written, 2),
@@ -371,6 +416,9 @@ impl Reader<'_> {
             _ => (Next::Read, 1),
         };
         self.next = next;
+        if expands {
+            self.doubt(Doubt::Text);
+        }
         length
     }
 }
@@ -410,6 +458,9 @@ mod tests {
         let line = parse("echo x >> ../n 2>&1 > /dev/null", Path::new("/h"));
         assert_eq!(line.commands[0].words, ["echo", "x"]);
         assert_eq!(line.commands[0].writes, ["../n"]);
+        let text = |line| parse(line, Path::new("/h")).commands.remove(0).text;
+        assert_eq!(text("git --version > /dev/null"), "git --version");
+        assert_eq!(text("make 2>/dev/null; b"), "make");
         assert_eq!(
             parse("touch $HOME/x", Path::new("/h")).commands[0].words,
             ["touch", "/h/x"]
@@ -430,6 +481,9 @@ mod tests {
             ("a 2>&1", None),
             ("(a)", Some(Doubt::Subshell)),
             ("{ a; }", Some(Doubt::Group)),
+            ("cat <<E\nhi\nE", Some(Doubt::Text)),
+            ("cat <<'E'\nhi\nE", None),
+            ("cat <<< hi", None),
         ] {
             assert_eq!(parse(line, Path::new("/h")).doubt, doubt, "{line}");
         }

@@ -333,6 +333,15 @@ impl Turn {
         }
     }
 
+    /// Names the prompts in the first message of a turn.
+    fn mark(&mut self, extra: &mut Value) {
+        if let (false, Some((last, all))) = (self.marked, self.uuids()) {
+            self.marked = true;
+            extra["user_message_uuid"] = json!(last);
+            extra["user_message_uuids"] = json!(all);
+        }
+    }
+
     async fn send_assistant(
         &mut self,
         message: &Message,
@@ -342,11 +351,7 @@ impl Turn {
         output: u64,
     ) {
         extra["request_id"] = json!(format!("req_sim_{}", message.id));
-        if let (false, Some((last, all))) = (self.marked, self.uuids()) {
-            self.marked = true;
-            extra["user_message_uuid"] = json!(last);
-            extra["user_message_uuids"] = json!(all);
-        }
+        self.mark(&mut extra);
         let mut shown = json!({
             "id": message.id, "type": "message", "role": "assistant", "model": message.model, "content": [block],
             "stop_reason": null, "stop_sequence": null, "usage": payload::usage_so_far(message.input, 1),
@@ -532,6 +537,7 @@ impl Turn {
             Some(api_type) => extra["api_error_type"] = json!(api_type),
             None => extra["api_error"] = json!(failure.kind),
         }
+        self.mark(&mut extra);
         let mut message = payload::synthetic_message(&id, &failure.text);
         if let Some(text) = self.display(&failure.text).await {
             message["content"][0]["text"] = json!(text);

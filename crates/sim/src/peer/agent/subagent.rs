@@ -74,6 +74,8 @@ pub(super) struct Report {
     tokens: u64,
     usage: (u64, u64),
     took: std::time::Duration,
+    /// The calls that it might not make.
+    denials: Vec<Value>,
 }
 
 impl Definition {
@@ -318,7 +320,10 @@ impl Turn {
         };
         match self.or_abort(step).await {
             Ok(Some(report)) => Ok(match report {
-                Ok(report) => self.handed_back(&agent, report).await,
+                Ok(mut report) => {
+                    self.denials.append(&mut report.denials);
+                    self.handed_back(&agent, report).await
+                }
                 Err(_) => Outcome::error("the agent broke down"),
             }),
             Ok(None) => {
@@ -436,6 +441,7 @@ fn play(mut turn: Turn, definition: Definition) -> Pin<Box<dyn Future<Output = R
             end,
             text: turn.text,
             tools: turn.tools_used,
+            denials: turn.denials,
             calls: turn.calls,
             tokens: turn.context,
             usage: turn.last_usage,

@@ -104,10 +104,13 @@ impl Turn {
             _ => self.run_tool(&call).await?,
         };
         let took = self.ctx.log.elapsed().saturating_sub(began);
-        if let Err(why) = self.after_tool(&call, &mut outcome, took).await {
-            self.send_rejected(&call.id, permission::STOPPED).await;
-            return Err(why);
-        }
+        let behind = match self.after_tool(&call, &mut outcome, took).await {
+            Ok(behind) => behind,
+            Err(why) => {
+                self.send_rejected(&call.id, permission::STOPPED).await;
+                return Err(why);
+            }
+        };
         self.send_hook_messages(messages).await;
         self.batch.push(json!({
             "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id, "tool_response": outcome.content,
@@ -120,6 +123,7 @@ impl Turn {
         meta["id"] = json!(call.id);
         let extra = json!({"tool_use_result": outcome.details, "tool_result_meta": [meta]});
         self.send_user(json!([block]), extra).await;
+        self.send_hook_messages(&behind).await;
         Ok(ToolResult {
             name: call.name,
             content: outcome.content,
@@ -309,15 +313,23 @@ async fn execute(
     let outcome = match name.as_str() {
         "Bash" => {
             let command = input["command"].as_str().unwrap_or_default();
+            let before = disk::stale(&ctx, real).await;
             let code = if real {
                 real_command(&ctx, command, &output, by_main).await
             } else {
                 pretended_command(&ctx, command, &output).await
             };
-            return Ran {
-                outcome: command_outcome(command, code, &output),
-                code,
+            if code == 0 {
+                disk::show(&ctx, command, real).await;
+            }
+            let outcome = command_outcome(command, code, &output);
+            let changed = disk::stale(&ctx, real).await.into_iter();
+            let changed = changed.filter(|path| !before.contains(path));
+            let outcome = match shell::edits_in_place(command) {
+                true => with_hint(&ctx, outcome, &changed.collect::<Vec<_>>()),
+                false => outcome,
             };
+            return Ran { outcome, code };
         }
         name if name.starts_with("mcp__") => match mcp::find(&ctx, name) {
             Some(found) => mcp::run(&ctx, &found, &input, &id).await,
@@ -364,6 +376,26 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
         details["returnCodeInterpretation"] = json!(meaning);
     }
     outcome.with_details(details)
+}
+
+/// Tells of files that the model has seen and the command has changed.
+fn with_hint(ctx: &Context, mut outcome: Outcome, changed: &[String]) -> Outcome {
+    let Some(details) = outcome.details.as_object_mut().filter(|_| !changed.is_empty()) else {
+        return outcome;
+    };
+    let cwd = ctx.cwd();
+    let names = changed.iter().map(Path::new);
+    let names = names.map(|path| path.strip_prefix(&cwd).unwrap_or(path).to_string_lossy());
+    let hint = format!(
+        "[This command modified {} file{} you've previously read: {}. Call Read before editing.]",
+        changed.len(),
+        if changed.len() == 1 { "" } else { "s" },
+        names.collect::<Vec<_>>().join(", ")
+    );
+    let stdout = details["stdout"].as_str().filter(|stdout| !stdout.is_empty());
+    outcome.content = json!(stdout.map_or_else(|| hint.clone(), |stdout| format!("{stdout}\n{hint}")));
+    details.insert("staleReadFileStateHint".to_owned(), json!(hint));
+    outcome
 }
 
 /// What a shell says at its end: behind the mark the directory in which it is, if the line succeeded.

@@ -197,13 +197,13 @@ impl Turn {
         if let Some(end) = self.answer_locally().await {
             return Err(end);
         }
-        let mut context = Vec::new();
+        let (mut context, mut messages) = (Vec::new(), Vec::new());
         let mut blocked = None;
         if queries {
             let mut texts: Vec<String> = self.prompts.iter().map(|prompt| prompt.text.clone()).collect();
             texts.extend(taken_up.is_some().then(|| deferral::PROMPT.to_owned()));
             for text in texts {
-                if let Ok((reason, added)) = self.before_prompt(&text).await {
+                if let Ok((reason, added)) = self.before_prompt(&text, &mut messages).await {
                     context.extend(added);
                     blocked = blocked.or(reason.map(|reason| (reason, text)));
                 }
@@ -211,6 +211,7 @@ impl Turn {
         }
         let refused = self.expand().await;
         self.send_init().await;
+        self.send_hook_messages(&messages).await;
         if let Some(end) = refused {
             if let End::Unexpanded(text) = &end {
                 self.send_unexpanded(text).await;

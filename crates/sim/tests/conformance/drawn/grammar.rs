@@ -37,7 +37,7 @@ const PATHS: &[&str] = &[
     "{project}",
     ".claude/settings.json",
     ".mcp.json",
-    "/etc/hostname",
+    "{root}/elsewhere/f.txt",
 ];
 
 /// Commands that do the same at any time, and nothing outside of the place.
@@ -289,7 +289,7 @@ fn flags() -> impl Strategy<Value = Vec<String>> {
             "Write",
             "mcp__calc__add",
             "mcp__calc",
-            "Read(//etc/**)",
+            "Read(//**/elsewhere/**)",
             "Edit(/notes.md)",
             "Bash(cat x.txt)",
             "Agent",

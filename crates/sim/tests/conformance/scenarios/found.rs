@@ -8,17 +8,20 @@ use crate::scenario::{Reply, Scenario};
 /// A project with files beside it, and hooks around tools.
 fn project(name: &str) -> Scenario {
     let events = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
-    let hooks: serde_json::Map<String, Value> = events
-        .iter()
-        .map(|event| ((*event).to_owned(), json!([{"hookCallbackIds": [event]}])))
-        .collect();
-    Scenario::with_initialize(name, json!({"hooks": hooks}))
+    Scenario::with_initialize(name, json!({"hooks": hooked(&events)}))
         .file("x.txt", "one\ntwo\n")
         .file("crlf.txt", "one\r\ntwo\r\n")
         .file("src/lib.rs", "fn a() {}\n")
         .file("../outside.txt", "out\n")
         .link("out.txt", "../outside.txt")
         .answer("can_use_tool", allow)
+}
+
+/// A hook for each of these events.
+fn hooked(events: &[&str]) -> Value {
+    let hooks = events.iter();
+    let hooks = hooks.map(|event| ((*event).to_owned(), json!([{"hookCallbackIds": [event]}])));
+    Value::Object(hooks.collect())
 }
 
 /// A prompt that calls these tools.
@@ -145,5 +148,134 @@ pub(super) fn found() -> Vec<Scenario> {
             .prompt_with(1, "%think hm\n%+say one", json!({}))
             .until("command_lifecycle/completed"),
         Scenario::new("unknown_tool_of_a_server").turn("%tool mcp__none__do_it {}\n%say done"),
+        // What is written behind `<<` is expanded, and a rule does not name where the output goes.
+        project("lines_that_cannot_be_checked")
+            .answer("hook_callback", nothing)
+            .flags("--disallowedTools Read(.env)")
+            .turn(&calls(&[
+                bash("cat <<E\nhi\nE"),
+                bash("git --version > /dev/null"),
+                bash("cd src && ls"),
+                bash("cd src && pwd"),
+            ])),
+        Scenario::with_initialize("hooks_that_say_something", json!({"hooks": hooked(&[
+            "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart", "SubagentStop", "Stop",
+        ])}))
+            .answer("hook_callback", |_| Some(Reply::Payload(json!({"systemMessage": "take care"}))))
+            .flags("--allowedTools Bash --disallowedTools Bash(rm:*)")
+            .turn(&calls(&[
+                bash("echo hi"),
+                bash("exit 3"),
+                bash("rm x.txt"),
+                agent("Agent", "general-purpose", "%say from below"),
+            ])),
+        Scenario::new("failure_that_is_not_replayed")
+            .flags("--replay-user-messages")
+            .answer("can_use_tool", |_| Some(Reply::Error("out of order")))
+            .turn(&calls(&[bash("touch made.txt")])),
+        Scenario::new("model_before_the_first_prompt")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn("%say hello"),
+        Scenario::new("failure_at_once_of_a_prompt_with_uuid")
+            .prompt_with(1, "%error 400 n=99 msg=\"bad\"\n%say never", json!({}))
+            .until("command_lifecycle/cancelled"),
+        Scenario::new("agent_that_is_denied")
+            .flags("--permission-mode dontAsk")
+            .turn(&calls(&[agent("Agent", "general-purpose", "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}\n%say from below")])),
+        // The check of actions that plans have is not there for each model, nor where everything may be allowed.
+        project("plan_with_an_older_model")
+            .answer("hook_callback", nothing)
+            .flags("--permission-mode plan --allowedTools Write")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn(&calls(&[
+                agent("Agent", "general-purpose", "%say from below"),
+                bash("nosuchprogram"),
+                bash("echo hi | tee t.txt"),
+                file("Write", "made.txt", json!({"content": "x"})),
+            ])),
+        project("plan_where_all_may_be_allowed")
+            .answer("hook_callback", nothing)
+            .flags("--permission-mode bypassPermissions")
+            .variable("IS_SANDBOX", "1")
+            .control(json!({"subtype": "set_permission_mode", "mode": "plan"}))
+            .turn(&calls(&[bash("touch made.txt"), bash("echo $(echo a)"), agent("Agent", "nobody", "%say from below")])),
+        Scenario::with_initialize("rules_of_plans", json!({"hooks": null, "sdkMcpServers": ["calc"]}))
+            .answer("mcp_message", super::calc)
+            .answer("can_use_tool", allow)
+            .flags("--permission-mode plan")
+            .flag("--allowedTools", "Write,Bash,Agent,mcp__calc__add,Edit(src/**)")
+            .file("src/lib.rs", "fn a() {}\n")
+            .turn(&calls(&[
+                file("Write", "made.txt", json!({"content": "x"})),
+                file("Edit", "src/lib.rs", edit("fn", "pub fn")),
+                bash("touch made.txt"),
+                bash("ls"),
+                ("mcp__calc__add", json!({"a": 2, "b": 3})),
+                agent("Agent", "general-purpose", "%say from below"),
+            ])),
+        Scenario::new("rules_for_commands_of_plans")
+            .answer("can_use_tool", allow)
+            .flags("--permission-mode plan")
+            .flag("--allowedTools", "Bash(touch *)")
+            .turn(&calls(&[bash("touch made.txt"), bash("mkdir a")])),
+        Scenario::new("usage_of_the_process_before")
+            .turn("%say hello")
+            .then_process()
+            .flag("--resume", "{session}")
+            .prompt("%delay 60000\n%say never")
+            .until("system/init")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result"),
+        project("file_changed_by_a_command")
+            .answer("hook_callback", nothing)
+            .flags("--allowedTools Bash")
+            .turn(&calls(&[
+                file("Read", "x.txt", json!({})),
+                file("Read", "src/lib.rs", json!({})),
+                bash("echo three >> x.txt"),
+                file("Write", "x.txt", json!({"content": "x"})),
+                file("Edit", "x.txt", edit("one", "1")),
+                bash("echo four >> x.txt; echo >> src/lib.rs"),
+                file("Read", "x.txt", json!({})),
+                file("Edit", "x.txt", edit("one", "1")),
+            ])),
+        project("file_shown_by_a_command")
+            .answer("hook_callback", nothing)
+            .flags("--allowedTools Bash")
+            .turn(&calls(&[
+                bash("cat x.txt"),
+                file("Edit", "x.txt", edit("one", "1")),
+                bash("head -n 1 src/lib.rs"),
+                file("Edit", "src/lib.rs", edit("fn", "pub fn")),
+                bash("tail -n 1 crlf.txt"),
+                bash("sed -i s/one/1/ crlf.txt"),
+                bash("sed -n 1p y.txt"),
+                bash("sed -i s/one/1/ y.txt"),
+                bash("cat ../outside.txt"),
+                file("Edit", "../outside.txt", edit("out", "1")),
+                bash("grep one w.txt"),
+                bash("sed -i s/one/1/ w.txt"),
+            ]))
+            .file("y.txt", "one\n")
+            .file("w.txt", "one\n"),
+        project("unread_outside_with_rules")
+            .answer("hook_callback", nothing)
+            .flag("--allowedTools", "Read,Edit")
+            .turn(&calls(&[
+                file("Write", "../outside.txt", json!({"content": "x"})),
+                file("Edit", "../outside.txt", edit("out", "x")),
+                file("Edit", "src", edit("", "x")),
+                file("Edit", "src", edit("a", "x")),
+                file("Edit", "empty.txt", edit("", "x")),
+            ]))
+            .file("empty.txt", ""),
+        project("mode_that_it_is_already")
+            .answer("hook_callback", nothing)
+            .flags("--permission-mode acceptEdits")
+            .answer("can_use_tool", |_| {
+                let mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+                Some(Reply::Payload(json!({"behavior": "allow", "updatedPermissions": [mode]})))
+            })
+            .turn(&calls(&[bash("nosuchprogram")])),
     ]
 }
