@@ -526,7 +526,7 @@ impl Turn {
 
     /// Runs the tool calls of a response one after the other.
     pub(super) async fn call_all(&mut self, calls: Vec<Call>) -> Result<Vec<ToolResult>, End> {
-        let mut results = Vec::new();
+        let (mut results, mut deferred) = (Vec::new(), None);
         let mut calls = calls.into_iter();
         while let Some(call) = calls.next() {
             match self.call(call).await {
@@ -535,9 +535,9 @@ impl Turn {
                     return std::future::pending().await;
                 }
                 Ok(result) => results.push(result),
+                // The others of the same answer are made. Of several that are deferred the last one is taken up.
                 Err(Halt::Deferred(call)) => {
-                    self.keep_deferred(&call);
-                    return Err(End::Deferred(call));
+                    deferred = Some(call);
                 }
                 Err(Halt::Abort(why)) => {
                     // Each call gets a result, those that were not reached too.
@@ -557,7 +557,9 @@ impl Turn {
                 }
             }
         }
-        Ok(results)
+        let Some(call) = deferred else { return Ok(results) };
+        self.keep_deferred(&call);
+        Err(End::Deferred(call))
     }
 }
 

@@ -284,6 +284,7 @@ fn deferred() -> Vec<Scenario> {
             .flag("--resume", "{session}")
     };
     let touch = format!("{TOUCH}\n%say done");
+    let both = format!("{TOUCH}\n%+{}\n%say done", &ECHO[1..]);
     let in_the_midst = format!("{ECHO}\n%say one\n%+{}\n{WRITE}\n%say done", &TOUCH[1..]);
     vec![
         resumed(put_off("deferred_and_allowed", &touch))
@@ -325,6 +326,30 @@ fn deferred() -> Vec<Scenario> {
                     decision(if echoes { "allow" } else { "defer" })
                 })
                 .turn(&in_the_midst),
+        )
+        .answer("hook_callback", |_| decision("allow"))
+        .until("result"),
+        // Both calls of one answer are deferred, then only one of them.
+        resumed(put_off("deferred_both", &both))
+            .answer("hook_callback", |_| decision("allow"))
+            .until("result"),
+        resumed(
+            Scenario::with_initialize("deferred_the_first_of_two", registered())
+                .answer("hook_callback", |request| {
+                    let touches = request["input"]["tool_input"]["command"] != "echo hello";
+                    decision(if touches { "defer" } else { "allow" })
+                })
+                .turn(&both),
+        )
+        .answer("hook_callback", |_| decision("allow"))
+        .until("result"),
+        resumed(
+            Scenario::with_initialize("deferred_the_second_of_two", registered())
+                .answer("hook_callback", |request| {
+                    let touches = request["input"]["tool_input"]["command"] != "echo hello";
+                    decision(if touches { "allow" } else { "defer" })
+                })
+                .turn(&both),
         )
         .answer("hook_callback", |_| decision("allow"))
         .until("result"),
