@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Config;
 use super::context::Context;
+use super::{mcp, payload};
 
 /// A command of a file.
 pub(super) struct Command {
@@ -37,6 +38,16 @@ pub(super) fn all(ctx: &Context) -> Vec<Command> {
     commands.sort_by(|a, b| a.name.cmp(&b.name));
     commands.dedup_by(|later, first| later.name == first.name);
     commands
+}
+
+/// Those of files, those of the CLI and those of servers, as the reply to `initialize` has them.
+pub(super) fn listed(ctx: &Context) -> Value {
+    let own = all(ctx);
+    let own = own.iter().map(Command::listed);
+    let commands = own.chain(payload::commands());
+    commands
+        .chain(mcp::prompts(&ctx.state().servers).map(|prompt| prompt.listed()))
+        .collect()
 }
 
 /// The Markdown files of this kind: their names, whose they are and their texts, those of the project first.

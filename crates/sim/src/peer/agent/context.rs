@@ -208,6 +208,8 @@ pub(super) struct State {
     pub(super) spares_agents: bool,
     pub(super) title: Option<String>,
     /// The file of the plan that the model has written, and whether it is a real one.
+    /// The prompts of servers of which the host knows.
+    pub(super) told_prompts: Vec<String>,
     /// Whether the host knows that there is no check of actions.
     pub(super) told_unchecked: bool,
     /// The variables that the host has changed.
@@ -303,6 +305,7 @@ impl Context {
             title: config.title.clone(),
             told_unchecked: false,
             environment: BTreeMap::new(),
+            told_prompts: Vec::new(),
             files_seen: BTreeMap::new(),
             plan: None,
             configured: config.servers.clone(),

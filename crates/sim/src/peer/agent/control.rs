@@ -202,7 +202,7 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
     if let Some(title) = request["title"].as_str() {
         rename(ctx, title).await;
     }
-    let commands = commands::all(ctx);
+    let commands = commands::listed(ctx);
     let (line, again) = {
         let mut state = ctx.state();
         if !state.initialized {
@@ -231,9 +231,7 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
             state.hooks = hooks::read(&request["hooks"]);
             payload["hooks_applied"] = json!(true);
         }
-        if let Some(listed) = payload["commands"].as_array_mut() {
-            listed.splice(0..0, commands.iter().map(commands::Command::listed));
-        }
+        payload["commands"] = commands;
         if let Some(listed) = payload["agents"].as_array_mut() {
             listed.extend(state.agents.iter().map(|(name, agent)| agent.listed(name)));
         }

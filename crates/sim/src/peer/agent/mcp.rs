@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use super::brain::Outcome;
 use super::context::{Answer, Cancel, Context};
-use super::payload;
 use super::pipe::Pipe;
+use super::{commands, payload};
 
 /// How long a server may take to answer a message of the handshake.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,6 +21,8 @@ pub(super) struct Server {
     status: Status,
     info: Value,
     tools: Vec<Value>,
+    /// Its prompts, which are slash commands.
+    prompts: Vec<Value>,
     next_id: u64,
     /// Whether it came by `mcp_set_servers`.
     dynamic: bool,
@@ -52,6 +54,7 @@ impl Server {
             },
             info: Value::Null,
             tools: Vec::new(),
+            prompts: Vec::new(),
             next_id: 0,
             dynamic,
             transport: transport.to_owned(),
@@ -397,22 +400,86 @@ async fn handshake(ctx: &Context, name: &str, first: oneshot::Receiver<Answer>) 
     }
     if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
         match connected {
-            Some((info, tools)) => {
+            Some((info, tools, prompts)) => {
                 server.status = Status::Connected;
                 server.info = info;
                 server.tools = tools;
+                server.prompts = prompts;
             }
             None => server.status = Status::Failed,
         }
     }
+    tell_commands(ctx).await;
     announce(ctx);
+}
+
+/// Tells the host of its slash commands, if prompts of servers have come or gone.
+pub(super) async fn tell_commands(ctx: &Context) {
+    let names: Vec<String> = prompts(&ctx.state().servers).map(|prompt| prompt.name).collect();
+    let told = std::mem::replace(&mut ctx.state().told_prompts, names.clone());
+    if told != names {
+        let commands = commands::listed(ctx);
+        ctx.send_system("commands_changed", json!({"commands": commands}))
+            .await;
+    }
+}
+
+/// A prompt of a server, as a slash command.
+pub(super) struct Prompt {
+    pub(super) name: String,
+    server: String,
+    prompt: Value,
+}
+
+/// The prompts of all servers.
+pub(super) fn prompts(servers: &[Server]) -> impl Iterator<Item = Prompt> {
+    let connected = servers.iter().filter(|server| server.status == Status::Connected);
+    connected.flat_map(|server| {
+        server.prompts.iter().filter_map(|prompt| {
+            Some(Prompt {
+                name: tool_name(&server.name, prompt["name"].as_str()?),
+                server: server.name.clone(),
+                prompt: prompt.clone(),
+            })
+        })
+    })
+}
+
+impl Prompt {
+    fn arguments(&self) -> impl Iterator<Item = &str> {
+        let arguments = self.prompt["arguments"].as_array().into_iter().flatten();
+        arguments.filter_map(|argument| argument["name"].as_str())
+    }
+
+    /// The command among those of `initialize`.
+    pub(super) fn listed(&self) -> Value {
+        let name = self.prompt["name"].as_str().unwrap_or_default();
+        json!({
+            "name": format!("{}:{name} (MCP)", self.server), "description": self.prompt["description"],
+            "argumentHint": "",
+        })
+    }
+
+    /// The text of the prompt with these arguments, each of which is a word.
+    pub(super) async fn text(&self, ctx: &Context, arguments: &str) -> Result<String, String> {
+        let words = arguments.split_whitespace().map(|word| json!(word));
+        let arguments: serde_json::Map<String, Value> =
+            self.arguments().map(str::to_owned).zip(words).collect();
+        let params = json!({"name": self.prompt["name"], "arguments": arguments});
+        let result = ask(ctx, &self.server, "prompts/get", params).await?;
+        let messages = result["messages"].as_array().into_iter().flatten();
+        let texts: Vec<&str> = messages
+            .filter_map(|message| message["content"]["text"].as_str())
+            .collect();
+        Ok(texts.join("\n"))
+    }
 }
 
 async fn attempt(
     ctx: &Context,
     name: &str,
     answer: oneshot::Receiver<Answer>,
-) -> Option<(Value, Vec<Value>)> {
+) -> Option<(Value, Vec<Value>, Vec<Value>)> {
     let timed = |answer| tokio::time::timeout(TIMEOUT, answer);
     let initialized = timed(Box::pin(result(answer))).await.ok()?.ok()?;
     let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -422,14 +489,19 @@ async fn attempt(
         Ok(Ok(Answer::Success(_) | Answer::Error(_))) => {}
         _ => return None,
     }
-    let tools = list(ctx, name).await?;
-    Some((initialized["serverInfo"].clone(), tools))
+    let tools = list(ctx, name, "tools").await?;
+    let prompts = match &initialized["capabilities"]["prompts"] {
+        Value::Null => Vec::new(),
+        _ => list(ctx, name, "prompts").await.unwrap_or_default(),
+    };
+    Some((initialized["serverInfo"].clone(), tools, prompts))
 }
 
-async fn list(ctx: &Context, name: &str) -> Option<Vec<Value>> {
-    let (_, answer) = call(ctx, name, "tools/list", Value::Null).await;
+/// What a server has of this kind: `tools` or `prompts`.
+async fn list(ctx: &Context, name: &str, what: &str) -> Option<Vec<Value>> {
+    let (_, answer) = call(ctx, name, &format!("{what}/list"), Value::Null).await;
     let listed = tokio::time::timeout(TIMEOUT, result(answer)).await.ok()?.ok()?;
-    Some(listed["tools"].as_array().cloned().unwrap_or_default())
+    Some(listed[what].as_array().cloned().unwrap_or_default())
 }
 
 /// Calls a tool and returns the server's result.
@@ -548,7 +620,7 @@ pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
         (Some("notifications/tools/list_changed"), _) => {
             let (ctx_of_task, name) = (ctx.clone(), server.to_owned());
             let task = tokio::spawn(async move {
-                if let Some(tools) = list(&ctx_of_task, &name).await
+                if let Some(tools) = list(&ctx_of_task, &name, "tools").await
                     && let Some(server) = ctx_of_task
                         .state()
                         .servers

@@ -34,6 +34,8 @@ pub(super) async fn handle(
             mcp::set_enabled(ctx, name, enabled);
             if enabled {
                 spawn(ctx, None, reconnect(ctx.clone(), name.to_owned()));
+            } else {
+                spawn(ctx, None, forget(ctx.clone()));
             }
             Reply::Done
         }
@@ -97,6 +99,7 @@ pub(super) fn set(ctx: &Arc<Context>, id: Option<&Value>, set: mcp::Set) {
                 answer["errors"][&name] = json!(error);
             }
         }
+        mcp::tell_commands(&task_ctx).await;
         task_ctx.send(success(id.as_ref(), Some(answer))).await;
         mcp::connect(&task_ctx, &set.of_host, true).await;
     });
@@ -154,6 +157,13 @@ async fn reconnect(ctx: Arc<Context>, name: String) -> Answer {
     } else {
         Err(format!("Failed to connect to {name}"))
     }
+}
+
+/// Tells the host, behind the answer, that the prompts of a server have gone.
+async fn forget(ctx: Arc<Context>) -> Answer {
+    ctx.pause(ctx.config.latency).await;
+    mcp::tell_commands(&ctx).await;
+    Ok(None)
 }
 
 fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {

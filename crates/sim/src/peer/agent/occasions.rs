@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::hooks::Fired;
 use super::turn::{End, Turn};
-use super::{commands, disk};
+use super::{commands, disk, mcp};
 
 /// A file with instructions, and whose it is.
 async fn instructions(ctx: &Context) -> Vec<(String, &'static str)> {
@@ -86,12 +86,22 @@ impl Turn {
         let (name, arguments) = commands::called(&prompt.text)?;
         let command = commands::all(&self.ctx)
             .into_iter()
-            .find(|command| command.name == name)?;
+            .find(|command| command.name == name);
+        let mut served = mcp::prompts(&self.ctx.state().servers)
+            .collect::<Vec<_>>()
+            .into_iter();
+        let served = served.find(|prompt| prompt.name == name);
         let (text, name) = (prompt.text.clone(), name.to_owned());
-        let expanded = command.expand(arguments);
+        let (kind, source, expanded) = match (command, served) {
+            (Some(command), _) => ("slash_command", command.source, command.expand(arguments)),
+            (None, Some(served)) => match served.text(&self.ctx, arguments).await {
+                Ok(expanded) => ("mcp_prompt", "mcp", expanded),
+                Err(error) => return Some(End::Unexpanded(error)),
+            },
+            (None, None) => return None,
+        };
         let fields = json!({
-            "expansion_type": "slash_command", "command_name": name, "command_args": arguments,
-            "command_source": command.source, "prompt": text,
+            "expansion_type": kind, "command_name": name, "command_args": arguments, "command_source": source, "prompt": text,
         });
         let fired = self.fire("UserPromptExpansion", Some(&name), None, fields).await;
         for fired in fired.into_iter().flatten() {

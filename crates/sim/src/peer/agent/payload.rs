@@ -95,6 +95,14 @@ pub(super) fn plugins() -> Value {
     template(INIT).remove("plugins").unwrap_or_default()
 }
 
+/// The slash commands that `initialize` lists.
+pub(super) fn commands() -> Vec<Value> {
+    let commands = template(INITIALIZE).remove("commands");
+    commands
+        .and_then(|commands| serde_json::from_value(commands).ok())
+        .unwrap_or_default()
+}
+
 /// The models that `initialize` lists.
 pub(super) fn models() -> Value {
     template(INITIALIZE).remove("models").unwrap_or_default()

@@ -398,6 +398,7 @@ impl Turn {
             }
             if let Some(names) = line["slash_commands"].as_array_mut() {
                 names.splice(0..0, commands.iter().map(|command| json!(command.name)));
+                names.extend(mcp::prompts(&state.servers).map(|prompt| json!(prompt.name)));
             }
             let uuids: Vec<&String> = self
                 .prompts

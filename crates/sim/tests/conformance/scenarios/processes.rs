@@ -14,6 +14,7 @@ TOOLS = [
     {"name": "ask", "description": "Asks", "inputSchema": {"type": "object", "properties": {}}},
     {"name": "wait", "description": "Waits", "inputSchema": {"type": "object", "properties": {}}},
 ]
+PROMPTS = [{"name": "greet", "description": "Greets", "arguments": [{"name": "whom", "required": False}]}]
 SCHEMA = {"type": "object", "properties": {"colour": {"type": "string", "description": "a colour"}}, "required": ["colour"]}
 
 
@@ -32,7 +33,16 @@ for line in sys.stdin:
     if method == "initialize":
         info = {"name": "lab", "version": "1.0.0"}
         version = message["params"]["protocolVersion"]
-        say({"id": id, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
+        capabilities = {"tools": {}}
+        if "prompts" in sys.argv:
+            capabilities["prompts"] = {}
+        say({"id": id, "result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}})
+    elif method == "prompts/list":
+        say({"id": id, "result": {"prompts": PROMPTS}})
+    elif method == "prompts/get":
+        whom = message["params"].get("arguments", {}).get("whom", "nobody")
+        said = {"role": "user", "content": {"type": "text", "text": "%say hello " + whom}}
+        say({"id": id, "result": {"messages": [said]}})
     elif method == "tools/list":
         say({"id": id, "result": {"tools": TOOLS}})
     elif method == "tools/call":
@@ -65,6 +75,15 @@ fn lab(scenario: Scenario) -> Scenario {
         .file("server.py", SERVER)
         .flags("--strict-mcp-config --allowedTools mcp__lab")
         .flag("--mcp-config", CONFIG)
+}
+
+/// The server with a prompt.
+fn prompting(scenario: Scenario) -> Scenario {
+    let config = CONFIG.replace("\"server.py\"", "\"server.py\", \"prompts\"");
+    scenario
+        .file("server.py", SERVER)
+        .flags("--strict-mcp-config")
+        .flag("--mcp-config", &config)
 }
 
 fn blue(_: &Value) -> Option<Reply> {
@@ -113,6 +132,20 @@ pub(super) fn servers() -> Vec<Scenario> {
             .until("result")
             .until_file("cancelled")
             .turn("%say again"),
+        prompting(Scenario::new("server_with_prompts"))
+            .turn("%say one")
+            .turn("/mcp__lab__greet you")
+            .turn("/mcp__lab__greet")
+            .turn("/mcp__lab__none")
+            .control(json!({"subtype": "mcp_toggle", "serverName": "lab", "enabled": false}))
+            .until("system/commands_changed")
+            .turn("%say two"),
+        prompting(Scenario::with_initialize("hooks_of_a_served_prompt", json!({"hooks": {
+            "UserPromptSubmit": [{"hookCallbackIds": ["hook_submit"]}],
+            "UserPromptExpansion": [{"hookCallbackIds": ["hook_expand"]}],
+        }})))
+            .answer("hook_callback", nothing)
+            .turn("/mcp__lab__greet you"),
         Scenario::new("server_that_is_not_there")
             .flags("--strict-mcp-config")
             .flag("--mcp-config", r#"{"mcpServers": {"lab": {"type": "stdio", "command": "no-such-program", "args": []}}}"#)
