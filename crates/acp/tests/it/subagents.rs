@@ -374,6 +374,51 @@ async fn a_replay_tells_the_same(editor: Editor, again: Editor, cwd: &Path) {
     on.editor.leave().await;
 }
 
+/// An agent that has ended is sent a message: it works again, in its session, also when the session was loaded meanwhile.
+async fn it_works_again(editor: Editor, again: Editor, cwd: &Path) {
+    let mut on = allowing(editor).await;
+    let (session, _) = on.editor.open(cwd).await;
+    std::fs::write(cwd.join("one"), "").unwrap();
+    let text = format!("{}\n%say it runs", waiting_agent("one", true));
+    let (mut lines, ids) = on.start(&session, &text, &["one"]).await;
+    let one = &ids[0];
+    on.more(&mut lines, |lines| {
+        lines.iter().any(|line| is_idle(line, one, "end_turn"))
+    })
+    .await;
+    let (_, agent) = one.rsplit_once('.').expect("an id");
+    let send = |message: &str| {
+        let input = json!({"to": agent, "summary": "go on", "message": format!("%say {message}")});
+        format!("%tool SendMessage {input}\n%say sent")
+    };
+    let (mut lines, _) = on.editor.turn(&session, &send("once more")).await;
+    on.more(&mut lines, |lines| {
+        lines.iter().any(|line| is_idle(line, one, "end_turn"))
+    })
+    .await;
+    assert_eq!(said_in(&lines, one), "once more", "{lines:#?}");
+    on.editor.leave().await;
+
+    let mut on = allowing(again).await;
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = on.editor.ask("session/load", load).await;
+    let (mut all, _) = on.editor.until(id).await;
+    let (mut lines, _) = on.editor.turn(&session, &send("after all")).await;
+    on.more(&mut lines, |lines| {
+        lines.iter().any(|line| is_idle(line, one, "end_turn"))
+    })
+    .await;
+    assert_eq!(said_in(&lines, one), "after all", "{lines:#?}");
+    let announced = lines
+        .iter()
+        .find(|line| announced(line, "one").as_ref() == Some(one));
+    let update = &announced.expect("it is announced again")["params"]["update"];
+    assert_eq!(update["capabilities"], json!({"cancel": {}}), "{update:#}");
+    all.extend(lines);
+    laws(&all, &session);
+    on.editor.leave().await;
+}
+
 fn simulated() -> (Simulated, Editor, tempfile::TempDir) {
     let cli = Simulated::agent(|agent| agent.directives().real_tools(true));
     let editor = Editor::of(&cli);
@@ -417,6 +462,35 @@ real! {
 async fn a_stored_one_is_told_again_with_the_real_cli() {
     let rig = Rig::start().await;
     a_replay_tells_the_same(rig.editor(), rig.editor(), &rig.sandbox.project()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_works_again_keeps_its_session_with_the_real_cli() {
+    let rig = Rig::start().await;
+    it_works_again(rig.editor(), rig.editor(), &rig.sandbox.project()).await;
+}
+
+/// For the CLI that is pinned, a member of a team is an agent in the background that has a name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_of_a_team_is_a_session_with_the_real_cli() {
+    let mut rig = Rig::start().await;
+    let options = rig.config.options.clone();
+    rig.config.options = options.env("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1");
+    let mut on = allowing(rig.editor()).await;
+    let (session, _) = on.editor.open(&rig.sandbox.project()).await;
+    let mate = json!({
+        "description": "Help", "prompt": waiting("mate"), "subagent_type": "general-purpose", "name": "mate",
+        "team_name": "crew", "run_in_background": true,
+    });
+    let text = format!("%tool Agent {mate}\n%say it runs");
+    let (mut lines, ids) = on.start(&session, &text, &["Help"]).await;
+    on.cancel(&ids[0]).await;
+    on.more(&mut lines, |lines| {
+        lines.iter().any(|line| is_idle(line, &ids[0], "cancelled"))
+    })
+    .await;
+    laws(&lines, &session);
+    on.editor.leave().await;
 }
 
 #[tokio::test]
