@@ -243,11 +243,7 @@ pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let Some(content) = load(ctx, &path, real).await else {
         return Outcome::error(no_such_file(ctx));
     };
-    let seen = Seen {
-        content: content.clone(),
-        whole: true,
-    };
-    ctx.state().files_seen.insert(path, seen);
+    let seen = content.clone();
     let content = content.replace("\r\n", "\n");
     let lines: Vec<&str> = content.split('\n').collect();
     let first = input["offset"].as_u64().unwrap_or(1) as usize;
@@ -258,6 +254,11 @@ pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
         .take(most)
         .copied()
         .collect();
+    let seen = Seen {
+        content: seen,
+        whole: shown.len() == lines.len(),
+    };
+    ctx.state().files_seen.insert(path, seen);
     let numbered: Vec<String> = shown
         .iter()
         .enumerate()

@@ -229,7 +229,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     if UNASKED.contains(&tool) || (is_agent && !scene.checked && state.mode != "bypassPermissions") {
         return Verdict::Allow("");
     }
-    if tool == "AskUserQuestion" || tool == "ExitPlanMode" {
+    if (tool == "AskUserQuestion" && state.mode != "dontAsk") || tool == "ExitPlanMode" {
         return Verdict::Ask(Why::Undecided);
     }
     if let Some(rule) = hit(&state.rules.ask) {
@@ -456,6 +456,7 @@ fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
         "Glob" | "Grep" => input["pattern"].clone(),
         "WebFetch" => input["url"].clone(),
         "WebSearch" => input["query"].clone(),
+        "Agent" => input["description"].clone(),
         _ => Value::Null,
     }
 }

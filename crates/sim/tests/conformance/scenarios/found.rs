@@ -169,6 +169,25 @@ pub(super) fn found() -> Vec<Scenario> {
                 bash("rm x.txt"),
                 agent("Agent", "general-purpose", "%say from below"),
             ])),
+        Scenario::new("question_where_nobody_is_asked")
+            .flags("--permission-mode dontAsk")
+            .turn(&calls(&[("AskUserQuestion", json!({"questions": [{
+                "question": "Tea or coffee?", "header": "Drink", "multiSelect": false,
+                "options": [{"label": "Tea", "description": "hot"}, {"label": "Coffee", "description": "hot"}],
+            }]}))])),
+        project("agent_that_a_hook_asks_about")
+            .answer("hook_callback", |request| {
+                let before = request["input"]["hook_event_name"] == "PreToolUse";
+                let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "so"});
+                Some(Reply::Payload(if before { json!({"hookSpecificOutput": output}) } else { json!({}) }))
+            })
+            .turn(&calls(&[agent("Agent", "general-purpose", "%say from below")])),
+        project("edit_of_what_was_read_in_part")
+            .answer("hook_callback", nothing)
+            .turn(&calls(&[
+                file("Read", "x.txt", json!({"offset": 2, "limit": 1})),
+                file("Edit", "x.txt", edit("one", "1")),
+            ])),
         Scenario::new("failure_that_is_not_replayed")
             .flags("--replay-user-messages")
             .answer("can_use_tool", |_| Some(Reply::Error("out of order")))
