@@ -1,10 +1,14 @@
 //! What clients send, and what the CLI asks, as far as the host has to understand it.
 
+use std::collections::HashSet;
+use std::fmt;
+
 use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::{ContentBlock, DocumentSource, ImageSource, PermissionResult, TextOr};
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{ElicitationResult, Prompt, SessionId, UserDialogResult};
-use serde::{Deserialize, Serialize};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -48,9 +52,69 @@ fn invalid(error: impl std::fmt::Display) -> HostError {
     HostError::Invalid(error.to_string())
 }
 
-/// What one client sends, others read: numbers that have no value, and what is nested without end, would be errors of theirs.
+/// What one client sends, others read: numbers that have no value, and what is nested without end, would be errors of theirs, and of a key that is there
+/// twice each would take another value.
 fn check_readable(json: &RawJson) -> Result<()> {
-    json.to_value().map(drop).map_err(invalid)
+    json.to_value().map_err(invalid)?;
+    json.decode::<Unambiguous>().map(drop).map_err(invalid)
+}
+
+/// JSON whose objects have each key once.
+struct Unambiguous;
+
+impl<'de> Deserialize<'de> for Unambiguous {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Unambiguous;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("JSON")
+            }
+
+            fn visit_unit<E>(self) -> Result<Unambiguous, E> {
+                Ok(Unambiguous)
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Unambiguous, E> {
+                Ok(Unambiguous)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Unambiguous, E> {
+                Ok(Unambiguous)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Unambiguous, E> {
+                Ok(Unambiguous)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Unambiguous, E> {
+                Ok(Unambiguous)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Unambiguous, E> {
+                Ok(Unambiguous)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unambiguous, A::Error> {
+                while items.next_element::<Unambiguous>()?.is_some() {}
+                Ok(Unambiguous)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Unambiguous, A::Error> {
+                let mut seen = HashSet::new();
+                while let Some(key) = fields.next_key::<String>()? {
+                    if seen.contains(&key) {
+                        return Err(de::Error::custom(format!("the key `{key}` is there twice")));
+                    }
+                    seen.insert(key);
+                    fields.next_value::<Unambiguous>()?;
+                }
+                Ok(Unambiguous)
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
 }
 
 /// Whether the host takes a frame of a client as a decision; `None` if it does not take the frame.
@@ -597,8 +661,9 @@ mod tests {
         ] {
             assert_eq!(changes_input(&asked, &raw(answer)), is_changed, "{answer}");
         }
-        // What would be checked is what the CLI gets: a decision is decoded and written anew.
+        // Each of its readers would take another one.
         for twice in [
+            r#"{"behavior":"allow","behavior":"deny","message":"no"}"#,
             r#"{"behavior":"allow","updatedInput":{},"updatedInput":{}}"#,
             r#"{"behavior":"allow","updatedPermissions":[],"updatedPermissions":[]}"#,
             r#"{"behavior":"allow","updatedPermissions":[{"type":"setMode","mode":"plan","destination":"session","destination":"userSettings"}]}"#,
@@ -610,11 +675,6 @@ mod tests {
                 "{twice}"
             );
         }
-        // The last one counts, as it does for the CLI; what was judged is what is sent.
-        let opposite = raw(r#"{"behavior":"allow","behavior":"deny","message":"no"}"#);
-        let judged = verdict(&policy, ApprovalKind::Tool, &opposite).unwrap();
-        assert_eq!(judged, ApprovalState::Denied);
-        assert!(!opposite.decode::<PermissionResult>().unwrap().is_allow());
     }
 
     #[test]

@@ -290,3 +290,57 @@ fn what_it_needs_is_said() {
     let (said, code) = ran(&mut outrigger(&["serve", "--policy", &path, "--check"]));
     assert!(code == 0 && said.contains("sound"), "{said}");
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_drained_lets_its_turns_end_and_begins_none() {
+    let rig = Rig::start().await;
+    let (root, data) = (rig.sandbox.project().to_owned(), tempfile::tempdir().unwrap());
+    let ended = crate::terminal::blocking({
+        let mut command = command(&rig, root.to_str().unwrap(), data.path().to_str().unwrap());
+        command.args(["--drain", "10m"]);
+        move || {
+            let mut served = Served::start(command, "/welcome#code=");
+            let code = served.said.split_once("#code=").unwrap().1.trim().to_owned();
+            let (status, issued) = served.ask("POST", "/v1/tokens/exchange", &json!({"code": code}));
+            assert_eq!(status, 201, "{issued}");
+            served.token = issued["token"].as_str().unwrap().to_owned();
+            let (_, made) = served.ask("POST", "/v1/sessions", &json!({"cwd": root}));
+            let id = made["id"].as_str().unwrap().to_owned();
+            let events = format!("/v1/sessions/{id}/events");
+            served.ask(
+                "POST",
+                &events,
+                &prompt("%tool Bash {\"command\":\"touch made\"}\n%say Done."),
+            );
+            let opened = served.until(&id, |payload| payload["type"] == "approval_opened");
+            let pid = served.child.id().to_string();
+            Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+            // It is a host still, and takes what waits for the next one.
+            let (status, _) = served.ask("POST", &events, &prompt("%say Later."));
+            assert_eq!(status, 202);
+            let approval = opened["approval_id"].as_str().unwrap();
+            let path = format!("/v1/approvals/{approval}/decision");
+            let (status, decided) = served.ask("POST", &path, &json!({"behavior": "allow"}));
+            assert_eq!(status, 200, "{decided}");
+            let code = served.child.wait().unwrap().code();
+            assert_eq!(code, Some(143));
+            id
+        }
+    })
+    .await;
+    assert!(rig.sandbox.project().join("made").exists());
+    rig.nothing_left().await;
+    // The next host goes on with what waited, and with nothing else.
+    let log = outrigger_host::log::SqliteLog::open(data.path().join("host.db")).unwrap();
+    let page = outrigger_host::log::Log::events(&log, &ended.parse().unwrap(), 0, 1000)
+        .await
+        .unwrap();
+    let marks: Vec<_> = page
+        .events
+        .iter()
+        .filter(|event| event.kind == "delivery_update")
+        .map(|event| event.payload.to_value().unwrap()["status"].clone())
+        .collect();
+    assert_eq!(marks, ["received", "processing", "received", "processed"]);
+}

@@ -1,9 +1,9 @@
 //! Sessions, approvals and tokens as resources.
 
-use outrigger_host_http::{Limits, Tokens};
+use outrigger_host_http::{Limits, Scope, Tokens};
 use serde_json::json;
 
-use crate::rig::{Rig, S, answer, prompt};
+use crate::rig::{Rig, S, answer, decision, host_with, prompt};
 
 #[tokio::test]
 async fn a_session_is_created_once_listed_changed_and_removed() {
@@ -191,4 +191,107 @@ async fn metrics_and_readiness_say_how_the_host_is() {
     assert_eq!(rig.get("/readyz").await.status, 204);
     let document = rig.get("/openapi.json").await.body;
     assert_eq!(document, outrigger_host_http::openapi());
+}
+
+#[tokio::test]
+async fn a_call_that_outlives_its_process_is_decided_over_http_and_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = tempfile::tempdir().unwrap();
+    let host = host_with(dir.path(), |policy| {
+        let options = policy.options.clone().await_initialize(true);
+        policy.options = options.env("CLAUDE_CONFIG_DIR", config.path().display().to_string());
+        policy.deferred = Some("Bash".to_owned());
+    })
+    .await;
+    let mut rig = Rig::over(dir, host, |front| front).await;
+    let mut people = Vec::new();
+    for name in ["bob", "cat", "dan", "eve"] {
+        let scopes = [Scope::Read, Scope::Send, Scope::Approve];
+        let (token, _) = rig.tokens.issue(name, scopes, None).await.unwrap();
+        people.push((name, token.reveal().to_owned()));
+    }
+    let all = rig.token.clone();
+    for round in 0..4 {
+        rig.token.clone_from(&all);
+        let made = rig
+            .json("POST", "/v1/sessions", &json!({"cwd": rig.dir.path()}))
+            .await;
+        let session = made.body["id"].as_str().unwrap().to_owned();
+        let mut events = rig.stream(&session, Some(0)).await;
+        let asks = "%tool Bash {\"command\":\"true\",\"description\":\"x\"}\n%say done";
+        rig.post(&session, &[prompt("a", asks)]).await;
+        while events.next().await.unwrap().data["payload"]["type"] != "process_exited" {}
+        let waiting = rig
+            .get(&format!("/v1/approvals?state=pending&session={session}"))
+            .await;
+        let approval = &waiting.body["approvals"][0];
+        assert_eq!(
+            (&approval["deferred"], &approval["tool_name"]),
+            (&json!(true), &json!("Bash"))
+        );
+        let (id, request) = (
+            approval["id"].as_str().unwrap().to_owned(),
+            approval["request_id"].as_str().unwrap().to_owned(),
+        );
+        // All at once, by both doors.
+        let rig = &rig;
+        let decisions = people.iter().enumerate().map(|(n, (_, token))| {
+            let behavior = if (n + round) % 2 == 0 { "allow" } else { "deny" };
+            let (id, request, session) = (&id, &request, &session);
+            async move {
+                if n < 2 {
+                    let head = format!(
+                        "POST /v1/approvals/{id}/decision HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+                         Content-Type: application/json"
+                    );
+                    let told = rig.raw(&head, &answer(behavior).to_string()).await;
+                    (told.status == 200, told)
+                } else {
+                    let told = rig.post_with(token, session, &[decision(request, behavior)]).await;
+                    assert_eq!(told.status, 202, "{told:?}");
+                    (told.body["events"][0]["effect"] == "stored", told)
+                }
+            }
+        });
+        let told = futures_util::future::join_all(decisions).await;
+        let winners: Vec<_> = (0..4).filter(|n| told[*n].0).collect();
+        assert_eq!(winners.len(), 1, "{told:#?}");
+        let first = people[winners[0]].0;
+        for (n, (_, told)) in told.iter().enumerate() {
+            if n == winners[0] {
+                continue;
+            }
+            let by = match n {
+                0 | 1 => {
+                    assert_eq!((told.status, told.problem()), (409, "too-late"));
+                    &told.body["approval"]["decided_by"]
+                }
+                _ => &told.body["events"][0]["decided_by"],
+            };
+            assert_eq!(by, first, "{told:?}");
+        }
+        while events.next().await.unwrap().data["payload"]["status"] != "processed" {}
+        let behavior = if (winners[0] + round) % 2 == 0 {
+            "allowed"
+        } else {
+            "denied"
+        };
+        let read = rig.get(&format!("/v1/approvals/{id}")).await.body;
+        assert_eq!(
+            (&read["state"], &read["decided_by"]),
+            (&json!(behavior), &json!(first))
+        );
+        let log = rig
+            .get(&format!(
+                "/v1/sessions/{session}/events?types=decision_not_applied,approval_decided"
+            ))
+            .await;
+        let kinds: Vec<_> = log.body["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| event["payload"]["type"].clone())
+            .collect();
+        assert_eq!(kinds, ["approval_decided"]);
+    }
 }

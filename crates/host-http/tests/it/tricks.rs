@@ -473,3 +473,198 @@ async fn a_directory_is_looked_at_again_when_a_process_starts() {
     };
     assert!(failed.to_string().contains("does not allow"), "{failed}");
 }
+
+#[tokio::test]
+async fn what_is_no_id_no_number_and_no_cursor_is_refused_and_nothing_falls_over() {
+    let rig = Rig::new(Limits::default()).await;
+    rig.append(3, json!({})).await;
+    let long = "a".repeat(8000);
+    for id in [
+        "..",
+        "%2e%2e",
+        "%2E%2e%2Fetc%2fpasswd",
+        "%00",
+        "5e551011-0000-4000-8000-000000000001%00",
+        "5e551011-0000-4000-8000-000000000001%2f..",
+        "5E551011-0000-4000-8000-00000000000A",
+        "*",
+        "%25",
+        "%F0%9F%92%A9",
+        "%c0%ae%c0%ae",
+        &long,
+    ] {
+        for path in [
+            format!("/v1/sessions/{id}"),
+            format!("/v1/sessions/{id}/events"),
+            format!("/v1/sessions/{id}/events/stream"),
+            format!("/v1/sessions/{id}/transcript"),
+            format!("/v1/sessions/{id}/diff"),
+            format!("/v1/approvals/{id}"),
+            format!("/v1/approvals?session={id}"),
+            format!("/v1/sessions?after={id}"),
+            format!("/v1/adoptable?cwd={id}"),
+        ] {
+            let answer = rig.get(&path).await;
+            assert!(
+                [200, 400, 403, 404].contains(&answer.status),
+                "{path}: {answer:?}"
+            );
+            if answer.status != 200 {
+                answer.problem();
+            }
+        }
+    }
+    let head = rig.head().await;
+    let (most, more) = (u64::MAX.to_string(), format!("{}0", u64::MAX));
+    for (value, is_number) in [
+        ("-1", false),
+        ("+1", false),
+        ("1e3", false),
+        ("0x10", false),
+        ("1.0", false),
+        ("%20", false),
+        ("", false),
+        ("1&after=2", false),
+        (&*more, false),
+        (&*most, true),
+        ("9223372036854775807", true),
+        ("9223372036854775808", true),
+    ] {
+        let page = rig.get(&format!("/v1/sessions/{S}/events?after={value}")).await;
+        let stream = rig
+            .get(&format!("/v1/sessions/{S}/events/stream?after={value}"))
+            .await;
+        for answer in [page, stream] {
+            let expected = if is_number {
+                (409, "cursor-ahead")
+            } else {
+                (400, "invalid")
+            };
+            assert_eq!(answer.status, expected.0, "{value}: {answer:?}");
+            assert!(answer.problem().starts_with(expected.1), "{value}: {answer:?}");
+        }
+        for path in [
+            "/v1/audit?before=",
+            "/v1/audit?limit=",
+            "/v1/sessions?limit=",
+            "/v1/approvals?limit=",
+        ] {
+            let answer = rig.get(&format!("{path}{value}")).await;
+            assert!([200, 400].contains(&answer.status), "{path}{value}: {answer:?}");
+            assert!(
+                answer.status == 400 || is_number || value.starts_with('+'),
+                "{path}{value}: {answer:?}"
+            );
+        }
+    }
+    for last in ["-1", "1e3", "", "1, 2", "\u{e9}", &more, &most] {
+        let request = format!(
+            "GET /v1/sessions/{S}/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nLast-Event-ID: {last}",
+            rig.token
+        );
+        let answer = rig.raw(&request, "").await;
+        let expected = if last == most { 409 } else { 400 };
+        assert_eq!(answer.status, expected, "{last}: {answer:?}");
+    }
+    assert_eq!(rig.head().await, head);
+}
+
+#[tokio::test]
+async fn a_key_that_is_there_twice_is_read_by_nobody() {
+    let rig = Rig::new(Limits::default()).await;
+    let ask = "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}";
+    rig.post(S, &[prompt("a", ask)]).await;
+    let asked = rig
+        .until(0, |event| event["payload"]["type"] == "approval_opened")
+        .await;
+    let request = asked["payload"]["request_id"].as_str().unwrap();
+    let approval = asked["payload"]["approval_id"].as_str().unwrap();
+    let head = |method: &str, path: &str| {
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: application/json",
+            rig.token
+        )
+    };
+    let input = r#"{"file_path":"a.txt","content":"x"}"#;
+    let other = r#"{"file_path":"b.txt","content":"x"}"#;
+    let answers = [
+        r#"{"behavior":"deny","message":"no","behavior":"allow"}"#.to_owned(),
+        r#"{"behavior":"allow","behavior":"deny","message":"no"}"#.to_owned(),
+        format!(r#"{{"behavior":"allow","updatedInput":{input},"updatedInput":{other}}}"#),
+        format!(r#"{{"behavior":"allow","updatedInput":{other},"updatedInput":{input}}}"#),
+        r#"{"behavior":"allow","updatedInput":{"file_path":"b.txt","file_path":"a.txt","content":"x"}}"#
+            .to_owned(),
+        format!(
+            r#"{{"behavior":"allow","updatedInput":{input},"updatedPermissions":[],"updatedPermissions":[{{"type":"setMode","mode":"bypassPermissions","destination":"session"}}]}}"#
+        ),
+        format!(r#"{{"behavior":"allow","updatedInput":{input},"updated\u0049nput":{other}}}"#),
+    ];
+    for answer in &answers {
+        let path = format!("/v1/approvals/{approval}/decision");
+        let by_route = rig.raw(&head("POST", &path), answer).await;
+        let frame = format!(
+            r#"{{"events":[{{"payload":{{"type":"control_response","response":{{"subtype":"success","request_id":"{request}","response":{answer}}}}}}}]}}"#
+        );
+        let by_frame = rig
+            .raw(&head("POST", &format!("/v1/sessions/{S}/events")), &frame)
+            .await;
+        for refused in [by_route, by_frame] {
+            assert!([400, 403].contains(&refused.status), "{answer}: {refused:?}");
+        }
+        let read = rig.get(&format!("/v1/approvals/{approval}")).await;
+        assert_eq!(read.body["state"], "pending", "{answer}");
+    }
+    for (method, path, body) in [
+        ("POST", "/v1/sessions".to_owned(), r#"{"cwd":"/","cwd":"DIR"}"#),
+        (
+            "POST",
+            "/v1/tokens".to_owned(),
+            r#"{"label":"x","scopes":["read"],"scopes":["admin"]}"#,
+        ),
+        (
+            "PATCH",
+            format!("/v1/sessions/{S}"),
+            r#"{"title":"a","title":"b"}"#,
+        ),
+        (
+            "POST",
+            format!("/v1/sessions/{S}/events"),
+            r#"{"events":[],"events":[{"payload":{"type":"keep_alive"}}]}"#,
+        ),
+    ] {
+        let body = body.replace("DIR", rig.dir.path().to_str().unwrap());
+        let refused = rig.raw(&head(method, &path), &body).await;
+        assert_eq!(
+            (refused.status, refused.problem()),
+            (400, "invalid-request"),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn requests_behind_one_another_are_answered_in_their_order_and_each_for_itself() {
+    let rig = Rig::new(Limits::default()).await;
+    let token = &rig.token;
+    let of = |path: &str, token: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n")
+    };
+    let both = [
+        of(&format!("/v1/sessions/{S}"), token),
+        of("/v1/sessions", "outrigger_none"),
+        of("/v1/tokens", token),
+        of("/healthz", "").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"),
+    ]
+    .concat();
+    // A client that closes its half counts as one that has left.
+    let mut stream = TcpStream::connect(rig.address).await.unwrap();
+    stream.write_all(both.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let statuses: Vec<_> = answer
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|answer| &answer[..3])
+        .collect();
+    assert_eq!(statuses, ["200", "401", "200", "204"], "{answer}");
+}
