@@ -8,5 +8,5 @@ mod acquire;
 mod on_disk;
 mod renewal;
 
-pub(crate) use self::acquire::claim;
+pub(crate) use self::acquire::{claim, claim_for, for_spare};
 pub(crate) use self::renewal::Ownership;

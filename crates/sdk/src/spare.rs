@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
@@ -11,7 +11,7 @@ use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::outbound::control::{
     ApplyFlagSettings, ControlRequest, SetMaxThinkingTokens, SetModel,
 };
-use outrigger_protocol::shared::PermissionMode;
+use outrigger_protocol::shared::{McpServerConfig, PermissionMode};
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -35,6 +35,9 @@ impl Options {
     /// there that no session uses.) The claim reads what belongs to the session's directory: its settings files, `CLAUDE.md`, its
     /// agents and MCP servers; and `SessionStart` hooks run then.
     ///
+    /// A [`session_id`](Self::session_id) is that of the session that the spare becomes. With a [`lease`](Self::lease) the SDK chooses
+    /// an id if there is none, and the claim acquires the lease before it sends anything.
+    ///
     /// A spare uses almost no CPU, and 160 to 260 MB of memory. It ends with its handle. A [`Pool`](crate::Pool) keeps several,
     /// and replaces used ones.
     ///
@@ -56,6 +59,58 @@ impl Options {
         })
     }
 
+    /// The first option because of which a spare would be another session than [`start`](Self::start) in the directory of the claim:
+    /// a relative path, which the spare reads from its own [`cwd`](Self::cwd), or what may start MCP servers, which then work in
+    /// the directory of the spare. `None` if the directory makes no difference.
+    ///
+    /// A program that promises its sessions the same options with and without a spare asks this before [`prewarm`](Self::prewarm).
+    pub fn bound_to_directory(&self) -> Option<&'static str> {
+        let mut anchored = self.clone();
+        let relative = anchored.paths().find(|(_, path)| path.is_relative());
+        let relative = relative.map(|(option, _)| option);
+        let config = crate::env::get(self.environment.own(), "CLAUDE_CONFIG_DIR");
+        let has_programs = self
+            .mcp_servers
+            .values()
+            .any(|server| !matches!(server, McpServerConfig::Http(_) | McpServerConfig::Sse(_)));
+        let others = [
+            ("mcp_servers", has_programs),
+            ("mcp_config_files", !self.mcp_config_files.is_empty()),
+            ("plugins", !self.plugins.is_empty()),
+            (
+                "environment",
+                config.is_some_and(|path| Path::new(&path).is_relative()),
+            ),
+        ];
+        let bound = others.into_iter().find(|(_, is_bound)| *is_bound);
+        relative.or(bound.map(|(option, _)| option))
+    }
+
+    /// The paths that are read from `cwd` if they are relative.
+    fn paths(&mut self) -> impl Iterator<Item = (&'static str, &mut PathBuf)> {
+        let lists = [
+            ("additional_directories", &mut self.additional_directories),
+            ("mcp_config_files", &mut self.mcp_config_files),
+        ];
+        let single = [
+            ("project_config_root", &mut self.project_config_root),
+            ("system_prompt_file", &mut self.system_prompt_file),
+            ("hermetic_home", &mut self.hermetic_home),
+            ("debug_file", &mut self.debug_file),
+        ];
+        let file = match &mut self.settings {
+            Some(SettingsInput::File(path)) => Some(("settings", path)),
+            _ => None,
+        };
+        let lists = lists
+            .into_iter()
+            .flat_map(|(option, paths)| paths.iter_mut().map(move |path| (option, path)));
+        let single = single
+            .into_iter()
+            .filter_map(|(option, path)| Some((option, path.as_mut()?)));
+        lists.chain(single).chain(file)
+    }
+
     /// Makes relative paths absolute, so that they mean the same wherever the process works.
     pub(crate) fn anchored(mut self) -> Result<Self> {
         if self.host().remote {
@@ -64,19 +119,7 @@ impl Options {
         let base = self
             .working_directory(&self.hosting.surroundings())
             .map_err(Error::of)?;
-        let lists = [&mut self.additional_directories, &mut self.mcp_config_files];
-        let single = [
-            &mut self.project_config_root,
-            &mut self.system_prompt_file,
-            &mut self.hermetic_home,
-            &mut self.debug_file,
-        ];
-        let file = match &mut self.settings {
-            Some(SettingsInput::File(path)) => Some(path),
-            _ => None,
-        };
-        let paths = lists.into_iter().flatten();
-        for path in paths.chain(single.into_iter().flatten()).chain(file) {
+        for (_, path) in self.paths() {
             *path = base.join(&path);
         }
         for plugin in &mut self.plugins {
@@ -164,19 +207,27 @@ impl Spare {
         let prepared = prepared
             .map_err(|error| Error::invalid_because("claim", error))
             .and_then(|prepared| prepared);
-        match prepared {
-            Ok(prepared) => self
-                .claim_prepared(prepared)
-                .await
-                .map_err(|error| ClaimFailed { error, spare: None }),
-            Err(error) => Err(ClaimFailed {
-                error,
-                spare: Some(self),
-            }),
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let spare = Some(self);
+                return Err(ClaimFailed { error, spare });
+            }
+        };
+        if let Err(error) = self.opened.take_lease(&prepared.cold.options).await {
+            let spare = Some(self);
+            return Err(ClaimFailed { error, spare });
         }
+        let claimed = self.send(prepared).await;
+        claimed.map_err(|error| ClaimFailed { error, spare: None })
     }
 
-    pub(crate) async fn claim_prepared(mut self, claim: Prepared) -> Result<Session> {
+    pub(crate) async fn claim_prepared(self, claim: Prepared) -> Result<Session> {
+        self.opened.take_lease(&claim.cold.options).await?;
+        self.send(claim).await
+    }
+
+    async fn send(mut self, claim: Prepared) -> Result<Session> {
         let settings = |error: Error| match error.as_refusal() {
             Some(refusal) => problem(ClaimProblem::SettingsNotApplied {
                 message: refusal.message.clone(),
@@ -248,6 +299,16 @@ impl Spare {
                 option: "permission_mode",
                 asked: asked.to_owned(),
                 got: got.to_owned(),
+            }));
+        }
+        // Its lease, and what the program knows of it, are of the id that it was started with.
+        if let Some(asked) = &self.opened.options.session_id
+            && *asked != reply.session_id
+        {
+            return Err(problem(ClaimProblem::Differs {
+                option: "session_id",
+                asked: asked.clone(),
+                got: reply.session_id,
             }));
         }
         self.opened.conn.note(Input::SessionId(&reply.session_id));

@@ -281,6 +281,8 @@ pub(crate) struct Opened {
     pub(crate) options: Options,
     /// The location of its conversation.
     pub(crate) source: Source,
+    /// The lease of its session. That of a spare is acquired by the claim.
+    ownership: Option<Arc<lease::Ownership>>,
     role: Role,
     /// The CLI's version, if `--version` ran beside the start.
     version: Arc<OnceLock<CliVersion>>,
@@ -314,7 +316,10 @@ impl Opened {
             true => None,
         };
         // Before it is loaded: what is loaded is to be the last that was said.
-        let ownership = lease::claim(&mut concrete, &surroundings, host.remote).await?;
+        let ownership = match role {
+            Role::Session => lease::claim(&mut concrete, &surroundings, host.remote).await?,
+            Role::Spare => lease::for_spare(&mut concrete, &surroundings)?,
+        };
         let healed = match found {
             Some(found) => {
                 let config = location::users_config(&concrete, &surroundings);
@@ -413,7 +418,9 @@ impl Opened {
                 stderr: hosting.stderr,
             },
         );
-        if let Some(ownership) = &ownership {
+        if let Some(ownership) = &ownership
+            && role == Role::Session
+        {
             spawn_in(conn.span.clone(), Arc::clone(ownership).keep(Arc::clone(&conn)));
         }
         bridge.attach(&conn);
@@ -433,6 +440,7 @@ impl Opened {
             launch,
             options,
             source,
+            ownership,
             role,
             version,
             asking,
@@ -521,6 +529,18 @@ impl Opened {
         let (initialized, misfits) = read_reply(payload);
         self.conn.note(Input::Decoded { misfits, drift: &[] });
         initialized
+    }
+
+    /// Acquires the lease of the session that a spare becomes, whose options these are. Nothing is sent before.
+    pub(crate) async fn take_lease(&self, session: &Options) -> Result<()> {
+        let Some(ownership) = &self.ownership else {
+            return Ok(());
+        };
+        let (id, surroundings) = (self.options.session_id.as_ref(), session.hosting.surroundings());
+        lease::claim_for(ownership, id, session, &surroundings, session.host().remote).await?;
+        let keep = Arc::clone(ownership).keep(Arc::clone(&self.conn));
+        spawn_in(self.conn.span.clone(), keep);
+        Ok(())
     }
 
     /// Makes the session, which ends the process from now on.

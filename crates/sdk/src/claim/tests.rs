@@ -1,3 +1,4 @@
+use outrigger_protocol::shared::McpServerConfig;
 use serde_json::json;
 
 use super::*;
@@ -18,6 +19,37 @@ fn error(claim: Claim, base: &Options) -> String {
 
 fn settings(json: serde_json::Value) -> Settings {
     serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn options_that_a_directory_decides_about_are_named() {
+    let http = json!({"type": "http", "url": "https://example.com"});
+    let server = |json| serde_json::from_value::<McpServerConfig>(json).unwrap();
+    let free = base()
+        .cwd("beside")
+        .additional_directories(["/more"])
+        .env("CLAUDE_CONFIG_DIR", "/config")
+        .mcp_servers("web", server(http));
+    assert_eq!(free.bound_to_directory(), None);
+    for (options, name) in [
+        (
+            free.clone().additional_directories(["/more", "less"]),
+            "additional_directories",
+        ),
+        (free.clone().system_prompt_file("prompt.md"), "system_prompt_file"),
+        (free.clone().env("CLAUDE_CONFIG_DIR", "config"), "environment"),
+        (
+            free.clone()
+                .mcp_servers("near", server(json!({"command": "/bin/server"}))),
+            "mcp_servers",
+        ),
+        (
+            free.clone().mcp_config_files(["/servers.json"]),
+            "mcp_config_files",
+        ),
+    ] {
+        assert_eq!(options.bound_to_directory(), Some(name));
+    }
 }
 
 #[test]

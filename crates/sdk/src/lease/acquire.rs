@@ -29,28 +29,13 @@ pub(crate) async fn claim(
     surroundings: &Surroundings,
     is_far: bool,
 ) -> Result<Option<Arc<Ownership>>> {
-    let Some(lease) = options.hosting.lease.clone() else {
+    let Some(own) = unacquired(options, surroundings)? else {
         return Ok(None);
     };
-    let keeping = options.hosting.store.keeping();
-    let keeping = keeping.filter(|keeping| keeping.store.leases().is_some());
     let project = project_key(options, surroundings, is_far)?;
-    let place = match keeping {
-        Some(keeping) => Where::Store(keeping),
-        None if options.is_private() => return Ok(None),
-        None => Where::Disk(Sessions::at(config_dir(options, surroundings)?), options.user),
-    };
+    let on_busy = own.on_busy();
     let going_on = options.resume.clone().filter(|_| !options.fork_session);
-    let on_busy = lease.on_busy;
-    let own = Ownership::new(lease, place);
-    let named = going_on.clone().or_else(|| options.session_id.clone());
-    let id = match &named {
-        Some(id) => {
-            let id = SessionId::new(id);
-            id.map_err(|error| Error::invalid_because("session id", error))?
-        }
-        None => SessionId::random(),
-    };
+    let id = id_of(going_on.as_ref().or(options.session_id.as_ref()))?;
     let held = match own
         .acquire(&SessionKey::new(&project, id.as_str()), on_busy)
         .await
@@ -82,6 +67,60 @@ pub(crate) async fn claim(
     options.fork_session = true;
     options.session_id = Some(fork.to_string());
     Ok(Some(own))
+}
+
+/// The lease of a spare, which [`claim_for`] acquires when the spare is claimed; sets the id that its session will have.
+pub(crate) fn for_spare(
+    options: &mut Options,
+    surroundings: &Surroundings,
+) -> Result<Option<Arc<Ownership>>> {
+    let own = unacquired(options, surroundings)?;
+    if own.is_some() {
+        options.session_id = Some(id_of(options.session_id.as_ref())?.to_string());
+    }
+    Ok(own)
+}
+
+/// Acquires the lease of a spare's session. `session` has the options of the session, and `id` is that of the spare.
+pub(crate) async fn claim_for(
+    own: &Ownership,
+    id: Option<&String>,
+    session: &Options,
+    surroundings: &Surroundings,
+    is_far: bool,
+) -> Result<()> {
+    let id = id_of(id)?;
+    let project = project_key(session, surroundings, is_far)?;
+    let key = SessionKey::new(&project, id.as_str());
+    // A new session is nothing that could be forked.
+    own.acquire(&key, own.on_busy())
+        .await
+        .map_err(|refusal| match refusal {
+            Refusal::Held(by) => problem(&id, by),
+            Refusal::Failed(error) => error,
+        })
+}
+
+/// The lease of these options, before it is acquired. `None` without the option, or if no other program can find the session.
+fn unacquired(options: &Options, surroundings: &Surroundings) -> Result<Option<Arc<Ownership>>> {
+    let Some(lease) = options.hosting.lease.clone() else {
+        return Ok(None);
+    };
+    let keeping = options.hosting.store.keeping();
+    let keeping = keeping.filter(|keeping| keeping.store.leases().is_some());
+    let place = match keeping {
+        Some(keeping) => Where::Store(keeping),
+        None if options.is_private() => return Ok(None),
+        None => Where::Disk(Sessions::at(config_dir(options, surroundings)?), options.user),
+    };
+    Ok(Some(Ownership::new(lease, place)))
+}
+
+fn id_of(named: Option<&String>) -> Result<SessionId> {
+    match named {
+        Some(id) => SessionId::new(id).map_err(|error| Error::invalid_because("session id", error)),
+        None => Ok(SessionId::random()),
+    }
 }
 
 fn problem(id: &SessionId, by: Holder) -> Error {

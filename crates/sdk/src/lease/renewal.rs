@@ -118,6 +118,10 @@ impl Ownership {
         self.state().problem.clone()
     }
 
+    pub(super) fn on_busy(&self) -> OnBusy {
+        self.set.on_busy
+    }
+
     pub(super) fn forked_from(&self, id: SessionId) {
         self.state().forked_from = Some(id);
     }

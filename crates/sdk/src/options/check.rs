@@ -42,7 +42,7 @@ impl Options {
         self.check_permissions(surroundings, host)?;
         self.check_session()?;
         self.check_store(host.awaits_claim)?;
-        self.check_lease(host.awaits_claim, host.remote)?;
+        self.check_lease(host.remote)?;
         if host.awaits_claim {
             self.check_spare()?;
         }

@@ -25,6 +25,7 @@ impl Options {
     ///   free as soon as its CLI has ended; a session in a store after [`LeaseOptions::ttl`].
     ///
     /// For the lease, the SDK chooses the id of a new session (`--session-id`). For a conversation that `/clear` begins, it acquires a lease when it sees the id.
+    /// A [spare](Self::prewarm) has no lease before its claim, which acquires it before anything is sent.
     ///
     /// Off unless set, because it has a cost and can reject a start: on disk, a small file for each session that ever had a lease,
     /// which stays since its number must not be used again, and a check of it every second; in a store, a call before the start
@@ -35,7 +36,7 @@ impl Options {
     }
 
     /// Rejects options that contradict a lease.
-    pub(crate) fn check_lease(&self, is_spare: bool, is_far: bool) -> Result<(), OptionsError> {
+    pub(crate) fn check_lease(&self, is_far: bool) -> Result<(), OptionsError> {
         let Some(lease) = &self.hosting.lease else {
             return Ok(());
         };
@@ -50,12 +51,6 @@ impl Options {
             return Err(OptionsError::Conflict {
                 options: ["lease", "persist_session"],
                 advice: "a session that is not kept can't be driven by anybody else",
-            });
-        }
-        if is_spare {
-            return Err(OptionsError::Conflict {
-                options: ["lease", "prewarm"],
-                advice: "a spare has no session yet that could be claimed: start it directly",
             });
         }
         let keeping = self.hosting.store.keeping();

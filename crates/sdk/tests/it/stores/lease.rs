@@ -14,7 +14,9 @@ use outrigger::sessions::store::{
 };
 use outrigger::sessions::{SessionId, Sessions};
 use outrigger::transport::{BoxFuture, Connection, Pipes, Transport};
-use outrigger::{Cause, LeaseOptions, LeaseProblem, OnBusy, Options, Session, Turn};
+use outrigger::{
+    Cause, Claim, ClaimProblem, LeaseOptions, LeaseProblem, OnBusy, Options, Session, Spare, Turn,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -169,6 +171,89 @@ async fn whoever_comes_second_is_told_who_has_the_session() {
     let (session, wire, _) = Wire::start(second).await;
     assert_eq!(session.fence(), Some(2));
     close(session, wire).await;
+}
+
+/// A spare with the lease of a session that somebody else may have until it is claimed.
+async fn spare(store: &Arc<Leased>) -> (Spare, Wire) {
+    let (pipes, mut wire) = Wire::pair();
+    let options = stored(store, "first", OnBusy::Fail).session_id(ID);
+    let starting = tokio::spawn(options.transport(pipes).prewarm());
+    wire.initialized(&[]).await;
+    (starting.await.unwrap().unwrap(), wire)
+}
+
+/// The request of a claim.
+async fn claim_of(wire: &mut Wire) -> Value {
+    let request = wire.line().await;
+    assert_eq!(request["request"]["subtype"], "claim_session", "{request}");
+    request["request_id"].clone()
+}
+
+/// The CLI's answer to a claim: a session of this id.
+fn claimed(request: &Value, id: &str) -> Value {
+    let initialize = json!({"account": {"apiKeySource": "ANTHROPIC_API_KEY"}});
+    let session = json!({"status": "ok", "session_id": id, "initialize": initialize});
+    let response = json!({"subtype": "success", "request_id": request, "response": session});
+    json!({"type": "control_response", "response": response})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spare_takes_the_lease_when_it_is_claimed() {
+    let store = Arc::<Leased>::default();
+    let (spare, mut wire) = spare(&store).await;
+    assert_eq!(store.holder(ID).await, None, "it has no session yet");
+    let ages = Duration::from_secs(3600);
+    let other = store.memory.acquire(&key(ID), "second", ages).await.unwrap();
+    let failed = spare.claim(Claim::new("/p")).await.unwrap_err();
+    assert!(matches!(held(&failed.error), LeaseProblem::Held { by, .. } if by.who == "second"));
+    let spare = failed.spare.expect("nothing was sent to it");
+    store.memory.release(&other).await.unwrap();
+
+    let claiming = tokio::spawn(spare.claim(Claim::new("/p")));
+    let request = claim_of(&mut wire).await;
+    assert!(
+        store.holder(ID).await.unwrap().starts_with("first"),
+        "before the CLI is asked"
+    );
+    wire.say(&claimed(&request, ID)).await;
+    let session = claiming.await.unwrap().unwrap();
+    assert_eq!(
+        (session.fence(), store.renewed.lock().unwrap().len()),
+        (Some(2), 0)
+    );
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(!store.renewed.lock().unwrap().is_empty(), "it is kept");
+    close(session, wire).await;
+    assert_eq!(store.holder(ID).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_fails_gives_the_lease_back_when_the_process_has_ended() {
+    let store = Arc::<Leased>::default();
+    for is_dropped in [true, false] {
+        let (spare, mut wire) = spare(&store).await;
+        let ended = spare.wait_ended();
+        let claiming = tokio::spawn(spare.claim(Claim::new("/p")));
+        let request = claim_of(&mut wire).await;
+        if is_dropped {
+            claiming.abort();
+        } else {
+            wire.say(&claimed(&request, OTHER)).await;
+            let error = claiming.await.unwrap().unwrap_err().error;
+            let problem = error.as_claim_problem().unwrap();
+            assert!(matches!(
+                problem,
+                ClaimProblem::Differs {
+                    option: "session_id",
+                    ..
+                }
+            ));
+        }
+        assert!(store.holder(ID).await.is_some(), "the process may run");
+        wire.end().await;
+        ended.await;
+        assert_eq!(store.holder(ID).await, None);
+    }
 }
 
 /// A transport that shows what it was to start.
