@@ -1,15 +1,15 @@
 //! What decides about tool calls of a session: the operator's code, then people.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use outrigger::permissions::rules::Rules;
 use outrigger::permissions::{
     self, Layer, Opinion, PermissionDecision, PermissionHandler, PermissionRequest,
 };
 
-use outrigger::SessionId;
 use outrigger::hooks::{self, Hook, HookOutput, PreToolUseInput, PreToolUseOutput};
 use outrigger::protocol::Frame;
+use outrigger::{ElicitationResult, Options, Reply, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::approval::Approval;
@@ -37,17 +37,69 @@ pub(crate) enum HookReply {
     Ask,
 }
 
+/// The channels to the owner of a process.
+#[derive(Debug)]
+pub(crate) struct ToOwner {
+    /// The ids of requests that are for people.
+    pub(crate) for_people: mpsc::Sender<String>,
+    pub(crate) hooks: mpsc::Sender<HookRequest>,
+}
+
+/// The owner of a process, whom its handlers ask. A spare has none before its claim, and everything that it asks is denied.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seat(Arc<OnceLock<ToOwner>>);
+
+impl Seat {
+    /// The process has this owner from now on. Only the first one counts.
+    pub(crate) fn take(&self, owner: ToOwner) {
+        drop(self.0.set(owner));
+    }
+
+    fn owner(&self) -> Option<&ToOwner> {
+        self.0.get()
+    }
+}
+
+/// Why a spare may do nothing.
+const NO_OWNER: &str = "Nobody can be asked: the process has no session yet.";
+
+/// The options with the handlers of a host: for a session's process, and for a spare.
+pub(crate) fn with_handlers(
+    policy: &HostPolicy,
+    options: Options,
+    session: &SessionId,
+    seat: &Seat,
+    deferred: Option<&str>,
+) -> Options {
+    let asked = seat.clone();
+    let options = options
+        .permissions(of(policy, seat.clone()))
+        .elicitation(move |_| {
+            let has_owner = asked.owner().is_some();
+            async move {
+                match has_owner {
+                    true => Reply::Parked,
+                    false => ElicitationResult::Decline.into(),
+                }
+            }
+        });
+    match deferred {
+        Some(matcher) => options.hook(hook(policy, session.clone(), matcher, seat.clone())),
+        None => options,
+    }
+}
+
 /// The hook that leaves calls open for people. The operator's code decides before.
-pub(crate) fn hook(
+fn hook(
     policy: &HostPolicy,
     session: SessionId,
     matcher: &str,
-    to_owner: mpsc::Sender<HookRequest>,
+    seat: Seat,
 ) -> Hook<hooks::event::PreToolUse> {
     let first = policy.decides_first.clone();
     let hook = hooks::pre_tool_use(move |input: PreToolUseInput, _| {
-        let (first, session, to_owner) = (first.clone(), session.clone(), to_owner.clone());
-        before_call(input, first, session, to_owner)
+        let (first, session, seat) = (first.clone(), session.clone(), seat.clone());
+        before_call(input, first, session, seat)
     });
     hook.matcher(matcher)
 }
@@ -56,9 +108,12 @@ async fn before_call(
     input: PreToolUseInput,
     first: Option<Arc<dyn Layer>>,
     session: SessionId,
-    to_owner: mpsc::Sender<HookRequest>,
+    seat: Seat,
 ) -> HookOutput<hooks::event::PreToolUse> {
     let deny = |why: &str| HookOutput::specific(PreToolUseOutput::deny(why));
+    let Some(owner) = seat.owner() else {
+        return deny(NO_OWNER);
+    };
     let call = input.tool_use_id.as_deref();
     let approval = call.and_then(|call| wire::deferred(&session, &input.tool_name, call, &input.tool_input));
     let Some(approval) = approval else {
@@ -86,7 +141,7 @@ async fn before_call(
     };
     // An owner that is gone has killed the process, or does so.
     let gone = "Nobody can be asked about this call: the host closes.";
-    if to_owner.send(asked).await.is_err() {
+    if owner.hooks.send(asked).await.is_err() {
         return deny(gone);
     }
     match answer.await {
@@ -99,23 +154,36 @@ async fn before_call(
 }
 
 /// The handler of a session. If the operator's code decides first, the handler sends the ids of the requests that are for people.
-pub(crate) fn of(policy: &HostPolicy, for_people: mpsc::Sender<String>) -> impl PermissionHandler + use<> {
-    let first = First(policy.decides_first.clone());
-    let for_people = first.0.is_some().then_some(for_people);
+fn of(policy: &HostPolicy, seat: Seat) -> impl PermissionHandler + use<> {
+    let first = policy.decides_first.clone();
+    let is_alone = first.is_none();
     permissions::chain()
-        .layer("policy", first)
-        .last("people", Inbox(for_people))
+        .layer(
+            "policy",
+            First {
+                layer: first,
+                seat: seat.clone(),
+            },
+        )
+        .last("people", Inbox { seat, is_alone })
 }
 
 /// Leaves every question to the inbox.
-struct Inbox(Option<mpsc::Sender<String>>);
+struct Inbox {
+    seat: Seat,
+    /// Whether nothing decides before, so that the owner knows that every request is for people.
+    is_alone: bool,
+}
 
 impl PermissionHandler for Inbox {
     fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async move {
-            if let Some(for_people) = &self.0 {
+            let Some(owner) = self.seat.owner() else {
+                return PermissionDecision::deny(NO_OWNER);
+            };
+            if !self.is_alone {
                 // An owner that is gone has superseded the question.
-                drop(for_people.send(request.id().to_string()).await);
+                drop(owner.for_people.send(request.id().to_string()).await);
             }
             PermissionDecision::Parked
         })
@@ -127,21 +195,112 @@ impl PermissionHandler for Inbox {
 }
 
 /// The operator's own code, if there is any.
-struct First(Option<Arc<dyn Layer>>);
+struct First {
+    layer: Option<Arc<dyn Layer>>,
+    seat: Seat,
+}
 
 impl Layer for First {
     fn consider<'a>(&'a self, request: &'a PermissionRequest) -> BoxFuture<'a, (Opinion, Option<String>)> {
-        match &self.0 {
-            Some(layer) => layer.consider(request),
-            None => Box::pin(async { (Opinion::Pass, None) }),
+        match &self.layer {
+            // Without an owner the inbox denies.
+            Some(layer) if self.seat.owner().is_some() => layer.consider(request),
+            _ => Box::pin(async { (Opinion::Pass, None) }),
         }
     }
 
     fn rules(&self) -> Rules {
-        self.0.as_ref().map(|layer| layer.rules()).unwrap_or_default()
+        self.layer.as_ref().map(|layer| layer.rules()).unwrap_or_default()
     }
 
     fn only_has_rules(&self) -> bool {
-        self.0.as_ref().is_none_or(|layer| layer.only_has_rules())
+        self.layer.as_ref().is_none_or(|layer| layer.only_has_rules())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use outrigger::Agent;
+    use outrigger::permissions::layer;
+    use serde_json::json;
+
+    use super::*;
+
+    fn request() -> PermissionRequest {
+        let line = json!({
+            "type": "control_request", "request_id": "r", "request": {
+                "subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t",
+            },
+        });
+        let frames = Frame::from_line(line.to_string());
+        PermissionRequest::from_frame(&frames[0]).unwrap()
+    }
+
+    fn input() -> PreToolUseInput {
+        let input = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "/t", "cwd": "/", "tool_name": "Bash",
+            "tool_input": {"command": "ls"}, "tool_use_id": "t",
+        });
+        serde_json::from_value(input).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_process_without_an_owner_may_do_nothing() {
+        let mut policy = HostPolicy::new(Agent::builder(), ["/"]);
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        policy.decides_first = Some(Arc::new(layer(move |_: PermissionRequest| {
+            let is_first = counter.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                match is_first {
+                    true => Opinion::Decided(PermissionDecision::allow()),
+                    false => Opinion::Pass,
+                }
+            }
+        })));
+        let seat = Seat::default();
+        let handler = of(&policy, seat.clone());
+        let denied = |decision: &PermissionDecision| matches!(decision, PermissionDecision::Deny(deny) if deny.message == NO_OWNER);
+        assert!(denied(&handler.decide(request()).await));
+        assert_eq!(
+            asked.load(Ordering::Relaxed),
+            0,
+            "the operator's code would allow it"
+        );
+        let hooked = before_call(
+            input(),
+            policy.decides_first.clone(),
+            SessionId::random(),
+            seat.clone(),
+        );
+        let hooked = format!("{:?}", hooked.await);
+        assert!(hooked.contains("Deny") && hooked.contains(NO_OWNER), "{hooked}");
+
+        let (for_people, mut asks) = mpsc::channel(1);
+        let (hooks, _) = mpsc::channel(1);
+        seat.take(ToOwner { for_people, hooks });
+        assert!(matches!(
+            handler.decide(request()).await,
+            PermissionDecision::Allow(_)
+        ));
+        assert!(matches!(
+            handler.decide(request()).await,
+            PermissionDecision::Parked
+        ));
+        assert_eq!(asks.recv().await.unwrap(), "r");
+
+        // Nobody else can sit down.
+        let (for_people, mut others) = mpsc::channel(1);
+        let (hooks, _) = mpsc::channel(1);
+        seat.take(ToOwner { for_people, hooks });
+        assert!(matches!(
+            handler.decide(request()).await,
+            PermissionDecision::Parked
+        ));
+        assert!(others.try_recv().is_err() && asks.try_recv().is_ok());
     }
 }

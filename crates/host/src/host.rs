@@ -17,10 +17,12 @@ use crate::approval::{Approval, ApprovalState};
 use crate::clock::now;
 use crate::error::{HostError, Result};
 use crate::event::{Accepted, SessionRecord, SessionState, Source};
+use crate::handler::with_handlers;
 use crate::log::{Counts, Hints, Log, NewEvent, Page, Receipt, Update, Write};
 use crate::owner::{Ask, Command, Contact, Owner, Shared};
 use crate::policy::HostPolicy;
 use crate::schedule::{DueRun, Schedule};
+use crate::spares::{SpareCounts, Spares};
 use crate::stored::{self, Adoptable, Transcript};
 use crate::subscription::Subscription;
 use crate::wire::{self, Sent};
@@ -29,20 +31,38 @@ use crate::workspace::{self, CleanUp, DiffFrom, NewWorktree, WorkspaceDiff, Work
 /// The most commands that wait for a session.
 const COMMANDS: usize = 64;
 
+/// The kind of the records that have the id of the session which was created under a key.
+const CREATIONS: &str = "creations";
+
 /// How long a session whose log failed waits before it tries again.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Owns sessions. Cheap to clone.
 ///
-/// Needs a tokio runtime with time. When all clones are dropped, sessions go on until their work is done; [`shutdown`](Self::shutdown) ends them.
+/// Needs a tokio runtime with time. When all clones are dropped, spare processes end, and sessions go on until their work is done;
+/// [`shutdown`](Self::shutdown) ends them.
 #[derive(Clone)]
-pub struct SessionHost(Arc<Inner>);
+pub struct SessionHost(
+    Arc<Inner>,
+    #[expect(dead_code, reason = "it is there to be dropped")] Arc<Handles>,
+);
 
 struct Inner {
     shared: Arc<Shared>,
     owners: Arc<Owners>,
     closed: AtomicBool,
     tasks: Mutex<JoinSet<()>>,
+    /// Held while it is found out which session was created under a key.
+    keys: tokio::sync::Mutex<()>,
+}
+
+/// All clones of a host have one of it. When the last is dropped, nobody can create a session that would take a spare.
+struct Handles(Arc<Spares>);
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl Inner {
@@ -72,8 +92,12 @@ impl std::fmt::Debug for SessionHost {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct NewSession {
-    /// The id; random if unset. A client that repeats a creation with the same id and the same values gets the session that is there.
+    /// The id; one that the host chooses if unset. A client that repeats a creation with the same id and the same values gets the session that is there. A
+    /// session with an id of a client does not take a [spare process](HostPolicy::spares).
     pub id: Option<SessionId>,
+    /// What the client knows the creation by if the host chooses the id: a client that repeats it with the same key and the same values gets the session that
+    /// is there. The session has the key as its id unless it takes that of a spare process. Not used with an [`id`](Self#structfield.id).
+    pub key: Option<SessionId>,
     /// The working directory, which has to be in a root of the policy.
     pub cwd: PathBuf,
     /// A title, of at most 4096 bytes.
@@ -116,8 +140,11 @@ impl SessionHost {
         let log: Arc<dyn Log> = Arc::new(log);
         let owners = Arc::new(Owners::default());
         let idle = Arc::downgrade(&owners);
+        let places = Arc::new(Semaphore::new(policy.max_processes.max(1)));
+        let spares = Arc::new(spares_of(&policy, &places));
         let shared = Shared {
-            places: Arc::new(Semaphore::new(policy.max_processes.max(1))),
+            places,
+            spares: Arc::clone(&spares),
             policy,
             ticks: AtomicU64::new(1),
             turns: Arc::default(),
@@ -125,12 +152,17 @@ impl SessionHost {
             make_room: Box::new(move || make_room(&idle)),
             log: Arc::clone(&log),
         };
-        let host = Self(Arc::new(Inner {
+        let inner = Inner {
             shared: Arc::new(shared),
             owners,
             closed: AtomicBool::new(false),
             tasks: Mutex::default(),
-        }));
+            keys: tokio::sync::Mutex::default(),
+        };
+        let host = Self(Arc::new(inner), Arc::new(Handles(Arc::clone(&spares))));
+        if spares.are_wanted() {
+            host.0.tasks().spawn(spares.keep());
+        }
         for session in log.unfinished().await? {
             host.wake(&session);
         }
@@ -154,8 +186,11 @@ impl SessionHost {
         let policy = &self.0.shared.policy;
         policy.check(new.model.as_deref(), new.permission_mode.as_deref())?;
         check_title(new.title.as_deref())?;
-        let id = new.id.clone().unwrap_or_else(SessionId::random);
         let mut cwd = policy.directory(&new.cwd)?;
+        let id = match &new.id {
+            Some(id) => id.clone(),
+            None => self.choose_id(&new).await?,
+        };
         let asked = new.worktree.as_ref().map(|new| [&new.branch, &new.base]);
         let request = json!([
             cwd.to_string_lossy(),
@@ -207,6 +242,41 @@ impl SessionHost {
             created_by: Some(actor.into()),
         };
         self.insert(record, &request).await
+    }
+
+    /// The id of a new session: that of a spare if the session may take one.
+    async fn choose_id(&self, new: &NewSession) -> Result<SessionId> {
+        let spares = &self.0.shared.spares;
+        let has_own = new.model.is_some() || new.permission_mode.is_some();
+        let of_spare = || if has_own { None } else { spares.reserve() };
+        let Some(key) = &new.key else {
+            return Ok(of_spare().unwrap_or_else(SessionId::random));
+        };
+        let _turn = self.0.keys.lock().await;
+        if let Some(known) = self.log().record(CREATIONS, key.as_str()).await? {
+            let known = known.read::<SessionId>();
+            return known.map_err(|error| HostError::Invalid(format!("the creation {key}: {error}")));
+        }
+        if !spares.are_wanted() {
+            return Ok(key.clone());
+        }
+        match self.session(key).await {
+            // Of a time without spares.
+            Ok(known) => return Ok(known.id),
+            Err(HostError::NoSession(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let id = of_spare().unwrap_or_else(|| key.clone());
+        // Before the session: a repetition must not find another spare.
+        let log = self.log();
+        log.put_record(CREATIONS, key.as_str(), Some(json!(id).into()))
+            .await?;
+        Ok(id)
+    }
+
+    /// The spare processes of this host: how many there are, and what became of those of before.
+    pub fn spares(&self) -> SpareCounts {
+        self.0.shared.spares.counts()
     }
 
     /// Writes a new session, or finds it if the same was asked for before.
@@ -686,6 +756,7 @@ impl SessionHost {
         };
         self.write_and_wake(session, vec![Write::Enter(SessionState::Ended), give_up])
             .await?;
+        self.0.shared.spares.forget(session);
         self.stop(session).await?;
         self.clean_up(session, &[CleanUp::Archived]).await
     }
@@ -773,7 +844,13 @@ impl SessionHost {
         self.stop(session).await?;
         self.clean_up(session, &[CleanUp::Archived, CleanUp::Deleted])
             .await?;
-        self.log().write(session, vec![Write::Delete]).await.map(drop)
+        self.log().write(session, vec![Write::Delete]).await?;
+        for (key, value) in self.log().records(CREATIONS).await? {
+            if value.read::<SessionId>().is_ok_and(|id| id == *session) {
+                self.log().put_record(CREATIONS, &key, None).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes the events up to a `seq` (retention). A reader with an older cursor is told.
@@ -802,6 +879,7 @@ impl SessionHost {
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
         self.0.shared.closing.send_replace(true);
+        self.0.shared.spares.close();
         let contacts: Vec<_> = self.0.owners.lock().values().cloned().collect();
         let mut ends = Vec::new();
         for contact in contacts {
@@ -934,6 +1012,23 @@ fn check_title(title: Option<&str>) -> Result<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// The spares that a policy wants and its options allow.
+fn spares_of(policy: &HostPolicy, places: &Arc<Semaphore>) -> Spares {
+    let bound = policy.options.bound_to_directory().filter(|_| policy.spares > 0);
+    if let Some(option) = bound {
+        tracing::warn!(
+            option,
+            "no spare processes: what this option means depends on the directory of a session"
+        );
+    }
+    let wanted = if bound.is_some() { 0 } else { policy.spares };
+    let policy = policy.clone();
+    Spares::new(wanted, Arc::clone(places), move |id, seat| {
+        let options = policy.options_of_all().session_id(id.as_str());
+        with_handlers(&policy, options, id, seat, policy.deferred.as_deref())
+    })
 }
 
 /// Runs where blocking is allowed.

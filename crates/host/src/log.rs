@@ -344,6 +344,19 @@ pub trait Log: Send + Sync + 'static {
     /// When the log fails.
     fn records<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Vec<(String, RawJson)>>>;
 
+    /// The record of a kind with this id.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn record<'a>(&'a self, kind: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<RawJson>>> {
+        Box::pin(async move {
+            let records = self.records(kind).await?;
+            Ok(records
+                .into_iter()
+                .find_map(|(known, value)| (known == id).then_some(value)))
+        })
+    }
+
     /// Sets a record, or removes it.
     ///
     /// # Errors

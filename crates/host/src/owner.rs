@@ -34,6 +34,7 @@ use crate::handler::HookRequest;
 use crate::log::{Log, NewEvent, Update, Write};
 use crate::memory;
 use crate::policy::HostPolicy;
+use crate::spares::Spares;
 use crate::wire;
 use crate::workspace;
 
@@ -95,6 +96,7 @@ pub(crate) struct Shared {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) policy: HostPolicy,
     pub(crate) places: Arc<Semaphore>,
+    pub(crate) spares: Arc<Spares>,
     pub(crate) ticks: AtomicU64,
     pub(crate) turns: Arc<Turns>,
     /// Whether the host closes.

@@ -38,6 +38,12 @@ pub struct HostPolicy {
     pub idle: Duration,
     /// The most processes at once; 8 by default. For one more, the one that was idle for longest ends.
     pub max_processes: usize,
+    /// How many CLI processes wait for new sessions; none by default. A new session whose id, model and permission mode are left to the host takes one as its
+    /// first process, so that its first prompt does not wait for the start of the CLI. Resumed and forked sessions cannot take one.
+    ///
+    /// They count in [`max_processes`](Self::max_processes), take only places that are free, and end when a session needs theirs. With options that depend on
+    /// the directory of a session ([`Options::bound_to_directory`]) there are none, and the log of the program (`tracing`) says why.
+    pub spares: usize,
     /// How long a start waits for a process of before to end, which still has the lease; 30 s by default.
     pub lease_patience: Duration,
     /// Limits for the memory of each process; `None` by default.
@@ -88,6 +94,7 @@ impl HostPolicy {
             permission_modes: Vec::new(),
             idle: Duration::from_secs(600),
             max_processes: 8,
+            spares: 0,
             lease_patience: Duration::from_secs(30),
             memory: None,
             gate: None,
@@ -99,6 +106,12 @@ impl HostPolicy {
             changed_inputs: false,
             lease: true,
         }
+    }
+
+    /// Sets [`spares`](Self#structfield.spares).
+    pub fn spares(mut self, spares: usize) -> Self {
+        self.spares = spares;
+        self
     }
 
     /// The directory without links, if it is in a root.
@@ -216,14 +229,20 @@ impl HostPolicy {
         sessions.map_err(|error| HostError::Stored(error.to_string()))
     }
 
+    /// What all sessions have, and spares.
+    pub(crate) fn options_of_all(&self) -> Options {
+        let options = self.options.clone();
+        match self.lease {
+            true => options.lease(LeaseOptions::new().owner("outrigger-host")),
+            false => options,
+        }
+    }
+
     /// The options of a session. A policy that was tightened since holds for sessions of before, too.
     pub(crate) fn options_of(&self, session: &SessionRecord, resume: bool) -> Result<Options> {
         self.check(session.model.as_deref(), session.permission_mode.as_deref())?;
         let cwd = self.directory_of(session)?;
-        let mut options = self.options.clone().cwd(cwd);
-        if self.lease {
-            options = options.lease(LeaseOptions::new().owner("outrigger-host"));
-        }
+        let mut options = self.options_of_all().cwd(cwd);
         if let Some(model) = &session.model {
             options = options.model(model);
         }

@@ -33,6 +33,7 @@ const SECRET: u64 = 64 << 10;
 /// permission_modes = ["plan"]            # that clients may choose; none unless said
 /// idle_seconds = 600                     # how long a process without work lives
 /// max_processes = 8
+/// spares = 2                             # started processes that wait for new sessions; none unless said
 /// changed_inputs = false                 # whether who allows a call may change its input, which no rule checks
 /// memory_soft_mib = 2048                 # a process with more ends after its turn; no limit unless said
 /// memory_hard_mib = 4096                 # a process with more is killed; no limit unless said
@@ -165,6 +166,7 @@ struct SessionsTable {
     permission_modes: Vec<PermissionMode>,
     idle_seconds: Option<u64>,
     max_processes: Option<Spanned<usize>>,
+    spares: Option<Spanned<usize>>,
     #[serde(default)]
     changed_inputs: bool,
     memory_soft_mib: Option<u64>,
@@ -404,6 +406,13 @@ impl Reader<'_> {
             }
             policy.max_processes = most.into_inner();
         }
+        if let Some(spares) = table.spares {
+            if *spares.get_ref() > policy.max_processes {
+                let error = "`spares` is more than `max_processes`, in which spares count";
+                return Err(self.wrong(Some(spares.span()), error));
+            }
+            policy.spares = spares.into_inner();
+        }
         if let (Some(soft), Some(hard)) = (table.memory_soft_mib, &table.memory_hard_mib)
             && soft > *hard.get_ref()
         {
@@ -632,6 +641,7 @@ mod tests {
                 permission_modes = ["plan", "acceptEdits"]
                 idle_seconds = 60
                 max_processes = 3
+                spares = 2
                 changed_inputs = true
                 memory_soft_mib = 2
                 memory_hard_mib = 4
@@ -679,6 +689,7 @@ mod tests {
             )
         );
         assert_eq!((policy.idle, policy.max_processes), (Duration::from_secs(60), 3));
+        assert_eq!(policy.spares, 2);
         assert!(policy.changed_inputs);
         let memory = policy.memory.as_ref().unwrap();
         assert_eq!((memory.soft, memory.hard), (Some(2 << 20), Some(4 << 20)));
@@ -776,6 +787,11 @@ mod tests {
                 "[sessions]\nroots = [\"projects\"]\nmax_processes = 0",
                 3,
                 "at least 1",
+            ),
+            (
+                "[sessions]\nroots = [\"projects\"]\nmax_processes = 2\nspares = 3",
+                4,
+                "more than `max_processes`",
             ),
             (
                 "[sessions]\nroots = [\"projects\"]\nmemory_soft_mib = 2\nmemory_hard_mib = 1",

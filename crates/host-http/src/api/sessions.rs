@@ -94,7 +94,7 @@ pub(super) async fn list(
     }))
 }
 
-/// The id of what a client creates under this key: a repetition creates the same again, which the log knows.
+/// What the host knows a creation under this key by: a repetition creates the same again, which the log knows.
 fn id_of_key(token: &TokenRecord, headers: &HeaderMap) -> Result<Option<Uuid>, Refusal> {
     let Some(key) = headers.get("idempotency-key") else {
         return Ok(None);
@@ -122,12 +122,11 @@ pub(super) async fn create(
         return Err(Problem::InvalidRequest.because("an `id` and an `Idempotency-Key` exclude each other"));
     }
     let mut new = NewSession::new(body.cwd);
-    let id = body
-        .id
-        .or(by_key)
-        .map(|id| SessionId::new(&id.to_string()))
-        .transpose();
-    new.id = id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))?;
+    let id_of = |id: Option<Uuid>| {
+        let id = id.map(|id| SessionId::new(&id.to_string())).transpose();
+        id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))
+    };
+    (new.id, new.key) = (id_of(body.id)?, id_of(by_key)?);
     new.title = body.title;
     new.model = body.model;
     new.permission_mode = body.permission_mode;

@@ -32,7 +32,13 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl In
             state.as_str()
         );
     }
+    let spares = shared.host.spares();
     for (name, help, value) in [
+        (
+            "spares",
+            "Spare processes that wait for new sessions.",
+            spares.ready,
+        ),
         (
             "approvals_pending",
             "Approvals that nobody has decided.",
@@ -48,6 +54,28 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl In
         let _ = write!(
             text,
             "# HELP outrigger_host_{name} {help}\n# TYPE outrigger_host_{name} gauge\noutrigger_host_{name} {value}\n"
+        );
+    }
+    for (name, help, value) in [
+        (
+            "spares_claimed",
+            "Sessions whose process was a spare.",
+            spares.claimed,
+        ),
+        (
+            "spares_refused",
+            "Sessions that started a process because their spare could not become it.",
+            spares.refused,
+        ),
+        (
+            "spares_failed",
+            "Spare processes that could not be started, or ended by themselves.",
+            spares.failed,
+        ),
+    ] {
+        let _ = write!(
+            text,
+            "# HELP outrigger_host_{name}_total {help}\n# TYPE outrigger_host_{name}_total counter\noutrigger_host_{name}_total {value}\n"
         );
     }
     Ok((

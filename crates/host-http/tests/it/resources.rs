@@ -188,6 +188,12 @@ async fn metrics_and_readiness_say_how_the_host_is() {
         metrics.contains("outrigger_host_sessions{state=\"idle\"} 1\n"),
         "{metrics}"
     );
+    for line in [
+        "outrigger_host_spares 0\n",
+        "outrigger_host_spares_claimed_total 0\n",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
     assert_eq!(rig.get("/readyz").await.status, 204);
     let document = rig.get("/openapi.json").await.body;
     assert_eq!(document, outrigger_host_http::openapi());

@@ -586,6 +586,16 @@ impl Log for SqliteLog {
         }))
     }
 
+    fn record<'a>(&'a self, kind: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<RawJson>>> {
+        let key = [kind.to_owned(), id.to_owned()];
+        Box::pin(self.read(move |connection| {
+            let sql = "SELECT value FROM records WHERE kind = ?1 AND id = ?2";
+            Ok(connection
+                .query_row(sql, key, |row| rows::json(row, 0))
+                .optional()?)
+        }))
+    }
+
     fn put_record<'a>(
         &'a self,
         kind: &'a str,

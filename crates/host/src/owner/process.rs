@@ -1,24 +1,37 @@
 //! The process of a session: how it starts and ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use outrigger::Session;
 use outrigger::protocol::Frame;
+use outrigger::{Claim, Session, Spare};
 use serde_json::json;
-use tokio::sync::{TryAcquireError, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, mpsc};
 use tokio::task::JoinSet;
 
 use super::{LEASE_POLL, Owner, REQUESTS, ROOM_POLL, Running};
 use crate::core::{Call, Input};
 use crate::error::{HostError, Result};
-use crate::event::SessionState;
-use crate::handler;
+use crate::event::{SessionRecord, SessionState};
+use crate::handler::{self, Seat, ToOwner};
 use crate::log::{NewEvent, Write};
+use crate::spares::Taken;
 use crate::wire;
 use crate::workspace;
 
 /// Why a start fails that a client stopped.
 const STOPPED: &str = "stopped by a client";
+
+/// How long a spare has to become the process of a session, which takes about 0.1 s.
+const CLAIM: Duration = Duration::from_secs(10);
+
+/// How the process of a session came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    New,
+    Resumed,
+    Spare,
+}
 
 impl Owner {
     /// Makes what is missing of the files.
@@ -42,6 +55,7 @@ impl Owner {
         self.taken_up = None;
         // A process of before asks nothing any more.
         self.hooks = mpsc::channel(REQUESTS);
+        self.for_people = mpsc::channel(REQUESTS);
         self.expiring.retain(|(_, approval)| approval.deferred);
         if let Err(error) = self.prepare().await? {
             let payload = json!({"type": "workspace_failed", "error": error});
@@ -50,59 +64,40 @@ impl Owner {
                 .await?;
             return Ok(Input::StartFailed);
         }
-        let mut closing = self.shared.closing.subscribe();
-        let mut stops = self.contact.stops.subscribe();
-        // Without a deadline: a place gets free when a turn ends.
-        let place = loop {
-            match Arc::clone(&self.shared.places).try_acquire_owned() {
-                Ok(place) => break place,
-                Err(TryAcquireError::Closed) => return Err(HostError::Closed),
-                Err(TryAcquireError::NoPermits) => (self.shared.make_room)(),
-            }
-            let free = Arc::clone(&self.shared.places).acquire_owned();
-            let is_stopped = tokio::select! {
-                place = free => break place.map_err(|_| HostError::Closed)?,
-                () = tokio::time::sleep(ROOM_POLL) => false,
-                _ = closing.wait_for(|closing| *closing) => return Err(HostError::Closed),
-                _ = stops.wait_for(|stops| *stops > 0) => true,
-            };
-            if is_stopped {
+        let (spare, place) = match self.shared.spares.take(&self.id) {
+            Some(Taken { spare, seat, place }) => (Some((spare, seat)), Ok(place)),
+            None => (None, self.place().await?),
+        };
+        let place = match place {
+            Ok(place) => place,
+            Err(stopped) => {
                 let epoch = self.shared.log.session(&self.id).await?.epoch;
-                return self.start_failed("start_failed", epoch, STOPPED.to_owned()).await;
+                return self.start_failed("start_failed", epoch, stopped).await;
             }
         };
         self.write(vec![Write::NextEpoch]).await?;
         let record = self.shared.log.session(&self.id).await?;
+        let mut error = String::new();
+        if let Some((spare, seat)) = spare {
+            match Box::pin(self.claim(&record, spare, seat)).await? {
+                Ok(Some(session)) => return self.started(session, &record, Start::Spare, false, place).await,
+                Ok(None) => {}
+                Err(stopped) => return self.start_failed("start_failed", record.epoch, stopped).await,
+            }
+        }
         // Without a stored turn it is not known whether the CLI has stored the session.
-        let ways: &[bool] = match (record.has_history, record.epoch) {
-            (true, _) => &[true],
-            (false, 0 | 1) => &[false],
-            (false, _) => &[true, false],
+        let ways: &[Start] = match (record.has_history, record.epoch) {
+            (true, _) => &[Start::Resumed],
+            (false, 0 | 1) => &[Start::New],
+            (false, _) => &[Start::Resumed, Start::New],
         };
         let is_open = self.state.call == Call::Decided && self.is_call_open(&record).await;
-        let mut error = String::new();
-        for resume in ways {
-            match self.try_start(&record, *resume).await? {
+        for way in ways {
+            let is_resumed = *way == Start::Resumed;
+            match self.try_start(&record, is_resumed).await? {
                 Ok(session) => {
-                    let payload = json!({"type": "process_started", "epoch": record.epoch, "pid": session.pid(), "resumed": resume});
-                    let frames = session.frames();
-                    let ambient = (self.state.call == Call::Decided).then(|| session.ambient());
-                    let mut steps = vec![Write::Append(NewEvent::host("process_started", payload))];
-                    steps.extend(wire::initialized(session.initialized()).map(Write::Initialized));
-                    self.counted = session.usage();
-                    self.running = Some(Running {
-                        session,
-                        frames,
-                        turn: None,
-                        ambient,
-                        may_ask: *resume && is_open,
-                        asked: JoinSet::new(),
-                        asks: Arc::default(),
-                        _place: place,
-                    });
-                    self.write(steps).await?;
-                    self.failure = None;
-                    return Ok(Input::Started);
+                    let may_ask = is_resumed && is_open;
+                    return self.started(session, &record, *way, may_ask, place).await;
                 }
                 Err(failed) => error = failed,
             }
@@ -115,6 +110,121 @@ impl Owner {
         self.start_failed(kind, record.epoch, error).await
     }
 
+    /// A place among the processes of the host, or why the start was stopped.
+    async fn place(&self) -> Result<Result<OwnedSemaphorePermit, String>> {
+        let mut closing = self.shared.closing.subscribe();
+        let mut stops = self.contact.stops.subscribe();
+        // Without a deadline: a place gets free when a turn ends.
+        loop {
+            match Arc::clone(&self.shared.places).try_acquire_owned() {
+                Ok(place) => return Ok(Ok(place)),
+                Err(TryAcquireError::Closed) => return Err(HostError::Closed),
+                Err(TryAcquireError::NoPermits) => {
+                    if !self.shared.spares.make_room() {
+                        (self.shared.make_room)();
+                    }
+                }
+            }
+            let free = Arc::clone(&self.shared.places).acquire_owned();
+            tokio::select! {
+                place = free => return place.map(Ok).map_err(|_| HostError::Closed),
+                () = tokio::time::sleep(ROOM_POLL) => {}
+                _ = closing.wait_for(|closing| *closing) => return Err(HostError::Closed),
+                _ = stops.wait_for(|stops| *stops > 0) => return Ok(Err(STOPPED.to_owned())),
+            }
+        }
+    }
+
+    /// There is a process.
+    async fn started(
+        &mut self,
+        session: Session,
+        record: &SessionRecord,
+        start: Start,
+        may_ask: bool,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Input> {
+        let payload = json!({
+            "type": "process_started", "epoch": record.epoch, "pid": session.pid(), "resumed": start == Start::Resumed,
+            "spare": start == Start::Spare,
+        });
+        let frames = session.frames();
+        let ambient = (self.state.call == Call::Decided).then(|| session.ambient());
+        let mut steps = vec![Write::Append(NewEvent::host("process_started", payload))];
+        steps.extend(wire::initialized(session.initialized()).map(Write::Initialized));
+        self.counted = session.usage();
+        self.running = Some(Running {
+            session,
+            frames,
+            turn: None,
+            ambient,
+            may_ask,
+            asked: JoinSet::new(),
+            asks: Arc::default(),
+            _place: place,
+        });
+        self.write(steps).await?;
+        self.failure = None;
+        Ok(Input::Started)
+    }
+
+    /// The channels of this owner, for the handlers of its process.
+    fn channels(&self) -> ToOwner {
+        ToOwner {
+            for_people: self.for_people.0.clone(),
+            hooks: self.hooks.0.clone(),
+        }
+    }
+
+    /// Makes a spare the process of the session. `None` if that fails and the spare has ended, so that another process may be started. Only a session that
+    /// has nothing that a spare lacks gets one.
+    async fn claim(
+        &self,
+        record: &SessionRecord,
+        spare: Spare,
+        seat: Seat,
+    ) -> Result<Result<Option<Session>, String>> {
+        let ended = spare.wait_ended();
+        let is_new = !record.has_history && record.epoch <= 1 && self.state.call == Call::None;
+        let has_own = record.model.is_some() || record.permission_mode.is_some();
+        let allowed = self.shared.policy.options_of(record, false);
+        match allowed.ok().and_then(|options| options.cwd) {
+            Some(cwd) if is_new && !has_own => {
+                let claimed = tokio::time::timeout(CLAIM, spare.claim(Claim::new(cwd))).await;
+                let why = match claimed {
+                    Ok(Ok(session)) => {
+                        if let Err(error) = self.shared.policy.check_process(record, session.pid()) {
+                            drop(session.kill().await);
+                            return Ok(Err(error.to_string()));
+                        }
+                        // What it asks from now on is a question of the session.
+                        seat.take(self.channels());
+                        self.shared.spares.was_claimed();
+                        return Ok(Ok(Some(session)));
+                    }
+                    Ok(Err(failed)) => {
+                        self.shared.spares.was_refused(Some(&failed.error));
+                        failed.to_string()
+                    }
+                    Err(_) => {
+                        self.shared.spares.was_refused(None);
+                        format!("the CLI did not answer the claim within {CLAIM:?}")
+                    }
+                };
+                tracing::warn!(session = %self.id, why, "a spare did not become the process of a session, which starts its own");
+            }
+            _ => drop(spare),
+        }
+        let mut closing = self.shared.closing.subscribe();
+        let mut stops = self.contact.stops.subscribe();
+        // The SDK kills it after the graces of the options.
+        tokio::select! {
+            _ = ended => Ok(Ok(None)),
+            _ = closing.wait_for(|closing| *closing) => Err(HostError::Closed),
+            _ = stops.wait_for(|stops| *stops > 0) => Ok(Err(STOPPED.to_owned())),
+        }
+    }
+
     async fn start_failed(&mut self, kind: &str, epoch: u64, error: String) -> Result<Input> {
         let payload = json!({"type": kind, "epoch": epoch, "error": error});
         self.write(vec![Write::Append(NewEvent::host(kind, payload))])
@@ -125,7 +235,7 @@ impl Owner {
 
     pub(super) async fn try_start(
         &self,
-        record: &crate::event::SessionRecord,
+        record: &SessionRecord,
         resume: bool,
     ) -> Result<Result<Session, String>> {
         let mut closing = self.shared.closing.subscribe();
@@ -136,18 +246,11 @@ impl Owner {
                 Ok(options) => options,
                 Err(error) => return Ok(Err(error.to_string())),
             };
-            let mut options = options
-                .permissions(handler::of(&self.shared.policy, self.for_people.0.clone()))
-                .elicitation(|_| async { outrigger::Reply::Parked });
-            if let Some(matcher) = &self.deferred_tools() {
-                let to_owner = self.hooks.0.clone();
-                options = options.hook(handler::hook(
-                    &self.shared.policy,
-                    self.id.clone(),
-                    matcher,
-                    to_owner,
-                ));
-            }
+            let seat = Seat::default();
+            seat.take(self.channels());
+            let deferred = self.deferred_tools();
+            let options =
+                handler::with_handlers(&self.shared.policy, options, &self.id, &seat, deferred.as_deref());
             match options.start().await {
                 Ok(session) => {
                     let Err(error) = self.shared.policy.check_process(record, session.pid()) else {

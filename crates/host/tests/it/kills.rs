@@ -15,20 +15,28 @@ use outrigger_host::{Approval, ApprovalState, Delivered, HostError, HostPolicy, 
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::spares::counted;
+
 /// Names the directory of the host, in the process that is one.
 const PLACE: &str = "OUTRIGGER_HOST_KILLS_PLACE";
 
 /// The cursor from which that process emits events.
 const CURSOR: &str = "OUTRIGGER_HOST_KILLS_CURSOR";
 
-/// Names the session.
+/// Names the session, if it is known by now.
 const SESSION: &str = "OUTRIGGER_HOST_KILLS_SESSION";
 
 /// Is set if the CLI is the real one.
 const REAL: &str = "OUTRIGGER_HOST_KILLS_WITH_REAL_CLI";
 
+/// Is set if new sessions take spare processes.
+const SPARES: &str = "OUTRIGGER_HOST_KILLS_WITH_SPARES";
+
 /// After how many kills the next session begins. A session that gets longer and longer takes the CLI longer to resume.
 const KILLS_OF_A_SESSION: u64 = 50;
+
+/// The same with spares, which only the first process of a session can be.
+const KILLS_WITH_A_SPARE: u64 = 3;
 
 /// How many of the newest prompts are sent again although they were acknowledged, now and then.
 const RECENT: usize = 20;
@@ -56,6 +64,7 @@ async fn host(place: &Path) -> (SessionHost, Option<RealCli>) {
     // Sessions are stored where the next process finds them.
     let options = options.env("CLAUDE_CONFIG_DIR", place.join("claude").display().to_string());
     let mut policy = HostPolicy::new(options, [place]);
+    policy.spares = usize::from(std::env::var_os(SPARES).is_some());
     policy.lease = real.is_some();
     policy.deferred = Some("Bash".to_owned());
     let log = SqliteLog::open(place.join("host.db")).unwrap();
@@ -76,14 +85,23 @@ fn process() {
         .unwrap();
     runtime.block_on(async move {
         let (host, _real) = host(&place).await;
-        let mut new = NewSession::new(&place);
-        new.id = Some(SessionId::new(&std::env::var(SESSION).unwrap()).unwrap());
-        let id = host.create(new, "test").await.unwrap().id;
         let say: fn(String) = |text: String| {
             let mut out = std::io::stdout().lock();
             writeln!(out, "{MARK}{text}").unwrap();
             out.flush().unwrap();
         };
+        let key = SessionId::new(&std::env::var(SESSION).unwrap()).unwrap();
+        let mut new = NewSession::new(&place);
+        match std::env::var_os(SPARES) {
+            Some(_) => {
+                // The first host finds a spare, and later ones the session.
+                counted(&host, |counts| counts.ready == 1).await;
+                new.key = Some(key);
+            }
+            None => new.id = Some(key),
+        }
+        let id = host.create(new, "test").await.unwrap().id;
+        say(format!("session {id}"));
         let mut events = host.subscribe(&id, after).await.unwrap();
         let pending = host
             .approvals(Some(&id), Some(ApprovalState::Pending), None, 1000)
@@ -149,7 +167,14 @@ fn text_of(uuid: &str) -> String {
     }
 }
 
-fn start(place: &Path, session: &SessionId, cursor: u64, with_real_cli: bool) -> Child {
+/// What the hosts have.
+#[derive(Clone, Copy, Default)]
+struct With {
+    real_cli: bool,
+    spares: bool,
+}
+
+fn start(place: &Path, session: &SessionId, cursor: u64, with: With) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "kills::process", "--nocapture"])
@@ -159,8 +184,11 @@ fn start(place: &Path, session: &SessionId, cursor: u64, with_real_cli: bool) ->
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
-    if with_real_cli {
+    if with.real_cli {
         command.env(REAL, "1");
+    }
+    if with.spares {
+        command.env(SPARES, "1");
     }
     command.spawn().unwrap()
 }
@@ -168,6 +196,8 @@ fn start(place: &Path, session: &SessionId, cursor: u64, with_real_cli: bool) ->
 /// What clients have seen, over all processes.
 #[derive(Default)]
 struct Seen {
+    /// The session.
+    session: Option<SessionId>,
     /// Events by number: kind, what they are about, status.
     events: BTreeMap<u64, String>,
     /// Prompts that were acknowledged, with their numbers.
@@ -194,6 +224,11 @@ impl Seen {
                     let before = self.ended.insert(about.to_owned(), status.to_owned());
                     assert_eq!(before, None, "{about} ended twice");
                 }
+            }
+            ["session", id] => {
+                let id = SessionId::new(id).unwrap();
+                let before = self.session.replace(id.clone());
+                assert!(before.is_none_or(|before| before == id), "one key, one session");
             }
             ["accepted", uuid, seq] => {
                 let seq = seq.parse().unwrap();
@@ -222,12 +257,12 @@ fn kill_in_session(
     session: &SessionId,
     kills: u64,
     random: &mut fastrand::Rng,
-    with_real_cli: bool,
+    with: With,
 ) -> Seen {
     let mut seen = Seen::default();
     let mut sent: Vec<String> = Vec::new();
     for life in 0..=kills {
-        let mut child = start(place, session, seen.cursor(), with_real_cli);
+        let mut child = start(place, session, seen.cursor(), with);
         let (mut input, output) = (
             child.stdin.take().unwrap(),
             BufReader::new(child.stdout.take().unwrap()),
@@ -263,11 +298,11 @@ fn kill_in_session(
     seen
 }
 
-/// What is on disk is what clients were told.
-async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen, made: &str) {
+/// What is on disk is what clients were told. Returns how many processes were spares.
+async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen, made: &str) -> u64 {
     let mut lost = BTreeSet::new();
     let (mut after, mut users) = (0, BTreeMap::<String, u64>::new());
-    let mut epochs = 0;
+    let (mut epochs, mut spares) = (0, 0);
     loop {
         let page = host.events(id, after, 500).await.unwrap();
         for event in &page.events {
@@ -287,6 +322,7 @@ async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen, made: &str) {
             if event.kind == "process_started" {
                 assert!(event.epoch > epochs, "one process after the other");
                 epochs = event.epoch;
+                spares += u64::from(payload["spare"] == true);
             }
             if let Some(told) = seen.events.get(&event.seq) {
                 assert!(
@@ -303,6 +339,7 @@ async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen, made: &str) {
     assert!(after >= seen.cursor(), "nothing that a client saw is gone");
     assert_eq!(users, seen.accepted, "each acknowledged prompt, and no other");
     compare_approvals(host, id, seen, made, &lost).await;
+    spares
 }
 
 /// Each decision that was acknowledged is there, and none was applied twice.
@@ -356,16 +393,20 @@ async fn compare_approvals(
     }
 }
 
-fn kill(kills: u64, with_real_cli: bool) {
+fn kill(kills: u64, with: With) {
     let mut random = fastrand::Rng::with_seed(set("OUTRIGGER_SEED").unwrap_or(1));
     let place = tempfile::tempdir().unwrap();
     let mut sessions = Vec::new();
     let mut left = kills;
     while left > 0 {
-        let now = left.min(KILLS_OF_A_SESSION);
+        let now = left.min(if with.spares {
+            KILLS_WITH_A_SPARE
+        } else {
+            KILLS_OF_A_SESSION
+        });
         let session = SessionId::random();
-        let seen = kill_in_session(place.path(), &session, now, &mut random, with_real_cli);
-        sessions.push((session, seen));
+        let seen = kill_in_session(place.path(), &session, now, &mut random, with);
+        sessions.push(seen);
         left -= now;
     }
     // A CLI whose host was killed ends by itself.
@@ -383,10 +424,12 @@ fn kill(kills: u64, with_real_cli: bool) {
             .await
             .unwrap();
         let made = std::fs::read_to_string(place.path().join("made")).unwrap_or_default();
-        for (session, seen) in &sessions {
-            compare(&host, session, seen, &made).await;
+        let mut spares = 0;
+        for seen in &sessions {
+            spares += compare(&host, seen.session.as_ref().unwrap(), seen, &made).await;
         }
-        let decided = sessions.iter().map(|(_, seen)| seen.decided.len()).sum::<usize>();
+        assert_eq!(spares > 0, with.spares, "{spares} sessions took spares");
+        let decided = sessions.iter().map(|seen| seen.decided.len()).sum::<usize>();
         assert!(decided > 0 || kills < 10, "somebody was asked");
         host.shutdown().await;
     });
@@ -395,11 +438,39 @@ fn kill(kills: u64, with_real_cli: bool) {
 /// `OUTRIGGER_HOST_KILLS` asks for another number of kills, `OUTRIGGER_SEED` for other moments.
 #[test]
 fn a_host_that_is_killed_loses_nothing_that_it_acknowledged() {
-    kill(set("OUTRIGGER_HOST_KILLS").unwrap_or(25), false);
+    kill(set("OUTRIGGER_HOST_KILLS").unwrap_or(25), With::default());
+}
+
+#[test]
+fn a_host_with_spares_that_is_killed_loses_nothing_that_it_acknowledged() {
+    let spares = true;
+    kill(
+        set("OUTRIGGER_HOST_KILLS").unwrap_or(6),
+        With {
+            spares,
+            ..With::default()
+        },
+    );
 }
 
 /// `OUTRIGGER_HOST_REAL_KILLS` asks for another number of kills.
 #[test]
 fn a_host_with_the_real_cli_that_is_killed_loses_nothing_that_it_acknowledged() {
-    kill(set("OUTRIGGER_HOST_REAL_KILLS").unwrap_or(2), true);
+    let real_cli = true;
+    kill(
+        set("OUTRIGGER_HOST_REAL_KILLS").unwrap_or(2),
+        With {
+            real_cli,
+            spares: false,
+        },
+    );
+}
+
+#[test]
+fn a_host_with_spares_of_the_real_cli_that_is_killed_loses_nothing_that_it_acknowledged() {
+    let (real_cli, spares) = (true, true);
+    kill(
+        set("OUTRIGGER_HOST_REAL_KILLS").unwrap_or(2),
+        With { real_cli, spares },
+    );
 }

@@ -17,6 +17,7 @@ mod place;
 mod proofs;
 mod real;
 mod real_deferred;
+mod spares;
 mod store;
 mod stored;
 mod workspaces;

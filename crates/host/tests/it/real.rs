@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
-use outrigger::protocol::shared::PermissionMode;
+use outrigger::protocol::shared::{PermissionMode, SettingSource};
 use outrigger::sessions::Sessions;
 use outrigger::testing::RealCli;
 use outrigger_host::log::SqliteLog;
@@ -13,6 +13,8 @@ use outrigger_host::{
 };
 use serde_json::json;
 use uuid::Uuid;
+
+use crate::spares::counted;
 
 /// Longer than anything here takes on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -71,6 +73,96 @@ async fn a_session_is_leased_asks_and_goes_on_in_another_process() {
     until(&mut events, "delivery_update", "processed").await;
     host.shutdown().await;
     drop(sessions.claim(&id).take().expect("the lease is released"));
+}
+
+#[tokio::test]
+async fn spares_become_leased_sessions() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    let below = project.join("below");
+    std::fs::create_dir(&below).unwrap();
+    let mut policy = HostPolicy::new(real.options(), [&project]).spares(1);
+    policy.max_processes = 2;
+    let log = SqliteLog::open(place.path().join("host.db")).unwrap();
+    let host = SessionHost::open(policy, log).await.unwrap();
+    let sessions = Sessions::at(real.sandbox().config());
+    let ready = || counted(&host, |counts| counts.ready == 1 && counts.reserved == 0);
+
+    ready().await;
+    let id = host.create(NewSession::new(&below), "ada").await.unwrap().id;
+    drop(sessions.claim(&id).take().expect("a spare has no lease"));
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let call = "%tool Bash {\"command\": \"touch made\", \"description\": \"Make it\"}\n%say done";
+    host.send(&id, user(call, Uuid::new_v4()), "ada").await.unwrap();
+    until(&mut events, "approval_opened", "").await;
+    assert!(sessions.claim(&id).take().is_err(), "the host has the lease");
+    assert_eq!(host.spares().claimed, 1);
+    let pending = host.approvals(None, None, None, 10).await.unwrap();
+    host.decide(pending[0].id, json!({"behavior": "allow"}).into(), "ada")
+        .await
+        .unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+    assert!(below.join("made").exists());
+    // It goes on in a process that is resumed.
+    host.stop(&id).await.unwrap();
+    until(&mut events, "process_exited", "").await;
+    drop(sessions.claim(&id).take().expect("the lease is released"));
+    host.send(&id, user("%say again", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+
+    // A session can do without the spare that has its id, because another one needed the place.
+    ready().await;
+    let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+    let mut other = NewSession::new(&project);
+    other.id = Some(SessionId::random());
+    let other = host.create(other, "ada").await.unwrap().id;
+    for id in [other, id] {
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.send(&id, user("%say alone", Uuid::new_v4()), "ada")
+            .await
+            .unwrap();
+        until(&mut events, "delivery_update", "processed").await;
+        assert!(sessions.claim(&id).take().is_err(), "the host has the lease");
+    }
+    assert_eq!(host.spares().claimed, 1);
+    host.shutdown().await;
+    let spares = real.sandbox().config().join("spares");
+    assert_eq!(
+        std::fs::read_dir(spares).unwrap().count(),
+        0,
+        "the directories of spares are removed"
+    );
+}
+
+/// What a project's own settings fix for good is fixed in a spare: the CLI refuses the claim, and the session starts its own process.
+#[tokio::test]
+async fn a_directory_that_a_spare_cannot_have_gets_a_process_of_its_own() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    std::fs::create_dir_all(project.join(".claude")).unwrap();
+    std::fs::write(
+        project.join(".claude/settings.json"),
+        json!({"env": {"MADE": "here"}}).to_string(),
+    )
+    .unwrap();
+    let options = real.options().setting_sources([SettingSource::Project]);
+    let policy = HostPolicy::new(options, [&project]).spares(1);
+    let log = SqliteLog::open(place.path().join("host.db")).unwrap();
+    let host = SessionHost::open(policy, log).await.unwrap();
+    counted(&host, |counts| counts.ready == 1).await;
+    let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("%say one", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, "delivery_update", "processed").await;
+    let counts = host.spares();
+    assert_eq!((counts.claimed, counts.refused, counts.failed), (0, 1, 0));
+    host.shutdown().await;
 }
 
 #[tokio::test]
