@@ -90,6 +90,8 @@ pub(super) fn run(arguments: &[OsString], root: &Path, output: &Path) -> Result<
 
     let home = tempfile::tempdir().context("cannot make a directory")?;
     let mut agent = Agent::start(&program, &programs.join("outrigger-sim"), home.path())?;
+    println!("after initialize: {}", agent.sample()?);
+    agent.first_turn(home.path())?;
     let begun = Instant::now();
     let mut samples = Vec::new();
     for session in 0..plan.sessions {
@@ -209,6 +211,17 @@ impl Agent {
             json!({"protocolVersion": 1, "clientCapabilities": capabilities}),
         )?;
         Ok(agent)
+    }
+
+    /// The first session, of one turn, with the memory after each of its steps.
+    fn first_turn(&mut self, home: &Path) -> Result<()> {
+        let opened = self.call("session/new", json!({"cwd": home, "mcpServers": []}))?;
+        println!("after session/new: {}", self.sample()?);
+        let id = opened["sessionId"].as_str().context("a session without an id")?;
+        self.turn(id, 1)?;
+        println!("after the first turn: {}", self.sample()?);
+        self.call("session/close", json!({"sessionId": id}))?;
+        Ok(())
     }
 
     /// A session from its beginning to its end.
