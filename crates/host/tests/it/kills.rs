@@ -445,7 +445,7 @@ fn a_host_that_is_killed_loses_nothing_that_it_acknowledged() {
 fn a_host_with_spares_that_is_killed_loses_nothing_that_it_acknowledged() {
     let spares = true;
     kill(
-        set("OUTRIGGER_HOST_KILLS").unwrap_or(KILLS_WITH_A_SPARE),
+        set("OUTRIGGER_HOST_KILLS").unwrap_or(25),
         With {
             spares,
             ..With::default()

@@ -108,6 +108,9 @@ async fn the_first_prompt_of_a_new_session_goes_to_a_spare() {
         .unwrap();
     processed(&mut events, prompt, "processed").await;
     assert_eq!(processes(&host, &id).await, [(true, false), (false, true)]);
+    // All of it is stored in the project of the session's directory.
+    let stored = host.transcript(&id).await.unwrap().next().await.unwrap();
+    assert!(String::from_utf8(stored.unwrap()).unwrap().contains("a.txt"));
 
     // It is replaced.
     let counts = counted(&host, |counts| counts.ready == 1).await;

@@ -431,10 +431,16 @@ impl Context {
         *self.shell_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
     }
 
-    /// Continues in another directory.
-    pub(super) fn move_to(&self, directory: PathBuf) {
+    /// Continues in another directory, and keeps the session there. Returns whether the session could be moved, if it is kept.
+    pub(super) fn move_to(&self, directory: PathBuf) -> bool {
+        let moved = self
+            .config
+            .config_dir
+            .as_ref()
+            .and_then(|config_dir| self.keep(|transcript| transcript.relocate(config_dir, &directory)));
         *self.moved_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
         *self.shell_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        moved.unwrap_or_default()
     }
 
     /// Becomes a session in this directory.

@@ -277,6 +277,7 @@ fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
         }
         mode => mode,
     };
+    ctx.claim(cwd.into());
     let mut state = ctx.state();
     if let Some(mode) = mode {
         state.mode = mode.to_owned();
@@ -285,7 +286,6 @@ fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
     state
         .directories
         .extend(more.filter_map(|directory| directory.as_str().map(str::to_owned)));
-    ctx.claim(cwd.into());
     let mut reply = json!({
         "status": "ok", "cwd": cwd, "session_id": state.session_id, "sdk_mcp_settled": true,
         "parked_ms": ctx.log.elapsed().as_millis() as u64,

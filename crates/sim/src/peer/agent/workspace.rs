@@ -52,12 +52,7 @@ async fn set(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {
     let command = ctx.uuid();
     let lifecycle = |state| json!({"type": "command_lifecycle", "command_uuid": command, "state": state});
     ctx.send_stamped(lifecycle("started")).await;
-    ctx.move_to(path.clone());
-    let config_dir = ctx.config.config_dir.clone();
-    let relocated = config_dir.is_some_and(|config_dir| {
-        ctx.keep(|transcript| transcript.relocate(&config_dir, &path))
-            .unwrap_or_default()
-    });
+    let relocated = ctx.move_to(path.clone());
     // It is a turn of its own, without a call of the model.
     let turn = Turn::new(ctx.clone(), ctx.abort.clone(), ctx.uuid());
     turn.send_init().await;

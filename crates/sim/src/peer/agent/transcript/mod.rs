@@ -135,6 +135,7 @@ impl Transcript {
         }
         self.open.clear();
         self.envelope["cwd"] = json!(cwd.to_string_lossy());
+        self.envelope["gitBranch"] = json!(place::git_branch(cwd));
         (self.directory, self.path) = (directory, path);
         true
     }
