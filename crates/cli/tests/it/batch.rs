@@ -227,14 +227,7 @@ async fn what_failed_to_begin_is_begun_by_the_same_command() {
     let path = prompts(&rig, &[json!({"id": "a", "prompt": "%say one"})]);
     let out = rig.sandbox.project().join("results.jsonl");
     let args = [path.to_str().unwrap(), "--out", out.to_str().unwrap()];
-    let mut command = rig.std_command("batch", &args);
-    command
-        .env_remove("ANTHROPIC_API_KEY")
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let child = tokio::process::Command::from(command).kill_on_drop(true).spawn();
-    let ran = rig.finish(child.unwrap()).await;
+    let ran = rig.ran_without_account("batch", &args).await;
     assert_eq!(ran.code, Some(8), "{ran:?}");
     let wrong = [&args[..], &["--max-cost", "1", "--reserve", "-1"]].concat();
     let ran = rig.ran("batch", &wrong, "").await;

@@ -121,6 +121,18 @@ impl Rig {
         output.into()
     }
 
+    /// Runs it to its end without an account.
+    pub(crate) async fn ran_without_account(&self, subcommand: &str, args: &[&str]) -> Ran {
+        let mut command = self.std_command(subcommand, args);
+        command
+            .env_remove("ANTHROPIC_API_KEY")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = Command::from(command).kill_on_drop(true).spawn();
+        self.finish(child.expect("outrigger starts")).await
+    }
+
     /// `outrigger run` that asks nobody.
     pub(crate) async fn run(&self, args: &[&str]) -> Ran {
         let args: Vec<&str> = ["--no-ask"].iter().chain(args).copied().collect();

@@ -448,16 +448,7 @@ async fn what_is_no_image_is_not_sent() {
 #[tokio::test]
 async fn without_an_account_nothing_is_asked() {
     let rig = Rig::start().await;
-    let run = async |args: &[&str]| {
-        let mut command = rig.std_command("run", args);
-        command
-            .env_remove("ANTHROPIC_API_KEY")
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped());
-        let child = tokio::process::Command::from(command).kill_on_drop(true).spawn();
-        rig.finish(child.unwrap()).await
-    };
+    let run = async |args: &[&str]| rig.ran_without_account("run", args).await;
     for auth in ["inherit", "login"] {
         let ran = run(&["--no-ask", "--auth", auth, "%say hello"]).await;
         assert_eq!(ran.code, Some(8), "{ran:?}");
