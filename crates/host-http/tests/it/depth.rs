@@ -1,22 +1,13 @@
 //! Forks, transcripts, files, usage and adoptions over HTTP.
 
-use outrigger_host::WorkspacePolicy;
 use serde_json::json;
 
-use crate::rig::{Rig, S, host_with, prompt, uuid};
+use crate::rig::{Rig, S, host_that_stores, prompt, uuid};
 
 async fn rig() -> (Rig, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let workspaces = tempfile::tempdir().unwrap();
-    let config = workspaces.path().join("claude");
-    let host = host_with(dir.path(), |policy| {
-        policy.options = policy
-            .options
-            .clone()
-            .env("CLAUDE_CONFIG_DIR", config.display().to_string());
-        policy.workspaces = Some(WorkspacePolicy::new(workspaces.path().join("trees")));
-    });
-    let host = host.await;
+    let host = host_that_stores(dir.path(), workspaces.path()).await;
     (Rig::over(dir, host, |front| front).await, workspaces)
 }
 

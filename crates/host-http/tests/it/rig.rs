@@ -5,7 +5,7 @@ use std::time::Duration;
 use outrigger::SessionId;
 use outrigger::testing::Simulated;
 use outrigger_host::log::{NewEvent, SqliteLog, Write};
-use outrigger_host::{HostPolicy, NewSession, SessionHost, Source};
+use outrigger_host::{HostPolicy, NewSession, SessionHost, Source, WorkspacePolicy};
 use outrigger_host_http::{Front, Limits, Scope, ServeError, TokenRecord, Tokens};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// For a test that would otherwise hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The session that is there from the beginning.
 pub(crate) const S: &str = "5e551011-0000-4000-8000-000000000001";
@@ -38,6 +38,16 @@ pub(crate) async fn host_with(dir: &std::path::Path, change: impl FnOnce(&mut Ho
     new.id = Some(SessionId::new(S).unwrap());
     host.create(new, "test").await.unwrap();
     host
+}
+
+/// With transcripts, and the state of files before turns, in the second directory.
+pub(crate) async fn host_that_stores(dir: &std::path::Path, beside: &std::path::Path) -> SessionHost {
+    host_with(dir, |policy| {
+        let config = beside.join("claude").display().to_string();
+        policy.options = policy.options.clone().env("CLAUDE_CONFIG_DIR", config);
+        policy.workspaces = Some(WorkspacePolicy::new(beside.join("trees")));
+    })
+    .await
 }
 
 pub(crate) struct Rig {

@@ -1,10 +1,10 @@
 //! What a token without the scope `read` is told.
 
-use outrigger_host::{NewSession, WorkspacePolicy};
+use outrigger_host::NewSession;
 use outrigger_host_http::Scope;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, host_with, prompt, uuid};
+use crate::rig::{Rig, host_that_stores, prompt, uuid};
 
 /// A word that is only in what the scope `read` protects: the title of a session, its directory, what was said in it, and what it asks.
 const WORD: &str = "albatross";
@@ -61,15 +61,7 @@ impl Scene {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let workspaces = tempfile::tempdir().unwrap();
-        let config = workspaces.path().join("claude");
-        let host = host_with(dir.path(), |policy| {
-            policy.options = policy
-                .options
-                .clone()
-                .env("CLAUDE_CONFIG_DIR", config.display().to_string());
-            policy.workspaces = Some(WorkspacePolicy::new(workspaces.path().join("trees")));
-        })
-        .await;
+        let host = host_that_stores(dir.path(), workspaces.path()).await;
         let cwd = dir.path().join(WORD);
         std::fs::create_dir(&cwd).unwrap();
         let mut new = NewSession::new(&cwd);
@@ -86,7 +78,7 @@ impl Scene {
             .chars()
             .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })
             .collect();
-        let project = config.join("projects").join(name);
+        let project = workspaces.path().join("claude").join("projects").join(name);
         std::fs::create_dir_all(&project).unwrap();
         let line = json!({
             "type": "user", "uuid": left, "parentUuid": null, "sessionId": left, "cwd": cwd.canonicalize().unwrap(), "isSidechain": false,
