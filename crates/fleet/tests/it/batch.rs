@@ -398,6 +398,57 @@ async fn a_deadline_ends_a_batch_and_leaves_what_is_not_done() {
     assert!(began.elapsed() < Duration::from_secs(90));
 }
 
+/// Each limit ends what it is for, and nothing stays reserved.
+#[tokio::test(start_paused = true)]
+async fn deadlines_retries_and_a_budget_hold_at_once() {
+    let cli = agent();
+    let budget = Budget::new("batch", Cap::tokens(4000));
+    let retry = Retry::new()
+        .tries(100)
+        .delays(Duration::from_secs(30), Duration::from_secs(30));
+    let batch = Batch::new(cli.options().turn_deadline(Duration::from_secs(20)))
+        .jobs(4)
+        .retry(retry)
+        .budget(budget.clone(), tokens(1000))
+        .deadline(Duration::from_secs(100));
+    let many = jobs(&[
+        ("stuck", "%delay 3600000\n%say late"),
+        ("busy", "%error 529 n=999\n%say never"),
+        ("fine", "%usage in=900 out=100\n%say fine"),
+        ("next", "%usage in=900 out=100\n%say next"),
+    ]);
+    let began = tokio::time::Instant::now();
+    let (results, summary) = all(batch, many).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(130),
+        "{:?}",
+        began.elapsed()
+    );
+    let by_id: BTreeMap<&str, &JobResult> = results
+        .iter()
+        .map(|result| (result.id.as_str(), result))
+        .collect();
+    let ids: Vec<_> = by_id.keys().copied().collect();
+    assert_eq!(
+        ids,
+        ["fine", "next", "stuck"],
+        "one that waits for its next try is left"
+    );
+    let stuck = by_id["stuck"];
+    let failure = stuck.result.as_ref().unwrap_err();
+    assert_eq!(
+        (stuck.tries, failure.cause.clone()),
+        (1, Some(Cause::DeadlinePassed)),
+        "a try that took too long would again"
+    );
+    assert!(matches!(summary.stopped, Some(Stop::Deadline(_))), "{summary}");
+    assert_eq!(summary.unfinished, 1);
+    assert!(summary.progress.retries > 1, "{summary}");
+    assert_eq!(budget.reserved(), Amount::default());
+    // What a turn that was cut off has used is not known: its reservation is charged.
+    assert_eq!(budget.spent().tokens, 3000);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deadline_holds_for_a_cli_that_never_stops_talking() {
     let cli = Simulated::steps(|| {
