@@ -9,6 +9,10 @@
 //!
 //! Without these features the crate has the peers in memory, over tokio and serde, with a reader for YAML.
 
+// First, since its macro is known in what follows.
+#[macro_use]
+mod setters;
+
 #[cfg(feature = "api")]
 pub mod api;
 pub mod assert;

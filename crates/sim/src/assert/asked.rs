@@ -146,30 +146,6 @@ pub fn question(tool: impl Into<String>) -> Question {
 }
 
 impl Question {
-    /// With at least this in its input.
-    pub fn input(mut self, input: Value) -> Self {
-        self.input = Some(input);
-        self
-    }
-
-    /// And it was allowed.
-    pub fn allowed(mut self) -> Self {
-        self.answer = Some(Wanted::Allowed);
-        self
-    }
-
-    /// The reply is a denial, or an error, which the CLI treats as a denial.
-    pub fn denied(mut self) -> Self {
-        self.answer = Some(Wanted::Denied);
-        self
-    }
-
-    /// And the CLI took it back.
-    pub fn withdrawn(mut self) -> Self {
-        self.answer = Some(Wanted::Withdrawn);
-        self
-    }
-
     fn flaw(&self, ask: &Ask) -> Option<String> {
         let name = ask.request["tool_name"].as_str().unwrap_or("?");
         if name != self.tool {
@@ -196,6 +172,20 @@ impl Question {
             _ => None,
         }
     }
+}
+
+setters! { Question:
+    /// With at least this in its input.
+    input(input: Value) = Some(input);
+
+    /// And it was allowed.
+    allowed() => answer = Some(Wanted::Allowed);
+
+    /// The reply is a denial, or an error, which the CLI treats as a denial.
+    denied() => answer = Some(Wanted::Denied);
+
+    /// And the CLI took it back.
+    withdrawn() => answer = Some(Wanted::Withdrawn);
 }
 
 impl From<&str> for Question {

@@ -125,36 +125,6 @@ pub fn tool(name: impl Into<String>) -> Tool {
 }
 
 impl Tool {
-    /// With at least this in its input.
-    pub fn input(mut self, input: Value) -> Self {
-        self.input = Some(input);
-        self
-    }
-
-    /// And it ran: a result came, and it is no error.
-    pub fn succeeded(mut self) -> Self {
-        self.failed = Some(false);
-        self
-    }
-
-    /// And it failed, or was not allowed.
-    pub fn failed(mut self) -> Self {
-        self.failed = Some(true);
-        self
-    }
-
-    /// And a subagent called it.
-    pub fn in_subagent(mut self) -> Self {
-        self.in_subagent = Some(true);
-        self
-    }
-
-    /// And no subagent did.
-    pub fn in_main(mut self) -> Self {
-        self.in_subagent = Some(false);
-        self
-    }
-
     fn flaw(&self, call: &ToolCall) -> Option<String> {
         if call.name != self.name {
             return Some("another tool".to_owned());
@@ -184,6 +154,23 @@ impl Tool {
             _ => None,
         }
     }
+}
+
+setters! { Tool:
+    /// With at least this in its input.
+    input(input: Value) = Some(input);
+
+    /// And it ran: a result came, and it is no error.
+    succeeded() => failed = Some(false);
+
+    /// And it failed, or was not allowed.
+    failed() = Some(true);
+
+    /// And a subagent called it.
+    in_subagent() = Some(true);
+
+    /// And no subagent did.
+    in_main() => in_subagent = Some(false);
 }
 
 impl From<&str> for Tool {

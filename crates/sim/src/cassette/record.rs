@@ -62,18 +62,6 @@ impl About {
         self
     }
 
-    /// The CLI's version, where it is known.
-    pub fn cli_version(mut self, version: impl Into<String>) -> Self {
-        self.cli_version = Some(version.into());
-        self
-    }
-
-    /// What records, with its version; this crate unless set.
-    pub fn recorder(mut self, recorder: impl Into<String>) -> Self {
-        self.recorder = Some(recorder.into());
-        self
-    }
-
     /// What redacts lines of this session.
     pub fn redactor(&self) -> Redactor {
         Redactor::new(&self.places, self.rules.clone())
@@ -95,6 +83,14 @@ impl About {
             platform: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
         }
     }
+}
+
+setters! { About:
+    /// The CLI's version, where it is known.
+    cli_version(version: impl Into<String>) = Some(version.into());
+
+    /// What records, with its version; this crate unless set.
+    recorder(recorder: impl Into<String>) = Some(recorder.into());
 }
 
 /// A command line without what must not be in a file.

@@ -85,24 +85,6 @@ impl Replay {
         }
     }
 
-    /// The name of the cassette in messages.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// How fast it is played; as fast as it goes unless set. Times are tokio's.
-    pub fn pace(mut self, pace: Pace) -> Self {
-        self.pace = pace;
-        self
-    }
-
-    /// How long it waits for the client's next line, until that counts as a divergence; 30 s unless set.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
     /// Replays it as a process with this command line and environment in this directory: its directories and names fill in
     /// the placeholders, and its secrets are redacted from the client's lines. The command line, with the program or without, is compared with
     /// the recorded one by meaning: the order of flags, ids and directories may differ, and flags for debugging do not matter.
@@ -121,15 +103,15 @@ impl Replay {
         self
     }
 
-    /// Changes the places that are filled in.
-    pub fn places(mut self, change: impl FnOnce(&mut Places)) -> Self {
-        change(&mut self.places);
-        self
-    }
-
     /// Changes the rules for redaction: the recording's own rules have to be applied to the client's current lines, too.
     pub fn rules(mut self, change: impl FnOnce(Rules) -> Rules) -> Self {
         self.rules = change(self.rules);
+        self
+    }
+
+    /// Changes the places that are filled in.
+    pub fn places(mut self, change: impl FnOnce(&mut Places)) -> Self {
+        change(&mut self.places);
         self
     }
 
@@ -165,6 +147,17 @@ impl Replay {
         tokio::spawn(player.run(reins));
         playing
     }
+}
+
+setters! { Replay:
+    /// The name of the cassette in messages.
+    name(name: impl Into<String>) = name.into();
+
+    /// How fast it is played; as fast as it goes unless set. Times are tokio's.
+    pace(pace: Pace) = pace;
+
+    /// How long it waits for the client's next line, until that counts as a divergence; 30 s unless set.
+    patience(patience: Duration) = patience;
 }
 
 /// A cassette that is played. A handle; dropping it changes nothing.

@@ -130,18 +130,6 @@ impl Launch {
         self
     }
 
-    /// Sets the working directory; by default the sandbox's project.
-    pub fn directory(mut self, directory: impl AsRef<Path>) -> Self {
-        self.directory = directory.as_ref().to_owned();
-        self
-    }
-
-    /// Sets how long each wait may take; by default a minute.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
     /// Starts it.
     ///
     /// # Errors
@@ -195,6 +183,14 @@ impl Launch {
             requests: 0,
         })
     }
+}
+
+setters! { Launch:
+    /// Sets the working directory; by default the sandbox's project.
+    directory(directory: impl AsRef<Path>) = directory.as_ref().to_owned();
+
+    /// Sets how long each wait may take; by default a minute.
+    patience(patience: Duration) = patience;
 }
 
 impl ClaudeProcess {

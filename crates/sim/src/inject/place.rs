@@ -116,48 +116,6 @@ impl At {
         }
     }
 
-    /// On the way to the CLI instead.
-    #[must_use]
-    pub fn input(mut self) -> Self {
-        self.direction = Direction::Input;
-        self
-    }
-
-    /// See [`nth`](Self#structfield.nth).
-    #[must_use]
-    pub fn nth(mut self, nth: u64) -> Self {
-        self.nth = Some(nth);
-        self
-    }
-
-    /// See [`after_bytes`](Self#structfield.after_bytes).
-    #[must_use]
-    pub fn after_bytes(mut self, bytes: u64) -> Self {
-        self.after_bytes = Some(bytes);
-        self
-    }
-
-    /// See [`probability`](Self#structfield.probability).
-    #[must_use]
-    pub fn probability(mut self, probability: f64) -> Self {
-        self.probability = Some(probability);
-        self
-    }
-
-    /// See [`times`](Self#structfield.times).
-    #[must_use]
-    pub fn times(mut self, times: u64) -> Self {
-        self.times = Some(times);
-        self
-    }
-
-    /// See [`behind`](Self#structfield.behind).
-    #[must_use]
-    pub fn behind(mut self) -> Self {
-        self.behind = true;
-        self
-    }
-
     pub(super) fn flaw(&self) -> Option<&'static str> {
         if self.nth == Some(0) {
             return Some("`nth` counts from 1");
@@ -172,4 +130,24 @@ impl At {
         }
         None
     }
+}
+
+setters! { At:
+    /// On the way to the CLI instead.
+    input() => direction = Direction::Input;
+
+    /// See [`nth`](Self#structfield.nth).
+    nth(nth: u64) = Some(nth);
+
+    /// See [`after_bytes`](Self#structfield.after_bytes).
+    after_bytes(bytes: u64) = Some(bytes);
+
+    /// See [`probability`](Self#structfield.probability).
+    probability(probability: f64) = Some(probability);
+
+    /// See [`times`](Self#structfield.times).
+    times(times: u64) = Some(times);
+
+    /// See [`behind`](Self#structfield.behind).
+    behind() = true;
 }

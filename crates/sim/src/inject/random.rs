@@ -3,7 +3,7 @@
 use super::place::Direction;
 
 /// A stream of numbers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -131,26 +131,6 @@ impl Play {
         }
     }
 
-    /// Sets the directory in which the gates of the script are opened. Without it, only the program knows the directory, which is in
-    /// `OUTRIGGER_SIM_GATES`.
-    pub fn gates(mut self, directory: Option<PathBuf>) -> Self {
-        self.gates = directory;
-        self
-    }
-
-    /// Runs the program in a copy of this directory, in place of the working directory. The CLI works there, too; without it, a CLI
-    /// that is started in the working directory works in a temporary directory in place of that.
-    pub fn project(mut self, directory: Option<PathBuf>) -> Self {
-        self.project = directory;
-        self
-    }
-
-    /// Writes what the program has for stdout to stderr, so that stdout is the caller's alone.
-    pub fn stdout_aside(mut self, aside: bool) -> Self {
-        self.aside = aside;
-        self
-    }
-
     /// Runs it to its end. Signals that come meanwhile are passed on; the second one kills the program.
     ///
     /// # Errors
@@ -231,6 +211,19 @@ impl Play {
         }
         command
     }
+}
+
+setters! { Play:
+    /// Sets the directory in which the gates of the script are opened. Without it, only the program knows the directory, which is in
+    /// `OUTRIGGER_SIM_GATES`.
+    gates(directory: Option<PathBuf>) = directory;
+
+    /// Runs the program in a copy of this directory, in place of the working directory. The CLI works there, too; without it, a CLI
+    /// that is started in the working directory works in a temporary directory in place of that.
+    project(directory: Option<PathBuf>) = directory;
+
+    /// Writes what the program has for stdout to stderr, so that stdout is the caller's alone.
+    stdout_aside(aside: bool) => aside = aside;
 }
 
 /// Waits until nothing goes through the pipes of the players any more, and kills those that do not end. Gives how many.

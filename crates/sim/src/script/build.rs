@@ -15,20 +15,6 @@ use super::text::TextMatch;
 use super::{Clock, Pacing, Placed, Script, Unmatched};
 use crate::inject::Fault;
 
-/// Methods that set the field of their name.
-macro_rules! setters {
-    ($type:ident: $($(#[$doc:meta])* $field:ident($($value:ident: $from:ty)?) = $to:expr;)+) => {
-        impl $type {
-            $($(#[$doc])*
-            #[must_use]
-            pub fn $field(mut self $(, $value: $from)?) -> Self {
-                self.$field = $to;
-                self
-            })+
-        }
-    };
-}
-
 /// The fields of an object; nothing of any other value.
 fn object(value: Value) -> Map<String, Value> {
     match value {

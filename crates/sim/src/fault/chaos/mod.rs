@@ -54,26 +54,6 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// How many seeds to try, from 0; 100 unless set. The environment variable [`SEEDS`] overrules it.
-    pub fn seeds(mut self, seeds: u64) -> Self {
-        self.seeds = seeds;
-        self
-    }
-
-    /// How long a run may take on its own clock before it counts as hanging; a day unless set. With a paused clock, waiting costs
-    /// nothing, so that only what really waits for ever is found.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
-        self
-    }
-
-    /// How long a run may take in real time, for what turns in circles without ever letting the clock go on; a minute unless
-    /// set. Its thread is left behind then.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
     /// Runs on the real clock, which real processes need. Sets the deadline to a minute.
     pub fn real_time(mut self) -> Self {
         self.paused = false;
@@ -150,6 +130,19 @@ impl Chaos {
         }
         Ok(summary)
     }
+}
+
+setters! { Chaos:
+    /// How many seeds to try, from 0; 100 unless set. The environment variable [`SEEDS`] overrules it.
+    seeds(seeds: u64) = seeds;
+
+    /// How long a run may take on its own clock before it counts as hanging; a day unless set. With a paused clock, waiting costs
+    /// nothing, so that only what really waits for ever is found.
+    deadline(deadline: Duration) = deadline;
+
+    /// How long a run may take in real time, for what turns in circles without ever letting the clock go on; a minute unless
+    /// set. Its thread is left behind then.
+    patience(patience: Duration) = patience;
 }
 
 fn number(variable: &str) -> Result<Option<u64>, Box<ChaosFailure>> {

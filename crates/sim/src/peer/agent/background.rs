@@ -13,6 +13,7 @@ use super::subagent::{Report, Subagent};
 use super::tools::{Output, Ran};
 
 /// A command or an agent that is known as a task.
+#[derive(Default)]
 pub(super) struct Task {
     pub(super) id: String,
     run_id: String,
@@ -101,13 +102,9 @@ impl Task {
             tool_use_id: tool_use_id.to_owned(),
             description: description.to_owned(),
             output: output.clone(),
-            tag: None,
-            background: false,
-            done: false,
             job: Some(job.abort_handle()),
-            watcher: None,
             to_background: Some(to_background),
-            agent: None,
+            ..Self::default()
         };
         (task, moved)
     }
@@ -121,11 +118,10 @@ impl Task {
             tool_use_id: agent.tool_use_id.clone(),
             description: agent.description.clone(),
             background: agent.background,
-            done: false,
             to_background: Some(to_background),
             agent: Some((agent.clone(), abort)),
             tag: agent.tag,
-            ..Self::placeholder()
+            ..Self::default()
         };
         (task, moved)
     }
@@ -133,18 +129,8 @@ impl Task {
     /// Takes the place of a task that has been handed over to the state.
     pub(super) fn placeholder() -> Self {
         Self {
-            id: String::new(),
-            run_id: String::new(),
-            tool_use_id: String::new(),
-            description: String::new(),
-            output: Output::default(),
-            tag: None,
-            background: false,
             done: true,
-            job: None,
-            watcher: None,
-            to_background: None,
-            agent: None,
+            ..Self::default()
         }
     }
 

@@ -133,6 +133,7 @@ pub(super) enum Answer {
 }
 
 /// What changes while the agent runs.
+#[derive(Default)]
 pub(super) struct State {
     pub(super) ids: Ids,
     pub(super) session_id: String,
@@ -241,7 +242,7 @@ impl Context {
         let mut ids = Ids::new(config.seed);
         let session_id = config.session_id.clone().unwrap_or_else(|| ids.uuid());
         let settings = Settings::new(&config);
-        let mut rules = Rules::new(&config.allowed, &config.disallowed, &config.asked);
+        let mut rules = Rules::new(&config.allowed, &config.disallowed);
         let granted = settings.grant(&mut rules);
         let set = |path: &[&str], given: bool| {
             let value = settings.get(path).filter(|_| !given);
@@ -263,58 +264,17 @@ impl Context {
             directories: config.directories.clone(),
             granted,
             files: initial_files(&config),
-            queue: VecDeque::new(),
-            seen: HashSet::new(),
-            unasked: Vec::new(),
-            wakes: VecDeque::new(),
-            tasks: Vec::new(),
-            pending: HashMap::new(),
-            hooks: Vec::new(),
-            servers: Vec::new(),
-            connecting: Vec::new(),
-            piped: Vec::new(),
-            commands: 0,
-            closed: false,
-            initialized: false,
             session_state: "idle",
-            running: false,
-            abort_next: false,
-            exit_after_turn: None,
-            turns: 0,
-            results: 0,
-            last_is_error: false,
-            last_failed_at_api: false,
-            used: BTreeMap::new(),
-            used_since: BTreeMap::new(),
-            api_time: std::time::Duration::ZERO,
-            history: 0,
-            prompts: 0,
-            context: 0,
-            dropped: 0,
-            prompt_id: None,
             instructions: Some("session_start"),
-            switched: None,
-            resumed: false,
-            deferred: None,
-            past: HashSet::new(),
             schema: config.schema.clone(),
             agents: subagent::known(&config),
-            subagents: Stats::default(),
             forward_text: config.forward_text,
-            spares_agents: false,
             title: config.title.clone(),
-            told_unchecked: false,
-            environment: BTreeMap::new(),
-            told_prompts: Vec::new(),
-            files_seen: BTreeMap::new(),
-            plan: None,
             configured: config.servers.clone(),
             system_prompt: config.system_prompt.clone(),
             appended_prompt: config.appended_prompt.clone(),
-            thinking: None,
             settings,
-            checkpoints: Vec::new(),
-            calls: HashMap::new(),
+            ..State::default()
         };
         Self {
             config,

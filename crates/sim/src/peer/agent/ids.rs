@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use crate::inject::random::Random;
+
 /// Makes ids that look like the CLI's, the same ones for the same seed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ids {
-    state: u64,
+    random: Random,
     messages: u32,
     tasks: u32,
 }
@@ -13,25 +15,15 @@ pub(super) struct Ids {
 impl Ids {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            state: seed,
-            messages: 0,
-            tasks: 0,
+            random: Random::new(seed),
+            ..Self::default()
         }
-    }
-
-    /// SplitMix64: good enough for ids, and stays the same for ever.
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 
     /// A UUID of version 4.
     pub(super) fn uuid(&mut self) -> String {
         uuid::Builder::from_random_bytes(
-            (u128::from(self.next()) << 64 | u128::from(self.next())).to_be_bytes(),
+            (u128::from(self.random.next()) << 64 | u128::from(self.random.next())).to_be_bytes(),
         )
         .into_uuid()
         .to_string()
@@ -53,7 +45,7 @@ impl Ids {
     /// The id of an agent and that of its run.
     pub(super) fn agent(&mut self) -> (String, String) {
         self.tasks += 1;
-        let (agent, run) = (self.next(), self.next() as u32);
+        let (agent, run) = (self.random.next(), self.random.next() as u32);
         (
             format!("a{agent:016x}"),
             format!("0mwq{:05x}-{run:08x}", self.tasks),
@@ -63,7 +55,7 @@ impl Ids {
     /// The id of a task and that of its run.
     pub(super) fn task(&mut self) -> (String, String) {
         self.tasks += 1;
-        let (run, task) = (self.next() as u32, self.next() as u32);
+        let (run, task) = (self.random.next() as u32, self.random.next() as u32);
         (
             format!("b{task:08x}"),
             format!("0mwq{:05x}-{run:08x}", self.tasks),

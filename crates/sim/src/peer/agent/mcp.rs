@@ -15,7 +15,7 @@ use super::{commands, payload};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that the host runs, or one of another kind, which this simulation cannot reach.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Server {
     pub(super) name: String,
     status: Status,
@@ -35,8 +35,9 @@ pub(super) struct Server {
     error: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Status {
+    #[default]
     Pending,
     Connected,
     Failed,
@@ -52,15 +53,9 @@ impl Server {
             } else {
                 Status::Failed
             },
-            info: Value::Null,
-            tools: Vec::new(),
-            prompts: Vec::new(),
-            next_id: 0,
             dynamic,
             transport: transport.to_owned(),
-            config: Value::Null,
-            pipe: None,
-            error: None,
+            ..Self::default()
         }
     }
 

@@ -74,13 +74,9 @@ pub(super) struct Rules {
 
 impl Rules {
     /// The rules of flags.
-    pub(super) fn new(allow: &[String], deny: &[String], ask: &[String]) -> Self {
+    pub(super) fn new(allow: &[String], deny: &[String]) -> Self {
         let mut rules = Self::default();
-        for (list, given) in [
-            (&mut rules.allow, allow),
-            (&mut rules.deny, deny),
-            (&mut rules.ask, ask),
-        ] {
+        for (list, given) in [(&mut rules.allow, allow), (&mut rules.deny, deny)] {
             // One argument may hold several rules, divided by commas or spaces outside of parentheses.
             let texts = given.iter().flat_map(|rules| split(rules));
             list.extend(texts.map(|text| Rule {

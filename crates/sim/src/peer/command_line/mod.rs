@@ -289,21 +289,22 @@ impl CommandLine {
                 }
             }
         }
-        if let Some(home) = around.get("HOME") {
-            agent = agent.home(home);
-        }
-        if let Some(model) = self.value("--model") {
-            agent = agent.model(model);
-        }
-        if let Some(mode) = self.value("--permission-mode") {
-            agent = agent.permission_mode(mode);
-        }
-        if self.has("--dangerously-skip-permissions") {
-            agent = agent.permission_mode("bypassPermissions");
-        }
-        if let Some(tools) = self.tools() {
-            agent = agent.tools(tools);
-        }
+        let bypasses = self
+            .has("--dangerously-skip-permissions")
+            .then_some("bypassPermissions");
+        agent = agent
+            .given(around.get("HOME"), Builder::home)
+            .given(self.value("--model"), Builder::model)
+            .given(
+                bypasses.or(self.value("--permission-mode")),
+                Builder::permission_mode,
+            )
+            .given(self.tools(), Builder::tools)
+            .given(parsed(self.value("--max-turns")), Builder::max_turns)
+            .given(
+                parsed(around.get("CLAUDE_CODE_MAX_RETRIES")),
+                Builder::max_retries,
+            );
         for directory in self.values("--add-dir") {
             agent = agent.add_directory(directory);
         }
@@ -316,21 +317,13 @@ impl CommandLine {
         if self.has("--managed-settings") {
             agent = agent.unsimulated(Feature::ManagedSettings);
         }
-        if let Some(Ok(turns)) = self.value("--max-turns").map(str::parse) {
-            agent = agent.max_turns(turns);
-        }
-        if let Some(Ok(retries)) = around.get("CLAUDE_CODE_MAX_RETRIES").map(str::parse) {
-            agent = agent.max_retries(retries);
-        }
         if around.get("CLAUDE_CODE_SDK_READS_SESSION_STATE") == Some("1") {
             agent = agent.sdk_reads_session_state();
         } else if around.get("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") == Some("1") {
             agent = agent.emit_session_state_events();
         }
-        agent = match around.get("OUTRIGGER_SIM_SEED").map(str::parse) {
-            Some(Ok(seed)) => agent.seed(seed),
-            _ => agent.seed(uuid::Uuid::new_v4().as_u64_pair().0),
-        };
+        let seed = parsed(around.get("OUTRIGGER_SIM_SEED"));
+        agent = agent.seed(seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0));
         if around.get("OUTRIGGER_SIM_CLOCK") == Some("virtual") {
             agent = agent.virtual_clock(true);
         }
@@ -389,23 +382,9 @@ impl CommandLine {
         // Without a home the CLI would take that of the account; nothing is kept here then.
         let config_dir = around.get("CLAUDE_CONFIG_DIR").map(PathBuf::from);
         let home = around.get("HOME").map(|home| Path::new(home).join(".claude"));
-        if let Some(directory) = config_dir.or(home) {
-            agent = agent.config_dir(directory);
-        }
         let on = |key: &str| matches!(around.get(key), Some("1" | "true"));
         agent = agent.file_checkpointing(on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"));
-        if let Some(Ok(ms)) = around.get("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").map(str::parse) {
-            agent = agent.background_wait(std::time::Duration::from_millis(ms));
-        }
-        if let Some(entrypoint) = around.get("CLAUDE_CODE_ENTRYPOINT") {
-            agent = agent.entrypoint(entrypoint);
-        }
-        if let Some(name) = self.value("--name") {
-            agent = agent.name(name);
-        }
-        if let Some(model) = self.value("--fallback-model") {
-            agent = agent.fallback_model(model);
-        }
+        let background_wait = parsed(around.get("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"));
         let from_file = |flag: &str| -> Result<Option<String>, Refusal> {
             let Some(path) = self.value(flag) else {
                 return Ok(None);
@@ -414,19 +393,27 @@ impl CommandLine {
             let missing = |_| refuse(format!("Error: System prompt file not found: {path}"));
             text.map(Some).map_err(missing)
         };
-        if let Some(prompt) =
-            from_file("--system-prompt-file")?.or_else(|| self.value("--system-prompt").map(str::to_owned))
-        {
-            agent = agent.system_prompt(prompt);
-        }
-        if let Some(prompt) = from_file("--append-system-prompt-file")?
-            .or_else(|| self.value("--append-system-prompt").map(str::to_owned))
-        {
-            agent = agent.append_system_prompt(prompt);
-        }
-        if let Some(id) = self.value("--session-id") {
-            agent = agent.session_id(id);
-        }
+        let prompt = |flag: &str| -> Result<Option<String>, Refusal> {
+            let written = || self.value(flag).map(str::to_owned);
+            Ok(from_file(&format!("{flag}-file"))?.or_else(written))
+        };
+        agent = agent
+            .given(config_dir.or(home), Builder::config_dir)
+            .given(
+                background_wait.map(std::time::Duration::from_millis),
+                Builder::background_wait,
+            )
+            .given(around.get("CLAUDE_CODE_ENTRYPOINT"), Builder::entrypoint)
+            .given(self.value("--name"), Builder::name)
+            .given(self.value("--fallback-model"), Builder::fallback_model)
+            .given(prompt("--system-prompt")?, Builder::system_prompt)
+            .given(prompt("--append-system-prompt")?, Builder::append_system_prompt)
+            .given(self.value("--session-id"), Builder::session_id)
+            .given(self.value("--resume-session-at"), Builder::resume_session_at)
+            .given(self.value("--resume-drops-turn"), Builder::resume_drops_turn)
+            // `auto` leaves the limit to the model, and so does anything else that is no number.
+            .given(parsed(self.value("--autocompact")), Builder::context_window)
+            .given(parsed(self.value("--max-budget-usd")), Builder::max_budget_usd);
         if self.has("--resume") {
             agent = match self.value("--resume") {
                 Some(id) => agent.resume(id),
@@ -435,24 +422,11 @@ impl CommandLine {
         } else if self.has("--continue") {
             agent = agent.continue_latest();
         }
-        if let Some(uuid) = self.value("--resume-session-at") {
-            agent = agent.resume_session_at(uuid);
-        }
-        if let Some(uuid) = self.value("--resume-drops-turn") {
-            agent = agent.resume_drops_turn(uuid);
-        }
-        // `auto` leaves the limit to the model, and so does anything else that is no number.
-        if let Some(Ok(tokens)) = self.value("--autocompact").map(str::parse) {
-            agent = agent.context_window(tokens);
-        }
         let all = ["user", "project", "local"];
         agent = match self.value("--setting-sources") {
             Some(sources) => agent.setting_sources(sources.split(',').filter(|source| !source.is_empty())),
             None => agent.setting_sources(all),
         };
-        if let Some(Ok(limit)) = self.value("--max-budget-usd").map(str::parse) {
-            agent = agent.max_budget_usd(limit);
-        }
         if let Some(schema) = self.value("--json-schema") {
             let schema: Value = serde_json::from_str(schema)
                 .map_err(|error| refuse(format!("Error: --json-schema is not valid JSON: {error}")))?;
@@ -496,6 +470,11 @@ impl CommandLine {
             )
         })
     }
+}
+
+/// A value that is a number; any other counts as none.
+fn parsed<T: std::str::FromStr>(value: Option<&str>) -> Option<T> {
+    value?.parse().ok()
 }
 
 fn refuse(stderr: impl Into<String>) -> Refusal {

@@ -20,7 +20,7 @@ pub(super) use load::{Deferred, Failed, Kept, Resume, is_prompt, load};
 pub(super) use place::{project, project_name};
 
 /// The files of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Transcript {
     directory: PathBuf,
     /// The session's own file.
@@ -68,19 +68,12 @@ impl Transcript {
             path: directory.join(format!("{}.jsonl", around.session_id)),
             directory,
             session_id: around.session_id.to_owned(),
-            open: HashMap::new(),
-            tips: HashMap::new(),
             envelope: json!({
                 "userType": "external", "entrypoint": around.entrypoint, "cwd": around.cwd.to_string_lossy(),
                 "version": payload::VERSION, "gitBranch": place::git_branch(around.cwd),
             }),
-            waiting: Vec::new(),
-            begun: false,
             mirrored: around.mirrored,
-            unmirrored: Vec::new(),
-            last_prompt: None,
-            tools_used: Vec::new(),
-            broken: None,
+            ..Self::default()
         }
     }
 
