@@ -116,20 +116,22 @@ pub(super) async fn answer(
 fn own_answer(shared: &Shared, request: &ApiRequest, length: u64) -> Result<Value, ApiFault> {
     let model = |id: &str| json!({"type": "model", "id": id, "display_name": id, "created_at": "1970-01-01T00:00:00Z"});
     match request.route() {
-        Route::CountTokens => Ok(json!({"input_tokens": shared.input_tokens.unwrap_or(length / 4)})),
+        Route::CountTokens => Ok(json!({"input_tokens": shared.settings.input_tokens.unwrap_or(length / 4)})),
         Route::Hello => Ok(json!({"message": "hello"})),
         Route::Models => {
             let path = request.path.split('?').next().unwrap_or_default();
             let one = path.strip_prefix("/v1/models/").filter(|id| !id.is_empty());
-            let there = |id: &str| shared.models.is_empty() || shared.models.iter().any(|known| known == id);
+            let there = |id: &str| {
+                shared.settings.models.is_empty() || shared.settings.models.iter().any(|known| known == id)
+            };
             match one {
                 Some(id) if there(id) => Ok(model(id)),
                 Some(id) => Err(ApiFault::new(404).message(format!("model: {id}"))),
                 None => Ok(json!({
-                    "data": shared.models.iter().map(|id| model(id)).collect::<Vec<_>>(),
+                    "data": shared.settings.models.iter().map(|id| model(id)).collect::<Vec<_>>(),
                     "has_more": false,
-                    "first_id": shared.models.first(),
-                    "last_id": shared.models.last(),
+                    "first_id": shared.settings.models.first(),
+                    "last_id": shared.settings.models.last(),
                 })),
             }
         }
@@ -143,10 +145,8 @@ fn own_answer(shared: &Shared, request: &ApiRequest, length: u64) -> Result<Valu
 async fn play(shared: &Arc<Shared>, found: Found, line: Line, number: u64, settling: Settling) -> Response {
     let Found { exchange, place } = found;
     let time = |ms: u64| {
-        shared
-            .replay
-            .as_ref()
-            .map_or(Duration::ZERO, |replay| replay.scaled(ms))
+        let replay = shared.settings.replay.as_ref();
+        replay.map_or(Duration::ZERO, |replay| replay.scaled(ms))
     };
     let Some(answer) = &exchange.answer else {
         match exchange.ended {

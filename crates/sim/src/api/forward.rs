@@ -26,10 +26,10 @@ pub(super) async fn forward(
     breaker: Arc<Breaker>,
     settling: Settling,
 ) -> Response {
-    let Some(upstream) = &shared.upstream else {
+    let Some(upstream) = &shared.settings.upstream else {
         return respond_fault(&ApiFault::new(502), request.number, settling);
     };
-    let recorder = shared.recorder.as_ref();
+    let recorder = shared.settings.recorder.as_ref();
     let mut tape = recorder.and_then(|recorder| recorder.begin(request, &parts.headers));
     let bodiless = parts.method == Method::HEAD;
     let answer = upstream

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::error::WaitError;
 use super::line::LogLine;
 use super::ndjson::Appender;
 use super::request::{AnsweredBy, ApiRequest, Outcome};
 use super::traffic::Redaction;
 use super::verdict::Tally;
+use crate::script::WaitError;
 
 /// How many requests are kept by default. The CLI sends its whole system prompt each time, about
 /// 55 kB of JSON, so these are some 100 MB at worst.

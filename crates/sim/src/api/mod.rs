@@ -48,7 +48,6 @@ mod conversation;
 mod error;
 #[cfg(feature = "api-record")]
 mod forward;
-mod gate;
 mod line;
 mod log;
 mod message;
@@ -62,14 +61,13 @@ mod server;
 pub mod traffic;
 mod verdict;
 
-pub use error::{StartError, WaitError};
-pub use gate::Gate;
+pub use error::StartError;
 pub use line::LogLine;
 pub use request::{AnsweredBy, ApiRequest, Outcome, Route, ToolResult};
 pub use rule::{Rule, When};
 pub use server::{MessagesApi, MessagesApiBuilder};
 
-pub use crate::script::{ApiError, Reply};
+pub use crate::script::{ApiError, Gate, Reply, WaitError};
 
 #[cfg(test)]
 mod played_tests;

@@ -1,6 +1,6 @@
 //! The server: takes requests in, decides, answers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,8 +17,7 @@ use tokio::task::JoinHandle;
 use super::answer::answer;
 use super::connection::{BreakableListener, Breakers, Line};
 use super::conversation::Conversations;
-use super::error::{StartError, WaitError};
-use super::gate::Gate;
+use super::error::StartError;
 use super::log::{self, Log};
 use super::message::{Answer, ApiFault, Wait};
 use super::obey::obey;
@@ -30,7 +29,9 @@ use super::traffic::{Found, Replay};
 use super::traffic::{Recorder, Upstream};
 use super::verdict::judge;
 use crate::flaw::Flaw;
-use crate::script::{self, Expect, Flaws, GateFiles, Gates, Progress, Reply, Script, ScriptError};
+use crate::script::{
+    self, Expect, Flaws, Gate, GateFiles, Gates, Progress, Reply, Script, ScriptError, WaitError,
+};
 
 /// A running scripted Messages API.
 ///
@@ -48,6 +49,11 @@ pub struct MessagesApi {
 #[derive(Debug)]
 #[must_use]
 pub struct MessagesApiBuilder {
+    settings: Settings,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Settings {
     rules: Vec<Rule>,
     replies: VecDeque<Reply>,
     default_reply: Reply,
@@ -55,42 +61,30 @@ pub struct MessagesApiBuilder {
     refuse_unmatched: bool,
     log_limit: usize,
     log_file: Option<File>,
-    input_tokens: Option<u64>,
-    models: Vec<String>,
+    pub(super) input_tokens: Option<u64>,
+    pub(super) models: Vec<String>,
     port: u16,
     player: Option<Player>,
     home: Option<String>,
     gate_files: Option<GateFiles>,
     frames: Option<Frames>,
-    replay: Option<Replay>,
-    #[cfg(feature = "api-record")]
-    upstream: Option<Upstream>,
-    #[cfg(feature = "api-record")]
-    recorder: Option<Recorder>,
-}
-
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) log: Log,
-    gates: Mutex<HashMap<String, Gate>>,
-    gates_of_script: Gates,
-    gate_files: Option<GateFiles>,
-    rules: Mutex<Vec<Rule>>,
-    replies: Mutex<VecDeque<Reply>>,
-    pub(super) conversations: Mutex<Conversations>,
-    default_reply: Reply,
-    directives: bool,
-    refuse_unmatched: bool,
-    pub(super) input_tokens: Option<u64>,
-    pub(super) models: Vec<String>,
-    player: Option<Player>,
-    /// The home directory, for scripts.
-    home: String,
     pub(super) replay: Option<Replay>,
     #[cfg(feature = "api-record")]
     pub(super) upstream: Option<Upstream>,
     #[cfg(feature = "api-record")]
     pub(super) recorder: Option<Recorder>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) settings: Settings,
+    pub(super) log: Log,
+    gates: Gates,
+    rules: Mutex<Vec<Rule>>,
+    replies: Mutex<VecDeque<Reply>>,
+    pub(super) conversations: Mutex<Conversations>,
+    /// The home directory, for scripts.
+    home: String,
     pub(super) answered: AtomicU64,
     pub(super) started: Instant,
     breakers: Breakers,
@@ -109,32 +103,13 @@ pub(super) enum Decision {
 impl MessagesApiBuilder {
     /// Adds a reply for the requests that a rule describes, behind the rules that are there.
     pub fn rule(mut self, rule: Rule) -> Self {
-        self.rules.push(rule);
+        self.settings.rules.push(rule);
         self
     }
 
     /// Adds a reply for the next request that no rule is for, whatever session it comes from.
     pub fn reply(mut self, reply: impl Into<Reply>) -> Self {
-        self.replies.push_back(reply.into());
-        self
-    }
-
-    /// Sets the reply when nothing else applies; by default the text `ok`.
-    pub fn default_reply(mut self, reply: impl Into<Reply>) -> Self {
-        self.default_reply = reply.into();
-        self
-    }
-
-    /// Whether [directives](crate::directive) in prompts are obeyed; by default they are.
-    pub fn directives(mut self, obey: bool) -> Self {
-        self.directives = obey;
-        self
-    }
-
-    /// Rejects message requests that nothing matches, in place of the default reply: with a 400 that has the reason, and with
-    /// [`AnsweredBy::Nothing`] in the log.
-    pub fn refuse_unmatched(mut self) -> Self {
-        self.refuse_unmatched = true;
+        self.settings.replies.push_back(reply.into());
         self
     }
 
@@ -158,17 +133,11 @@ impl MessagesApiBuilder {
 
     fn playing(mut self, script: Script, progress: Option<Progress>) -> Result<Self, ScriptError> {
         if !script.models.is_empty() {
-            self.models.clone_from(&script.models);
+            self.settings.models.clone_from(&script.models);
         }
-        self.input_tokens = script.input_tokens.or(self.input_tokens);
-        self.player = Some(Player::new(script, progress, self.frames.clone())?);
+        self.settings.input_tokens = script.input_tokens.or(self.settings.input_tokens);
+        self.settings.player = Some(Player::new(script, progress, self.settings.frames.clone())?);
         Ok(self)
-    }
-
-    /// Sets the home directory of the CLI, for `{{home}}` in a script; that of this process unless set.
-    pub fn home(mut self, directory: impl Into<String>) -> Self {
-        self.home = Some(directory.into());
-        self
     }
 
     /// Sets who sees the frames of the process that has a session, for a script that is added after this.
@@ -177,20 +146,7 @@ impl MessagesApiBuilder {
         mut self,
         frames: impl Fn(&str) -> Vec<crate::peer::Line> + Send + Sync + 'static,
     ) -> Self {
-        self.frames = Some(Frames(Arc::new(frames)));
-        self
-    }
-
-    /// Lets another program open the gates, by files in this directory: see [`GateFiles`].
-    pub fn gate_files(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.gate_files = Some(GateFiles::new(directory));
-        self
-    }
-
-    /// Replays recorded traffic for requests that neither rules nor replies match. A request that was not recorded is passed on
-    /// if there is an upstream, else rejected.
-    pub fn replay(mut self, replay: Replay) -> Self {
-        self.replay = Some(replay);
+        self.settings.frames = Some(Frames(Arc::new(frames)));
         self
     }
 
@@ -198,45 +154,14 @@ impl MessagesApiBuilder {
     /// default reply are not used then.
     #[cfg(feature = "api-record")]
     pub fn upstream(mut self, upstream: Upstream) -> Self {
-        self.upstream = Some(upstream);
+        self.settings.upstream = Some(upstream);
         self
     }
 
     /// Records the requests that are passed on.
     #[cfg(feature = "api-record")]
     pub fn record(mut self, recorder: Recorder) -> Self {
-        self.recorder = Some(recorder);
-        self
-    }
-
-    /// Appends a line of JSON to this file for each request, when its reply has ended, as a
-    /// [`LogLine`](super::LogLine). Keys and tokens are not in it, nor are the CLI's own prompts.
-    pub fn log_file(mut self, file: File) -> Self {
-        self.log_file = Some(file);
-        self
-    }
-
-    /// Sets the models for `GET /v1/models`; by default the list is empty, and each model exists when requested by name.
-    pub fn models(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.models = ids.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets the port of 127.0.0.1; by default, and with 0, a free one.
-    pub fn port(mut self, port: u16) -> Self {
-        self.port = port;
-        self
-    }
-
-    /// Sets how many requests are kept, at least one; by default 512. Beyond that the oldest is forgotten.
-    pub fn log_limit(mut self, requests: usize) -> Self {
-        self.log_limit = requests;
-        self
-    }
-
-    /// Sets what `count_tokens` answers; by default a quarter of the request's length in bytes.
-    pub fn input_tokens(mut self, tokens: u64) -> Self {
-        self.input_tokens = Some(tokens);
+        self.settings.recorder = Some(recorder);
         self
     }
 
@@ -248,29 +173,18 @@ impl MessagesApiBuilder {
     /// # Panics
     /// Outside a tokio runtime, as everything of tokio does.
     pub async fn start(self) -> Result<MessagesApi, StartError> {
-        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await;
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, self.settings.port)).await;
         let with_address = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = with_address.map_err(|cause| StartError { cause })?;
+        let mut settings = self.settings;
         let shared = Arc::new(Shared {
-            log: Log::new(self.log_limit, self.log_file),
-            gates: Mutex::default(),
-            gates_of_script: Gates::default(),
-            gate_files: self.gate_files,
-            rules: Mutex::new(self.rules),
-            replies: Mutex::new(self.replies),
+            log: Log::new(settings.log_limit, settings.log_file.take()),
+            gates: Gates::default(),
+            rules: Mutex::new(std::mem::take(&mut settings.rules)),
+            replies: Mutex::new(std::mem::take(&mut settings.replies)),
             conversations: Mutex::default(),
-            default_reply: self.default_reply,
-            directives: self.directives,
-            refuse_unmatched: self.refuse_unmatched,
-            input_tokens: self.input_tokens,
-            models: self.models,
-            player: self.player,
-            home: self.home.unwrap_or_else(home),
-            replay: self.replay,
-            #[cfg(feature = "api-record")]
-            upstream: self.upstream,
-            #[cfg(feature = "api-record")]
-            recorder: self.recorder,
+            home: settings.home.take().unwrap_or_else(home),
+            settings,
             answered: AtomicU64::new(0),
             started: Instant::now(),
             breakers: Breakers::default(),
@@ -299,30 +213,54 @@ impl MessagesApiBuilder {
     }
 }
 
+setters! { MessagesApiBuilder.settings:
+    /// Sets the reply when nothing else applies; by default the text `ok`.
+    default_reply(reply: impl Into<Reply>) = reply.into();
+
+    /// Whether [directives](crate::directive) in prompts are obeyed; by default they are.
+    directives(obey: bool) = obey;
+
+    /// Rejects message requests that nothing matches, in place of the default reply: with a 400 that has the reason, and with
+    /// [`AnsweredBy::Nothing`] in the log.
+    refuse_unmatched() = true;
+
+    /// Sets the home directory of the CLI, for `{{home}}` in a script; that of this process unless set.
+    home(directory: impl Into<String>) = Some(directory.into());
+
+    /// Lets another program open the gates, by files in this directory: see [`GateFiles`].
+    gate_files(directory: impl Into<PathBuf>) = Some(GateFiles::new(directory));
+
+    /// Replays recorded traffic for requests that neither rules nor replies match. A request that was not recorded is passed on
+    /// if there is an upstream, else rejected.
+    replay(replay: Replay) = Some(replay);
+
+    /// Appends a line of JSON to this file for each request, when its reply has ended, as a
+    /// [`LogLine`](super::LogLine). Keys and tokens are not in it, nor are the CLI's own prompts.
+    log_file(file: File) = Some(file);
+
+    /// Sets the models for `GET /v1/models`; by default the list is empty, and each model exists when requested by name.
+    models(ids: impl IntoIterator<Item = impl Into<String>>) = ids.into_iter().map(Into::into).collect();
+
+    /// Sets the port of 127.0.0.1; by default, and with 0, a free one.
+    port(port: u16) = port;
+
+    /// Sets how many requests are kept, at least one; by default 512. Beyond that the oldest is forgotten.
+    log_limit(requests: usize) = requests;
+
+    /// Sets what `count_tokens` answers; by default a quarter of the request's length in bytes.
+    input_tokens(tokens: u64) = Some(tokens);
+}
+
 impl MessagesApi {
     /// A server to be set up.
     pub fn builder() -> MessagesApiBuilder {
-        MessagesApiBuilder {
-            rules: Vec::new(),
-            replies: VecDeque::new(),
+        let settings = Settings {
             default_reply: Reply::say("ok"),
             directives: true,
-            refuse_unmatched: false,
             log_limit: log::DEFAULT_LIMIT,
-            log_file: None,
-            input_tokens: None,
-            models: Vec::new(),
-            port: 0,
-            player: None,
-            home: None,
-            gate_files: None,
-            frames: None,
-            replay: None,
-            #[cfg(feature = "api-record")]
-            upstream: None,
-            #[cfg(feature = "api-record")]
-            recorder: None,
-        }
+            ..Settings::default()
+        };
+        MessagesApiBuilder { settings }
     }
 
     /// The value for `ANTHROPIC_BASE_URL`.
@@ -337,12 +275,12 @@ impl MessagesApi {
 
     /// The gate of this name; it is created on first use, here or by a reply.
     pub fn gate(&self, name: &str) -> Gate {
-        self.shared.gate(name)
+        self.shared.gates.gate(name)
     }
 
-    /// The same gates as a script knows them: [`Gates::open`] lets everything through, now and later.
+    /// All gates.
     pub fn gates(&self) -> &Gates {
-        &self.shared.gates_of_script
+        &self.shared.gates
     }
 
     /// Adds a reply for the next request that no rule is for, behind those that wait.
@@ -379,7 +317,7 @@ impl MessagesApi {
     /// # Errors
     /// All expectations that do not hold.
     pub fn verdict(&self) -> Result<(), Flaws> {
-        match &self.shared.player {
+        match &self.shared.settings.player {
             Some(player) => self.check(&player.with(|engine, _| engine.script().expect.clone())),
             None => self.check(&Expect::default()),
         }
@@ -391,7 +329,7 @@ impl MessagesApi {
     /// All expectations that do not hold.
     pub fn check(&self, expect: &Expect) -> Result<(), Flaws> {
         let (tally, kept) = (self.shared.log.tally(), self.requests());
-        match judge(expect, &tally, &kept, self.shared.player.as_ref()) {
+        match judge(expect, &tally, &kept, self.shared.settings.player.as_ref()) {
             flaws if flaws.is_empty() => Ok(()),
             flaws => Err(Flaws(flaws)),
         }
@@ -399,18 +337,15 @@ impl MessagesApi {
 
     /// The numbers of the recorded exchanges for messages that have not been played so far, in order.
     pub fn unplayed(&self) -> Vec<u64> {
-        self.shared
-            .replay
-            .as_ref()
-            .map(Replay::unplayed)
-            .unwrap_or_default()
+        let replay = self.shared.settings.replay.as_ref();
+        replay.map(Replay::unplayed).unwrap_or_default()
     }
 
     /// Why lines are missing in the log file or in the recording, if any are.
     pub fn write_failure(&self) -> Option<String> {
         let log = self.shared.log.write_failure();
         #[cfg(feature = "api-record")]
-        let log = log.or_else(|| self.shared.recorder.as_ref().and_then(Recorder::failed));
+        let log = log.or_else(|| self.shared.settings.recorder.as_ref().and_then(Recorder::failed));
         log
     }
 
@@ -487,14 +422,6 @@ impl Drop for MessagesApi {
 }
 
 impl Shared {
-    fn gate(&self, name: &str) -> Gate {
-        let mut gates = lock(&self.gates);
-        gates
-            .entry(name.to_owned())
-            .or_insert_with(|| Gate::new(name))
-            .clone()
-    }
-
     /// The reply to a request, and its source; `None` if only the server itself can know.
     pub(super) fn decide(&self, request: &ApiRequest) -> Option<(Decision, AnsweredBy)> {
         let answer = |answer: Answer, by| Some((Decision::Answer(Box::new(answer)), by));
@@ -519,19 +446,15 @@ impl Shared {
             }
         }
         let mut unmatched = None;
-        match self
-            .player
-            .as_ref()
-            .filter(|_| message)
-            .map(|player| player.answer(request, &self.home))
-        {
+        let player = self.settings.player.as_ref().filter(|_| message);
+        match player.map(|player| player.answer(request, &self.home)) {
             Some(Verdict::Answer(found, name)) => return answer(*found, AnsweredBy::Script(name)),
             Some(Verdict::Refused(why)) => return refused(why),
             Some(Verdict::Unmatched(why)) => unmatched = Some(why).filter(|why| !why.is_empty()),
             None => {}
         }
         let mut why = None;
-        if let Some(replay) = &self.replay {
+        if let Some(replay) = &self.settings.replay {
             match replay.find(request) {
                 Ok(found) => {
                     let by = AnsweredBy::Recording(found.exchange.number);
@@ -541,13 +464,13 @@ impl Shared {
             }
         }
         #[cfg(feature = "api-record")]
-        if self.upstream.is_some() {
+        if self.settings.upstream.is_some() {
             return Some((Decision::Upstream, AnsweredBy::Upstream));
         }
         if !message {
             return None;
         }
-        if self.directives && self.replay.is_none() {
+        if self.settings.directives && self.settings.replay.is_none() {
             match obey(request, &mut lock(&self.conversations), &self.home) {
                 Some(Ok(found)) => return answer(found, AnsweredBy::Directives),
                 Some(Err(error)) => {
@@ -560,43 +483,34 @@ impl Shared {
         if let Some(why) = why.or(unmatched) {
             return refused(why);
         }
-        if self.refuse_unmatched {
+        if self.settings.refuse_unmatched {
             let text = request.last_user_text().unwrap_or_default();
             let text: String = text.chars().take(80).collect();
             return refused(format!("nothing is for this request, whose prompt is {text:?}"));
         }
-        reply(self.default_reply.clone(), AnsweredBy::Default)
-    }
-
-    /// Until somebody opens this gate for good, by its name or by a file.
-    async fn open_for_script(&self, name: &str) {
-        let gate = self.gates_of_script.gate(name);
-        let Some(files) = &self.gate_files else {
-            return gate.pass().await;
-        };
-        if let Err(error) = files.reached(name) {
-            tracing::error!(%error, name, "cannot say that a gate is reached");
-        }
-        tokio::select! {
-            () = gate.pass() => {}
-            () = files.opened(name) => {}
-        }
+        reply(self.settings.default_reply.clone(), AnsweredBy::Default)
     }
 
     pub(super) async fn wait(&self, wait: &Wait) {
         match wait {
             Wait::Gate(name) => {
-                let gate = self.gate(name);
+                let gate = self.gates.gate(name);
+                let Some(files) = &self.settings.gate_files else {
+                    return gate.pass().await;
+                };
+                if let Err(error) = files.reached(name) {
+                    tracing::error!(%error, name, "cannot say that a gate is reached");
+                }
                 tokio::select! {
                     () = gate.pass() => {}
-                    () = self.open_for_script(name) => {}
+                    () = files.opened(name) => {}
                 }
             }
             Wait::Pause(time) => tokio::time::sleep(*time).await,
             Wait::Forever => pending().await,
             Wait::HangUp { patience, place } => {
                 tokio::time::sleep(*patience).await;
-                if let Some(player) = &self.player {
+                if let Some(player) = &self.settings.player {
                     let what = format!("waited {patience:?} for the client to hang up in vain");
                     player.flaw(Flaw::new(place, what));
                 }

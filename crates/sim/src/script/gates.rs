@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::check::is_gate_name;
 
@@ -19,7 +19,8 @@ impl Gates {
     /// The gate of this name, which is closed until the test opens it.
     pub fn gate(&self, name: &str) -> Gate {
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.entry(name.to_owned()).or_default().clone()
+        let gate = gates.entry(name.to_owned());
+        gate.or_insert_with(|| Gate::new(name)).clone()
     }
 
     /// Opens the gate of this name.
@@ -28,48 +29,95 @@ impl Gates {
     }
 }
 
-/// Holds a reply back until the test opens it. Clones are the same gate.
+/// A named place in replies where they wait until the test lets them through.
+///
+/// A gate starts closed. Replies that reach it wait in order of arrival; [`release`](Self::release) lets one through, now or when it
+/// arrives, and [`open`](Self::open) lets everything through from now on. A reply whose client goes away while it waits stops waiting
+/// and uses up no release. Clones are the same gate.
 #[derive(Clone)]
 pub struct Gate {
-    open: Arc<watch::Sender<bool>>,
-    reached: Arc<watch::Sender<bool>>,
+    name: Arc<str>,
+    arrivals: watch::Sender<u64>,
+    passes: Arc<Semaphore>,
+}
+
+/// Something that a test waited for did not happen in time.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+#[error("waited {within:?} for {what}; {seen}")]
+pub struct WaitError {
+    /// The condition that did not come true.
+    pub what: String,
+    /// How long.
+    pub within: Duration,
+    /// What had happened up to then.
+    pub seen: String,
 }
 
 impl Gate {
-    /// A closed gate.
-    pub fn new() -> Self {
+    fn new(name: &str) -> Self {
         Self {
-            open: Arc::new(watch::Sender::new(false)),
-            reached: Arc::new(watch::Sender::new(false)),
+            name: name.into(),
+            arrivals: watch::Sender::new(0),
+            passes: Arc::new(Semaphore::new(0)),
         }
     }
 
-    /// Opens it for good.
+    /// Lets one reply through: the one that has waited longest, or the next to arrive.
+    pub fn release(&self) {
+        self.passes.add_permits(1);
+    }
+
+    /// Lets everything through, now and later. A gate that was opened stays open.
     pub fn open(&self) {
-        self.open.send_replace(true);
+        self.passes.close();
     }
 
-    /// Waits until a reply stands before it.
-    pub async fn reached(&self) {
+    /// How many replies have reached this gate so far, those that went on included.
+    pub fn arrivals(&self) -> u64 {
+        *self.arrivals.borrow()
+    }
+
+    /// Waits until a reply has reached this gate, for as long as it takes.
+    pub async fn arrival(&self) {
         // The sender lives as long as `self`.
-        let _ = self.reached.subscribe().wait_for(|reached| *reached).await;
+        let _ = self.arrivals.subscribe().wait_for(|arrived| *arrived > 0).await;
     }
 
+    /// Waits until `count` replies in all have reached this gate.
+    ///
+    /// # Errors
+    /// When that does not happen `within` the given time.
+    pub async fn reached(&self, count: u64, within: Duration) -> Result<(), WaitError> {
+        let mut arrivals = self.arrivals.subscribe();
+        let arrived = tokio::time::timeout(within, arrivals.wait_for(|arrived| *arrived >= count)).await;
+        match arrived {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(WaitError {
+                what: format!("{count} replies to reach the gate {:?}", self.name),
+                within,
+                seen: format!("{} did", self.arrivals()),
+            }),
+        }
+    }
+
+    /// Stops here until let through.
     pub(crate) async fn pass(&self) {
-        self.reached.send_replace(true);
-        let _ = self.open.subscribe().wait_for(|open| *open).await;
-    }
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self::new()
+        self.arrivals.send_modify(|arrivals| *arrivals += 1);
+        // An error means that the gate is open.
+        if let Ok(permit) = self.passes.acquire().await {
+            permit.forget();
+        }
     }
 }
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Gate(open: {})", *self.open.borrow())
+        f.debug_struct("Gate")
+            .field("name", &self.name)
+            .field("arrivals", &self.arrivals())
+            .field("open", &self.passes.is_closed())
+            .finish()
     }
 }
 

@@ -64,7 +64,7 @@ pub use assertion::{Assert, Permitted};
 pub use check::Player;
 pub use error::ScriptError;
 pub use expect::{Expect, ToolCalled};
-pub use gates::{Gate, GateFiles, Gates};
+pub use gates::{Gate, GateFiles, Gates, WaitError};
 pub use place::{Placed, Position};
 pub use progress::Progress;
 pub use response::Reply;

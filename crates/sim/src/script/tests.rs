@@ -329,7 +329,7 @@ async fn a_gate_holds_until_it_is_opened() {
         .write_all(format!("{prompt}\n").as_bytes())
         .await
         .unwrap();
-    gates.gate("door").reached().await;
+    gates.gate("door").arrival().await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(agent.report().sent_kinds(), ["system/init"]);
     gates.open("door");

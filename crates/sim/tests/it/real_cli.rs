@@ -347,13 +347,13 @@ async fn a_gate_of_a_script_is_opened_by_its_name_or_by_a_file() -> Outcomes {
     claude.initialize().await?;
 
     claude.prompt("one").await?;
-    tokio::time::timeout(SOON, api.gates().gate("a").reached()).await?;
+    tokio::time::timeout(SOON, api.gates().gate("a").arrival()).await?;
     assert!(gates.path().join("a.reached").exists());
     api.gates().open("a");
     assert_eq!(claude.result().await?.value["result"], "first");
 
     claude.prompt("two").await?;
-    tokio::time::timeout(SOON, api.gates().gate("b").reached()).await?;
+    tokio::time::timeout(SOON, api.gates().gate("b").arrival()).await?;
     std::fs::write(gates.path().join("b"), "")?;
     assert_eq!(claude.result().await?.value["result"], "second");
     claude.finish().await?;

@@ -182,7 +182,7 @@ impl Own {
         for name in script.gate_names() {
             let (gate, files) = (gates.gate(&name), GateFiles::new(directory));
             tokio::spawn(async move {
-                gate.reached().await;
+                gate.arrival().await;
                 if let Err(error) = files.reached(&name) {
                     let _ = writeln!(
                         std::io::stderr(),

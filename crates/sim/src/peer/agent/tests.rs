@@ -279,7 +279,7 @@ async fn replies_outcomes_and_gates() {
     let user = hand.until("user").await;
     assert_eq!(user["message"]["content"][0]["content"], "found");
     let gate = gates.gate("done");
-    gate.reached().await;
+    gate.arrival().await;
     assert!(!hand.kinds().contains(&"result/success".to_owned()));
     gate.open();
     assert_eq!(hand.until("result/success").await["result"], "done");
