@@ -155,23 +155,6 @@ impl Effect {
         }
     }
 
-    /// Whether it happens at a point of the stream, between bytes, rather than to a frame.
-    pub(super) fn is_point(&self) -> bool {
-        matches!(
-            self,
-            Self::Stall { .. }
-                | Self::Slow { .. }
-                | Self::End {}
-                | Self::Exit { .. }
-                | Self::Signal { .. }
-                | Self::IgnoreTerm {}
-                | Self::Grandchild(_)
-                | Self::Insert { .. }
-                | Self::Noise { .. }
-                | Self::Stderr { .. }
-        )
-    }
-
     /// The stage that it needs at least, and why.
     pub(super) fn needs(&self) -> (super::Stage, &'static str) {
         use super::Stage;

@@ -82,7 +82,7 @@ impl Armed {
         }
         let mut inside = None;
         if let Some(bytes) = at.after_bytes {
-            let exact = at.kind.is_none() && at.phase.is_none() && self.fault.effect.is_point();
+            let exact = at.kind.is_none() && at.phase.is_none() && point(&self.fault.effect).is_some();
             if exact {
                 let here = (frame.start < bytes && bytes <= frame.end) || (bytes == 0 && frame.start == 0);
                 if !here {
@@ -116,6 +116,7 @@ impl Armed {
 }
 
 /// The changes to a frame.
+#[derive(Default)]
 struct Shape {
     bytes: Vec<u8>,
     before: Vec<Action>,
@@ -130,7 +131,7 @@ struct Shape {
 }
 
 /// One direction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Engine {
     direction: Direction,
     seed: u64,
@@ -152,13 +153,7 @@ impl Engine {
         Self {
             direction,
             seed,
-            line: Vec::new(),
-            start: 0,
-            frames: 0,
-            moments: Moments::default(),
-            held: Vec::new(),
-            merging: None,
-            actions: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -225,15 +220,7 @@ impl Engine {
         };
         let mut shape = Shape {
             bytes,
-            before: Vec::new(),
-            inside: Vec::new(),
-            behind: Vec::new(),
-            cuts: Vec::new(),
-            chop: None,
-            copies: 0,
-            dropped: false,
-            hold: None,
-            merge: None,
+            ..Shape::default()
         };
         for armed in armed {
             if let Some(inside) = armed.strikes(&passing) {
@@ -366,60 +353,41 @@ fn memchr(bytes: &[u8]) -> Option<usize> {
 /// Does an effect to a frame.
 fn apply(fault: &Fault, inside: Option<usize>, mut random: Random, shape: &mut Shape) {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let point = match &fault.effect {
-        Effect::Drop {} => {
-            shape.dropped = true;
-            return;
+    if let Some(point) = point(&fault.effect) {
+        match inside {
+            Some(at) => shape.inside.push((at, point)),
+            None if fault.at.behind => shape.behind.push(point),
+            None => shape.before.push(point),
         }
-        Effect::Delay { ms } => {
-            shape.before.push(Action::Pause(Duration::from_millis(*ms)));
-            return;
-        }
-        Effect::Split { bytes } => {
-            shape.cuts.push(size(*bytes));
-            return;
-        }
-        Effect::Chop { bytes } => {
-            shape.chop = Some(size(*bytes));
-            return;
-        }
-        Effect::Merge { frames } => {
-            shape.merge = Some(*frames);
-            return;
-        }
-        Effect::Glue {} => {
-            shape.bytes.truncate(body(&shape.bytes));
-            return;
-        }
-        Effect::Corrupt { bytes } => {
-            corrupt(&mut shape.bytes, *bytes, &mut random);
-            return;
-        }
+        return;
+    }
+    match &fault.effect {
+        Effect::Drop {} => shape.dropped = true,
+        Effect::Delay { ms } => shape.before.push(Action::Pause(Duration::from_millis(*ms))),
+        Effect::Split { bytes } => shape.cuts.push(size(*bytes)),
+        Effect::Chop { bytes } => shape.chop = Some(size(*bytes)),
+        Effect::Merge { frames } => shape.merge = Some(*frames),
+        Effect::Glue {} => shape.bytes.truncate(body(&shape.bytes)),
+        Effect::Corrupt { bytes } => corrupt(&mut shape.bytes, *bytes, &mut random),
         Effect::Truncate { bytes } => {
             let end = body(&shape.bytes);
             shape.bytes.drain(size(*bytes).min(end)..end);
-            return;
         }
-        Effect::Duplicate { times } => {
-            shape.copies += times;
-            return;
-        }
-        Effect::Reorder { by } => {
-            shape.hold = Some(*by);
-            return;
-        }
-        Effect::AddFields { fields } => {
-            add_fields(&mut shape.bytes, fields);
-            return;
-        }
-        Effect::SetValue { pointer, value } => {
-            edit(&mut shape.bytes, |json| {
-                if let Some(place) = json.pointer_mut(pointer) {
-                    *place = value.clone().unwrap_or_else(|| json!("unheard_of"));
-                }
-            });
-            return;
-        }
+        Effect::Duplicate { times } => shape.copies += times,
+        Effect::Reorder { by } => shape.hold = Some(*by),
+        Effect::AddFields { fields } => add_fields(&mut shape.bytes, fields),
+        Effect::SetValue { pointer, value } => edit(&mut shape.bytes, |json| {
+            if let Some(place) = json.pointer_mut(pointer) {
+                *place = value.clone().unwrap_or_else(|| json!("unheard_of"));
+            }
+        }),
+        _ => {}
+    }
+}
+
+/// What an effect does between two bytes; none if it changes a frame.
+fn point(effect: &Effect) -> Option<Action> {
+    Some(match effect {
         Effect::Stall { ms: None } => Action::Stall,
         Effect::Stall { ms: Some(ms) } => Action::Pause(Duration::from_millis(*ms)),
         Effect::Slow { bytes_per_second } => Action::Rate(*bytes_per_second),
@@ -437,12 +405,8 @@ fn apply(fault: &Fault, inside: Option<usize>, mut random: Random, shape: &mut S
         })),
         Effect::Noise { text } => Action::Bytes(line(text)),
         Effect::Stderr { bytes } => Action::Stderr(*bytes),
-    };
-    match inside {
-        Some(at) => shape.inside.push((at, point)),
-        None if fault.at.behind => shape.behind.push(point),
-        None => shape.before.push(point),
-    }
+        _ => return None,
+    })
 }
 
 fn line(text: &str) -> Vec<u8> {

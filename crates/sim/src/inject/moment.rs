@@ -1,63 +1,24 @@
 //! What kind of frame it is, and which moment of the conversation.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
+use outrigger_protocol::Frame;
 
 use super::place::Phase;
 
-/// The fields that determine a frame's kind; no others are read.
-#[derive(Deserialize)]
-struct Head<'l> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Cow<'l, str>>,
-    #[serde(borrow, default)]
-    subtype: Option<Cow<'l, str>>,
-    #[serde(borrow, default)]
-    state: Option<Cow<'l, str>>,
-    #[serde(borrow, default)]
-    request: Option<Inner<'l>>,
-    #[serde(borrow, default)]
-    response: Option<Inner<'l>>,
-    #[serde(borrow, default)]
-    event: Option<Inner<'l>>,
-}
-
-#[derive(Deserialize)]
-struct Inner<'l> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Cow<'l, str>>,
-    #[serde(borrow, default)]
-    subtype: Option<Cow<'l, str>>,
-}
-
 /// The kind of a line, see [`Line::kind`](crate::peer::Line::kind); `?` if it has none.
 pub(super) fn kind(line: &[u8]) -> String {
-    let Ok(head) = serde_json::from_slice::<Head<'_>>(line) else {
-        // A frame of an odd shape: its top level may be plain all the same.
-        return plain_kind(line);
-    };
-    let Some(kind) = head.kind else {
+    let frames = Frame::from_line(line);
+    let [frame] = &frames[..] else {
         return "?".to_owned();
     };
-    let subtype = match &*kind {
-        "control_request" => head.request.and_then(|inner| inner.subtype),
-        "control_response" => head.response.and_then(|inner| inner.subtype),
-        "command_lifecycle" => head.state,
-        "stream_event" => head.event.and_then(|inner| inner.kind),
-        _ => head.subtype,
+    let subtype = match frame.kind() {
+        "" => return "?".to_owned(),
+        "command_lifecycle" => frame.state(),
+        "stream_event" => frame.event_type(),
+        _ => frame.subtype(),
     };
     match subtype {
-        Some(subtype) => format!("{kind}/{subtype}"),
-        None => kind.into_owned(),
-    }
-}
-
-fn plain_kind(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    match crate::running::parse(&text) {
-        Ok(json) => crate::running::kind(&json),
-        Err(_) => "?".to_owned(),
+        Some(subtype) => format!("{}/{subtype}", frame.kind()),
+        None => frame.kind().to_owned(),
     }
 }
 

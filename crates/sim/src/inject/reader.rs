@@ -66,7 +66,7 @@ impl<R> FaultyReader<R> {
     /// Takes the next action; false if there is none.
     fn begin(&mut self) -> bool {
         // Not in the `match`, where the lock would be held.
-        let next = self.wire.lock().next(self.direction);
+        let next = self.wire.lock().engine(self.direction).next();
         match next {
             None => return false,
             Some(Action::Bytes(bytes)) => self.current = (bytes, 0),
@@ -131,8 +131,8 @@ impl<R: AsyncRead + Unpin> FaultyReader<R> {
         {
             let mut state = self.wire.lock();
             // Between two plain streams the end of the process is unknown.
-            let closed = state.is_closed(self.direction) && self.wire.stage() == Stage::Streams;
-            if state.is_over() || closed {
+            let closed = state.closed[self.direction.index()] && self.wire.stage() == Stage::Streams;
+            if state.over || closed {
                 drop(state);
                 self.end();
                 return Poll::Ready(Ok(()));
@@ -184,7 +184,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for FaultyReader<R> {
             }
             {
                 let mut state = this.wire.lock();
-                if this.direction == Direction::Output && state.is_flooded() && !state.is_over() {
+                if this.direction == Direction::Output && state.is_flooded() && !state.over {
                     state.wait(this.direction.index(), context);
                     return Poll::Pending;
                 }
@@ -205,7 +205,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for FaultyReader<R> {
                 Poll::Pending => {
                     let mut state = this.wire.lock();
                     state.wait(this.direction.index(), context);
-                    if !state.holds(this.direction) {
+                    if !state.engine(this.direction).holds() {
                         return Poll::Pending;
                     }
                     drop(state);
@@ -214,7 +214,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for FaultyReader<R> {
                         .get_or_insert_with(|| Box::pin(tokio::time::sleep(IDLE)));
                     ready!(idle.as_mut().poll(context));
                     this.idle = None;
-                    this.wire.lock().release(this.direction);
+                    this.wire.lock().engine(this.direction).release();
                 }
             }
         }

@@ -45,8 +45,8 @@ const REMEMBERED: usize = 1000;
 /// The first strikes, and how many there were.
 #[derive(Debug, Default)]
 pub(super) struct Strikes {
-    first: Vec<Strike>,
-    total: u64,
+    pub(super) first: Vec<Strike>,
+    pub(super) total: u64,
 }
 
 impl Strikes {
@@ -55,13 +55,5 @@ impl Strikes {
         if self.first.len() < REMEMBERED {
             self.first.push(strike);
         }
-    }
-
-    pub(super) fn first(&self) -> &[Strike] {
-        &self.first
-    }
-
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use super::engine::{Action, Armed, Engine};
+use super::engine::{Armed, Engine};
 use super::place::Direction;
 use super::random::Random;
 use super::reader::FaultyReader;
@@ -60,9 +60,9 @@ pub(super) struct State {
     engines: [Engine; 2],
     strikes: Strikes,
     /// The process is gone.
-    over: bool,
+    pub(super) over: bool,
     /// The client has closed its end of a direction.
-    closed: [bool; 2],
+    pub(super) closed: [bool; 2],
     /// How much of a flood was not read, in bytes.
     flood: u64,
     /// Whether anybody reads stderr.
@@ -146,12 +146,12 @@ impl Wire {
 
     /// The strikes so far: the first thousand.
     pub fn strikes(&self) -> Vec<Strike> {
-        self.lock().strikes.first().to_vec()
+        self.lock().strikes.first.clone()
     }
 
     /// How often faults struck.
     pub fn struck(&self) -> u64 {
-        self.lock().strikes.total()
+        self.lock().strikes.total
     }
 
     /// Waits until a fault ends the process, and returns how: the owner of the process must end it then. Without such a fault it never
@@ -219,32 +219,16 @@ impl Wire {
 }
 
 impl State {
+    pub(super) fn engine(&mut self, direction: Direction) -> &mut Engine {
+        &mut self.engines[direction.index()]
+    }
+
     pub(super) fn feed(&mut self, direction: Direction, bytes: &[u8]) {
         self.engines[direction.index()].feed(bytes, &mut self.armed, &mut self.strikes);
     }
 
     pub(super) fn finish(&mut self, direction: Direction) {
         self.engines[direction.index()].finish(&mut self.armed, &mut self.strikes);
-    }
-
-    pub(super) fn next(&mut self, direction: Direction) -> Option<Action> {
-        self.engines[direction.index()].next()
-    }
-
-    pub(super) fn holds(&self, direction: Direction) -> bool {
-        self.engines[direction.index()].holds()
-    }
-
-    pub(super) fn release(&mut self, direction: Direction) {
-        self.engines[direction.index()].release();
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.over
-    }
-
-    pub(super) fn is_closed(&self, direction: Direction) -> bool {
-        self.closed[direction.index()]
     }
 
     pub(super) fn close(&mut self, direction: Direction) {
