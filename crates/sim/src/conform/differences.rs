@@ -11,48 +11,24 @@ use super::compare::{Difference, What, Who};
 #[serde(deny_unknown_fields)]
 pub struct Listed {
     #[serde(default)]
-    frames: Vec<Frames>,
+    frames: Vec<Entry>,
     #[serde(default)]
-    fields: Vec<Fields>,
+    fields: Vec<Entry>,
 }
 
-/// Frames that only one of them writes, in each of these scenarios, or that it writes in another place.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Frames {
-    scenarios: Vec<String>,
-    /// Whether it depends on who is faster, and need not occur.
-    #[serde(default)]
-    sometimes: bool,
-    #[serde(default)]
-    real: Vec<String>,
-    #[serde(default)]
-    simulator: Vec<String>,
-    reason: String,
-}
-
-/// Fields that only one of them writes, in these scenarios or, without any named, in at least one.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Fields {
+/// Frames that only one of them writes, or that it writes in another place; or, with kinds, fields that only one of them has in frames
+/// of these kinds.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Entry {
     kinds: Vec<String>,
-    #[serde(default)]
+    /// In which scenarios; fields without any named occur in at least one.
     scenarios: Vec<String>,
     /// Whether it depends on who is faster, and need not occur.
-    #[serde(default)]
     sometimes: bool,
-    #[serde(default)]
     real: Vec<String>,
-    #[serde(default)]
     simulator: Vec<String>,
     reason: String,
-}
-
-fn side<'a>(who: Who, real: &'a [String], simulator: &'a [String]) -> &'a [String] {
-    match who {
-        Who::Real => real,
-        Who::Simulator => simulator,
-    }
 }
 
 impl Listed {
@@ -64,47 +40,46 @@ impl Listed {
         toml::from_str(include_str!("../../tests/conformance/differences.toml"))
     }
 
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.frames.iter().chain(&self.fields)
+    }
+
+    fn entries_about(&self, difference: &Difference) -> impl Iterator<Item = &Entry> {
+        self.entries().filter(|entry| {
+            let names = entry.only_with(difference.who);
+            names.iter().any(|name| entry.is(name, &difference.what))
+        })
+    }
+
     /// All reasons.
     pub fn reasons(&self) -> impl Iterator<Item = &str> {
-        let frames = self.frames.iter().map(|entry| &entry.reason);
-        let fields = self.fields.iter().map(|entry| &entry.reason);
-        frames.chain(fields).map(String::as_str)
+        self.entries().map(|entry| entry.reason.as_str())
     }
 
     /// The reason for a difference that occurs whatever is played: a field that is listed without a scenario.
     pub fn reason(&self, difference: &Difference) -> Option<&str> {
-        let What::Field { kind, field } = &difference.what else {
-            return None;
-        };
-        let mut entries = self.fields.iter().filter(|entry| entry.scenarios.is_empty());
+        let mut entries = self.entries_about(difference);
         entries
-            .find(|entry| entry.has(difference.who, kind, field))
+            .find(|entry| entry.scenarios.is_empty())
             .map(|entry| entry.reason.as_str())
     }
 
     /// The scenario in which such a difference is known, and its reason there.
     pub fn elsewhere(&self, difference: &Difference) -> Option<(&str, &str)> {
-        let (scenarios, reason) = match &difference.what {
-            What::Frame(kind) => {
-                let mut entries = self.frames.iter();
-                let entry = entries
-                    .find(|entry| side(difference.who, &entry.real, &entry.simulator).contains(kind))?;
-                (&entry.scenarios, &entry.reason)
-            }
-            What::Field { kind, field } => {
-                let mut entries = self.fields.iter();
-                let entry = entries.find(|entry| entry.has(difference.who, kind, field))?;
-                (&entry.scenarios, &entry.reason)
-            }
-        };
-        Some((scenarios.first()?, reason))
+        let entry = self.entries_about(difference).next()?;
+        Some((entry.scenarios.first()?, &entry.reason))
     }
 
     /// What was found and is not listed, as it would be.
     pub fn unlisted(&self, found: &[Difference]) -> Vec<String> {
-        let unlisted = found.iter().filter(|difference| !self.covers(difference));
         let mut lines = BTreeMap::<String, BTreeSet<&str>>::new();
-        for difference in unlisted {
+        for difference in found {
+            let mut entries = self.entries_about(difference);
+            let here =
+                |scenarios: &[String]| scenarios.is_empty() || scenarios.contains(&difference.scenario);
+            if entries.any(|entry| here(&entry.scenarios)) {
+                continue;
+            }
             let who = match difference.who {
                 Who::Real => "only the real one",
                 Who::Simulator => "only the simulator",
@@ -121,72 +96,25 @@ impl Listed {
             .collect()
     }
 
-    fn covers(&self, difference: &Difference) -> bool {
-        let named = |scenarios: &[String]| scenarios.contains(&difference.scenario);
-        match &difference.what {
-            What::Frame(kind) => self.frames.iter().any(|entry| {
-                named(&entry.scenarios) && side(difference.who, &entry.real, &entry.simulator).contains(kind)
-            }),
-            What::Field { kind, field } => self.fields.iter().any(|entry| {
-                entry.has(difference.who, kind, field)
-                    && (entry.scenarios.is_empty() || named(&entry.scenarios))
-            }),
-        }
-    }
-
     /// What is listed and was not found.
     pub fn stale(&self, found: &[Difference]) -> Vec<String> {
         let mut stale = Vec::new();
-        for (who, entry) in self
-            .frames
-            .iter()
-            .filter(|entry| !entry.sometimes)
-            .flat_map(|entry| [(Who::Real, entry), (Who::Simulator, entry)])
-        {
-            for kind in side(who, &entry.real, &entry.simulator) {
-                for scenario in &entry.scenarios {
-                    let occurs = found.iter().any(|difference| {
-                        difference.who == who
-                            && difference.scenario == *scenario
-                            && difference.what == What::Frame(kind.clone())
-                    });
-                    if !occurs {
-                        stale.push(format!(
-                            "listed, but does not occur: {who:?} {kind} in {scenario}"
-                        ));
+        for entry in self.entries().filter(|entry| !entry.sometimes) {
+            for who in [Who::Real, Who::Simulator] {
+                for name in entry.only_with(who) {
+                    let mut alike = found
+                        .iter()
+                        .filter(|found| found.who == who && entry.is(name, &found.what));
+                    let text = format!("listed, but does not occur: {who:?} {:?} {name}", entry.kinds);
+                    if entry.scenarios.is_empty() && alike.next().is_none() {
+                        stale.push(text.clone());
                     }
-                }
-            }
-        }
-        for (who, entry) in self
-            .fields
-            .iter()
-            .filter(|entry| !entry.sometimes)
-            .flat_map(|entry| [(Who::Real, entry), (Who::Simulator, entry)])
-        {
-            let occurs = |field: &String, scenario: Option<&String>| {
-                found.iter().any(|difference| {
-                    difference.who == who
-                        && scenario.is_none_or(|scenario| difference.scenario == *scenario)
-                        && matches!(&difference.what, What::Field { kind, field: seen } if entry.covers(kind) && seen == field)
-                })
-            };
-            for field in side(who, &entry.real, &entry.simulator) {
-                if entry.scenarios.is_empty() && !occurs(field, None) {
-                    stale.push(format!(
-                        "listed, but does not occur: {who:?} {:?} {field}",
-                        entry.kinds
-                    ));
-                }
-                for scenario in entry
-                    .scenarios
-                    .iter()
-                    .filter(|scenario| !occurs(field, Some(scenario)))
-                {
-                    stale.push(format!(
-                        "listed, but does not occur: {who:?} {:?} {field} in {scenario}",
-                        entry.kinds
-                    ));
+                    let seen: Vec<&str> = alike.map(|found| found.scenario.as_str()).collect();
+                    let missing = entry
+                        .scenarios
+                        .iter()
+                        .filter(|scenario| !seen.contains(&scenario.as_str()));
+                    stale.extend(missing.map(|scenario| format!("{text} in {scenario}")));
                 }
             }
         }
@@ -194,17 +122,26 @@ impl Listed {
     }
 }
 
-impl Fields {
-    /// Whether it is about this field of this kind, of this one.
-    fn has(&self, who: Who, kind: &str, field: &String) -> bool {
-        self.covers(kind) && side(who, &self.real, &self.simulator).contains(field)
+impl Entry {
+    /// The frames or fields that only this one has.
+    fn only_with(&self, who: Who) -> &[String] {
+        match who {
+            Who::Real => &self.real,
+            Who::Simulator => &self.simulator,
+        }
     }
 
-    /// Whether it is about this kind: one that is named, or that begins with what stands before a `*`.
-    fn covers(&self, kind: &str) -> bool {
-        self.kinds.iter().any(|listed| match listed.strip_suffix('*') {
-            Some(beginning) => kind.starts_with(beginning),
-            None => listed == kind,
-        })
+    /// Whether one of its frames or fields is what differs. A kind that ends with `*` stands for all that begin so.
+    fn is(&self, name: &str, what: &What) -> bool {
+        match what {
+            What::Frame(kind) => self.kinds.is_empty() && kind == name,
+            What::Field { kind, field } => {
+                let covers = |listed: &String| match listed.strip_suffix('*') {
+                    Some(beginning) => kind.starts_with(beginning),
+                    None => listed == kind,
+                };
+                field == name && self.kinds.iter().any(covers)
+            }
+        }
     }
 }
