@@ -19,28 +19,24 @@ pub const VERSION: u32 = 2;
 
 /// The facts of a recording that are known from its beginning: the first line of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Header {
     /// The version of the format.
     #[serde(rename = "cassette")]
     pub version: u32,
     /// What recorded it, with its version.
-    #[serde(default)]
     pub recorder: String,
     /// The CLI's version, if it was known before the CLI was started. [`Cassette::cli_version`] also searches the CLI's frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cli_version: Option<String>,
     /// The CLI's command line, redacted.
-    #[serde(default)]
     pub argv: Vec<String>,
     /// What of the environment matters: variables that the CLI itself reads and that are no secrets, redacted.
-    #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// The working directory: a placeholder.
-    #[serde(default)]
     pub cwd: String,
     /// The operating system and the processor.
-    #[serde(default)]
     pub platform: String,
 }
 
@@ -351,7 +347,7 @@ impl Header {
 }
 
 impl Event {
-    pub(super) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let meta = |json: Value| ("meta", json.to_string(), LineEnd::There);
         let raw = |text: &str| json!({ "raw": text }).to_string();
         let said = |said: &Said| match said {
@@ -373,7 +369,7 @@ impl Event {
         line(dir, self.at, &msg, end)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         // Text frames inside are raw JSON: what serde_json could not hold does not matter here.
         let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let raw = || line.msg.decode::<Raw>().map(|raw| raw.raw);

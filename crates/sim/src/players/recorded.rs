@@ -5,15 +5,24 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
+use crate::cassette::{Event, What};
 use crate::peer::{Exit, Line, Report};
-use crate::running::read_json;
 
-/// A line of such a file: when it was, which way it went, and the line or what is known of the process.
-pub(super) fn entry(began: Duration, direction: &str, message: &Value) -> String {
-    let at = now().saturating_sub(began).as_secs_f64();
-    format!("{}\n", json!({"t": at, "dir": direction, "msg": message}))
+/// What is known of a process from its start: the first line of its file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Start {
+    pub(super) argv: Vec<String>,
+    pub(super) cwd: String,
+    pub(super) pid: i32,
+    pub(super) began: f64,
+}
+
+/// A line of the file of a process that has begun at this time: an event, as in a [cassette](crate::cassette).
+pub(super) fn entry(began: Duration, what: What) -> String {
+    let at = now().saturating_sub(began);
+    Event { at, what }.line()
 }
 
 /// Since 1970, for times that several processes compare.
@@ -139,59 +148,52 @@ pub(super) fn wait_for_end(path: &Path) -> io::Result<()> {
 
 /// The process whose frames are in a file, if it is still the one.
 pub(super) fn process_id(path: &Path) -> Option<i32> {
-    let text = fs::read_to_string(path).ok()?;
-    let first: Value = serde_json::from_str(text.lines().next()?).ok()?;
-    first["msg"]["pid"].as_i64().and_then(|id| i32::try_from(id).ok())
+    events(path).ok()?.iter().find_map(start).map(|start| start.pid)
+}
+
+fn events(path: &Path) -> io::Result<Vec<Event>> {
+    let text = fs::read_to_string(path)?;
+    // Whoever was killed while it wrote has left the beginning of a line.
+    Ok(text.lines().filter_map(|line| Event::parse(line).ok()).collect())
+}
+
+fn start(event: &Event) -> Option<Start> {
+    match &event.what {
+        What::Note(note) => note.decode().ok(),
+        _ => None,
+    }
 }
 
 /// What is known of a process; none if it has not said yet which one it is.
 pub(super) fn read(path: &Path) -> io::Result<Option<PlayedProcess>> {
     // Asked before the file is read, so that one that has ended has all of its frames.
     let complete = is_complete(path);
-    let text = fs::read_to_string(path)?;
+    let events = events(path)?;
+    let Some(start) = events.iter().find_map(start) else {
+        return Ok(None);
+    };
     let mut lines = Vec::new();
-    let (mut exit, mut start) = (None, None);
-    // Whoever was killed while it wrote has left the beginning of a line.
-    let entries = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    for mut entry in entries {
-        let message = entry["msg"].take();
-        let from_client = match entry["dir"].as_str() {
-            Some("in") => true,
-            Some("out") => false,
-            _ => {
-                if message["pid"].is_i64() {
-                    start = Some(message);
-                    continue;
-                }
-                let number = |name: &str| message[name].as_i64().and_then(|n| i32::try_from(n).ok());
-                exit = exit
-                    .or(number("exit_code").map(Exit::Code))
-                    .or(number("exit_signal").map(Exit::Signal));
+    let mut exit = None;
+    for event in events {
+        let (from_client, said) = match event.what {
+            What::In(said) => (true, said),
+            What::Out(said, _) => (false, said),
+            What::Exit { code, signal } => {
+                exit = exit.or(code.map(Exit::Code)).or(signal.map(Exit::Signal));
                 continue;
             }
+            _ => continue,
         };
-        let json = match message {
-            Value::String(text) => read_json(&text),
-            json => json,
-        };
-        let mut line = Line::new(from_client, json);
-        line.at = Duration::try_from_secs_f64(entry["t"].as_f64().unwrap_or_default()).unwrap_or_default();
+        let mut line = Line::new(from_client, said.value());
+        line.at = event.at;
         lines.push(line);
     }
-    let Some(start) = start else { return Ok(None) };
-    let id = start["pid"].as_i64().and_then(|id| i32::try_from(id).ok());
-    let id = id.unwrap_or_default();
-    let arguments = start["argv"].as_array().into_iter().flatten();
     Ok(Some(PlayedProcess {
-        id,
-        arguments: arguments
-            .filter_map(|argument| argument.as_str().map(str::to_owned))
-            .collect(),
-        cwd: PathBuf::from(start["cwd"].as_str().unwrap_or_default()),
-        began: Duration::try_from_secs_f64(start["began"].as_f64().unwrap_or_default()).unwrap_or_default(),
-        running: !complete && is_running(path, id),
+        id: start.pid,
+        arguments: start.argv,
+        cwd: start.cwd.into(),
+        began: Duration::try_from_secs_f64(start.began).unwrap_or_default(),
+        running: !complete && is_running(path, start.pid),
         report: Report::new(lines, exit),
     }))
 }
@@ -201,11 +203,14 @@ pub(super) fn read(path: &Path) -> io::Result<Option<PlayedProcess>> {
 /// # Errors
 /// When the file cannot be written.
 pub fn note_end(file: impl AsRef<Path>, exit: Exit) -> io::Result<()> {
-    let end = match exit {
-        Exit::Code(code) => json!({"exit_code": code, "exit_signal": null}),
-        Exit::Signal(number) => json!({"exit_code": null, "exit_signal": number}),
+    let (code, signal) = match exit {
+        Exit::Code(code) => (Some(code), None),
+        Exit::Signal(signal) => (None, Some(signal)),
     };
-    let line = format!("{}\n", json!({"t": 0.0, "dir": "meta", "msg": end}));
+    let end = Event {
+        at: Duration::ZERO,
+        what: What::Exit { code, signal },
+    };
     let mut file = File::options().append(true).open(file)?;
-    file.write_all(line.as_bytes())
+    file.write_all(end.line().as_bytes())
 }

@@ -8,12 +8,12 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outrigger_protocol::RawJson;
 use outrigger_protocol::framer::{Framed, LineFramer};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::recorded;
-use crate::running::parse;
+use crate::cassette::{LineEnd, Said, What};
 
 /// How the player of a run is started.
 #[derive(Debug, Serialize, Deserialize)]
@@ -80,10 +80,9 @@ pub fn become_player(own: &Path, run: &Path, arguments: &[OsString]) -> io::Resu
     let stage: Stage = serde_json::from_slice(&stage)?;
     let (mut file, path) = recorded::create(run)?;
     let began = recorded::now();
-    let argv: Vec<_> = arguments
+    let argv = arguments
         .iter()
-        .map(|argument| argument.to_string_lossy())
-        .collect();
+        .map(|argument| argument.to_string_lossy().into_owned());
     let mut cwd = std::env::current_dir().unwrap_or_default();
     if let Some((from, to)) = &stage.moved
         && *from == cwd
@@ -91,10 +90,14 @@ pub fn become_player(own: &Path, run: &Path, arguments: &[OsString]) -> io::Resu
         std::env::set_current_dir(to)?;
         cwd.clone_from(to);
     }
-    let start = json!({
-        "argv": argv, "cwd": cwd.to_string_lossy(), "pid": std::process::id(), "began": began.as_secs_f64(),
-    });
-    file.write_all(recorded::entry(began, "meta", &start).as_bytes())?;
+    let start = recorded::Start {
+        argv: argv.collect(),
+        cwd: cwd.to_string_lossy().into_owned(),
+        pid: std::process::id().cast_signed(),
+        began: began.as_secs_f64(),
+    };
+    let start = What::Note(RawJson::from(serde_json::to_value(start)?));
+    file.write_all(recorded::entry(began, start).as_bytes())?;
     let recorder = |direction: &str| {
         let mut recorder = Command::new(own);
         // The lock on the file is theirs as well: it lasts until both have ended. A group of their own keeps signals away.
@@ -186,9 +189,12 @@ pub fn record(recorder: &Recorder) -> io::Result<()> {
             _ => return,
         };
         let text = String::from_utf8_lossy(&line);
-        let message = parse(&text).unwrap_or_else(|_| Value::String(text.into_owned()));
+        let what = match recorder.direction.as_str() {
+            "in" => What::In(Said::of(&text)),
+            _ => What::Out(Said::of(&text), LineEnd::There),
+        };
         // What cannot be recorded must not stop the conversation.
-        let _ = file.write_all(recorded::entry(recorder.began, &recorder.direction, &message).as_bytes());
+        let _ = file.write_all(recorded::entry(recorder.began, what).as_bytes());
     };
     let mut chunk = vec![0; 64 * 1024];
     loop {
