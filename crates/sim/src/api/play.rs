@@ -1,6 +1,6 @@
 //! Plays a script: what the API answers to a request.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -162,10 +162,7 @@ impl Playing {
         let mut request = Request {
             who,
             begins,
-            continued: false,
-            prompts: Vec::new(),
             woken_by,
-            tag: None,
             model: asked.model().unwrap_or_default().to_owned(),
             tools: asked.tools().map(str::to_owned).collect(),
             results: match again {
@@ -174,6 +171,7 @@ impl Playing {
                 false => results.into_iter().map(|result| result.text).collect(),
             },
             variables: variables(asked, home),
+            ..Request::default()
         };
         // Blocks of text are several prompts, or one that has several.
         if new.len() > 1 && !self.engine.knows(&request, &new) {
@@ -201,6 +199,7 @@ impl Playing {
 }
 
 /// The answer of one response, and what is to be known of it.
+#[derive(Default)]
 pub(super) struct Composed {
     pub(super) answer: Answer,
     flaws: Vec<Flaw>,
@@ -224,12 +223,8 @@ fn compose(
 ) -> Composed {
     let Taken { mut steps, exact } = taken;
     let mut composed = Composed {
-        answer: Answer::default(),
-        flaws: Vec::new(),
-        failed: false,
-        goes_on: false,
-        stalls: false,
         leaves_trace: true,
+        ..Composed::default()
     };
     let answer = &mut composed.answer;
     let fails = |next: &Next| matches!(next.step, Step::ApiError(_));
@@ -428,6 +423,7 @@ pub(super) fn compose_alone(response: Step, attempts: u64, asked: &ApiRequest, h
 }
 
 /// What came since the model's last answer.
+#[derive(Default)]
 struct Tail {
     before: usize,
     /// The texts of the user.
@@ -448,9 +444,7 @@ impl Tail {
         let before = last.map_or(0, |last| last + 1);
         let mut tail = Self {
             before,
-            texts: Vec::new(),
-            folded: Vec::new(),
-            woken_by: None,
+            ..Self::default()
         };
         for message in &messages[before..] {
             let texts = user_texts(message).into_iter();
@@ -465,34 +459,4 @@ impl Tail {
         }
         tail
     }
-}
-
-/// The calls of tools in these requests, each once, with their inputs and whether they failed.
-pub(super) fn calls(requests: &[ApiRequest]) -> Vec<judge::Called> {
-    let mut calls: Vec<judge::Called> = Vec::new();
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    let messages = requests.iter().flat_map(|request| request.messages());
-    let blocks = messages
-        .filter_map(|message| message["content"].as_array())
-        .flatten();
-    for block in blocks {
-        let id = |field: &str| block[field].as_str().unwrap_or_default().to_owned();
-        match block["type"].as_str() {
-            Some("tool_use") if !known.contains_key(&id("id")) => {
-                known.insert(id("id"), calls.len());
-                calls.push(judge::Called {
-                    tool: id("name"),
-                    input: block["input"].clone(),
-                    failed: None,
-                });
-            }
-            Some("tool_result") => {
-                if let Some(n) = known.get(&id("tool_use_id")) {
-                    calls[*n].failed = Some(block["is_error"] == true);
-                }
-            }
-            _ => {}
-        }
-    }
-    calls
 }

@@ -116,12 +116,12 @@ impl ApiRequest {
 
     /// The requested model.
     pub fn model(&self) -> Option<&str> {
-        self.body.get("model")?.as_str()
+        self.body["model"].as_str()
     }
 
     /// Whether the answer is to be streamed.
     pub fn stream(&self) -> bool {
-        self.body.get("stream").and_then(Value::as_bool).unwrap_or(false)
+        self.body["stream"] == true
     }
 
     /// The CLI's session: the header `x-claude-code-session-id`.
@@ -136,20 +136,14 @@ impl ApiRequest {
 
     /// The conversation, oldest message first.
     pub fn messages(&self) -> &[Value] {
-        self.body
-            .get("messages")
-            .and_then(Value::as_array)
-            .map_or(&[], Vec::as_slice)
+        list(&self.body["messages"])
     }
 
     /// The names of the tools that the model may call.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
-        let tools = self
-            .body
-            .get("tools")
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice);
-        tools.iter().filter_map(|tool| tool.get("name")?.as_str())
+        list(&self.body["tools"])
+            .iter()
+            .filter_map(|tool| tool["name"].as_str())
     }
 
     /// The user's last text: the text blocks of the last user message that has any, joined by newlines.
@@ -174,18 +168,17 @@ impl ApiRequest {
 
     /// The results of tools since the model's last answer, in order; empty for a new prompt.
     pub fn new_tool_results(&self) -> Vec<ToolResult> {
-        let role = |message: &Value, role: &str| message.get("role").and_then(Value::as_str) == Some(role);
-        let since = self
-            .messages()
-            .iter()
-            .rposition(|message| role(message, "assistant"));
-        let new = self.messages().iter().skip(since.map_or(0, |last| last + 1));
+        let messages = self.messages().iter();
+        let since = messages
+            .clone()
+            .rposition(|message| message["role"] == "assistant");
+        let new = messages.skip(since.map_or(0, |last| last + 1));
         new.flat_map(tool_results_in).collect()
     }
 
     /// The system prompt, its blocks joined by newlines; empty when there is none.
     pub fn system_text(&self) -> String {
-        text_in(self.body.get("system"))
+        text_in(&self.body["system"])
     }
 
     /// The CLI's working directory, as last given to the model: in the system prompt, or in a note with the role `system`. Requests for
@@ -193,8 +186,8 @@ impl ApiRequest {
     pub fn working_directory(&self) -> Option<String> {
         const WORDS: &str = "rimary working directory: ";
         let notes = self.messages().iter().rev();
-        let notes = notes.filter(|message| message.get("role").and_then(Value::as_str) == Some("system"));
-        let notes = notes.map(|note| text_in(note.get("content")));
+        let notes = notes.filter(|message| message["role"] == "system");
+        let notes = notes.map(|note| text_in(&note["content"]));
         let told = |text: &str| {
             let line = text.lines().rev().find_map(|line| line.split_once(WORDS))?.1;
             // Where it was before does not matter.
@@ -206,12 +199,8 @@ impl ApiRequest {
 
     /// The file for the model's plan, as last given to the model.
     pub fn plan_file(&self) -> Option<String> {
-        let texts = |message: &Value| match message.get("content") {
-            Some(Value::String(text)) => plan_file_in(text),
-            Some(Value::Array(blocks)) => blocks.iter().rev().filter_map(text_of).find_map(plan_file_in),
-            _ => None,
-        };
-        self.messages().iter().rev().find_map(texts)
+        let mut messages = self.messages().iter().rev();
+        messages.find_map(|message| texts(message).into_iter().rev().find_map(plan_file_in))
     }
 }
 
@@ -228,23 +217,12 @@ pub struct ToolResult {
 }
 
 fn tool_results_in(message: &Value) -> impl DoubleEndedIterator<Item = ToolResult> {
-    let blocks = message
-        .get("content")
-        .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
-    blocks.iter().filter_map(|block| {
-        if block.get("type")?.as_str()? != "tool_result" {
-            return None;
-        }
-        Some(ToolResult {
-            id: block
-                .get("tool_use_id")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-            text: text_in(block.get("content")),
-            is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
-        })
+    let blocks = list(&message["content"]).iter();
+    let results = blocks.filter(|block| block["type"] == "tool_result");
+    results.map(|block| ToolResult {
+        id: block["tool_use_id"].as_str().unwrap_or_default().to_owned(),
+        text: text_in(&block["content"]),
+        is_error: block["is_error"] == true,
     })
 }
 
@@ -263,15 +241,10 @@ fn plan_file_in(text: &str) -> Option<String> {
 
 /// The user's texts in one message of the conversation; none for other roles.
 pub(super) fn user_texts(message: &Value) -> Vec<&str> {
-    if message.get("role").and_then(Value::as_str) != Some("user") {
+    if message["role"] != "user" {
         return Vec::new();
     }
-    let texts = match message.get("content") {
-        Some(Value::String(text)) => vec![text.as_str()],
-        Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect(),
-        _ => Vec::new(),
-    };
-    texts
+    texts(message)
         .into_iter()
         .filter(|text| !text.trim_start().starts_with("<system-reminder>"))
         .collect()
@@ -284,14 +257,9 @@ pub(super) fn own_words(text: &str) -> bool {
 
 /// The notes of the CLI in a message: what is wrapped in `<system-reminder>`, and messages with the role `system`.
 pub(super) fn notes(message: &Value) -> Vec<&str> {
-    let texts = match message.get("content") {
-        Some(Value::String(text)) => vec![text.as_str()],
-        Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect(),
-        _ => Vec::new(),
-    };
-    let system = message.get("role").and_then(Value::as_str) == Some("system");
+    let system = message["role"] == "system";
     let is_note = |text: &&str| system || text.trim_start().starts_with("<system-reminder>");
-    texts.into_iter().filter(is_note).collect()
+    texts(message).into_iter().filter(is_note).collect()
 }
 
 /// The prompt in a note about one that came while the turn ran.
@@ -312,18 +280,27 @@ pub(super) fn ended(note: &str) -> Option<&str> {
     Some(id.map_or("", |(id, _)| id.trim()))
 }
 
-/// The text of a content: a string, or blocks, of which those of text are joined by newlines.
-fn text_in(content: Option<&Value>) -> String {
+/// The items of a list; none of any other value.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The texts of a message.
+fn texts(message: &Value) -> Vec<&str> {
+    texts_in(&message["content"])
+}
+
+/// The texts of a content: it is one itself, or has blocks.
+fn texts_in(content: &Value) -> Vec<&str> {
     match content {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
-        _ => String::new(),
+        Value::String(text) => vec![text],
+        content => {
+            let blocks = list(content).iter().filter(|block| block["type"] == "text");
+            blocks.filter_map(|block| block["text"].as_str()).collect()
+        }
     }
 }
 
-fn text_of(block: &Value) -> Option<&str> {
-    match block.get("type")?.as_str()? {
-        "text" => block.get("text")?.as_str(),
-        _ => None,
-    }
+fn text_in(content: &Value) -> String {
+    texts_in(content).join("\n")
 }

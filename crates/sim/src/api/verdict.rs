@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::play::{Player, calls};
+use super::play::Player;
 use super::request::{ApiRequest, Route};
 use crate::script::{Expect, Flaw, judge};
 
@@ -147,7 +147,7 @@ pub(super) fn judge(
         .collect();
     let missed = judge::missed_results(expect, &results).into_iter();
     flaws.extend(missed.map(|what| Flaw::new(place("tool_results"), what + &forgotten)));
-    let calls = calls(kept);
+    let calls = judge::calls(kept.iter().flat_map(ApiRequest::messages));
     for called in &expect.tools {
         if let Some(what) = judge::missed(&called.value, &calls) {
             let at = match (called.at, &file) {

@@ -120,7 +120,7 @@ struct Handed {
 }
 
 /// A script, and how far everybody is in it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Engine {
     script: Script,
     /// Which rules the main agents of all processes and sessions have used, if they share that.
@@ -138,23 +138,17 @@ pub(crate) struct Engine {
 impl Engine {
     /// Everybody plays the script from its beginning.
     pub(crate) fn new(script: Script) -> Self {
-        Self::with(script, None)
+        Self {
+            script,
+            ..Self::default()
+        }
     }
 
     /// Main agents go on where others with this progress are.
     pub(crate) fn among_others(script: Script, progress: Progress) -> Self {
-        Self::with(script, Some(progress))
-    }
-
-    fn with(script: Script, shared: Option<Progress>) -> Self {
         Self {
-            script,
-            shared,
-            askers: HashMap::new(),
-            handed: BTreeMap::new(),
-            after: BTreeMap::new(),
-            next_tag: 0,
-            prompts: 0,
+            shared: Some(progress),
+            ..Self::new(script)
         }
     }
 

@@ -1,6 +1,6 @@
 //! Finds flaws in the recorded lines.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -62,29 +62,29 @@ fn misses(what: &str, pattern: &Value, value: &Value) -> Option<String> {
     Some(format!("{what} does not fit {pattern}: {flaw}"))
 }
 
+/// The frames of this type that the client wrote, or that were written to it.
+fn frames<'a>(lines: &'a [Line], by_client: bool, kind: &str) -> impl DoubleEndedIterator<Item = &'a Value> {
+    let lines = lines.iter().filter(move |line| line.from_client == by_client);
+    lines
+        .map(|line| &line.json)
+        .filter(move |frame| frame["type"] == kind)
+}
+
 fn control_requests(lines: &[Line], subtype: &str) -> usize {
-    let received = lines
-        .iter()
-        .filter(|line| line.from_client && line.json["type"] == "control_request");
+    let received = frames(lines, true, "control_request");
     received
-        .filter(|line| line.json["request"]["subtype"] == subtype)
+        .filter(|frame| frame["request"]["subtype"] == subtype)
         .count()
 }
 
 fn prompts(lines: &[Line]) -> usize {
-    lines
-        .iter()
-        .filter(|line| line.from_client && line.json["type"] == "user")
-        .count()
+    frames(lines, true, "user").count()
 }
 
 /// The last result of a tool that the model got to read.
 fn last_result(lines: &[Line]) -> Option<&Value> {
-    let sent = lines
-        .iter()
-        .rev()
-        .filter(|line| !line.from_client && line.json["type"] == "user");
-    sent.filter_map(|line| line.json["message"]["content"].as_array())
+    let sent = frames(lines, false, "user").rev();
+    sent.filter_map(|frame| frame["message"]["content"].as_array())
         .flat_map(|blocks| blocks.iter().rev())
         .find(|block| block["type"] == "tool_result")
 }
@@ -265,16 +265,19 @@ pub(crate) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<F
     let general = script.name();
     let mut flaws = unused(script, expect, used);
     // Each process by itself: the ids of another may be the same.
-    let calls: Vec<Called> = played.iter().flat_map(|played| calls(played.lines)).collect();
+    let calls = played.iter().flat_map(|played| {
+        let sent = played.lines.iter().filter(|line| !line.from_client);
+        calls(sent.map(|line| &line.json["message"]))
+    });
+    let calls: Vec<Called> = calls.collect();
     for (n, called) in expect.tools.iter().enumerate() {
         let place = script.place(called.at, &format!("expect.tools[{n}]"));
         flaws.extend(missed(&called.value, &calls).map(|what| Flaw::new(place, what)));
     }
-    let lines = played.iter().flat_map(|played| played.lines);
-    let sent = lines.filter(|line| !line.from_client);
-    let results: Vec<String> = blocks(sent, "user", "tool_result")
-        .map(|block| text_of(&block["content"]))
-        .collect();
+    let results = played
+        .iter()
+        .flat_map(|played| blocks(played.lines, "user", "tool_result"));
+    let results: Vec<String> = results.map(|block| text_of(&block["content"])).collect();
     let missed = missed_results(expect, &results).into_iter();
     flaws.extend(missed.map(|what| Flaw::new(format!("{general}: expect.tool_results"), what)));
     if let Some(what) = counts(&expect.requests, expect.prompts, played) {
@@ -355,32 +358,38 @@ pub(crate) struct Called {
 }
 
 /// The blocks of one kind in messages of one kind.
-fn blocks<'a>(
-    lines: impl Iterator<Item = &'a Line>,
-    message: &'static str,
-    kind: &'static str,
-) -> impl Iterator<Item = &'a Value> {
-    lines
-        .filter(move |line| line.json["type"] == message)
-        .filter_map(|line| line.json["message"]["content"].as_array())
+fn blocks<'a>(lines: &'a [Line], message: &str, kind: &str) -> impl Iterator<Item = &'a Value> {
+    frames(lines, false, message)
+        .filter_map(|frame| frame["message"]["content"].as_array())
         .flatten()
         .filter(move |block| block["type"] == kind)
 }
 
-/// The calls of tools in the lines of the simulated agent.
-fn calls(lines: &[Line]) -> Vec<Called> {
-    let sent = || lines.iter().filter(|line| !line.from_client);
-    let called = blocks(sent(), "assistant", "tool_use").map(|call| {
-        let mut results = blocks(sent(), "user", "tool_result");
-        Called {
-            tool: call["name"].as_str().unwrap_or_default().to_owned(),
-            input: call["input"].clone(),
-            failed: results
-                .find(|result| result["tool_use_id"] == call["id"])
-                .map(|result| result["is_error"] == true),
+/// The calls in these messages, each once, with what became of them.
+pub(crate) fn calls<'a>(messages: impl Iterator<Item = &'a Value>) -> Vec<Called> {
+    let mut calls: Vec<Called> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    let blocks = messages.filter_map(|message| message["content"].as_array());
+    for block in blocks.flatten() {
+        let text = |field: &str| block[field].as_str().unwrap_or_default();
+        match block["type"].as_str() {
+            Some("tool_use") if !known.contains_key(text("id")) => {
+                known.insert(text("id"), calls.len());
+                calls.push(Called {
+                    tool: text("name").to_owned(),
+                    input: block["input"].clone(),
+                    failed: None,
+                });
+            }
+            Some("tool_result") => {
+                if let Some(n) = known.get(text("tool_use_id")) {
+                    calls[*n].failed = Some(block["is_error"] == true);
+                }
+            }
+            _ => {}
         }
-    });
-    called.collect()
+    }
+    calls
 }
 
 /// The difference between the expected and the actual calls of a tool.
@@ -416,24 +425,17 @@ pub(crate) fn missed(wanted: &ToolCalled, calls: &[Called]) -> Option<String> {
 
 /// The control requests of the agent that have neither been answered nor taken back.
 fn unanswered(lines: &[Line]) -> Vec<String> {
-    let mut settled = HashSet::new();
-    for line in lines {
-        if line.from_client && line.json["type"] == "control_response" {
-            settled.extend(line.json["response"]["request_id"].as_str());
-        } else if !line.from_client && line.json["type"] == "control_cancel_request" {
-            settled.extend(line.json["request_id"].as_str());
-        }
-    }
-    let ours = lines
-        .iter()
-        .filter(|line| !line.from_client && line.json["type"] == "control_request");
-    ours.filter(|line| {
-        line.json["request_id"]
+    let answered = frames(lines, true, "control_response").map(|frame| &frame["response"]["request_id"]);
+    let withdrawn = frames(lines, false, "control_cancel_request").map(|frame| &frame["request_id"]);
+    let settled: HashSet<&str> = answered.chain(withdrawn).filter_map(Value::as_str).collect();
+    let ours = frames(lines, false, "control_request");
+    ours.filter(|frame| {
+        frame["request_id"]
             .as_str()
             .is_none_or(|id| !settled.contains(id))
     })
-    .map(|line| {
-        let request = &line.json["request"];
+    .map(|frame| {
+        let request = &frame["request"];
         let subtype = request["subtype"].as_str().unwrap_or("?");
         match request["tool_name"].as_str() {
             Some(tool) => format!("the request `{subtype}` about {tool}"),

@@ -10,33 +10,25 @@ use super::text::TextMatch;
 
 /// The prompts that a rule matches, and the reply.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Rule {
     /// The pattern of the prompt; any prompt unless given. Named groups of a `regex` are variables in the steps.
-    #[serde(default)]
     pub prompt: Option<TextMatch>,
     /// The requested model; any unless given.
-    #[serde(default)]
     pub model: Option<TextMatch>,
     /// Whose prompt it is for; the main agent's unless given.
-    #[serde(default)]
     pub from: Asker,
     /// A tool that the model may call.
-    #[serde(default)]
     pub has_tool: Option<String>,
     /// The result of one of the tools that were called last. Such a rule is for a request in the middle of a turn: its steps
     /// take the place of those that are left. It has no place in the order of rules.
-    #[serde(default)]
     pub tool_result: Option<TextMatch>,
     /// How many prompts it is for: a number, or `any`. One unless given.
-    #[serde(default)]
     pub times: Times,
     /// Whether it is for a prompt at any time. Unless it is, rules are used in their order.
-    #[serde(default)]
     pub anytime: bool,
     /// The reply.
-    #[serde(default)]
     pub steps: Vec<Placed<Step>>,
 }
 

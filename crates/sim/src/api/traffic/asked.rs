@@ -100,15 +100,8 @@ impl Asked {
     /// Not compared: ids, dates, directories of paths, the system prompt, which tools there are, and what came before in the
     /// conversation.
     pub fn difference(&self, asked: &Self, tool_results: bool) -> Option<String> {
-        let who = |asked: &Self| {
-            if asked.subagent {
-                "a subagent"
-            } else {
-                "the main loop"
-            }
-        };
         if self.subagent != asked.subagent {
-            return Some(format!("{} asked, now {} does", who(self), who(asked)));
+            return Some(format!("{} asked, now {} does", self.who(), asked.who()));
         }
         if self.model != asked.model {
             let name = |asked: &Self| asked.model.clone().unwrap_or_else(|| "no model".to_owned());
@@ -162,6 +155,14 @@ impl Asked {
         })
     }
 
+    fn who(&self) -> &'static str {
+        if self.subagent {
+            "a subagent"
+        } else {
+            "the main loop"
+        }
+    }
+
     /// How much of it is alike, for finding the nearest of several that differ.
     pub(super) fn likeness(&self, asked: &Self) -> usize {
         let prompts = match (&self.prompt, &asked.prompt) {
@@ -190,11 +191,7 @@ impl Asked {
 
     /// In one line.
     pub(super) fn describe(&self) -> String {
-        let who = if self.subagent {
-            "a subagent"
-        } else {
-            "the main loop"
-        };
+        let who = self.who();
         let model = self.model.as_deref().unwrap_or("no model");
         let prompt = self
             .prompt
@@ -235,11 +232,7 @@ impl Kept {
         }
         let (was, is) = (normalised(&self.text), normalised(&other.text));
         if was != is {
-            let at = was
-                .chars()
-                .zip(is.chars())
-                .take_while(|(was, is)| was == is)
-                .count();
+            let at = alike(&was, &is);
             return Some(format!(
                 "was {}, now it is {} (first difference at character {at})",
                 quoted(&was, at),
@@ -257,13 +250,15 @@ impl Kept {
 
     fn likeness(&self, other: &Self) -> usize {
         let (was, is) = (normalised(&self.text), normalised(&other.text));
-        let same = was
-            .chars()
-            .zip(is.chars())
-            .take_while(|(was, is)| was == is)
-            .count();
+        let same = alike(&was, &is);
         100 * same / was.chars().count().max(is.chars().count()).max(1)
     }
+}
+
+/// How many characters two texts have in common at their beginnings.
+fn alike(was: &str, is: &str) -> usize {
+    let pairs = was.chars().zip(is.chars());
+    pairs.take_while(|(was, is)| was == is).count()
 }
 
 /// The part of a text around this character, in quotes.

@@ -73,12 +73,6 @@ impl Replay {
         Recording::read(path).map(Self::new)
     }
 
-    /// Sets how long answers take: 1 for as long as they took, 2 for twice as long; by default 0, for at once.
-    pub fn pace(mut self, factor: f64) -> Self {
-        self.pace = if factor.is_finite() { factor.max(0.0) } else { 0.0 };
-        self
-    }
-
     /// Sets the home directory of the CLI, where that differs from the one of this process.
     pub fn home(mut self, directory: impl Into<String>) -> Self {
         let directory = directory.into();
@@ -93,12 +87,6 @@ impl Replay {
             Some(home) => redaction.home(home),
             None => redaction,
         };
-        self
-    }
-
-    /// Accepts any results of tools, as long as their number is the same; for tools whose results depend on the machine.
-    pub fn any_tool_results(mut self) -> Self {
-        self.tool_results = false;
         self
     }
 
@@ -122,9 +110,16 @@ impl Replay {
             None => self.redaction.clone(),
         };
         let asked = Asked::of(request, &redaction);
-        let place = || Place {
-            cwd: session.cwd.clone(),
-            home: self.home.clone(),
+        let found = |exchange: &Arc<Exchange>, session: &mut Session| {
+            session.used.insert(exchange.number);
+            let place = Place {
+                cwd: session.cwd.clone(),
+                home: self.home.clone(),
+            };
+            Found {
+                exchange: Arc::clone(exchange),
+                place,
+            }
         };
         let path = request.path.split('?').next().unwrap_or_default();
         let same_place: Vec<_> = self
@@ -141,12 +136,7 @@ impl Replay {
             let Some(exchange) = unused.or(same_place.last()) else {
                 return Err(format!("the recording has no {} {path}", request.method));
             };
-            let found = Found {
-                exchange: Arc::clone(exchange),
-                place: place(),
-            };
-            session.used.insert(exchange.number);
-            return Ok(found);
+            return Ok(found(exchange, session));
         }
 
         let alike: Vec<_> = same_place
@@ -163,16 +153,11 @@ impl Replay {
             .iter()
             .filter(|exchange| !session.used.contains(&exchange.number));
         if let Some(exchange) = unused.min_by_key(rank) {
-            let found = Found {
-                exchange: Arc::clone(exchange),
-                place: place(),
-            };
-            session.used.insert(exchange.number);
             if session.plays.is_none() {
                 session.plays = Some(exchange.session.clone());
                 taken.insert(exchange.session.clone());
             }
-            return Ok(found);
+            return Ok(found(exchange, session));
         }
         let description = asked.describe();
         if let Some(played) = alike.last() {
@@ -217,4 +202,12 @@ impl Replay {
         });
         unplayed.map(|exchange| exchange.number).collect()
     }
+}
+
+setters! { Replay:
+    /// Sets how long answers take: 1 for as long as they took, 2 for twice as long; by default 0, for at once.
+    pace(factor: f64) = if factor.is_finite() { factor.max(0.0) } else { 0.0 };
+
+    /// Accepts any results of tools, as long as their number is the same; for tools whose results depend on the machine.
+    any_tool_results() => tool_results = false;
 }
