@@ -214,7 +214,7 @@ fn blocks(name: &str, rest: &str) -> Result<Option<Vec<Step>>, String> {
 }
 
 /// The arguments of a directive: a plain word and `key=value` pairs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Arguments {
     plain: String,
     times: u32,
@@ -227,12 +227,8 @@ struct Arguments {
 impl Arguments {
     fn read(rest: &str) -> Result<Self, String> {
         let mut arguments = Self {
-            plain: String::new(),
             times: 1,
-            chunk: None,
-            input: None,
-            output: None,
-            message: None,
+            ..Self::default()
         };
         let mut rest = rest.trim();
         while !rest.is_empty() {

@@ -26,15 +26,8 @@ pub struct ClientIo {
     pub stderr: DuplexStream,
 }
 
-/// The peer's ends of the three pipes.
-#[derive(Debug)]
-pub(crate) struct PeerIo {
-    pub(crate) stdin: DuplexStream,
-    pub(crate) stdout: DuplexStream,
-    pub(crate) stderr: DuplexStream,
-}
-
-pub(crate) fn pipes() -> (ClientIo, PeerIo) {
+/// Pipes in memory: the client's ends, and the peer's.
+pub(crate) fn pipes() -> (ClientIo, ClientIo) {
     let (stdin, peer_stdin) = tokio::io::duplex(PIPE);
     let (peer_stdout, stdout) = tokio::io::duplex(PIPE);
     let (peer_stderr, stderr) = tokio::io::duplex(PIPE);
@@ -43,7 +36,7 @@ pub(crate) fn pipes() -> (ClientIo, PeerIo) {
         stdout,
         stderr,
     };
-    let peer = PeerIo {
+    let peer = ClientIo {
         stdin: peer_stdin,
         stdout: peer_stdout,
         stderr: peer_stderr,

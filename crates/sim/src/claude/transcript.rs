@@ -2,32 +2,24 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Everything that went through the pipes of one process, in the form of recorded conversations: one JSON object a line, with
-/// the seconds since the start as `t`, the direction as `dir` and the frame as `msg`.
+/// Everything that went through the pipes of one process.
 ///
 /// The newest 20,000 entries are kept. Clones are the same transcript.
 #[derive(Clone)]
 pub struct Transcript {
     started: Instant,
-    inner: Arc<Mutex<Inner>>,
-}
-
-#[derive(Debug, Default)]
-struct Inner {
-    entries: VecDeque<Entry>,
-    forgotten: u64,
+    entries: Arc<Mutex<VecDeque<Entry>>>,
 }
 
 const KEPT: usize = 20_000;
 
-/// One line of a transcript.
+/// One line of a transcript; as JSON a line of a recorded conversation.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Entry {
@@ -61,20 +53,18 @@ impl Transcript {
     pub(super) fn new() -> Self {
         Self {
             started: Instant::now(),
-            inner: Arc::default(),
+            entries: Arc::default(),
         }
     }
 
     pub(super) fn add(&self, direction: Direction, message: Value) -> Duration {
         let at = self.started.elapsed();
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.entries.len() == KEPT {
-            inner.entries.pop_front();
-            inner.forgotten += 1;
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() == KEPT {
+            entries.pop_front();
         }
-        inner.entries.push_back(Entry {
-            // As exact as a person needs it.
-            time: (at.as_secs_f64() * 10_000.0).round() / 10_000.0,
+        entries.push_back(Entry {
+            time: at.as_secs_f64(),
             direction,
             message,
         });
@@ -87,40 +77,8 @@ impl Transcript {
 
     /// The entries that are kept, oldest first.
     pub fn entries(&self) -> Vec<Entry> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.entries.iter().cloned().collect()
-    }
-
-    /// How many were forgotten because there were too many.
-    pub fn forgotten(&self) -> u64 {
-        self.inner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .forgotten
-    }
-
-    /// The stderr of the process.
-    pub fn stderr(&self) -> String {
-        let entries = self
-            .entries()
-            .into_iter()
-            .filter(|entry| entry.direction == Direction::Err);
-        entries
-            .map(|entry| entry.message["raw"].as_str().unwrap_or_default().to_owned() + "\n")
-            .collect()
-    }
-
-    /// Writes it as JSON lines.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
-        let mut text = String::new();
-        for entry in self.entries() {
-            text += &serde_json::to_string(&entry).map_err(std::io::Error::other)?;
-            text.push('\n');
-        }
-        std::fs::write(path, text)
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().cloned().collect()
     }
 }
 
@@ -138,7 +96,7 @@ impl fmt::Display for Transcript {
         let entries = self.entries();
         let skipped = entries.len().saturating_sub(40);
         if skipped > 0 {
-            writeln!(f, "({} earlier lines)", skipped as u64 + self.forgotten())?;
+            writeln!(f, "(earlier lines are left out)")?;
         }
         for entry in entries.iter().skip(skipped) {
             let sign = match entry.direction {

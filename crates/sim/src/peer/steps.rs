@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agent::payload;
+use super::faulty::frames;
 use super::io::{Missing, Pipes};
 use crate::matcher::Match;
 use crate::running::{self, ClientIo, Exit, Log, Mismatch, Running};
@@ -135,23 +136,19 @@ impl Steps {
 
     /// Answers the last control request with a payload.
     pub fn reply(self, payload: Value) -> Self {
-        self.send_with(move |seen| success(seen.request_id(), payload))
+        self.send_with(move |seen| frames::success(seen.request_id(), payload))
     }
 
     /// Answers the last control request with an error.
     pub fn reply_error(self, error: impl Into<String>) -> Self {
         let error = error.into();
-        self.send_with(move |seen| failure(seen.request_id(), error))
+        self.send_with(move |seen| frames::error(seen.request_id(), &error))
     }
 
     /// Answers a control request, by its id, with a payload.
     pub fn reply_to(self, request_id: impl Into<Value>, payload: Value) -> Self {
-        self.send(success(&request_id.into(), payload))
-    }
-
-    /// Answers a control request, by its id, with an error.
-    pub fn reply_error_to(self, request_id: impl Into<Value>, error: impl Into<String>) -> Self {
-        self.send(failure(&request_id.into(), error.into()))
+        let request_id: Value = request_id.into();
+        self.send(frames::success(request_id, payload))
     }
 
     /// Writes a line to stderr.
@@ -336,14 +333,6 @@ impl fmt::Debug for Step {
             Self::Exit(exit) => write!(f, "exit {exit:?}"),
         }
     }
-}
-
-fn success(request_id: &Value, payload: Value) -> Value {
-    json!({"type": "control_response", "response": {"subtype": "success", "request_id": request_id, "response": payload}})
-}
-
-fn failure(request_id: &Value, error: String) -> Value {
-    json!({"type": "control_response", "response": {"subtype": "error", "request_id": request_id, "error": error}})
 }
 
 /// Sets the keys of `changes` in `target`, and those of its objects in theirs.

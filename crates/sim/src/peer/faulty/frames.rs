@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::peer::agent::payload;
@@ -35,12 +36,12 @@ pub fn initialized() -> Value {
 }
 
 /// A control request's good answer.
-pub fn success(id: &str, payload: Value) -> Value {
+pub fn success(id: impl Serialize, payload: Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": payload}})
 }
 
 /// A control request's bad answer.
-pub fn error(id: &str, message: &str) -> Value {
+pub fn error(id: impl Serialize, message: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": message}})
 }
 
