@@ -8,28 +8,6 @@ use super::control::Reply;
 use super::{disk, export, mcp, payload, plans};
 use crate::script::response::Block;
 
-/// The events that hooks can be for, and whether they take a matcher.
-const EVENTS: &[(&str, bool)] = &[
-    ("PreToolUse", true),
-    ("PostToolUse", true),
-    ("PostToolUseFailure", true),
-    ("PostToolBatch", false),
-    ("PermissionDenied", true),
-    ("Notification", true),
-    ("UserPromptSubmit", false),
-    ("UserPromptExpansion", true),
-    ("SessionStart", true),
-    ("SessionEnd", true),
-    ("Stop", false),
-    ("StopFailure", true),
-    ("SubagentStart", true),
-    ("SubagentStop", true),
-    ("PreCompact", true),
-    ("PostCompact", true),
-    ("PermissionRequest", true),
-    ("Setup", true),
-];
-
 /// Answers a request for something that is listed; `None` is about something else.
 pub(super) async fn handle(
     ctx: &Context,
@@ -53,7 +31,7 @@ pub(super) async fn handle(
         "reload_output_styles" => {
             Reply::Payload(json!({"available_output_styles": initialize()["available_output_styles"]}))
         }
-        "get_hooks_listing" => Reply::Payload(hooks()),
+        "get_hooks_listing" => Reply::Payload(payload::reply("get_hooks_listing")),
         "get_skills_dialog" => Reply::Payload(json!({"skills": []})),
         "get_plan" => Reply::Payload(match plans::written(ctx) {
             Some((path, content)) => json!({"exists": true, "content": content, "path": path}),
@@ -77,7 +55,7 @@ pub(super) async fn handle(
         "export_conversation" => Reply::Payload(export::conversation(ctx)),
         "message_rated" => rated(request),
         "get_memory_dialog" => Reply::Payload(memory(ctx).await),
-        "get_sandbox_dialog" => Reply::Payload(sandbox()),
+        "get_sandbox_dialog" => Reply::Payload(payload::reply("get_sandbox_dialog")),
         "set_prompt_suggestions_paused" => Reply::Done,
         "remote_control" if request["enabled"] == false => Reply::Done,
         "submit_feedback" => Reply::Payload(json!({
@@ -87,16 +65,6 @@ pub(super) async fn handle(
         })),
         _ => return None,
     })
-}
-
-fn hooks() -> Value {
-    let events = EVENTS.iter();
-    let catalog: Vec<Value> = events
-        .map(|(name, matcher)| json!({"name": name, "summary": name, "supportsMatcher": matcher}))
-        .collect();
-    json!({"events": [], "hooks": [], "eventCatalog": catalog, "policy": {
-        "disabledByPolicy": false, "managedOnly": false, "pluginOnly": false, "allDisabled": false, "policyHookCount": 0,
-    }})
 }
 
 /// An opinion on a message, which goes nowhere.
@@ -145,20 +113,6 @@ async fn memory(ctx: &Context) -> Value {
         "memories": [],
         "auto_memory": {"enabled": true, "toggleable": true, "status": "on"},
         "auto_dream": {"shown": false, "enabled": false, "toggleable": true, "status": "off", "detail": ""},
-    })
-}
-
-/// There is no sandbox around commands.
-fn sandbox() -> Value {
-    json!({
-        "supported": true, "locked": false, "overrides_locked": false, "policy_origins": [], "enabled": false,
-        "enabled_in_settings": false, "mode": "disabled", "auto_allow_available": true, "no_sandbox_allowed": true,
-        "unsandboxed_fallback": true, "dependencies": {"errors": [], "warnings": []}, "excluded_commands": [],
-        "restrictions": {
-            "fs_deny_read": [], "fs_allow_read": [], "fs_allow_write": [], "fs_deny_write": [],
-            "network_allowed_domains": [], "network_denied_domains": [], "network_managed": false, "unix_sockets": [],
-            "allow_all_unix_sockets": false, "ignored_glob_patterns": [], "ignored_unix_sockets": [],
-        },
     })
 }
 

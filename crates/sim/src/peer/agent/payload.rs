@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::cost::Used;
@@ -15,10 +16,24 @@ pub(crate) const MODEL: &str = "claude-opus-5-5";
 
 const INITIALIZE: &str = include_str!("initialize.json");
 const INIT: &str = include_str!("init.json");
+const REPLIES: &str = include_str!("replies.json");
 
 /// A template of ours; they are checked by a test.
 fn template(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).unwrap_or_default()
+}
+
+/// One field of a template.
+fn listed<T: DeserializeOwned + Default>(text: &str, field: &str) -> T {
+    let value = template(text).remove(field);
+    value
+        .and_then(|value| serde_json::from_value(value).ok())
+        .unwrap_or_default()
+}
+
+/// A reply, or a message, that says the same each time.
+pub(super) fn reply(name: &str) -> Value {
+    listed(REPLIES, name)
 }
 
 fn fill(text: &str, fields: Value) -> Value {
@@ -76,36 +91,27 @@ pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
 
 /// The names of the tools that `system/init` lists.
 pub(in crate::peer) fn tools() -> Vec<String> {
-    let tools = template(INIT).remove("tools");
-    tools
-        .and_then(|tools| serde_json::from_value(tools).ok())
-        .unwrap_or_default()
+    listed(INIT, "tools")
 }
 
 /// The kinds of agents that `system/init` lists.
 pub(in crate::peer) fn agents() -> Vec<String> {
-    let agents = template(INIT).remove("agents");
-    agents
-        .and_then(|agents| serde_json::from_value(agents).ok())
-        .unwrap_or_default()
+    listed(INIT, "agents")
 }
 
 /// The plugins that `system/init` lists.
 pub(super) fn plugins() -> Value {
-    template(INIT).remove("plugins").unwrap_or_default()
+    listed(INIT, "plugins")
 }
 
 /// The slash commands that `initialize` lists.
 pub(super) fn commands() -> Vec<Value> {
-    let commands = template(INITIALIZE).remove("commands");
-    commands
-        .and_then(|commands| serde_json::from_value(commands).ok())
-        .unwrap_or_default()
+    listed(INITIALIZE, "commands")
 }
 
 /// The models that `initialize` lists.
 pub(super) fn models() -> Value {
-    template(INITIALIZE).remove("models").unwrap_or_default()
+    listed(INITIALIZE, "models")
 }
 
 /// The model that a name stands for: an alias is resolved, anything else stands for itself.
@@ -174,33 +180,10 @@ pub(in crate::peer) fn subagent_stats() -> Value {
 
 /// The message of an assistant line that the CLI made up itself.
 pub(super) fn synthetic_message(id: &str, text: &str) -> Value {
-    json!({
-        "diagnostics": null,
-        "id": id,
-        "container": null,
-        "model": "<synthetic>",
-        "role": "assistant",
-        "stop_details": null,
-        "stop_reason": "stop_sequence",
-        "stop_sequence": "",
-        "type": "message",
-        "usage": {
-            "output_tokens_details": null,
-            "input_tokens": 0,
-            "output_tokens": 0,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
-            "service_tier": null,
-            "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0},
-            "inference_geo": null,
-            "iterations": null,
-            "speed": null,
-            "fallback_credit": null,
-        },
-        "content": [{"type": "text", "text": text}],
-        "context_management": null,
-    })
+    let mut message = reply("synthetic_message");
+    message["id"] = json!(id);
+    message["content"] = json!([{"type": "text", "text": text}]);
+    message
 }
 
 #[cfg(test)]
@@ -210,6 +193,8 @@ mod tests {
     #[test]
     fn templates_are_objects() {
         assert!(template(INITIALIZE).contains_key("commands"));
+        assert!(template(REPLIES).values().all(Value::is_object));
+        assert_eq!(template(REPLIES).len(), 3);
         assert!(tools().contains(&"Bash".to_owned()));
         assert_eq!(resolve_model("sonnet"), "claude-sonnet-5-5");
         assert_eq!(resolve_model("x"), "x");

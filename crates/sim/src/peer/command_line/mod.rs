@@ -393,10 +393,9 @@ impl CommandLine {
             let missing = |_| refuse(format!("Error: System prompt file not found: {path}"));
             text.map(Some).map_err(missing)
         };
-        let prompt = |flag: &str| -> Result<Option<String>, Refusal> {
-            let written = || self.value(flag).map(str::to_owned);
-            Ok(from_file(&format!("{flag}-file"))?.or_else(written))
-        };
+        let written = |flag: &str| self.value(flag).map(str::to_owned);
+        let system = from_file("--system-prompt-file")?.or(written("--system-prompt"));
+        let appended = from_file("--append-system-prompt-file")?.or(written("--append-system-prompt"));
         agent = agent
             .given(config_dir.or(home), Builder::config_dir)
             .given(
@@ -406,8 +405,8 @@ impl CommandLine {
             .given(around.get("CLAUDE_CODE_ENTRYPOINT"), Builder::entrypoint)
             .given(self.value("--name"), Builder::name)
             .given(self.value("--fallback-model"), Builder::fallback_model)
-            .given(prompt("--system-prompt")?, Builder::system_prompt)
-            .given(prompt("--append-system-prompt")?, Builder::append_system_prompt)
+            .given(system, Builder::system_prompt)
+            .given(appended, Builder::append_system_prompt)
             .given(self.value("--session-id"), Builder::session_id)
             .given(self.value("--resume-session-at"), Builder::resume_session_at)
             .given(self.value("--resume-drops-turn"), Builder::resume_drops_turn)
@@ -567,7 +566,7 @@ mod tests {
     fn each_flag_has_an_effect_or_is_known_to_have_none() {
         let source = include_str!("mod.rs");
         let code = &source[source.find("impl CommandLine").unwrap()..source.find("mod tests").unwrap()];
-        for shown in FLAGS {
+        for shown in FLAGS.iter() {
             let name = long_name(shown);
             let used = code.contains(&format!("\"{name}\")"));
             assert_ne!(used, WITHOUT_EFFECT.contains(&name), "{name}");
