@@ -279,6 +279,11 @@ fn log_to(file: Option<&std::path::Path>) -> Result<(), String> {
             .parse()
             .map_err(|error: tracing_subscriber::filter::ParseError| format!("RUST_LOG={wanted}: {error}"))?,
     };
+    // There the official crate describes all handlers with each message, which takes for ever (see `serve::handlers`).
+    let levels = levels.with_target(
+        "agent_client_protocol::jsonrpc::incoming_actor",
+        LevelFilter::INFO,
+    );
     let registry = tracing_subscriber::registry().with(levels);
     let layer = tracing_subscriber::fmt::layer().with_ansi(false);
     let begun = match file {

@@ -1,6 +1,51 @@
-//! The macros for the handlers of a connection.
+//! The macros for the handlers of a connection, and how their messages are read.
 //!
 //! The official crate handles one message at a time and waits for each handler. So a handler passes its message to a task and returns.
+
+use agent_client_protocol::{Error, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, UntypedMessage};
+use serde_json::Value;
+
+/// A message that may not decode.
+///
+/// To the official crate a message that does not decode is a handler that fails. The crate logs that, with a description of all handlers, in which
+/// each handler doubles the escapes of those before it: with as many handlers as here, the description never ends.
+#[derive(Debug, Clone)]
+pub(super) struct Read<T>(pub(super) Result<T, Error>);
+
+impl<T: JsonRpcMessage> JsonRpcMessage for Read<T> {
+    fn matches_method(method: &str) -> bool {
+        T::matches_method(method)
+    }
+
+    fn method(&self) -> &str {
+        self.0.as_ref().map_or("", T::method)
+    }
+
+    fn to_untyped_message(&self) -> Result<UntypedMessage, Error> {
+        match &self.0 {
+            Ok(message) => message.to_untyped_message(),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn parse_message(method: &str, params: &Value) -> Result<Self, Error> {
+        Ok(Self(T::parse_message(method, params).map_err(without_params)))
+    }
+}
+
+impl<T: JsonRpcRequest> JsonRpcRequest for Read<T> {
+    type Response = T::Response;
+}
+
+impl<T: JsonRpcNotification> JsonRpcNotification for Read<T> {}
+
+/// The error of a message without the message, which the editor has, and which may be long.
+fn without_params(mut error: Error) -> Error {
+    if let Some(data) = error.data.as_mut().and_then(Value::as_object_mut) {
+        data.remove("json");
+    }
+    error
+}
 
 /// An agent with these handlers, and those that are the same in each version. A row is `request(message: Type, responder, connection)`
 /// or `notification(message: Type)`, and what the handler does; `$hub` is the handler's own clone of the hub.
@@ -35,8 +80,13 @@ macro_rules! handlers {
             {
                 #[allow(unused_variables, reason = "one handler needs no hub")]
                 let $hub = Arc::clone($hub);
-                async move |$message: $kind, $responder, $connection| {
-                    $work;
+                async move |message: Read<$kind>, $responder, $connection| {
+                    match message.0 {
+                        Ok($message) => {
+                            $work;
+                        }
+                        Err(error) => Answer::from($responder).refuse(error),
+                    }
                     Ok(())
                 }
             },
@@ -47,8 +97,14 @@ macro_rules! handlers {
         handlers! { $hub, $agent.on_receive_notification(
             {
                 let $hub = Arc::clone($hub);
-                async move |$message: $kind, _| {
-                    $work;
+                async move |message: Read<$kind>, _| {
+                    match message.0 {
+                        Ok($message) => {
+                            $work;
+                        }
+                        // Notifications have no answer.
+                        Err(error) => tracing::warn!(%error, "a notification of the editor does not decode"),
+                    }
                     Ok(())
                 }
             },

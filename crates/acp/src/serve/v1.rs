@@ -6,6 +6,7 @@ use agent_client_protocol as sdk;
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Agent, ConnectTo, on_receive_notification, on_receive_request};
 
+use super::handlers::Read;
 use crate::answer::Answer;
 use crate::capabilities;
 use crate::hub::Hub;

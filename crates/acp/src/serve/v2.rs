@@ -7,6 +7,7 @@ use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
 use agent_client_protocol::{Agent, ConnectTo, on_receive_notification, on_receive_request};
 
+use super::handlers::Read;
 use crate::answer::Answer;
 use crate::error::bad;
 use crate::event::State;

@@ -205,3 +205,77 @@ async fn the_cli_can_be_had_through_it() {
     );
     assert_eq!(output.status.code(), Some(7));
 }
+
+/// With its log, which the tests inside of this program do not have.
+#[tokio::test]
+async fn what_does_not_decode_is_refused_by_the_program() {
+    let home = tempfile::tempdir().unwrap();
+    for level in [None, Some("trace")] {
+        let mut command = Command::new(PROGRAM);
+        command.env_clear().env("HOME", home.path());
+        if let Some(level) = level {
+            command.env("RUST_LOG", level);
+        }
+        let mut agent = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = agent.stdin.take().expect("a pipe");
+        let mut stdout = BufReader::new(agent.stdout.take().expect("a pipe")).lines();
+        let wrong = json!({"sessionId": 5, "cwd": 5, "methodId": 5, "prompt": "x".repeat(1000)});
+        let mut requests = vec![("initialize", json!({"protocolVersion": 1}), 0)];
+        for method in [
+            "authenticate",
+            "session/new",
+            "session/load",
+            "session/resume",
+            "session/fork",
+            "session/list",
+            "session/close",
+            "session/delete",
+            "session/prompt",
+            "session/set_mode",
+            "session/set_config_option",
+            "_session/history",
+            "_session/rewind",
+            "_session/steering",
+            "_session/mcp_toggle",
+        ] {
+            requests.push((method, wrong.clone(), -32602));
+        }
+        // No answer, and no harm.
+        requests.push(("session/cancel", wrong.clone(), 0));
+        requests.push(("session/unheard_of", wrong.clone(), -32601));
+        for (id, (method, params, code)) in requests.into_iter().enumerate() {
+            let is_request = method != "session/cancel";
+            let mut line = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            if is_request {
+                line["id"] = json!(id);
+            }
+            stdin
+                .write_all(format!("{line}\n").as_bytes())
+                .await
+                .expect("it reads");
+            if !is_request {
+                continue;
+            }
+            let said = tokio::time::timeout(PATIENCE, stdout.next_line()).await;
+            let said = said.unwrap_or_else(|_| panic!("{level:?}: no answer to {method}"));
+            let said: Value = serde_json::from_str(&said.expect("text").expect("it is there")).expect("JSON");
+            assert_eq!(said["id"], id, "{said}");
+            assert_eq!(
+                said["error"]["code"].as_i64().unwrap_or(0),
+                code,
+                "{method}: {said}"
+            );
+            // What was sent is not sent back.
+            assert!(!said.to_string().contains("xxxx"), "{said}");
+        }
+        drop(stdin);
+        let status = tokio::time::timeout(PATIENCE, agent.wait()).await;
+        assert!(status.expect("it ends").expect("it is seen").success());
+    }
+}
