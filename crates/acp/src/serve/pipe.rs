@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::{Sink, Stream, sink, stream};
+use outrigger::protocol::repair;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +42,7 @@ pub(super) fn incoming(
     })
 }
 
-/// One line without its end; `None` at the end of the input. Blank lines are skipped. A line that is too long or not UTF-8 is replaced
+/// One line without its end, and without lone surrogates; `None` at the end of the input. Blank lines are skipped. A line that is too long or not UTF-8 is replaced
 /// by a text that is no JSON, so that the connection answers with an error and continues.
 async fn line(reader: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::Result<Option<String>> {
     let mut line = Vec::new();
@@ -84,7 +85,8 @@ fn text(line: Vec<u8>, skipped: usize) -> String {
             if line.ends_with('\r') {
                 line.pop();
             }
-            line
+            // Editors in JavaScript send half of a pair, for example where they truncate a text, and wait for an answer.
+            repair::lone_surrogates(&line).unwrap_or(line)
         }
         Err(error) => format!("a line that is not UTF-8: {error}"),
     }
@@ -142,6 +144,14 @@ mod tests {
         assert_eq!(
             lines(b"one\r\n\n\r\ntwo\n  \nlast\n\t", 100).await,
             ["one", "two", "last"]
+        );
+    }
+
+    #[tokio::test]
+    async fn half_a_pair_is_mended() {
+        assert_eq!(
+            lines(br#"{"a":"\ud83d"} "\ud83d\ude00""#, 100).await,
+            [r#"{"a":"\ufffd"} "\ud83d\ude00""#]
         );
     }
 
