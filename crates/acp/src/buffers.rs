@@ -1,6 +1,7 @@
 //! Unsaved buffers: asks the editor for the text of files that a prompt mentions and that differ from the disk.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -82,11 +83,23 @@ pub(crate) async fn unsaved(
     join_all(texts).await.into_iter().flatten().collect()
 }
 
-/// Whether the file on disk differs or is missing.
+/// Whether the file on disk differs or is missing. What is no regular file has no text to compare, and a pipe may never end.
 async fn is_unsaved(path: &Path, text: &str) -> bool {
-    match tokio::fs::read(path).await {
-        Ok(saved) => plain(&String::from_utf8_lossy(&saved)) != plain(text),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    let saved = async {
+        let about = tokio::fs::metadata(path).await?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        // Line ends can double the text, not more.
+        if about.len() > 2 * LONGEST as u64 {
+            return Ok(None);
+        }
+        tokio::fs::read(path).await.map(Some)
+    };
+    match saved.await {
+        Ok(Some(saved)) => plain(&String::from_utf8_lossy(&saved)) != plain(text),
+        Ok(None) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 
@@ -204,5 +217,18 @@ mod tests {
         assert!(is_unsaved(&path, "one\ntwo").await);
         assert!(is_unsaved(&home.path().join("new"), "").await);
         assert!(!is_unsaved(home.path(), "a directory").await);
+        std::fs::write(&path, vec![b'x'; 2 * LONGEST + 1]).unwrap();
+        assert!(is_unsaved(&path, "short").await);
+    }
+
+    #[tokio::test]
+    #[cfg(unix)]
+    async fn a_pipe_is_not_read() {
+        let home = tempfile::tempdir().unwrap();
+        let pipe = home.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let looked = tokio::time::timeout(Duration::from_secs(5), is_unsaved(&pipe, "text"));
+        assert_eq!(looked.await.ok(), Some(false));
     }
 }
