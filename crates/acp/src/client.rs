@@ -237,12 +237,14 @@ impl Client {
         session: &acp::SessionId,
         path: &Path,
         text: String,
-    ) -> Option<Asked<acp::WriteTextFileResponse>> {
+    ) -> Option<Asked<()>> {
         match &self.connection {
             Connection::V1(connection) => {
                 let request = acp::WriteTextFileRequest::new(session.clone(), path, text);
-                let sent = connection.send_request(request);
-                Some(Box::pin(async move { sent.block_task().await }))
+                // Editors reply `null`, too, which is no `WriteTextFileResponse`.
+                let request = sdk::UntypedMessage::new("fs/write_text_file", request);
+                let sent = request.map(|request| connection.send_request(request));
+                Some(Box::pin(async move { sent?.block_task().await.map(drop) }))
             }
             Connection::V2(_) => None,
         }

@@ -227,7 +227,7 @@ impl Reviewer {
             None => false,
             Some(asked) => tokio::select! {
                 told = tokio::time::timeout(REVIEW, asked) => match told {
-                    Ok(Ok(_)) => true,
+                    Ok(Ok(())) => true,
                     Ok(Err(error)) => {
                         tracing::info!(%error, path = %path.display(), "the editor did not write a file");
                         false

@@ -220,6 +220,24 @@ async fn an_edit_stands_if_the_editor_can_not_write_it() {
     assert_eq!(std::fs::read_to_string(file).unwrap(), "by the agent");
 }
 
+/// CodeCompanion for Neovim replies so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_of_null_is_a_reply() {
+    let mut on = Reviewed::with(Box::new(|_| None)).await;
+    let write = on.write("a.txt", "by the agent") + "%say done";
+    let id = on.editor.prompt(&on.session, &write).await;
+    let asked = on
+        .editor
+        .wait_for(|line| line["method"] == "fs/write_text_file")
+        .await;
+    let reply = json!({"jsonrpc": "2.0", "id": asked["id"], "result": null});
+    on.editor.send_raw(&reply.to_string()).await;
+    on.editor.until(id).await;
+    assert_eq!(on.text("a.txt"), None);
+    assert!(on.sent().contains("The user rejected this edit"), "{}", on.sent());
+    on.editor.leave().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_saved_is_not_overwritten() {
     let mut on = Reviewed::with(Box::new(|text| Some(text.to_owned()))).await;
