@@ -3,10 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
+    // The agent mostly waits. Each further thread costs memory of its own, and the scheduler for many threads some more.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
