@@ -13,16 +13,12 @@ use crate::real::Rig;
 /// 2100-01-01 12:34 in UTC.
 const RESET: u64 = 4_102_490_040;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_usage_limit_is_shown_with_its_reset_and_the_thread_goes_on() {
-    let mut rig = Rig::start().await;
+/// An account with a usage limit that resets at [`RESET`], and the API's answer once it is reached.
+pub(crate) fn with_a_limit(rig: &mut Rig) -> ApiError {
     let options = rig.config.options.clone();
     rig.config.options = options
         .auth(Auth::OAuthToken(Secret::new("sk-ant-oat01-no-token")))
         .env("CLAUDE_CODE_MAX_RETRIES", "0");
-    let mut editor = rig.editor();
-    editor.initialize(json!({"session": {"notices": {}}})).await;
-    let (session, _) = editor.open(&rig.sandbox.project()).await;
     let mut limited = ApiError::new(429);
     limited.message = Some("This request would exceed your account's rate limit.".to_owned());
     for (name, value) in [
@@ -33,6 +29,16 @@ async fn a_usage_limit_is_shown_with_its_reset_and_the_thread_goes_on() {
         let name = format!("anthropic-ratelimit-unified-{name}");
         limited.headers.insert(name, value.to_owned());
     }
+    limited
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_usage_limit_is_shown_with_its_reset_and_the_thread_goes_on() {
+    let mut rig = Rig::start().await;
+    let limited = with_a_limit(&mut rig);
+    let mut editor = rig.editor();
+    editor.initialize(json!({"session": {"notices": {}}})).await;
+    let (session, _) = editor.open(&rig.sandbox.project()).await;
     rig.api.push(limited);
     let id = editor.prompt(&session, "%say never").await;
     let (lines, answer) = editor.until(id).await;

@@ -11,7 +11,6 @@ mod auth;
 mod buffers;
 mod draft;
 mod editor;
-mod editor_server;
 mod ends;
 mod faults;
 #[cfg(all(feature = "host", unix))]
@@ -19,6 +18,7 @@ mod hosted;
 mod limits;
 #[cfg(unix)]
 mod meta;
+mod official;
 #[cfg(target_os = "linux")]
 mod plans;
 mod process;

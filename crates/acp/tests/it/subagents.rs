@@ -27,16 +27,16 @@ async fn allowing(mut editor: Editor) -> Allowing {
 }
 
 /// The call of an agent that waits until there is a file with its name.
-fn waiting_agent(name: &str, in_background: bool) -> String {
+pub(crate) fn waiting_agent(name: &str, in_background: bool) -> String {
     agent(name, in_background, &waiting(name))
 }
 
-fn waiting(name: &str) -> String {
+pub(crate) fn waiting(name: &str) -> String {
     let wait = json!({"command": format!("touch {name}.began; while [ ! -e {name} ]; do sleep 0.05; done"), "description": "Wait"});
     format!("%tool Bash {wait}\n%say {name} is done")
 }
 
-fn agent(name: &str, in_background: bool, prompt: &str) -> String {
+pub(crate) fn agent(name: &str, in_background: bool, prompt: &str) -> String {
     let input = json!({
         "description": name, "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": in_background,
     });
