@@ -36,6 +36,22 @@ if "CODECOMPANION" in os.environ:
         equal(made.read_text(), "by neovim", "the file")
         holds("made.txt" in told["text"], f"the chat shows the call: {told['text']!r}")
 
+    async def neovim_review(rig):
+        """The same with edits that Neovim writes: into the buffer of the file, which CodeCompanion saves."""
+        made = rig.project / "made.txt"
+        written = rig.root / "written"
+        told = await _editor(
+            rig,
+            "\n".join([tool("Write", file_path=made, content="by neovim"), "%say the-very", "%+say -end"]),
+            *[NVIM, "--headless", "-u", HERE / "neovim.lua"],
+            ACP_AGENT=json.dumps([*AGENT, "--review-edits"]),
+            PLUGINS=os.environ["CODECOMPANION"],
+            WRITTEN=str(written),
+        )
+        equal(told.get("failure"), None, f"what went wrong, with {told.get('text')!r} in the chat")
+        equal(written.read_text(), f"{made}\n", "the files that Neovim wrote")
+        equal(made.read_text(), "by neovim", "the file")
+
 
 if "ACP_EL" in os.environ:
 
@@ -54,6 +70,34 @@ if "ACP_EL" in os.environ:
         equal(made.read_text(), "by emacs", "the file")
         holds(any("made.txt" in (title or "") for title, _ in told["calls"]), f"the call is named: {told['calls']}")
         equal(told["calls"][-1][1], "completed", "the last status")
+
+    async def emacs_more(rig):
+        """Edits in the editor's own review, its open files as a tool, a subagent that is cancelled, and a session that is loaded in part."""
+        accepted, rejected, opened = (rig.project / name for name in ("accepted.txt", "rejected.txt", "open.txt"))
+        opened.write_text("open\n")
+        waits = tool("Bash", command="touch began; while true; do sleep 0.05; done", description="Wait")
+        agent = {"description": "stopped", "prompt": waits, "subagent_type": "general-purpose", "run_in_background": True}
+        edits = [tool("Write", file_path=path, content="by emacs\n") for path in (accepted, rejected)]
+        prompts = ["\n".join([*edits, tool("mcp__editor__get_open_files"), "%say one."]), "\n".join([tool("Agent", **agent), "%say two."])]
+        told = await _editor(
+            rig,
+            "",
+            *[EMACS, "--quick", "--batch"],
+            *["--directory", os.environ["ACP_EL"], "--load", HERE / "more.el"],
+            PROMPTS=json.dumps(prompts),
+            FILE=str(opened),
+        )
+        equal(told["failure"], None, "what went wrong")
+        equal(told["reviewed"], ["accepted.txt", "rejected.txt"], "what Emacs was to write")
+        equal(accepted.read_text(), "by emacs\n", "the file that was accepted")
+        holds(not rejected.exists(), "the other one is not there")
+        known = rig.transcripts()
+        holds("The user rejected this edit" in known, "the model knows what was rejected")
+        holds("open.txt" in known, "the model knows the open files")
+        equal(told["stopped"], "cancelled", "how the subagent ended")
+        equal(told["said"], "one.two.", "what was said")
+        equal(told["replayed"], "two.", "what was replayed")
+        equal(told["earlier"], "one.", "what was earlier")
 
 
 if shutil.which(NVIM):
@@ -112,7 +156,7 @@ async def _server(rig, *command):
 
 async def _editor(rig, prompt, *command, **env):
     """Runs an editor with the agent; what it tells."""
-    return await _run(rig, *command, ACP_AGENT=json.dumps(AGENT), PROMPT=prompt, CANCELLED=CANCELLED, **env)
+    return await _run(rig, *command, **{"ACP_AGENT": json.dumps(AGENT), "PROMPT": prompt, "CANCELLED": CANCELLED} | env)
 
 
 async def _run(rig, *command, **env):

@@ -61,6 +61,10 @@ class Rig:
         """The wire, as text."""
         return "".join(json.dumps({"from": who, "msg": message}) + "\n" for who, message in self.lines)
 
+    def transcripts(self):
+        """What the CLI wrote down of all sessions, as text."""
+        return "".join(path.read_text() for path in (self.home / ".claude" / "projects").rglob("*.jsonl"))
+
     def updates(self, kind=None):
         """The updates that the agent sent, or those of one kind."""
         found = [

@@ -2,7 +2,8 @@
 --
 -- Run by `nvim --headless -u`. ACP_AGENT is the agent's command line, as a JSON list; PLUGINS is the directory that holds
 -- codecompanion.nvim and plenary.nvim; PROMPT and CANCELLED are what is said: the first turn ends by itself, the second is
--- stopped once it has begun to answer. What is told, on stdout, is a line of JSON.
+-- stopped once it has begun to answer. What is told, on stdout, is a line of JSON. The paths of the files that CodeCompanion writes for
+-- the agent go to the file WRITTEN, if there is one.
 
 for _, plugin in ipairs({ "plenary.nvim", "codecompanion.nvim" }) do
   vim.opt.rtp:prepend(vim.env.PLUGINS .. "/" .. plugin)
@@ -22,6 +23,15 @@ require("codecompanion").setup({
   },
   interactions = { chat = { adapter = "claude_code" } },
 })
+
+local fs = require("codecompanion.interactions.chat.acp.fs")
+local write_text_file = fs.write_text_file
+fs.write_text_file = function(path, content)
+  if vim.env.WRITTEN then
+    vim.fn.writefile({ path }, vim.env.WRITTEN, "a")
+  end
+  return write_text_file(path, content)
+end
 
 local told = { accepted = 0 }
 
