@@ -14,6 +14,8 @@ use std::process::Command;
 use outrigger_needs::{Missing, needs};
 use serde_json::Value;
 
+#[path = "tidy/editors.rs"]
+mod editors;
 #[path = "tidy/registry.rs"]
 mod registry;
 

@@ -393,4 +393,64 @@ mod tests {
         assert!(of(&["--log"]).is_err());
         assert!(of(&["serve"]).is_err());
     }
+
+    /// The pages for users of editors.
+    const PAGES: [(&str, &str); 5] = [
+        ("editors.md", include_str!("../../../docs/editors.md")),
+        ("editors-emacs.md", include_str!("../../../docs/editors-emacs.md")),
+        (
+            "editors-jetbrains.md",
+            include_str!("../../../docs/editors-jetbrains.md"),
+        ),
+        (
+            "editors-neovim.md",
+            include_str!("../../../docs/editors-neovim.md"),
+        ),
+        ("editors-zed.md", include_str!("../../../docs/editors-zed.md")),
+    ];
+
+    /// The command lines of the agent that a page has, in text and in settings.
+    fn lines_of_the_agent(page: &str) -> Vec<Vec<String>> {
+        let mut lines = Vec::new();
+        let spans = page.split('`').map(str::trim);
+        for span in spans.filter(|span| !span.contains('\n')) {
+            let flags = span.strip_prefix("outrigger-acp ").unwrap_or(span);
+            if flags.starts_with("--") {
+                lines.push(flags.split_whitespace().map(str::to_owned).collect());
+            }
+        }
+        // In JSON, Lua and Emacs Lisp.
+        for word in page.split('"').filter(|word| word.starts_with("--")) {
+            lines.push(vec![word.to_owned()]);
+        }
+        lines
+    }
+
+    #[test]
+    fn the_pages_for_editors_name_flags_that_are_there() {
+        // Of `outrigger acp`, and of other programs.
+        let others = ["--host", "--token-file", "--ca", "--profile"];
+        let mut named = String::new();
+        for (name, page) in PAGES {
+            for mut line in lines_of_the_agent(page) {
+                named += &line[0];
+                named.push(' ');
+                if others.contains(&line[0].as_str()) {
+                    continue;
+                }
+                match line.last_mut() {
+                    Some(last) if last == "MINUTES" => *last = "55".to_owned(),
+                    Some(last) if last == "…" => drop(line.pop()),
+                    _ => {}
+                }
+                let told = task(line.iter().map(OsString::from));
+                assert!(told.is_ok(), "{name}: {line:?}: {told:?}");
+            }
+        }
+        // And each flag of the agent is on one of them.
+        let flags = HELP.split(|c: char| !(c == '-' || c.is_ascii_alphabetic()));
+        for flag in flags.filter(|flag| flag.starts_with("--") && !matches!(*flag, "--version" | "--help")) {
+            assert!(named.split(' ').any(|name| name == flag), "no page names {flag}");
+        }
+    }
 }
