@@ -12,8 +12,11 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The packages whose programs are packed, and the programs.
-const PROGRAMS: &[(&str, &str)] = &[("outrigger-acp", "outrigger-acp"), ("outrigger-cli", "outrigger")];
+/// The packages whose programs are packed, the programs, and what their users read first.
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("outrigger-acp", "outrigger-acp", "packages/acp/README.md"),
+    ("outrigger-cli", "outrigger", "README.md"),
+];
 
 /// What the command line asks for.
 struct Wanted {
@@ -59,11 +62,11 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     };
     let out = wanted.out.clone().unwrap_or_else(|| root.join("target/archives"));
     fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
-    for (package, program) in PROGRAMS {
+    for (package, program, readme) in PROGRAMS {
         let (version, executable) = build(&root, package, program, &wanted)?;
         let name = format!("{package}-{version}-{target}");
         let path = out.join(format!("{name}.tgz"));
-        pack(&root, &name, &executable, &path)?;
+        pack(&root, &name, &executable, readme, &path)?;
         let sum = checksum(&path)?;
         let line = format!("{sum}  {name}.tgz\n");
         fs::write(out.join(format!("{name}.tgz.sha256")), line)
@@ -116,8 +119,8 @@ fn build(root: &Path, package: &str, program: &str, wanted: &Wanted) -> Result<(
     bail!("cargo named no executable {program}")
 }
 
-/// Writes the archive: a directory of its name with the program and the licences.
-fn pack(root: &Path, name: &str, executable: &Path, path: &Path) -> Result<()> {
+/// Writes the archive: a directory of its name with the program, what to read first, and the licences.
+fn pack(root: &Path, name: &str, executable: &Path, readme: &str, path: &Path) -> Result<()> {
     let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
     let mut archive = tar::Builder::new(GzEncoder::new(file, Compression::best()));
     // The same files make the same archive.
@@ -126,10 +129,15 @@ fn pack(root: &Path, name: &str, executable: &Path, path: &Path) -> Result<()> {
     archive
         .append_path_with_name(executable, Path::new(name).join(program))
         .with_context(|| format!("cannot pack {}", executable.display()))?;
-    for file in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"] {
+    for (from, file) in [
+        (readme, "README.md"),
+        ("LICENSE-APACHE", "LICENSE-APACHE"),
+        ("LICENSE-MIT", "LICENSE-MIT"),
+        ("CHANGELOG.md", "CHANGELOG.md"),
+    ] {
         archive
-            .append_path_with_name(root.join(file), Path::new(name).join(file))
-            .with_context(|| format!("cannot pack {file}"))?;
+            .append_path_with_name(root.join(from), Path::new(name).join(file))
+            .with_context(|| format!("cannot pack {from}"))?;
     }
     let written = archive.into_inner().and_then(GzEncoder::finish);
     let mut file = written.with_context(|| format!("cannot write {}", path.display()))?;
@@ -152,7 +160,7 @@ mod tests {
     #[test]
     fn cargo_binstall_finds_what_is_packed() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-        for (package, program) in PROGRAMS {
+        for (package, program, _) in PROGRAMS {
             let directory = package.strip_prefix("outrigger-").expect("it is one of ours");
             let manifest = fs::read_to_string(root.join(directory).join("Cargo.toml")).expect("it is there");
             for line in [
@@ -174,7 +182,14 @@ mod tests {
         fs::write(&program, "a program").expect("it is written");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let path = place.path().join("a.tgz");
-        pack(&root, "outrigger-acp-0.0.0-here", &program, &path).expect("it is packed");
+        pack(
+            &root,
+            "outrigger-acp-0.0.0-here",
+            &program,
+            "packages/acp/README.md",
+            &path,
+        )
+        .expect("it is packed");
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(
             File::open(&path).expect("it is there"),
         ));
@@ -190,13 +205,26 @@ mod tests {
                     .to_string()
             })
             .collect();
-        let files = ["outrigger-acp", "LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
+        let files = [
+            "outrigger-acp",
+            "README.md",
+            "LICENSE-APACHE",
+            "LICENSE-MIT",
+            "CHANGELOG.md",
+        ];
         assert_eq!(
             names,
             files.map(|file| format!("outrigger-acp-0.0.0-here/{file}"))
         );
         let first = checksum(&path).expect("a checksum");
-        pack(&root, "outrigger-acp-0.0.0-here", &program, &path).expect("it is packed");
+        pack(
+            &root,
+            "outrigger-acp-0.0.0-here",
+            &program,
+            "packages/acp/README.md",
+            &path,
+        )
+        .expect("it is packed");
         assert_eq!(
             checksum(&path).expect("a checksum"),
             first,
