@@ -68,9 +68,14 @@ def turns(project):
     yield turn("skill-unknown", tool("Skill", skill="no-such-skill"), done)
     yield turn("plan", '%tool ExitPlanMode {"plan": "# First this\\n"}', done, option="exit-plan-default", mode="plan")
     yield turn("cancel", "%usage in=100 out=50", "%hang", "%say beginning", cancel=True)
+    waits = tool("Bash", command="touch began; sleep 60", description="Wait")
+    yield turn("bash-stopped", waits, cancel=project / "began")
+    yield turn("plan-rejected", '%tool ExitPlanMode {"plan": "# First that\\n"}', done, option="reject", mode="plan")
+    yield turn("edit-rejected", tool("Edit", file_path=a, old_string="2", new_string="two"), done, option="reject", mode="default")
     yield turn("stops-short", "%say cut off", "%stop max_tokens")
     yield turn("context", "/context")
     yield turn("compaction", "/compact", settle=True)
+    yield turn("model", "/model haiku", settle=True)
 
 
 async def play(agent):
@@ -107,7 +112,9 @@ async def said(on, place, turn):
     """Says what a turn has to say, and waits for what comes of it; the answer, and how many lines came before it."""
     reply = asyncio.create_task(on.prompt(*turn["lines"]))
     if turn.get("cancel"):
-        await rig.until(lambda: place.updates("agent_message_chunk"), "something is said")
+        begun = turn["cancel"]
+        has_begun = (lambda: place.updates("agent_message_chunk")) if begun is True else begun.exists
+        await rig.until(has_begun, "it has begun")
         await on.connection.cancel(session_id=on.session)
     reply = await reply
     end = len(place.lines)
@@ -128,6 +135,7 @@ def seen(lines, end):
     """
     found = []
     calls = {}
+    chosen = []
     for index, (who, message) in enumerate(lines):
         params = message.get("params", {})
         if who == "agent" and message.get("method") == "session/request_permission":
@@ -163,7 +171,11 @@ def seen(lines, end):
             found.append(["plan", update["entries"]])
         elif kind == "current_mode_update":
             found.append(["mode", update["currentModeId"]])
-    return found
+        elif kind == "config_option_update":
+            model = [option["currentValue"] for option in update["configOptions"] if option["id"] == "model"]
+            # Before or behind the text that tells of it.
+            chosen = [["model", *model]] if model != ["default"] else []
+    return found + chosen
 
 
 def without_null(value):
