@@ -1,7 +1,8 @@
 //! The ACP agent for a day: thousands of turns in one process, in sessions that are opened and closed.
 //!
 //! A day's worth is 3000 turns in 30 sessions. Of ten turns, six are answered with text, two of them with much; two call a tool that needs
-//! permission, one starts a subagent in the background, and one is cancelled. `OUTRIGGER_ACP` names another build of the program.
+//! permission, one starts a subagent in the background, and one is cancelled. `OUTRIGGER_ACP` names the program as it is handed out, which
+//! has a limit for all that is resident of it.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -16,6 +17,9 @@ use serde_json::{Value, json};
 /// How much the memory of the agent's own may grow from a tenth of the way to the end, in KiB. What the allocator keeps for its threads
 /// is below it; a kilobyte kept of each of 3000 turns is beyond it.
 const BOUND: u64 = 3 * 1024;
+
+/// How much may be resident of the program as it is handed out, in KiB: 15 MB.
+const RESIDENT: u64 = 15_000_000 / 1024;
 
 /// Longer than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -86,6 +90,8 @@ pub(super) fn run(arguments: &[OsString], root: &Path, output: &Path) -> Result<
         build.status().context("cannot run cargo")?.success(),
         "the programs could not be built"
     );
+    // Without optimisation, the program's own code alone is beyond it.
+    let resident = if other.is_some() { RESIDENT } else { u64::MAX };
     let program = other.unwrap_or_else(|| programs.join("outrigger-acp"));
 
     let home = tempfile::tempdir().context("cannot make a directory")?;
@@ -110,6 +116,14 @@ pub(super) fn run(arguments: &[OsString], root: &Path, output: &Path) -> Result<
     let (Some(first), Some(last)) = (samples.get(samples.len() / 10), samples.last()) else {
         bail!("there are no samples");
     };
+    let most = samples
+        .iter()
+        .map(|sample| sample.resident)
+        .max()
+        .unwrap_or_default();
+    if most > resident {
+        println!("{most} KiB were resident, and {resident} KiB may be");
+    }
     println!(
         "{} turns in {} sessions, {:.0} s: own memory {:+} KiB of {BOUND}, resident {:+} KiB, files {:+}, processes left {}",
         plan.turns,
@@ -121,7 +135,7 @@ pub(super) fn run(arguments: &[OsString], root: &Path, output: &Path) -> Result<
         last.children,
     );
     let is_flat = last.own <= first.own + BOUND && last.files <= first.files && last.children == 0;
-    Ok(if is_flat {
+    Ok(if is_flat && most <= resident {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
