@@ -22,7 +22,7 @@ use crate::log::{Counts, Hints, Log, NewEvent, Page, Receipt, Update, Write};
 use crate::owner::{Ask, Command, Contact, Owner, Shared};
 use crate::policy::HostPolicy;
 use crate::schedule::{DueRun, Schedule};
-use crate::spares::{SpareCounts, Spares};
+use crate::spares::{Reservation, SpareCounts, Spares};
 use crate::stored::{self, Adoptable, Transcript};
 use crate::subscription::Subscription;
 use crate::wire::{self, Sent};
@@ -33,6 +33,9 @@ const COMMANDS: usize = 64;
 
 /// The kind of the records that have the id of the session which was created under a key.
 const CREATIONS: &str = "creations";
+
+/// The kind of the records that have the key under which a session was created.
+const KEYS: &str = "creation_keys";
 
 /// How long a session whose log failed waits before it tries again.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -187,8 +190,8 @@ impl SessionHost {
         policy.check(new.model.as_deref(), new.permission_mode.as_deref())?;
         check_title(new.title.as_deref())?;
         let mut cwd = policy.directory(&new.cwd)?;
-        let id = match &new.id {
-            Some(id) => id.clone(),
+        let (id, reserved) = match &new.id {
+            Some(id) => (id.clone(), None),
             None => self.choose_id(&new).await?,
         };
         let asked = new.worktree.as_ref().map(|new| [&new.branch, &new.base]);
@@ -241,37 +244,46 @@ impl SessionHost {
             created_at: now(),
             created_by: Some(actor.into()),
         };
-        self.insert(record, &request).await
+        let created = self.insert(record, &request).await?;
+        if let Some(reserved) = reserved {
+            reserved.keep();
+        }
+        Ok(created)
     }
 
     /// The id of a new session: that of a spare if the session may take one.
-    async fn choose_id(&self, new: &NewSession) -> Result<SessionId> {
+    async fn choose_id(&self, new: &NewSession) -> Result<(SessionId, Option<Reservation>)> {
         let spares = &self.0.shared.spares;
         let has_own = new.model.is_some() || new.permission_mode.is_some();
         let of_spare = || if has_own { None } else { spares.reserve() };
         let Some(key) = &new.key else {
-            return Ok(of_spare().unwrap_or_else(SessionId::random));
+            let reserved = of_spare();
+            let id = reserved.as_ref().map(|spare| spare.id().clone());
+            return Ok((id.unwrap_or_else(SessionId::random), reserved));
         };
         let _turn = self.0.keys.lock().await;
         if let Some(known) = self.log().record(CREATIONS, key.as_str()).await? {
             let known = known.read::<SessionId>();
-            return known.map_err(|error| HostError::Invalid(format!("the creation {key}: {error}")));
+            let known = known.map_err(|error| HostError::Invalid(format!("the creation {key}: {error}")))?;
+            return Ok((known, None));
         }
         if !spares.are_wanted() {
-            return Ok(key.clone());
+            return Ok((key.clone(), None));
         }
         match self.session(key).await {
             // Of a time without spares.
-            Ok(known) => return Ok(known.id),
+            Ok(known) => return Ok((known.id, None)),
             Err(HostError::NoSession(_)) => {}
             Err(error) => return Err(error),
         }
-        let id = of_spare().unwrap_or_else(|| key.clone());
-        // Before the session: a repetition must not find another spare.
-        let log = self.log();
-        log.put_record(CREATIONS, key.as_str(), Some(json!(id).into()))
-            .await?;
-        Ok(id)
+        let reserved = of_spare();
+        let id = reserved.as_ref().map_or(key, Reservation::id).clone();
+        // Before the session: a repetition must not find another spare. What finds the record when the session is deleted comes first.
+        for (kind, name, value) in [(KEYS, &id, key), (CREATIONS, key, &id)] {
+            let value = Some(json!(value).into());
+            self.log().put_record(kind, name.as_str(), value).await?;
+        }
+        Ok((id, reserved))
     }
 
     /// The spare processes of this host: how many there are, and what became of those of before.
@@ -845,12 +857,13 @@ impl SessionHost {
         self.clean_up(session, &[CleanUp::Archived, CleanUp::Deleted])
             .await?;
         self.log().write(session, vec![Write::Delete]).await?;
-        for (key, value) in self.log().records(CREATIONS).await? {
-            if value.read::<SessionId>().is_ok_and(|id| id == *session) {
-                self.log().put_record(CREATIONS, &key, None).await?;
-            }
+        let Some(key) = self.log().record(KEYS, session.as_str()).await? else {
+            return Ok(());
+        };
+        if let Ok(key) = key.read::<SessionId>() {
+            self.log().put_record(CREATIONS, key.as_str(), None).await?;
         }
-        Ok(())
+        self.log().put_record(KEYS, session.as_str(), None).await
     }
 
     /// Removes the events up to a `seq` (retention). A reader with an older cursor is told.

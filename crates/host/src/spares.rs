@@ -96,6 +96,34 @@ struct Waiting {
     reserved: Option<Instant>,
 }
 
+/// A spare whose id a session gets that is about to be created. Dropped before the session is there, it ends the spare: the id may be known by then, so that
+/// no other session may get it.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    spares: Arc<Spares>,
+    id: SessionId,
+    is_kept: bool,
+}
+
+impl Reservation {
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The session is there, and its first prompt takes the spare.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.spares.forget(&self.id);
+        }
+    }
+}
+
 /// A spare for a session, with its place among the processes of the host.
 pub(crate) struct Taken {
     pub(crate) spare: Spare,
@@ -166,8 +194,8 @@ impl Spares {
         }
     }
 
-    /// The id for a new session, whose first process the spare of this id is kept for.
-    pub(crate) fn reserve(&self) -> Option<SessionId> {
+    /// Keeps a spare for the first process of a new session, which gets its id.
+    pub(crate) fn reserve(self: &Arc<Self>) -> Option<Reservation> {
         let mut state = self.state();
         let free = |waiting: &&mut Waiting| waiting.reserved.is_none() && waiting.spare.is_alive();
         let waiting = state.waiting.iter_mut().find(free)?;
@@ -175,7 +203,11 @@ impl Spares {
         let id = waiting.id.clone();
         drop(state);
         self.wake.notify_one();
-        Some(id)
+        Some(Reservation {
+            spares: Arc::clone(self),
+            id,
+            is_kept: false,
+        })
     }
 
     /// The spare of a session that starts.
@@ -334,8 +366,8 @@ impl Spares {
                     drop(place);
                 });
             }
-            if is_closed && ends.is_empty() {
-                // A process that is starting ends in the background.
+            // A process that is starting ends once it can be told to.
+            if is_closed && ends.is_empty() && starts.is_empty() {
                 return;
             }
             if let Some(place) = place {
@@ -412,8 +444,10 @@ mod tests {
         assert!(cli.started()[0].exited().is_some(), "it has one place");
         until("a spare", || spares.counts().ready == 1).await;
 
-        let id = spares.reserve().unwrap();
-        assert_eq!(spares.reserve(), None, "each id is one session's");
+        let reserved = spares.reserve().unwrap();
+        let id = reserved.id().clone();
+        reserved.keep();
+        assert!(spares.reserve().is_none(), "each id is one session's");
         assert_eq!((spares.counts().ready, spares.counts().reserved), (1, 1));
         let kept = until("another one", || {
             spares.counts()
@@ -430,7 +464,9 @@ mod tests {
         assert!(spares.take(&id).is_none());
 
         // One that became a session's keeps its place.
-        let id = spares.reserve().unwrap();
+        let reserved = spares.reserve().unwrap();
+        let id = reserved.id().clone();
+        reserved.keep();
         let taken = spares.take(&id).unwrap();
         assert!(spares.take(&id).is_none());
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -444,6 +480,39 @@ mod tests {
         keeper.await.unwrap();
         assert!(cli.started().iter().all(|spare| spare.exited().is_some()));
         assert!(spares.reserve().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_spare_whose_session_was_never_made_gives_its_place_to_another_one() {
+        let cli = Simulated::agent(|agent| agent);
+        let (spares, keeper) = kept(&cli, 1, 1);
+        until("a spare", || spares.counts().ready == 1).await;
+        let reserved = spares.reserve().unwrap();
+        let id = reserved.id().clone();
+        drop(reserved);
+        assert!(spares.take(&id).is_none(), "the id is not another session's");
+        let waited = until("another one", || spares.counts().ready == 1).await;
+        assert!(waited < Duration::from_secs(5), "{waited:?}");
+        assert_eq!(spares.counts().reserved, 0);
+        assert_ne!(*spares.reserve().unwrap().id(), id);
+        spares.close();
+        keeper.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_waits_for_a_spare_that_is_starting() {
+        let slow = || {
+            let steps = Steps::new().sleep(Duration::from_secs(5)).initialize();
+            steps.expect_end().exit(0)
+        };
+        let cli = Simulated::steps(slow);
+        let (spares, keeper) = kept(&cli, 1, 1);
+        until("a start", || cli.started().len() == 1).await;
+        assert_eq!(spares.counts().starting, 1);
+        spares.close();
+        keeper.await.unwrap();
+        assert!(cli.started()[0].exited().is_some());
+        assert_eq!((cli.started().len(), spares.counts().ready), (1, 0));
     }
 
     #[tokio::test(start_paused = true)]
@@ -485,7 +554,7 @@ mod tests {
         let cli = Simulated::steps(slow);
         let (spares, keeper) = kept(&cli, 2, 2);
         until("spares", || spares.counts().ready == 2).await;
-        let id = spares.reserve().unwrap();
+        let reserved = spares.reserve().unwrap();
         let places = Arc::clone(&spares.places);
         assert!(spares.make_room() && spares.make_room(), "one ends already");
         let place = places.acquire().await.unwrap();
@@ -499,7 +568,7 @@ mod tests {
         );
         assert!(spares.make_room());
         let other = places.acquire().await.unwrap();
-        assert!(spares.take(&id).is_none());
+        assert!(spares.take(reserved.id()).is_none());
         until("the second end", || spares.state().ending == 0).await;
         assert!(!spares.make_room());
         drop((place, other));

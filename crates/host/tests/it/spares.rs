@@ -9,10 +9,12 @@ use outrigger::options::Launch;
 use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, layer};
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Match, Signal, Steps};
+#[cfg(target_os = "linux")]
+use outrigger::transport::{self, Exit, Process};
 use outrigger::transport::{BoxFuture, Connection, Transport};
 use outrigger::{Options, SessionId};
 use outrigger_host::{
-    ApprovalState, HostPolicy, NewFork, NewSession, SessionHost, SessionState, SpareCounts,
+    ApprovalState, HostPolicy, NewFork, NewSession, NewWorktree, SessionHost, SessionState, SpareCounts,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -306,6 +308,88 @@ impl Transport for Apart {
     }
 }
 
+/// A spare that says that it is another process of this machine.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone)]
+struct Posing {
+    cli: Simulated,
+    pid: u32,
+}
+
+#[cfg(target_os = "linux")]
+struct Posed {
+    process: Box<dyn Process>,
+    pid: u32,
+}
+
+#[cfg(target_os = "linux")]
+impl Transport for Posing {
+    fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        Box::pin(async move {
+            let mut connection = self.cli.open(launch).await?;
+            if launch.args.iter().any(|arg| arg == "--await-claim") {
+                let (process, pid) = (connection.process, self.pid);
+                connection.process = Box::new(Posed { process, pid });
+            }
+            Ok(connection)
+        })
+    }
+
+    fn home(&self) -> Option<&std::path::Path> {
+        self.cli.home()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Process for Posed {
+    fn id(&self) -> Option<u32> {
+        Some(self.pid)
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>> {
+        self.process.wait()
+    }
+
+    fn signal(&mut self, signal: transport::Signal) -> io::Result<()> {
+        self.process.signal(signal)
+    }
+}
+
+/// Between the look at the directory of a session and the claim, the directory can become a link to another place.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_spare_that_a_claim_takes_out_of_the_roots_gets_no_prompt() {
+    let place = Place::new();
+    let outside = tempfile::tempdir().unwrap();
+    let mut sleep = tokio::process::Command::new("sleep");
+    sleep.arg("600").current_dir(outside.path()).kill_on_drop(true);
+    let elsewhere = sleep.spawn().unwrap();
+    let mut policy = with_spares(&place, 1);
+    policy.options = place.options().transport(Posing {
+        cli: place.cli.clone(),
+        pid: elsewhere.id().unwrap(),
+    });
+    let host = place.host_with(policy).await;
+    counted(&host, |counts| counts.ready == 1).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("%say one", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    let failed = until(&mut events, |event, _| event.kind == "start_failed").await;
+    let why = failed.payload.get();
+    assert!(why.contains("where the process was started"), "{why}");
+    assert_eq!(processes(&host, &id).await, []);
+    tokio::time::timeout(PATIENCE, place.cli.started()[0].exit())
+        .await
+        .unwrap();
+    assert_eq!(host.spares().claimed, 0);
+    // A process that is where it belongs goes on with the prompt.
+    say(&host, &id, "%say two").await;
+    assert_eq!(processes(&host, &id).await, [(false, false)]);
+    host.shutdown().await;
+}
+
 async fn refuses(steps: fn() -> Steps) -> SpareCounts {
     let place = Place::new();
     let apart = Apart {
@@ -356,6 +440,69 @@ async fn a_session_whose_claim_fails_starts_its_own_process() {
     })
     .await;
     assert_eq!(counts.refused, 1);
+}
+
+#[tokio::test]
+async fn a_creation_that_fails_keeps_no_spare() {
+    let place = Place::new();
+    let host = place.host_with(with_spares(&place, 1)).await;
+    counted(&host, |counts| counts.ready == 1).await;
+    let key = SessionId::random();
+    for key in [None, Some(key)] {
+        let mut new = NewSession::new(place.dir.path());
+        new.key.clone_from(&key);
+        // The policy has no worktrees, and says so when the session has its id.
+        let mut failing = new.clone();
+        failing.worktree = Some(NewWorktree::default());
+        host.create(failing, "ada").await.unwrap_err();
+        assert_eq!(host.spares().reserved, 0);
+        counted(&host, |counts| counts.ready == 1).await;
+        // Repeated in another way, it is a session like any other.
+        let id = host.create(new, "ada").await.unwrap().id;
+        say(&host, &id, "%say one").await;
+        counted(&host, |counts| counts.ready == 1 && counts.reserved == 0).await;
+        assert_eq!(processes(&host, &id).await, [(key.is_none(), false)]);
+    }
+    assert_eq!(host.sessions(None, 10).await.unwrap().len(), 2);
+    host.shutdown().await;
+    assert_eq!(alive(&place.cli), 0);
+}
+
+#[tokio::test]
+async fn two_creations_at_once_are_two_sessions_unless_they_have_one_key() {
+    let place = Place::new();
+    let host = place.host_with(with_spares(&place, 2)).await;
+    counted(&host, |counts| counts.ready == 2).await;
+    let one = NewSession::new(place.dir.path());
+    let (first, second) = tokio::join!(host.create(one.clone(), "ada"), host.create(one.clone(), "ada"));
+    let (first, second) = (first.unwrap().id, second.unwrap().id);
+    assert_ne!(first, second);
+    assert_eq!(host.spares().reserved, 2);
+
+    // Spares come and go meanwhile.
+    for id in [&first, &second] {
+        host.archive(id).await.unwrap();
+    }
+    for _ in 0..20 {
+        let mut keyed = one.clone();
+        keyed.key = Some(SessionId::random());
+        let mut creations = Vec::new();
+        for _ in 0..8 {
+            let (host, keyed) = (host.clone(), keyed.clone());
+            creations.push(tokio::spawn(async move {
+                host.create(keyed, "ada").await.unwrap().id
+            }));
+        }
+        let mut ids = std::collections::BTreeSet::new();
+        for creation in creations {
+            ids.insert(creation.await.unwrap());
+        }
+        assert_eq!(ids.len(), 1);
+        let id = ids.first().unwrap();
+        host.archive(id).await.unwrap();
+        host.delete(id).await.unwrap();
+    }
+    host.shutdown().await;
 }
 
 #[tokio::test]
