@@ -15,6 +15,7 @@ use outrigger_host::{Approval, ApprovalState, Delivered, HostError, HostPolicy, 
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::clock;
 use crate::spares::counted;
 
 /// Names the directory of the host, in the process that is one.
@@ -31,6 +32,9 @@ const REAL: &str = "OUTRIGGER_HOST_KILLS_WITH_REAL_CLI";
 
 /// Is set if new sessions take spare processes.
 const SPARES: &str = "OUTRIGGER_HOST_KILLS_WITH_SPARES";
+
+/// Is set to how many hours the clock is behind.
+const CLOCK: &str = "OUTRIGGER_HOST_KILLS_CLOCK";
 
 /// After how many kills the next session begins. A session that gets longer and longer takes the CLI longer to resume.
 const KILLS_OF_A_SESSION: u64 = 50;
@@ -67,6 +71,8 @@ async fn host(place: &Path) -> (SessionHost, Option<RealCli>) {
     policy.spares = usize::from(std::env::var_os(SPARES).is_some());
     policy.lease = real.is_some();
     policy.deferred = Some("Bash".to_owned());
+    // Longer than anything waits, and shorter than what the clock is set back.
+    policy.approvals_expire = Some(Duration::from_secs(1800));
     let log = SqliteLog::open(place.join("host.db")).unwrap();
     (SessionHost::open(policy, log).await.unwrap(), real)
 }
@@ -78,6 +84,8 @@ fn process() {
         return;
     };
     let after = std::env::var(CURSOR).unwrap().parse().unwrap();
+    let hours: Option<u64> = set(CLOCK);
+    clock::set_back(Duration::from_secs(3600 * hours.unwrap_or_default()));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -138,6 +146,10 @@ fn process() {
             let frame: RawJson =
                 json!({"type": "user", "uuid": uuid, "message": {"role": "user", "content": prompt.replace("\\n", "\n")}}).into();
             let accepted = host.send(&id, frame, "test").await.unwrap();
+            if hours.is_some() {
+                // While turns run and questions wait, too.
+                clock::set_back(Duration::from_secs(60));
+            }
             say(format!("accepted {uuid} {}", accepted.seq));
         }
     });
@@ -172,9 +184,11 @@ fn text_of(uuid: &str) -> String {
 struct With {
     real_cli: bool,
     spares: bool,
+    /// Whether the clock of each host is an hour behind that of the one before.
+    clock: bool,
 }
 
-fn start(place: &Path, session: &SessionId, cursor: u64, with: With) -> Child {
+fn start(place: &Path, session: &SessionId, life: u64, cursor: u64, with: With) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "kills::process", "--nocapture"])
@@ -189,6 +203,9 @@ fn start(place: &Path, session: &SessionId, cursor: u64, with: With) -> Child {
     }
     if with.spares {
         command.env(SPARES, "1");
+    }
+    if with.clock {
+        command.env(CLOCK, life.to_string());
     }
     command.spawn().unwrap()
 }
@@ -262,7 +279,7 @@ fn kill_in_session(
     let mut seen = Seen::default();
     let mut sent: Vec<String> = Vec::new();
     for life in 0..=kills {
-        let mut child = start(place, session, seen.cursor(), with);
+        let mut child = start(place, session, life, seen.cursor(), with);
         let (mut input, output) = (
             child.stdin.take().unwrap(),
             BufReader::new(child.stdout.take().unwrap()),
@@ -302,7 +319,7 @@ fn kill_in_session(
 async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen, made: &str) -> u64 {
     let mut lost = BTreeSet::new();
     let (mut after, mut users) = (0, BTreeMap::<String, u64>::new());
-    let (mut epochs, mut spares) = (0, 0);
+    let (mut epochs, mut spares, mut started_at) = (0, 0, 0);
     loop {
         let page = host.events(id, after, 500).await.unwrap();
         for event in &page.events {
@@ -318,10 +335,15 @@ async fn compare(host: &SessionHost, id: &SessionId, seen: &Seen, made: &str) ->
             }
             if event.kind == "decision_not_applied" {
                 lost.insert(payload["approval_id"].as_str().unwrap().to_owned());
+                let waited = event.at.saturating_sub(started_at);
+                assert!(
+                    waited < 60_000,
+                    "the host can know it at once, and waited {waited} ms"
+                );
             }
             if event.kind == "process_started" {
                 assert!(event.epoch > epochs, "one process after the other");
-                epochs = event.epoch;
+                (epochs, started_at) = (event.epoch, event.at);
                 spares += u64::from(payload["spare"] == true);
             }
             if let Some(told) = seen.events.get(&event.seq) {
@@ -361,6 +383,7 @@ async fn compare_approvals(
     }
     for approval in &approvals {
         assert_ne!(approval.state, ApprovalState::Pending, "no turn is left open");
+        assert_ne!(approval.state, ApprovalState::Expired, "somebody decided in time");
         let told = seen.decided.get(&approval.id);
         assert!(
             told.is_none_or(|told| told == approval.state.as_str()),
@@ -453,6 +476,19 @@ fn a_host_with_spares_that_is_killed_loses_nothing_that_it_acknowledged() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_host_whose_clock_is_set_back_loses_nothing_that_it_acknowledged() {
+    let clock = true;
+    kill(
+        set("OUTRIGGER_HOST_KILLS").unwrap_or(25),
+        With {
+            clock,
+            ..With::default()
+        },
+    );
+}
+
 /// `OUTRIGGER_HOST_REAL_KILLS` asks for another number of kills.
 #[test]
 fn a_host_with_the_real_cli_that_is_killed_loses_nothing_that_it_acknowledged() {
@@ -461,7 +497,7 @@ fn a_host_with_the_real_cli_that_is_killed_loses_nothing_that_it_acknowledged() 
         set("OUTRIGGER_HOST_REAL_KILLS").unwrap_or(2),
         With {
             real_cli,
-            spares: false,
+            ..With::default()
         },
     );
 }
@@ -471,6 +507,10 @@ fn a_host_with_spares_of_the_real_cli_that_is_killed_loses_nothing_that_it_ackno
     let (real_cli, spares) = (true, true);
     kill(
         set("OUTRIGGER_HOST_REAL_KILLS").unwrap_or(2),
-        With { real_cli, spares },
+        With {
+            real_cli,
+            spares,
+            ..With::default()
+        },
     );
 }

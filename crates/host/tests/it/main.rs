@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod clock;
 mod deferred;
 mod hooks;
 mod kills;

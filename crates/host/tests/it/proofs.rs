@@ -10,7 +10,7 @@ use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
 use outrigger_host::log::{Log as _, NewEvent, SqliteLog, Write};
-use outrigger_host::{HostError, HostPolicy, LogEvent, NewSession, SessionHost, Source};
+use outrigger_host::{AuditEntry, HostError, HostPolicy, LogEvent, NewSession, SessionHost, Source};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 /// Names the directory of the log, in a process that is one of these.
@@ -86,13 +86,58 @@ async fn full_disk_process() {
     let refused = host.send(&id, prompt, "ada").await;
     assert!(matches!(refused, Err(HostError::Log(_))), "{refused:?}");
 
-    // There is room again.
+    // Nothing else is acknowledged either, and nothing half is left: not of a copy either, which is shorter than the log.
     let most = rustix::process::getrlimit(Resource::Fsize).maximum;
-    let roomy = Rlimit {
-        current: most,
-        maximum: most,
+    let limit = |current| {
+        let limit = Rlimit {
+            current,
+            maximum: most,
+        };
+        rustix::process::setrlimit(Resource::Fsize, limit).unwrap();
     };
-    rustix::process::setrlimit(Resource::Fsize, roomy).unwrap();
+    limit(Some(64 << 10));
+    let key = SessionId::random();
+    let with_key = || {
+        let mut new = NewSession::new(&place);
+        new.key = Some(key.clone());
+        new
+    };
+    let failed = host.create(with_key(), "ada").await;
+    assert!(matches!(failed, Err(HostError::Log(_))), "{failed:?}");
+    let entry = || AuditEntry::new(uuid::Uuid::nil(), "ada", "POST", "/v1/sessions", 201);
+    let failed = log.audit(entry()).await;
+    assert!(matches!(failed, Err(HostError::Log(_))), "{failed:?}");
+    let failed = log
+        .put_record("token", "a", Some(RawJson::from_text("1").unwrap()))
+        .await;
+    assert!(matches!(failed, Err(HostError::Log(_))), "{failed:?}");
+    let (path, copy) = (place.join("host.db"), place.join("copy.db"));
+    let failed = SqliteLog::backup_of(&path, &copy);
+    assert!(
+        matches!(&failed, Err(HostError::Log(error)) if error.contains("copy.db")),
+        "{failed:?}"
+    );
+    assert!(!copy.exists(), "a part of a copy could be taken for one");
+    // To look at it needs no room.
+    let check = SqliteLog::check_of(&path).unwrap();
+    assert_eq!(
+        (check.events, check.problems),
+        (1 + kept.len() as u64, Vec::new())
+    );
+    assert_eq!(log.audited(None, 10).await.unwrap().len(), 0);
+    assert_eq!(log.records("token").await.unwrap().len(), 0);
+    assert_eq!(host.sessions(None, 10).await.unwrap().len(), 1);
+
+    // There is room again.
+    limit(most);
+    assert_eq!(host.create(with_key(), "ada").await.unwrap().id, key);
+    log.audit(entry()).await.unwrap();
+    SqliteLog::backup_of(&path, &copy).unwrap();
+    let check = SqliteLog::check_of(&copy).unwrap();
+    assert_eq!(
+        (check.events, check.problems),
+        (2 + kept.len() as u64, Vec::new())
+    );
     for _ in 0..10 {
         append(&mut kept).await.unwrap();
     }
