@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use outrigger::SessionId;
 use outrigger::sessions::lease::Lease;
 use outrigger::sessions::write::ForkOptions;
-use outrigger::sessions::{Error, ListOptions, SessionFile};
+use outrigger::sessions::{Error, ListOptions, MessageOptions, SessionFile};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -33,6 +33,37 @@ pub(crate) fn file(policy: &HostPolicy, session: &SessionRecord) -> Result<Sessi
     let cwd = Path::new(&session.cwd);
     let sessions = policy.stored(Some(cwd))?;
     sessions.find_in(&session.id, cwd).map_err(told(&session.id))
+}
+
+/// Puts the file of a session away in which nothing of a conversation is: the first process was killed, or the disk was full, before it had written a prompt. The
+/// CLI neither resumes such a session, nor begins another one with its id. `false` if there is no such file. Blocks.
+pub(crate) fn put_away(policy: &HostPolicy, session: &SessionRecord) -> Result<bool> {
+    let cwd = Path::new(&session.cwd);
+    let sessions = policy.stored(Some(cwd))?;
+    let path = sessions.project_dir(cwd).join(format!("{}.jsonl", session.id));
+    let has_messages = match sessions.find_in(&session.id, cwd) {
+        Ok(file) if file.path != path => return Ok(false),
+        Ok(file) => {
+            let messages = file.messages(&MessageOptions::default());
+            messages.map_err(told(&session.id))?.count_all() > 0
+        }
+        // An empty file is none.
+        Err(error) if error.is_not_found() => false,
+        Err(error) => return Err(told(&session.id)(error)),
+    };
+    if has_messages {
+        return Ok(false);
+    }
+    let put = match path.metadata() {
+        Ok(metadata) if metadata.len() == 0 => std::fs::remove_file(&path),
+        Ok(_) => std::fs::rename(&path, path.with_extension("jsonl.unusable")),
+        Err(error) => Err(error),
+    };
+    match put {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(HostError::Stored(format!("{}: {error}", path.display()))),
+    }
 }
 
 /// Copies what is stored into a new session of the same directory. Blocks.
@@ -79,16 +110,16 @@ impl Transcript {
         Ok(Self(pieces))
     }
 
-    /// Whether the CLI has noted that it left this call open, and nothing came of the call since.
-    pub(crate) async fn has_open_call(mut self, tool_use_id: &str) -> Result<bool> {
-        let mut is_open = false;
+    /// Whether a call is open that the CLI has noted as left open: not if something came of it since. `None` without a note.
+    pub(crate) async fn open_call(mut self, tool_use_id: &str) -> Result<Option<bool>> {
+        let mut is_open = None;
         while let Some(piece) = self.next().await? {
             let text = String::from_utf8_lossy(&piece);
             for line in text.lines().filter(|line| line.contains(tool_use_id)) {
                 if line.contains("\"hook_deferred_tool\"") {
-                    is_open = true;
-                } else if line.contains("\"tool_result\"") {
-                    is_open = false;
+                    is_open = Some(true);
+                } else if line.contains("\"tool_result\"") && is_open.is_some() {
+                    is_open = Some(false);
                 }
             }
         }

@@ -263,7 +263,13 @@ fn copy(connection: &Connection, to: &Path) -> Result<()> {
     private()
         .create_new(true)
         .open(to)
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => HostError::Invalid(format!(
+                "{} is there already, and a copy replaces no file",
+                to.display()
+            )),
+            _ => failed(&error),
+        })?;
     if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
         drop(std::fs::remove_file(to));
         return Err(failed(&error));

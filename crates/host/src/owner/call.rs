@@ -177,16 +177,16 @@ impl Owner {
         Ok(true)
     }
 
-    /// Whether the CLI can ask about the call when it resumes the session: not if it was killed before it noted that the call is open. What is not on this
-    /// disk may be so.
-    pub(super) async fn is_call_open(&self, record: &SessionRecord) -> bool {
-        let Some(id) = self.call.as_ref().and_then(|call| call.tool_use_id.clone()) else {
-            return false;
-        };
+    /// What the CLI has noted of the call: whether it is open. `None` if it was killed before it noted that it left the call open. What is not on this disk
+    /// may be so.
+    pub(super) async fn note_of_call(&self, record: &SessionRecord) -> Option<bool> {
+        let id = self.call.as_ref().and_then(|call| call.tool_use_id.clone())?;
         let (shared, record) = (Arc::clone(&self.shared), record.clone());
         let opened = tokio::task::spawn_blocking(move || Transcript::open(&shared.policy, &record)).await;
-        let Ok(Ok(transcript)) = opened else { return true };
-        transcript.has_open_call(&id).await.unwrap_or(true)
+        let Ok(Ok(transcript)) = opened else {
+            return Some(true);
+        };
+        transcript.open_call(&id).await.unwrap_or(Some(true))
     }
 
     /// The matcher of the hook: the tools of the policy, and that of a call that was left open when the policy was another one.

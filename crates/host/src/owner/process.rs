@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::protocol::Frame;
-use outrigger::{Claim, Session, Spare};
+use outrigger::{Cause, Claim, Session, Spare};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, mpsc};
 use tokio::task::JoinSet;
@@ -16,6 +16,7 @@ use crate::event::{SessionRecord, SessionState};
 use crate::handler::{self, Seat, ToOwner};
 use crate::log::{NewEvent, Write};
 use crate::spares::Taken;
+use crate::stored;
 use crate::wire;
 use crate::workspace;
 
@@ -91,11 +92,22 @@ impl Owner {
             (false, 0 | 1) => &[Start::New],
             (false, _) => &[Start::Resumed, Start::New],
         };
-        let is_open = self.state.call == Call::Decided && self.is_call_open(&record).await;
+        let noted = match self.state.call {
+            Call::Decided => self.note_of_call(&record).await,
+            _ => None,
+        };
         for way in ways {
             let is_resumed = *way == Start::Resumed;
             match self.try_start(&record, is_resumed).await? {
                 Ok(session) => {
+                    // The process of a host that was killed may note the call in the moment in which it ends, and has the lease until then. What has become
+                    // of the call since, the new process has done.
+                    let is_open = match noted {
+                        None if self.state.call == Call::Decided => {
+                            self.note_of_call(&record).await.is_some()
+                        }
+                        noted => noted == Some(true),
+                    };
                     let may_ask = is_resumed && is_open;
                     return self.started(session, &record, *way, may_ask, place).await;
                 }
@@ -241,6 +253,7 @@ impl Owner {
         let mut closing = self.shared.closing.subscribe();
         let mut stops = self.contact.stops.subscribe();
         let until = tokio::time::Instant::now() + self.shared.policy.lease_patience;
+        let mut may_put_away = !resume && !record.has_history && record.epoch > 1;
         loop {
             let options = match self.shared.policy.options_of(record, resume) {
                 Ok(options) => options,
@@ -267,8 +280,27 @@ impl Owner {
                         _ = stops.wait_for(|stops| *stops > 0) => return Ok(Err(STOPPED.to_owned())),
                     }
                 }
-                Err(error) => return Ok(Err(error.to_string())),
+                Err(error) => {
+                    let is_there = error.cause() == Some(Cause::SessionInUse);
+                    if !(is_there && std::mem::take(&mut may_put_away) && self.put_away(record).await) {
+                        return Ok(Err(error.to_string()));
+                    }
+                }
             }
+        }
+    }
+
+    /// Whether a file of the CLI was in the way that has nothing of the session.
+    async fn put_away(&self, record: &SessionRecord) -> bool {
+        let (shared, record) = (Arc::clone(&self.shared), record.clone());
+        let put = tokio::task::spawn_blocking(move || stored::put_away(&shared.policy, &record)).await;
+        match put {
+            Ok(Ok(is_put)) => is_put,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, session = %self.id, "a transcript that has nothing in it stays");
+                false
+            }
+            Err(_) => false,
         }
     }
 

@@ -1,11 +1,16 @@
 //! Approvals that outlive the process, and the host.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::SessionId;
+use outrigger::options::Launch;
 use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, layer};
 use outrigger::protocol::RawJson;
+use outrigger::testing::Simulated;
+use outrigger::transport::{BoxFuture, Connection, Transport};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::gate::{Gate, Limits, Visitor};
 use outrigger_host::{
@@ -152,6 +157,70 @@ async fn a_decision_that_no_process_has_got_is_carried_out_by_the_next_host() {
     let told = told(&host, &id).await;
     assert_eq!(marks(&told, prompt), ["received", "processing", "processed"]);
     host.shutdown().await;
+}
+
+/// A CLI that comes up when the one before it has written what it still had to write.
+#[derive(Debug, Clone)]
+struct Behind {
+    cli: Simulated,
+    transcript: PathBuf,
+    /// What is written then.
+    late: String,
+}
+
+impl Transport for Behind {
+    fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        std::fs::write(&self.transcript, &self.late).unwrap();
+        self.cli.open(launch)
+    }
+
+    fn home(&self) -> Option<&Path> {
+        self.cli.home()
+    }
+}
+
+/// The transcript of the only session.
+fn transcript(place: &Place) -> PathBuf {
+    let projects = place.dir.path().join("claude/projects");
+    let project = std::fs::read_dir(projects).unwrap().next().unwrap().unwrap();
+    let mut files = std::fs::read_dir(project.path()).unwrap();
+    files.next().unwrap().unwrap().path()
+}
+
+/// Whether the CLI has noted the call before it was killed is known from the transcript, once nobody writes to it any more.
+#[tokio::test]
+async fn a_decision_about_a_call_that_was_noted_late_is_applied_and_one_that_was_not_is_given_up_at_once() {
+    for is_noted in [true, false] {
+        let place = Place::new();
+        let host = place.host_with(policy(&place)).await;
+        let id = place.session(&host).await;
+        let (approval, prompt) = waiting(&host, &id, ASKS).await;
+        host.shutdown().await;
+        drop(host);
+        let transcript = transcript(&place);
+        let whole = std::fs::read_to_string(&transcript).unwrap();
+        let is_note = |line: &&str| line.contains("hook_deferred_tool");
+        assert_eq!(whole.lines().filter(is_note).count(), 1);
+        let lines: Vec<&str> = whole.lines().take_while(|line| !is_note(line)).collect();
+        let without = lines.join("\n") + "\n";
+        std::fs::write(&transcript, &without).unwrap();
+        let mut policy = policy(&place);
+        policy.options = policy.options.transport(Behind {
+            cli: place.cli.clone(),
+            transcript,
+            late: if is_noted { whole } else { without },
+        });
+        let host = place.host_with(policy).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.decide(approval.id, allow(), "ada").await.unwrap();
+        let end = if is_noted { "processed" } else { "interrupted" };
+        // Well before the two minutes that a process has to ask.
+        processed(&mut events, prompt, end).await;
+        let told = told(&host, &id).await;
+        let is_lost = told.iter().any(|event| event.kind == "decision_not_applied");
+        assert_eq!(is_lost, !is_noted);
+        host.shutdown().await;
+    }
 }
 
 #[tokio::test]
@@ -357,6 +426,32 @@ async fn a_call_that_nobody_decides_expires_over_hosts_and_is_denied() {
         told.iter()
             .any(|event| event.kind == "user" && event.payload.get().contains("nobody decided in time"))
     );
+    host.shutdown().await;
+}
+
+/// The clock was ahead when the call was made, or was set back since.
+#[tokio::test]
+async fn a_call_of_the_future_waits_for_as_long_as_any_other() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let (approval, prompt) = waiting(&host, &id, ASKS).await;
+    host.shutdown().await;
+    drop(host);
+    let log = rusqlite::Connection::open(place.dir.path().join("host.db")).unwrap();
+    log.execute("UPDATE approvals SET opened_at = opened_at + 3600000", [])
+        .unwrap();
+    drop(log);
+    let mut policy = policy(&place);
+    policy.approvals_expire = Some(Duration::from_secs(1800));
+    let host = place.host_with(policy).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(1700)).await;
+    tokio::time::resume();
+    let decided = host.decide(approval.id, allow(), "ada").await.unwrap();
+    assert_eq!(decided.state, ApprovalState::Allowed);
+    processed(&mut events, prompt, "processed").await;
     host.shutdown().await;
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use outrigger::SessionId;
@@ -47,6 +48,9 @@ const RECENT: usize = 20;
 
 /// Longer than a CLI takes to end.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longer than a host waits for anything.
+const STUCK: Duration = Duration::from_secs(300);
 
 /// Lines of a process that is a host begin with this; libtest writes others.
 const MARK: &str = "@@";
@@ -297,8 +301,24 @@ fn kill_in_session(
         // It is killed behind some line, or when all is done.
         let mut left = if life < kills { random.u64(1..40) } else { u64::MAX };
         let all: BTreeSet<String> = sent.iter().cloned().collect();
-        for line in output.lines() {
-            let line = line.unwrap();
+        let (line, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for text in output.lines() {
+                if line.send(text.unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        loop {
+            let line = match lines.recv_timeout(STUCK) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    child.kill().unwrap();
+                    let (ended, sent) = (seen.ended.len(), all.len());
+                    panic!("the host does nothing any more, and {ended} of {sent} prompts have ended");
+                }
+            };
             let Some((_, line)) = line.split_once(MARK) else {
                 continue;
             };

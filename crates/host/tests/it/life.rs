@@ -12,7 +12,7 @@ use outrigger_host::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::place::{Place, processed, until, user};
+use crate::place::{Place, processed, say, until, user};
 
 #[tokio::test]
 async fn a_session_goes_on_after_its_process_and_after_its_host() {
@@ -61,6 +61,58 @@ async fn a_session_goes_on_after_its_process_and_after_its_host() {
     assert_eq!(prompts, 3);
     let results = page.events.iter().filter(|event| event.kind == "result").count();
     assert_eq!(results, 3);
+    host.shutdown().await;
+}
+
+/// Where the CLI stores sessions.
+fn project(place: &Place) -> std::path::PathBuf {
+    let projects = place.dir.path().join("claude/projects");
+    std::fs::read_dir(projects)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path()
+}
+
+/// The first process can be killed between making the file of its session and writing to it. The CLI neither resumes such a session nor begins one of its id.
+#[tokio::test]
+async fn a_session_whose_first_process_has_stored_no_prompt_begins_all_the_same() {
+    let place = Place::new();
+    let host = place.host().await;
+    let other = place.session(&host).await;
+    say(&host, &other, "%say one").await;
+    let project = project(&place);
+    let prompt = std::fs::read_to_string(project.join(format!("{other}.jsonl"))).unwrap();
+    let prompt = prompt.lines().find(|line| line.contains("\"user\"")).unwrap();
+    for left in [
+        "",
+        "{\"type\":\"user\",\"mess",
+        "{\"type\":\"mode\",\"mode\":\"normal\"}\n",
+    ] {
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.resume(&id).await.unwrap();
+        until(&mut events, |event, _| event.kind == "process_started").await;
+        host.stop(&id).await.unwrap();
+        let file = project.join(format!("{id}.jsonl"));
+        std::fs::write(&file, left).unwrap();
+        say(&host, &id, "%say two").await;
+        assert!(std::fs::read_to_string(&file).unwrap().contains("two"), "{left}");
+        let aside = std::fs::read_to_string(file.with_extension("jsonl.unusable"));
+        assert_eq!(aside.unwrap_or_default(), left);
+    }
+    // What has a prompt is gone on with.
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.resume(&id).await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_started").await;
+    host.stop(&id).await.unwrap();
+    let stored = prompt.replace(other.as_str(), id.as_str()) + "\n";
+    std::fs::write(project.join(format!("{id}.jsonl")), &stored).unwrap();
+    say(&host, &id, "%say three").await;
+    let after = std::fs::read_to_string(project.join(format!("{id}.jsonl"))).unwrap();
+    assert!(after.starts_with(&stored), "{after}");
     host.shutdown().await;
 }
 

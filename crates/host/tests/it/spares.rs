@@ -286,6 +286,20 @@ async fn the_end_of_a_host_is_the_end_of_its_spares() {
     for spare in place.cli.started() {
         tokio::time::timeout(PATIENCE, spare.exit()).await.unwrap();
     }
+
+    // A session that is in a turn outlives the last handle, and no spare does.
+    let host = place.host_with(with_spares(&place, 1)).await;
+    counted(&host, |counts| counts.ready == 1).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user(WRITE, Uuid::new_v4()), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    counted(&host, |counts| counts.ready == 1).await;
+    let spare = place.cli.started().pop().unwrap();
+    assert!(spare.exited().is_none());
+    drop(host);
+    tokio::time::timeout(PATIENCE, spare.exit()).await.unwrap();
+    assert_eq!(alive(&place.cli), 1);
 }
 
 /// One CLI for spares, and one for what is started otherwise.

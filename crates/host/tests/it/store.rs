@@ -84,6 +84,13 @@ async fn a_backup_is_a_sound_log_and_a_second_host_is_refused() {
     let cli = Simulated::agent(|agent| agent);
     let backup = dir.path().join("backup.db");
     log.backup(&backup).await.unwrap();
+    let again = log.backup(&backup).await.unwrap_err();
+    assert!(
+        again
+            .to_string()
+            .ends_with("is there already, and a copy replaces no file"),
+        "{again}"
+    );
     let host = SessionHost::open(HostPolicy::new(cli.options(), [dir.path()]), log)
         .await
         .unwrap();
