@@ -160,9 +160,10 @@ impl Schedules {
     /// Dropped, it stops. What is due then is done by the next one; no time is run twice.
     pub async fn run(&self) -> Infallible {
         let mut changed = self.changed.subscribe();
+        let mut before = None;
         loop {
             changed.borrow_and_update();
-            let wait = match self.tick().await {
+            let wait = match self.tick(&mut before).await {
                 Ok(wait) => wait,
                 Err(error) => {
                     tracing::error!(%error, "the schedules pause because the log failed");
@@ -176,14 +177,18 @@ impl Schedules {
         }
     }
 
-    /// Does what is due, and returns how long nothing more is.
-    async fn tick(&self) -> Result<Duration> {
+    /// Does what is due, and returns how long nothing more is. `before` is the time when it last did.
+    async fn tick(&self, before: &mut Option<u64>) -> Result<Duration> {
         let now = self.clock.millis();
+        let was_ahead = before.is_none_or(|before| now < before);
         let mut wait = LOOK;
         for schedule in self.list().await? {
-            let Some(due) = schedule.next_at.filter(|_| schedule.enabled) else {
+            let Some(mut due) = schedule.next_at.filter(|_| schedule.enabled) else {
                 continue;
             };
+            if due > now && was_ahead {
+                due = self.bring_forward(&schedule, due, now).await?;
+            }
             if due > now {
                 wait = wait.min(Duration::from_millis(due - now));
                 continue;
@@ -193,7 +198,32 @@ impl Schedules {
                 wait = wait.min(Duration::from_millis(next_at.saturating_sub(now)));
             }
         }
+        *before = Some(now);
         Ok(wait)
+    }
+
+    /// When a schedule is due, if the clock was ahead when that was found out: it may have been a year ahead. A time that comes again sends nothing twice,
+    /// since its prompt has the same id.
+    async fn bring_forward(&self, schedule: &Schedule, due: u64, now: u64) -> Result<u64> {
+        let times = Times::parse(&schedule.cron, &schedule.time_zone);
+        let next = times.ok().and_then(|times| times.after(now));
+        let Some(next) = next.filter(|next| *next < due) else {
+            return Ok(due);
+        };
+        tracing::warn!(schedule = %schedule.id, session = %schedule.session_id, "the clock was set back, and the schedule with it");
+        let set = Write::Reschedule {
+            id: schedule.id,
+            due: Some(due),
+            next_at: Some(next),
+            enabled: true,
+        };
+        let log = self.host.event_log();
+        match log.write(&schedule.session_id, vec![set]).await {
+            Ok(_) => Ok(next),
+            // It is gone, or another one than it was.
+            Err(HostError::NoSchedule(_) | HostError::NoSession(_)) => Ok(due),
+            Err(error) => Err(error),
+        }
     }
 
     async fn carry_out(&self, schedule: &Schedule, due: u64, now: u64) -> Result<Option<u64>> {

@@ -209,12 +209,14 @@ mod tests {
         #[test]
         fn times_go_forward_and_a_plan_is_about_the_past(
             minute in 0_u64..60, hour in 0_u64..24, day in prop_oneof![Just("*".to_owned()), (1_u64..29).prop_map(|day| day.to_string())],
-            start in 1_700_000_000_u64..1_900_000_000, late in 0_u64..40_000_000_u64,
+            start in 1_700_000_000_u64..1_900_000_000, late in 0_u64..40_000_000_u64, part in 0.0..1.0_f64,
             zone in prop_oneof![Just("UTC"), Just("Europe/Berlin"), Just("America/St_Johns"), Just("Australia/Lord_Howe")],
         ) {
             let times = Times::parse(&format!("{minute} {hour} {day} * *"), zone).unwrap();
             let due = times.after(start * 1000).unwrap();
             prop_assert!(due > start * 1000);
+            let between = start * 1000 + ((due - start * 1000) as f64 * part) as u64;
+            prop_assert_eq!(times.after(between.min(due - 1)), Some(due), "also of a clock that was set back");
             let now = due + late * 100;
             let plan = times.plan(due, now, MissedRuns::Latest);
             prop_assert!(plan.next_at.unwrap() > now);

@@ -108,6 +108,48 @@ async fn times_that_passed_while_the_host_was_down_are_told() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_doubles_nothing_and_silences_no_schedule() {
+    const YEAR: i64 = 365 * 24 * 3600;
+    let rig = Rig::new();
+    let host = rig.host().await;
+    let session = rig.session(&host).await;
+    let schedules = Schedules::with_clock(&host, rig.clock());
+    let first = schedules.add(hourly(&session), "ada").await.unwrap();
+    let mut running = run(&schedules);
+    rig.advance(3600);
+    let second = moved(&schedules, &first).await;
+    let due = |schedule: &Schedule| first.prompt_id(schedule.next_at.unwrap());
+    // A little, so that the time comes again.
+    rig.advance(-10);
+    assert_eq!(moved(&schedules, &second).await.next_at, first.next_at);
+    rig.advance(10);
+    let again = moved(&schedules, &first).await;
+    assert_eq!(again.next_at, second.next_at);
+    assert_eq!(prompts(&host, &session).await, [due(&first)]);
+    assert!(payloads(&host, &session, "schedule_missed").await.is_empty());
+
+    // A year, while the host runs, and while it is down.
+    let mut before = again;
+    for is_down in [false, true] {
+        rig.advance(YEAR);
+        let ahead = moved(&schedules, &before).await;
+        rig.advance(-YEAR);
+        if is_down {
+            running.abort();
+            running = run(&schedules);
+        }
+        before = moved(&schedules, &ahead).await;
+        assert_eq!(before.next_at, second.next_at);
+    }
+    let known = prompts(&host, &session).await.len();
+    rig.advance(3600);
+    let third = moved(&schedules, &before).await;
+    assert_eq!(prompts(&host, &session).await[known..], [due(&second)]);
+    assert_eq!(third.next_at.unwrap() - second.next_at.unwrap(), 3_600_000);
+    host.shutdown().await;
+}
+
 /// Whatever the runner was doing when it was dropped, the next one sends the prompt once.
 #[tokio::test(start_paused = true)]
 async fn a_time_is_run_once_wherever_the_runner_is_dropped() {
