@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Body as Bytestream;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use outrigger::SessionId;
@@ -25,9 +25,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Refusal> {
         // A page of a foreign site can send other types without being asked first.
-        let is_json = request
-            .headers()
-            .get(header::CONTENT_TYPE)
+        let is_json = single(request.headers(), header::CONTENT_TYPE.as_str())?
             .and_then(|value| value.to_str().ok())
             .is_some_and(is_json);
         if !is_json {
@@ -41,6 +39,15 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
         serde_json::from_slice(&body)
             .map(Self)
             .map_err(|error| Problem::InvalidRequest.because(format!("the body: {error}")))
+    }
+}
+
+/// A header that may be there. One that is there twice is two answers to one question, and a proxy may read the other one.
+pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        _ => Err(Problem::InvalidRequest.because(format!("the header `{name}` is there twice"))),
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::sessions::limit;
 use super::sse::{Envelope, EventPage};
-use crate::extract::{InSession, Params};
+use crate::extract::{InSession, Params, single};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
 
@@ -97,7 +97,7 @@ fn types(text: &str) -> Result<Vec<&str>, Refusal> {
 
 /// The cursor of a stream: the header that a client sends when it resumes, before what the address says.
 pub(super) fn stream_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Refusal> {
-    match headers.get("last-event-id").map(header::HeaderValue::to_str) {
+    match single(headers, "last-event-id")?.map(header::HeaderValue::to_str) {
         Some(Ok(text)) => cursor(text),
         Some(Err(_)) => Err(Problem::InvalidCursor.into()),
         None => after.map_or(Ok(0), cursor),

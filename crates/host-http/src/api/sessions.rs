@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::entries::Made;
 use super::unread::{Told, reply};
-use crate::extract::{Body, Caller, InSession, Params};
+use crate::extract::{Body, Caller, InSession, Params, single};
 use crate::problem::{Problem, Refusal};
 use crate::shared::Shared;
 use crate::token::TokenRecord;
@@ -96,7 +96,7 @@ pub(super) async fn list(
 
 /// What the host knows a creation under this key by: a repetition creates the same again, which the log knows.
 fn id_of_key(token: &TokenRecord, headers: &HeaderMap) -> Result<Option<Uuid>, Refusal> {
-    let Some(key) = headers.get("idempotency-key") else {
+    let Some(key) = single(headers, "idempotency-key")? else {
         return Ok(None);
     };
     if key.is_empty() || key.len() > KEY {

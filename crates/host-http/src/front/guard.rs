@@ -67,7 +67,13 @@ pub(super) async fn guard(State(shared): State<Arc<Shared>>, request: Request, n
     let Some(host) = only(headers, header::HOST).map(str::to_ascii_lowercase) else {
         return Refusal::from(Problem::ForeignHost).into_response();
     };
-    if !shared.names.contains(name(&host)) {
+    // A target may have a name of its own, which outranks the header.
+    let target = request
+        .uri()
+        .authority()
+        .map(|target| target.as_str().to_ascii_lowercase());
+    let mut names = std::iter::once(&host).chain(&target);
+    if !names.all(|host| shared.names.contains(name(host))) {
         return Refusal::from(Problem::ForeignHost).into_response();
     }
     if !headers.contains_key(header::ORIGIN) {

@@ -668,3 +668,186 @@ async fn requests_behind_one_another_are_answered_in_their_order_and_each_for_it
         .collect();
     assert_eq!(statuses, ["200", "401", "200", "204"], "{answer}");
 }
+
+#[tokio::test]
+async fn a_header_that_is_there_twice_is_read_by_nobody() {
+    let rig = Rig::new(Limits::default()).await;
+    let token = &rig.token;
+    let get = format!("GET /v1/sessions/{S}/events/stream HTTP/1.1");
+    let post = "POST /v1/sessions HTTP/1.1\r\nHost: localhost";
+    let body = json!({"cwd": rig.dir.path()}).to_string();
+    let bearer = format!("Authorization: Bearer {token}");
+    for (head, body, expected) in [
+        (
+            format!("{get}\r\nHost: localhost\r\nHost: evil.example\r\n{bearer}"),
+            "",
+            (421, "foreign-host"),
+        ),
+        (
+            format!("{get}\r\nHost: evil.example\r\nHost: localhost\r\n{bearer}"),
+            "",
+            (421, "foreign-host"),
+        ),
+        (
+            format!("{get}\r\nHost: localhost\r\n{bearer}\r\n{bearer}"),
+            "",
+            (401, "unauthorized"),
+        ),
+        (
+            format!("{get}\r\nHost: localhost\r\n{bearer}\r\nAuthorization: Bearer outrigger_none"),
+            "",
+            (401, "unauthorized"),
+        ),
+        (
+            format!(
+                "{get}\r\nHost: localhost\r\n{bearer}\r\nOrigin: https://app.example.com\r\nOrigin: https://evil.example"
+            ),
+            "",
+            (403, "foreign-origin"),
+        ),
+        (
+            format!("{get}\r\nHost: localhost\r\n{bearer}\r\nLast-Event-ID: 0\r\nLast-Event-ID: 1"),
+            "",
+            (400, "invalid-request"),
+        ),
+        (
+            format!(
+                "{post}\r\n{bearer}\r\nContent-Type: application/json\r\nIdempotency-Key: a\r\nIdempotency-Key: b"
+            ),
+            &*body,
+            (400, "invalid-request"),
+        ),
+        (
+            format!("{post}\r\n{bearer}\r\nContent-Type: application/json\r\nContent-Type: text/plain"),
+            &*body,
+            (400, "invalid-request"),
+        ),
+    ] {
+        let answer = rig.raw(&head, body).await;
+        assert_eq!((answer.status, answer.problem()), expected, "{head}");
+    }
+    assert_eq!(rig.host.sessions(None, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn old_and_unusual_forms_of_requests_have_the_same_rules() {
+    let rig = Rig::new(Limits::default()).await;
+    let token = &rig.token;
+    let bearer = format!("Authorization: Bearer {token}");
+    // HTTP/1.0 needs the name of the host, too, and its connection ends with the answer.
+    let nameless = talk(&rig, &format!("GET /v1/sessions HTTP/1.0\r\n{bearer}\r\n\r\n")).await;
+    assert!(nameless.starts_with("HTTP/1.0 421"), "{nameless}");
+    let mut stream = TcpStream::connect(rig.address).await.unwrap();
+    let old = format!("GET /v1/sessions/{S} HTTP/1.0\r\nHost: localhost\r\n{bearer}\r\n\r\n");
+    stream.write_all(old.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.0 200") && answer.contains(S),
+        "{answer}"
+    );
+    // HTTP/1.0 has no chunks: what looks like some is no body.
+    let mut stream = TcpStream::connect(rig.address).await.unwrap();
+    let chunked = format!(
+        "POST /v1/sessions HTTP/1.0\r\nHost: localhost\r\n{bearer}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    );
+    stream.write_all(chunked.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    assert!(answer.is_empty() || answer.contains(" 400 "), "{answer}");
+
+    // A target that names another host than the header is no way around.
+    for (target, host) in [
+        (format!("http://evil.example/v1/sessions/{S}"), "localhost"),
+        (format!("http://evil.example/v1/sessions/{S}"), "evil.example"),
+        (format!("http://localhost/v1/sessions/{S}"), "evil.example"),
+    ] {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{bearer}");
+        assert_eq!(rig.raw(&head, "").await.problem(), "foreign-host", "{target}");
+    }
+    for target in [
+        "*",
+        "//v1/sessions",
+        "/v1//sessions",
+        "/v1/sessions/",
+        "/./v1/sessions",
+        "/v1/../v1/sessions",
+        "/%76%31/sessions",
+        "/v1/sessions;x=1",
+        "/V1/SESSIONS",
+        "/v1/sessions%3fafter=x",
+        "/v1/sessions%00",
+        "/v1/sessions\u{202e}",
+    ] {
+        let answer = rig.get(target).await;
+        assert!([400, 404].contains(&answer.status), "{target}: {answer:?}");
+        assert!(!answer.body.to_string().contains(S), "{target}: {answer:?}");
+    }
+    for method in ["TRACE", "CONNECT", "PROPFIND", "get", "GET\u{e9}"] {
+        let head = format!("{method} /v1/sessions HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\nX-A: b");
+        let answer = rig.raw(&head, "").await;
+        assert!([400, 404, 405].contains(&answer.status), "{method}: {answer:?}");
+        assert!(!answer.head.contains("x-a"), "{method}: {answer:?}");
+    }
+    // The method is that of the request line.
+    let head = format!(
+        "GET /v1/sessions/{S} HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\nX-HTTP-Method-Override: DELETE"
+    );
+    assert_eq!(rig.raw(&head, "").await.status, 200);
+    assert_eq!(rig.get(&format!("/v1/sessions/{S}")).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_in_chunks_that_never_end_is_not_waited_for() {
+    let mut limits = Limits::default();
+    limits.body_bytes = 1000;
+    limits.body_patience = std::time::Duration::from_millis(200);
+    let rig = Rig::new(limits).await;
+    let before = rig.head().await;
+    let head = format!(
+        "POST /v1/sessions/{S}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+        rig.token
+    );
+    let body = json!({"events": [{"payload": prompt("a", "%say hi")}]}).to_string();
+    let whole = format!("{:x}\r\n{body}\r\n", body.len());
+    let large = format!("3e9\r\n{}", " ".repeat(1001));
+    for (name, start, rest, expected) in [
+        // All of a body is there, but for its end.
+        ("one without an end", &*whole, "", &[408][..]),
+        ("one that drips", "", "1\r\n \r\n", &[408, 413]),
+        ("one that is too large", &*large, "", &[413]),
+        ("a size with an endless extension", "1;", "x", &[400, 408]),
+        (
+            "a size that no number holds",
+            "fffffffffffffffff\r\n",
+            "",
+            &[400, 408],
+        ),
+        ("a size that is none", "-1\r\n", "", &[400, 408]),
+        ("trailers without an end", "0\r\n", "X-A: b\r\n", &[400, 408]),
+    ] {
+        let mut stream = TcpStream::connect(rig.address).await.unwrap();
+        stream
+            .write_all(format!("{head}{start}").as_bytes())
+            .await
+            .unwrap();
+        let (mut read, mut write) = stream.into_split();
+        let drip = tokio::spawn(async move {
+            while !rest.is_empty() && write.write_all(rest.as_bytes()).await.is_ok() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            // Not closed before the answer is there.
+            std::future::pending::<()>().await;
+        });
+        let mut status = [0; 12];
+        let answered = tokio::time::timeout(std::time::Duration::from_secs(60), read.read_exact(&mut status));
+        let answered = answered.await.unwrap_or_else(|_| panic!("{name} is waited for"));
+        drip.abort();
+        // A connection whose framing is broken may just be closed.
+        if answered.is_ok() {
+            let status: u16 = std::str::from_utf8(&status[9..]).unwrap().parse().unwrap();
+            assert!(expected.contains(&status), "{name}: {status}");
+        }
+    }
+    assert_eq!(rig.head().await, before);
+}
