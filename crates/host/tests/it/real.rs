@@ -165,6 +165,39 @@ async fn a_directory_that_a_spare_cannot_have_gets_a_process_of_its_own() {
     host.shutdown().await;
 }
 
+/// What the CLI makes of a file in which no prompt is, it does not say anywhere.
+#[tokio::test]
+async fn a_session_whose_first_process_has_stored_no_prompt_begins_all_the_same() {
+    let real = RealCli::directives().await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let project = real.sandbox().project().to_owned();
+    let log = SqliteLog::open(place.path().join("host.db")).unwrap();
+    let policy = HostPolicy::new(real.options(), [&project]);
+    let host = SessionHost::open(policy, log).await.unwrap();
+    let stored = Sessions::at(real.sandbox().config()).project_dir(&project);
+    for left in [
+        "",
+        "{\"type\":\"user\",\"mess",
+        "{\"type\":\"mode\",\"mode\":\"normal\"}\n",
+    ] {
+        let id = host.create(NewSession::new(&project), "ada").await.unwrap().id;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.resume(&id).await.unwrap();
+        until(&mut events, "process_started", "").await;
+        host.stop(&id).await.unwrap();
+        until(&mut events, "process_exited", "").await;
+        std::fs::create_dir_all(&stored).unwrap();
+        let file = stored.join(format!("{id}.jsonl"));
+        std::fs::write(&file, left).unwrap();
+        host.send(&id, user("%say two", Uuid::new_v4()), "ada")
+            .await
+            .unwrap();
+        until(&mut events, "delivery_update", "processed").await;
+        assert!(std::fs::read_to_string(&file).unwrap().contains("two"), "{left}");
+    }
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn files_are_taken_back_in_a_later_process_and_a_fork_goes_on() {
     let real = RealCli::directives().await.unwrap();
