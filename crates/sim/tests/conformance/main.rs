@@ -127,7 +127,7 @@ async fn both(scenario: &Scenario, real: &Path, simulated: &Path) -> Result<Vec<
 const DRAWN: &str = "drawn";
 
 /// How many scenarios are drawn where nobody says how many.
-const DRAWS: u64 = 15;
+const DRAWS: u64 = 40;
 
 /// How many smaller scenarios are tried for each kind of difference.
 const SMALLER: usize = 40;

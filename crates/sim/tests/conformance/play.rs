@@ -286,7 +286,7 @@ impl Player<'_> {
         }
         let subtype = seen.value["request"]["subtype"].as_str();
         let answers = &self.run.answers;
-        let answer = answers.iter().find(|(asked, _)| Some(*asked) == subtype);
+        let answer = answers.iter().rev().find(|(asked, _)| Some(*asked) == subtype);
         // The place is filled in again, so an answer may depend on the request and be the same in each place.
         let request = placeless(&seen.value["request"], &[(&self.place.root, "{root}")]);
         let Some(reply) = answer.and_then(|(_, answer)| answer(&request)) else {

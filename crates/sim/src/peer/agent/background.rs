@@ -237,7 +237,9 @@ pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) ->
         "Command was manually backgrounded by user with ID: {id}. Output is being written to: {}.",
         ctx.output_file(id)
     );
-    outcome(text, id)
+    let mut outcome = outcome(text, id);
+    outcome.details["backgroundedByUser"] = json!(true);
+    outcome
 }
 
 fn outcome(text: String, id: &str) -> Outcome {
@@ -281,7 +283,9 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &Ending) {
     let file = ctx.output_file(id);
     let lines = {
         let mut state = ctx.state();
-        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
+        // One that was stopped has ended already.
+        let mut tasks = state.tasks.iter_mut();
+        let Some(task) = tasks.find(|task| task.id == id && !task.done) else {
             return;
         };
         task.done = true;
@@ -367,23 +371,29 @@ pub(super) async fn move_all(ctx: &Context) {
     }
 }
 
-/// Kills a background task.
+/// Kills a background task, or an agent in the foreground.
 pub(super) async fn stop(ctx: &Context, id: &str) {
     let file = ctx.output_file(id);
-    let lines = {
+    let (lines, listed) = {
         let mut state = ctx.state();
-        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id && task.runs()) else {
+        let mut tasks = state.tasks.iter_mut();
+        let Some(task) =
+            tasks.find(|task| task.id == id && !task.done && (task.background || task.is_agent()))
+        else {
             return;
         };
         task.done = true;
         task.kill();
         let ending = Ending::killed(&task.description);
-        (task.updated(&ending, ctx), task.notification(&ending, &file))
+        let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
+        (lines, task.background)
     };
     ctx.withdraw_of(id).await;
     ctx.send_system("task_updated", lines.0).await;
     ctx.send_system("task_notification", lines.1).await;
-    send_list(ctx).await;
+    if listed {
+        send_list(ctx).await;
+    }
 }
 
 /// Kills the agents in the background.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::played::{Player, Source};
-use super::{Agent, Brain, Builder, Feature, Outcome, payload, structured, subagent, transcript};
+use super::{Agent, Brain, Builder, Feature, Outcome, mcp, payload, structured, subagent, transcript};
 use crate::flaw::Flaw;
 use crate::inject::Schedule;
 use crate::running::{ClientIo, Running, Witness};
@@ -146,9 +146,13 @@ impl Builder {
     }
 
     /// Configures an MCP server that is not the host's, as `--mcp-config` does. One of type `stdio` is really started, with
-    /// the first `initialize` or prompt; others count as failed.
+    /// the first `initialize` or prompt; others count as failed. What is no configuration is told in `system/init`.
     pub fn mcp_server(mut self, name: impl Into<String>, config: Value) -> Self {
-        self.agent.config.servers.push((name.into(), config));
+        let name = name.into();
+        match mcp::config_error(&name, &config) {
+            Some(error) => self.agent.config.server_errors.push(error),
+            None => self.agent.config.servers.push((name, config)),
+        }
         self
     }
 
@@ -218,6 +222,10 @@ setters! { Builder.agent.config:
 
     /// Whether the client gets permission requests, as with `--permission-prompt-tool stdio`; true unless set.
     permission_prompts(prompts: bool) = prompts;
+    /// Whether nobody can ever be asked, as with `--permission-prompts none`.
+    unattended(unattended: bool) = unattended;
+    /// Whether the model writes its list of todos as a whole, as with `CLAUDE_CODE_ENABLE_TASKS=0`.
+    whole_todos(whole: bool) = whole;
 
     /// Whether the first line must be an `initialize` request, as with `--await-initialize`.
     await_initialize(awaited: bool) = awaited;

@@ -23,6 +23,7 @@ use super::rules::{Rules, Source};
 use super::settings::Settings;
 use super::structured::Schema;
 use super::subagent::{self, Definition, Stats, Subagent};
+use super::todos::Todos;
 use super::transcript::{self, Deferred, Record, Transcript};
 use crate::running::{self, Exit, Log};
 
@@ -213,10 +214,13 @@ pub(super) struct State {
     pub(super) told_prompts: Vec<String>,
     /// Whether the host knows that there is no check of actions.
     pub(super) told_unchecked: bool,
+    /// Other names of tools.
+    pub(super) tool_aliases: BTreeMap<String, String>,
+    pub(super) todos: Todos,
     /// The variables that the host has changed.
     pub(super) environment: BTreeMap<String, String>,
     /// The files that the model has seen, with their contents then.
-    pub(super) files_seen: BTreeMap<String, disk::Seen>,
+    pub(super) files_seen: disk::FilesSeen,
     pub(super) plan: Option<(String, bool)>,
     /// MCP servers of the configuration that have not been connected yet.
     pub(super) configured: Vec<(String, Value)>,

@@ -1,11 +1,13 @@
 //! Files, in memory or for real, and the tools that read and change them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::brain::{CallPlan, Outcome};
-use super::context::Context;
+use super::context::{Context, State};
+use super::rules::{Access, Place};
 use super::turn::Call;
 use super::{files, paths, payload, plans, shell};
 
@@ -79,22 +81,43 @@ const UNREAD: &str = "File has not been read yet. Read it first before writing t
 const CHANGED: &str = "File has been modified since read, either by the user or by a linter. Read it again before \
                        attempting to write it.";
 
-/// Whether a file must be read before it is changed: the model has not seen it, and it is elsewhere. Older models have to read
+/// Whether a file must be read before it is changed: the agent has not seen it, and may not read it unasked. Older models have to read
 /// each file.
-fn is_strange(ctx: &Context, path: &str, real: bool) -> bool {
+fn is_strange(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
     let state = ctx.state();
-    let unread = real && Path::new(path).is_file() && !state.files_seen.contains_key(path);
-    let inside = || paths::Area::new(ctx, &state).includes(Path::new(path));
+    let unread = real && Path::new(path).is_file() && seen(&state, by, path).is_none();
+    let path = Path::new(path);
+    let inside = || {
+        let (cwd, home) = (ctx.project(), Path::new(&ctx.config.home));
+        let place = Place { cwd: &cwd, home };
+        let mut rules = state.rules.allow.iter();
+        paths::Area::new(ctx, &state).includes(path)
+            || rules.any(|rule| rule.means_file(Access::Read, path, &place))
+    };
     let trusted = payload::supports(&state.model, "supportsAutoMode");
     unread && state.mode != "bypassPermissions" && !(trusted && inside())
 }
 
 /// Why a file must not be replaced: the model does not know what is in it.
-async fn unknown(ctx: &Context, path: &str, real: bool) -> Option<&'static str> {
-    match is_stale(ctx, path, real).await {
+async fn unknown(ctx: &Context, by: &Reader, path: &str, real: bool) -> Option<&'static str> {
+    match is_stale(ctx, by, path, real).await {
         true => Some(CHANGED),
-        false => is_strange(ctx, path, real).then_some(UNREAD),
+        false => is_strange(ctx, by, path, real).then_some(UNREAD),
     }
+}
+
+/// Who has seen a file: the subagent of this id, or the main agent.
+pub(super) type Reader = Option<String>;
+
+/// The files that each agent has seen.
+pub(super) type FilesSeen = BTreeMap<Reader, BTreeMap<String, Seen>>;
+
+fn seen<'a>(state: &'a State, by: &Reader, path: &str) -> Option<&'a Seen> {
+    state.files_seen.get(by)?.get(path)
+}
+
+fn has_seen(state: &mut State, by: &Reader, path: String, seen: Seen) {
+    state.files_seen.entry(by.clone()).or_default().insert(path, seen);
 }
 
 /// What the model has seen of a file.
@@ -107,21 +130,21 @@ pub(super) struct Seen {
 }
 
 /// Remembers the files that a command line has shown: those of one command that prints files.
-pub(super) async fn show(ctx: &Context, line: &str, real: bool) {
+pub(super) async fn show(ctx: &Context, by: &Reader, line: &str, real: bool) {
     let line = shell::parse(line, Path::new(&ctx.config.home));
     let [command] = &line.commands[..] else { return };
     let Some(whole) = command.shows() else { return };
     for path in command.paths(&ctx.cwd(), Path::new(&ctx.config.home)).read {
         let path = path.to_string_lossy().into_owned();
         if let Some(content) = load(ctx, &path, real).await {
-            ctx.state().files_seen.insert(path, Seen { content, whole });
+            has_seen(&mut ctx.state(), by, path, Seen { content, whole });
         }
     }
 }
 
 /// Whether a file has something else in it than the model has seen.
-async fn is_stale(ctx: &Context, path: &str, real: bool) -> bool {
-    let seen = ctx.state().files_seen.get(path).cloned();
+async fn is_stale(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
+    let seen = seen(&ctx.state(), by, path).cloned();
     match seen {
         Some(seen) => load(ctx, path, real)
             .await
@@ -131,11 +154,11 @@ async fn is_stale(ctx: &Context, path: &str, real: bool) -> bool {
 }
 
 /// The files that the model has seen and that are others by now.
-pub(super) async fn stale(ctx: &Context, real: bool) -> Vec<String> {
-    let seen: Vec<String> = ctx.state().files_seen.keys().cloned().collect();
+pub(super) async fn stale(ctx: &Context, by: &Reader, real: bool) -> Vec<String> {
+    let seen = ctx.state().files_seen.get(by).cloned().unwrap_or_default();
     let mut stale = Vec::new();
-    for path in seen {
-        if is_stale(ctx, &path, real).await {
+    for path in seen.into_keys() {
+        if is_stale(ctx, by, &path, real).await {
             stale.push(path);
         }
     }
@@ -143,7 +166,7 @@ pub(super) async fn stale(ctx: &Context, real: bool) -> Vec<String> {
 }
 
 /// Why a call cannot be made, whatever is decided about it; nothing for calls that a test answers itself.
-pub(super) async fn unfit(ctx: &Context, call: &Call) -> Option<String> {
+pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<String> {
     let handled = ctx.config.handlers.iter().any(|(tool, _)| *tool == call.name);
     if handled || matches!(call.plan, CallPlan::Outcome(_)) {
         return None;
@@ -167,7 +190,7 @@ pub(super) async fn unfit(ctx: &Context, call: &Call) -> Option<String> {
                 "{path} is a directory, not a file. To create a file inside it, include the file name in file_path."
             ))
         }
-        "Write" => unknown(ctx, &path, real).await.map(str::to_owned),
+        "Write" => unknown(ctx, by, &path, real).await.map(str::to_owned),
         "Edit" => {
             let (old, new) = (text("old_string"), text("new_string"));
             if old == new {
@@ -176,7 +199,7 @@ pub(super) async fn unfit(ctx: &Context, call: &Call) -> Option<String> {
             if real && Path::new(&path).is_dir() {
                 return Some("Error calling tool (Edit): EISDIR: illegal operation on a directory, read".to_owned());
             }
-            if !old.is_empty() && is_strange(ctx, &path, real) {
+            if !old.is_empty() && is_strange(ctx, by, &path, real) {
                 return Some(UNREAD.to_owned());
             }
             let content = load(ctx, &path, real).await;
@@ -234,7 +257,7 @@ fn patch(before: &str, after: &str) -> Value {
 }
 
 /// `Read`.
-pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
+pub(super) async fn read(ctx: &Context, by: &Reader, input: &Value, real: bool) -> Outcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     if real && Path::new(&path).is_dir() {
@@ -258,7 +281,7 @@ pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
         content: seen,
         whole: shown.len() == lines.len(),
     };
-    ctx.state().files_seen.insert(path, seen);
+    has_seen(&mut ctx.state(), by, path, seen);
     let numbered: Vec<String> = shown
         .iter()
         .enumerate()
@@ -272,12 +295,12 @@ pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
 }
 
 /// `Write`.
-pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
+pub(super) async fn write(ctx: &Context, by: &Reader, input: &Value, real: bool) -> Outcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     let content = input["content"].as_str().unwrap_or_default();
     // Somebody may have named another file behind the check.
-    if let Some(why) = unknown(ctx, &path, real).await {
+    if let Some(why) = unknown(ctx, by, &path, real).await {
         return Outcome::error(why);
     }
     let original = load(ctx, &path, real).await;
@@ -292,7 +315,7 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
         content: content.to_owned(),
         whole: true,
     };
-    ctx.state().files_seen.insert(path, seen);
+    has_seen(&mut ctx.state(), by, path, seen);
     // A file with nothing in it counts as new.
     let original = original.filter(|original| !original.is_empty());
     let (kind, text, changes) = match &original {
@@ -315,7 +338,7 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
 }
 
 /// `Edit`.
-pub(super) async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
+pub(super) async fn edit(ctx: &Context, by: &Reader, input: &Value, real: bool) -> Outcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     let (old, new) = (
@@ -326,7 +349,7 @@ pub(super) async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let content = load(ctx, &path, real).await;
     files::remember(ctx, &path, content.as_ref(), real);
     let is_new = content.is_none();
-    let is_stale = is_stale(ctx, &path, real).await;
+    let is_stale = is_stale(ctx, by, &path, real).await;
     // Somebody may have changed the input behind the check.
     let content = match content {
         None if !old.is_empty() => return Outcome::error(no_such_file(ctx)),
@@ -348,14 +371,11 @@ pub(super) async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
     }
     let known = {
         let mut state = ctx.state();
-        let whole = is_new
-            || state
-                .files_seen
-                .get(&path)
-                .is_some_and(|seen| seen.whole && !is_stale);
+        let before = seen(&state, by, &path);
+        let whole = is_new || before.is_some_and(|seen| seen.whole && !is_stale);
         let content = edited.clone();
-        if is_new || state.files_seen.contains_key(&path) {
-            state.files_seen.insert(path, Seen { content, whole });
+        if is_new || before.is_some() {
+            has_seen(&mut state, by, path, Seen { content, whole });
         }
         whole
     };

@@ -95,7 +95,7 @@ pub(super) fn read(hooks: &Value) -> Vec<Hook> {
 }
 
 impl Hook {
-    fn fits(&self, event: &str, tool: Option<&str>) -> bool {
+    pub(super) fn fits(&self, event: &str, tool: Option<&str>) -> bool {
         if self.event != event {
             return false;
         }
@@ -307,7 +307,7 @@ impl Turn {
         self.or_abort(self.ctx.collect(asked)).await
     }
 
-    async fn send_failed(&self, event: &str, callback_id: &str, blocks: bool) {
+    pub(super) async fn send_failed(&self, event: &str, callback_id: &str, blocks: bool) {
         let what = if blocks {
             "onFailure is \"block\", so this failure counts as a block."
         } else {
@@ -514,18 +514,22 @@ impl Turn {
         }
     }
 
-    /// SubagentStart: returns the additions for its model.
-    pub(super) async fn agent_starts(&self) -> Result<Vec<String>, Abort> {
+    /// SubagentStart: returns the additions for its model, and the callbacks that failed.
+    pub(super) async fn agent_starts(&self) -> Result<(Vec<String>, Vec<(String, bool)>), Abort> {
         let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
         let fired = self.fire("SubagentStart", kind, None, json!({})).await?;
-        let context = fired.into_iter().filter_map(|fired| match fired {
-            Fired::Answer(answer) => {
-                let added = &answer["hookSpecificOutput"]["additionalContext"];
-                added.as_str().map(str::to_owned)
+        let (mut context, mut failed) = (Vec::new(), Vec::new());
+        for fired in fired {
+            match fired {
+                Fired::Answer(answer) => {
+                    let added = &answer["hookSpecificOutput"]["additionalContext"];
+                    context.extend(added.as_str().map(str::to_owned));
+                }
+                Fired::Failed { callback_id, blocks } => failed.push((callback_id, blocks)),
+                _ => {}
             }
-            _ => None,
-        });
-        Ok(context.collect())
+        }
+        Ok((context, failed))
     }
 
     /// Where the conversation of an agent is kept.

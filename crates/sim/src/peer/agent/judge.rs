@@ -102,6 +102,7 @@ const UNASKED: &[&str] = &[
     "TaskList",
     "TaskStop",
     "TaskUpdate",
+    "TodoWrite",
     "ToolSearch",
 ];
 
@@ -225,9 +226,13 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         };
         return Verdict::Deny { message, reason };
     }
-    let is_agent = is_agent_tool(tool);
-    if UNASKED.contains(&tool) || (is_agent && !scene.checked && state.mode != "bypassPermissions") {
+    if UNASKED.contains(&tool) {
         return Verdict::Allow("");
+    }
+    if is_agent_tool(tool) && !scene.checked && state.mode != "bypassPermissions" {
+        let mut rules = state.rules.allow.iter();
+        let by_rule = rules.any(|rule| is_agent_tool(&rule.text));
+        return Verdict::Allow(if by_rule { "rule" } else { "" });
     }
     if (tool == "AskUserQuestion" && state.mode != "dontAsk") || tool == "ExitPlanMode" {
         return Verdict::Ask(Why::Undecided);
@@ -402,10 +407,11 @@ impl Scene<'_> {
             cwd: &self.cwd,
             home: self.home,
         };
-        let outside = |path: &PathBuf, access| {
+        let by_rule_for_files = |path: &PathBuf, access| {
             let mut rules = self.state.rules.allow.iter();
-            !self.area.includes(path) && !rules.any(|rule| rule.means_file(access, path, &place))
+            rules.any(|rule| rule.means_file(access, path, &place))
         };
+        let outside = |path: &PathBuf, access| !self.area.includes(path) && !by_rule_for_files(path, access);
         if let Some(path) = paths.written.iter().find(|path| outside(path, Access::Write)) {
             return Part::Blocked(blocked(path, Access::Write), true);
         }
@@ -419,7 +425,8 @@ impl Scene<'_> {
             .iter()
             .any(|rule| rule.means_command(&command.words));
         let known = command.only_reads() || by_rule || (self.edits && command.changes_files());
-        match paths.written.first() {
+        let mut written = paths.written.iter();
+        match written.find(|path| !by_rule_for_files(path, Access::Write)) {
             _ if known && (paths.redirected.is_empty() || self.edits) => Part::Fine,
             Some(path) if !self.edits => Part::Blocked(blocked(path, Access::Write), false),
             _ if command.is_find_that_acts() => Part::Unknown(Why::FindActs),
@@ -609,10 +616,12 @@ pub(super) fn question(
             "mcp_server": {"name": found.server, "source": "sdk"}, "display_name": mcp::display_name(&found.tool),
         }));
         if !by_rule {
-            // Whether nothing of the server is allowed.
+            // Whether nothing of the server is allowed, and no hook has a say.
             let of_the_server = format!("mcp__{}", found.server);
             let mut allowed = state.rules.allow.iter();
-            let only = !allowed.any(|rule| rule.text.starts_with(&of_the_server));
+            let mut hooks = state.hooks.iter();
+            let only = !allowed.any(|rule| rule.text.starts_with(&of_the_server))
+                && !hooks.any(|hook| hook.fits("PermissionRequest", Some(tool)));
             set(json!({"server_policy_ask_only": only}));
         }
     }

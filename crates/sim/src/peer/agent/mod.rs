@@ -57,6 +57,7 @@ mod shell;
 mod stream;
 mod structured;
 mod subagent;
+mod todos;
 mod tools;
 mod transcript;
 mod turn;
@@ -135,6 +136,8 @@ pub(super) struct Config {
     /// Whether `session_state_changed` is sent, and marked `sdk_host_only`.
     pub(super) session_state: Option<bool>,
     pub(super) permission_prompts: bool,
+    pub(super) unattended: bool,
+    pub(super) whole_todos: bool,
     pub(super) allowed: Vec<String>,
     pub(super) disallowed: Vec<String>,
     pub(super) await_initialize: bool,
@@ -174,6 +177,8 @@ pub(super) struct Config {
     settings: serde_json::Map<String, Value>,
     /// MCP servers that are not the host's, with their configurations.
     servers: Vec<(String, Value)>,
+    /// What is wrong with those that cannot be.
+    server_errors: Vec<Value>,
     system_prompt: Option<String>,
     appended_prompt: Option<String>,
     title: Option<String>,

@@ -49,6 +49,10 @@ impl Turn {
             self.send_stop().await;
             return Ok(self.take_structured(call).await);
         }
+        let alias = self.ctx.state().tool_aliases.get(&call.name).cloned();
+        if let Some(tool) = alias {
+            call.name = tool;
+        }
         // The model may call it by its old name; it is told to nobody else.
         if call.name == "Task" && !self.is_handled("Task") {
             "Agent".clone_into(&mut call.name);
@@ -86,7 +90,7 @@ impl Turn {
             let from_model = call.shown.clone();
             call.shown = self.placed(&call.name, input);
             call.used = call.shown.clone();
-            refused_rewrite = disk::unfit(&self.ctx, &call).await;
+            refused_rewrite = disk::unfit(&self.ctx, &self.reader(), &call).await;
             if refused_rewrite.is_some() {
                 call.shown = from_model;
             }
@@ -102,10 +106,14 @@ impl Turn {
                     meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
                 }
             }
-            Some(hooks::Decision::Deny(reason)) => Decision::Refuse {
-                message: format!("PreToolUse:{} hook error: {reason}", call.name),
-                meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
-            },
+            Some(hooks::Decision::Deny(reason)) => {
+                // The result knows an agent by its old name then.
+                call.by_old_name |= is_agent_tool(&call.name);
+                Decision::Refuse {
+                    message: format!("PreToolUse:{} hook error: {reason}", call.name),
+                    meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
+                }
+            }
             Some(hooks::Decision::Defer) => {
                 self.send_stop().await;
                 return Err(Halt::Deferred(
@@ -119,6 +127,14 @@ impl Turn {
                 if by_hook {
                     let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
                     Decision::Allow { input: None, meta }
+                } else if let (Some(_), Verdict::Deny { message, reason }) = (&allowed, &verdict) {
+                    // Of what a hook has allowed the client is told nothing more.
+                    Decision::Refuse {
+                        message: message.clone(),
+                        meta: refused(
+                            json!({"decision": "reject", "source": "config", "reason_type": reason}),
+                        ),
+                    }
                 } else {
                     self.settle(&call, verdict).await?
                 }
@@ -159,7 +175,7 @@ impl Turn {
             }
             Decision::Interrupt => {
                 self.deny(&call);
-                self.send_rejected(&call.id, "").await;
+                self.write_rejected(&call.id, "").await;
                 self.abort.send_replace(Some(Abort::Interrupt));
                 Err(Abort::Interrupt.into())
             }
@@ -189,7 +205,7 @@ impl Turn {
                 }
                 let unfit = match denied {
                     Some(reason) => Some(reason.to_owned()),
-                    None => disk::unfit(&self.ctx, call).await,
+                    None => disk::unfit(&self.ctx, &self.reader(), call).await,
                 };
                 unfit.map(|reason| (reason.clone(), format!("Error: {reason}")))
             }
@@ -279,6 +295,18 @@ impl Turn {
             }
             Verdict::Unchecked => self.refuse_unchecked(call).await,
             Verdict::Ask(why) if self.ctx.config.permission_prompts => self.ask(call, why).await?,
+            Verdict::Ask(_) if self.ctx.config.unattended => {
+                let message = format!(
+                    "{} needs approval, and nobody can give it in this session.",
+                    call.name
+                );
+                self.send_denied(call, &message, Some("asyncAgent")).await;
+                let decision = json!({"decision": "reject", "source": "config", "reason_type": "asyncAgent"});
+                Decision::Refuse {
+                    message,
+                    meta: refused(decision),
+                }
+            }
             Verdict::Ask(_) => {
                 let message = format!("{} needs approval, and there is nobody to ask.", call.name);
                 self.send_denied(call, &message, None).await;
@@ -327,6 +355,9 @@ impl Turn {
             .fire("PermissionRequest", Some(&call.name), Some(&call.id), fields)
             .await?
         {
+            if let Fired::Failed { callback_id, blocks } = &fired {
+                self.send_failed("PermissionRequest", callback_id, *blocks).await;
+            }
             if let Fired::Answer(answer) = fired {
                 let mut decision = answer["hookSpecificOutput"]["decision"].clone();
                 if decision["behavior"].is_string() {
@@ -410,7 +441,10 @@ impl Turn {
                     }
                     Decision::Allow {
                         input: Some(input.clone()),
-                        meta: json!({"decision": "accept", "source": "user_temporary"}),
+                        meta: match payload["from_hook"] == true {
+                            true => json!({"decision": "accept", "source": "hook", "reason_type": "hook"}),
+                            false => json!({"decision": "accept", "source": "user_temporary"}),
+                        },
                     }
                 }
                 (Some("deny"), _, Some(_)) if payload["interrupt"] == true => Decision::Interrupt,
@@ -436,8 +470,10 @@ impl Turn {
         }
         if let Some(reason) = reason {
             fields["decision_reason_type"] = json!(reason);
-            if reason == "other" {
-                fields["decision_reason"] = json!("The target is a symbolic link");
+            match reason {
+                "other" => fields["decision_reason"] = json!("The target is a symbolic link"),
+                "asyncAgent" => fields["decision_reason"] = json!("nobody can be asked in this session"),
+                _ => {}
             }
         }
         self.ctx.send_system("permission_denied", fields).await;
@@ -445,15 +481,18 @@ impl Turn {
 
     /// The result of a call that the user stopped.
     pub(super) async fn send_rejected(&mut self, id: &str, more: &str) {
-        if self.stops_silently() {
-            return;
+        if !self.stops_silently() {
+            self.write_rejected(id, more).await;
         }
+    }
+
+    async fn write_rejected(&mut self, id: &str, more: &str) {
         let content = format!("{REJECTED}{more}");
         let block = json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": id});
-        let extra = json!({
-            "tool_use_result": "User rejected tool use",
-            "tool_result_meta": [{"id": id, "non_execution_kind": "user-rejected"}],
-        });
+        let mut extra = json!({"tool_use_result": "User rejected tool use"});
+        if !self.stops_silently() {
+            extra["tool_result_meta"] = json!([{"id": id, "non_execution_kind": "user-rejected"}]);
+        }
         self.send_user(json!([block]), extra).await;
     }
 

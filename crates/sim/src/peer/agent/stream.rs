@@ -9,7 +9,7 @@ use super::act::Act;
 use super::brain::{CallPlan, Fault, FaultKind, Response};
 use super::context::{Abort, Said};
 use super::turn::{ApiFailure, Call, End, Turn};
-use super::{inputs, mcp, payload};
+use super::{disk, inputs, judge, mcp, payload};
 use crate::script::response::Block;
 
 /// The side effects before a block.
@@ -263,7 +263,8 @@ impl Turn {
             json!({})
         };
         let mut extra = extra;
-        let found = done["name"].as_str().and_then(|name| mcp::find(&self.ctx, name));
+        let there = done["name"].as_str().filter(|name| self.missing(name).is_none());
+        let found = there.and_then(|name| mcp::find(&self.ctx, name));
         let unknown = done["name"].as_str().filter(|_| found.is_none());
         if let Some((_, tool)) = unknown.and_then(|name| name.strip_prefix("mcp__")?.split_once("__")) {
             extra["tool_use_meta"] = json!([{"id": done["id"], "display_name": mcp::display_name(tool)}]);
@@ -287,10 +288,24 @@ impl Turn {
         ) && self.missing(name).is_none()
             && let Ok(input) = inputs::read(name, &done["input"])
         {
+            let used = input.clone();
             let input = inputs::placed(name, input, &self.ctx.cwd(), Path::new(&self.ctx.config.home));
             let name = if name == "Task" { "Agent" } else { name };
-            let asked = self.ask_before_tool(id, name, &input).await;
-            self.asked_before = Some((id.to_owned(), asked));
+            let call = Call {
+                by_old_name: false,
+                id: id.to_owned(),
+                name: name.to_owned(),
+                input: done["input"].clone(),
+                shown: input,
+                used,
+                plan: CallPlan::Run,
+            };
+            if judge::denied_file(&self.ctx, name, &call.shown).is_none()
+                && disk::unfit(&self.ctx, &self.reader(), &call).await.is_none()
+            {
+                let asked = self.ask_before_tool(id, name, &call.shown).await;
+                self.asked_before = Some((id.to_owned(), asked));
+            }
         }
         self.send_assistant(
             message,

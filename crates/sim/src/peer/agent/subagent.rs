@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::background::{self, Ending, Task};
 use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
 use super::context::{Abort, Context};
-use super::turn::{Call, End, Turn};
+use super::turn::{Call, End, INTERRUPTED, Turn};
 use super::{Config, commands, payload, permission};
 
 /// An agent that another one has started.
@@ -350,6 +350,9 @@ impl Turn {
         if let Some(End::Api(failure)) = &report.end {
             return Outcome::error(failure.text.clone());
         }
+        if let Some(End::Aborted { .. }) = &report.end {
+            return Outcome::error(INTERRUPTED);
+        }
         let ms = report.took.as_millis() as u64;
         let mut blocks = Vec::new();
         let mut shown = String::new();
@@ -455,10 +458,13 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
         return Ok(());
     };
     let stopped = |why| End::Aborted { why, tools: false };
-    let context = turn.agent_starts().await.map_err(stopped)?;
+    let (context, failed) = turn.agent_starts().await.map_err(stopped)?;
     let content = json!([{"type": "text", "text": agent.prompt}]);
     turn.ctx.keep(|transcript| transcript.describe(&agent, false));
     turn.say_prompt(content, &agent.prompt, !agent.background).await;
+    for (callback_id, blocks) in failed {
+        turn.send_failed("SubagentStart", &callback_id, blocks).await;
+    }
     let ask = {
         let state = turn.ctx.state();
         Ask {

@@ -15,8 +15,8 @@ use super::context::{Abort, Context, State};
 use super::mcp;
 use super::permission;
 use super::subagent::is_agent_tool;
-use super::turn::{Call, Turn};
-use super::{Config, disk, judge, not_simulated, paths, payload, plans, search, shell, structured};
+use super::turn::{Call, INTERRUPTED, Turn};
+use super::{Config, disk, judge, not_simulated, paths, payload, plans, search, shell, structured, todos};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -47,6 +47,17 @@ pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
     }
     if config.real_tools && config.tools.is_none() {
         tools.extend(SEARCHES.iter().map(|tool| (*tool).to_owned()));
+    }
+    tools.retain(|tool| !todos::has(tool));
+    for todo in todos::tools(config, state) {
+        let wanted = config
+            .tools
+            .as_ref()
+            .is_none_or(|tools| tools.iter().any(|tool| tool == todo));
+        if wanted {
+            let place = tools.iter().position(|tool| tool.as_str() > *todo);
+            tools.insert(place.unwrap_or(tools.len()), (*todo).to_owned());
+        }
     }
     tools.extend(config.handlers.iter().map(|(name, _)| name.clone()));
     if state.schema.is_some() {
@@ -83,6 +94,10 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
         tools.iter().any(name_of)
     };
     let known = match &config.tools {
+        _ if todos::has(name) => {
+            todos::tools(config, &ctx.state()).contains(&name)
+                && config.tools.as_ref().is_none_or(|tools| listed(tools))
+        }
         Some(tools) => listed(tools),
         None => listed(&payload::tools()),
     };
@@ -120,6 +135,9 @@ impl Turn {
             block["is_error"] = json!(is_error);
         }
         let mut meta = meta;
+        if outcome.content == INTERRUPTED {
+            meta["non_execution_kind"] = json!("interrupted");
+        }
         meta["id"] = json!(call.id);
         let extra = json!({"tool_use_result": outcome.details, "tool_result_meta": [meta]});
         self.send_user(json!([block]), extra).await;
@@ -129,6 +147,11 @@ impl Turn {
             content: outcome.content,
             is_error: outcome.is_error == Some(true),
         })
+    }
+
+    /// As whom its tools read and change files.
+    pub(super) fn reader(&self) -> disk::Reader {
+        self.agent.as_ref().map(|agent| agent.id.clone())
     }
 
     /// Whether the test runs a tool itself.
@@ -145,7 +168,7 @@ impl Turn {
             call.id.clone(),
             call.plan.clone(),
             output.clone(),
-            self.agent.is_none(),
+            self.reader(),
         ));
         let is_command = call.name == "Bash" && !self.is_handled("Bash");
         if !is_command {
@@ -279,7 +302,7 @@ async fn execute(
     id: String,
     plan: CallPlan,
     output: Output,
-    by_main: bool,
+    by: disk::Reader,
 ) -> Ran {
     if let CallPlan::Command {
         after,
@@ -313,17 +336,17 @@ async fn execute(
     let outcome = match name.as_str() {
         "Bash" => {
             let command = input["command"].as_str().unwrap_or_default();
-            let before = disk::stale(&ctx, real).await;
+            let before = disk::stale(&ctx, &by, real).await;
             let code = if real {
-                real_command(&ctx, command, &output, by_main).await
+                real_command(&ctx, command, &output, by.is_none()).await
             } else {
                 pretended_command(&ctx, command, &output).await
             };
             if code == 0 {
-                disk::show(&ctx, command, real).await;
+                disk::show(&ctx, &by, command, real).await;
             }
             let outcome = command_outcome(command, code, &output);
-            let changed = disk::stale(&ctx, real).await.into_iter();
+            let changed = disk::stale(&ctx, &by, real).await.into_iter();
             let changed = changed.filter(|path| !before.contains(path));
             let outcome = match shell::edits_in_place(command) {
                 true => with_hint(&ctx, outcome, &changed.collect::<Vec<_>>()),
@@ -335,15 +358,15 @@ async fn execute(
             Some(found) => mcp::run(&ctx, &found, &input, &id).await,
             None => Outcome::error(format!("No such tool available: {name}")),
         },
-        "Read" => disk::read(&ctx, &input, real).await,
-        "Write" => disk::write(&ctx, &input, real).await,
-        "Edit" => disk::edit(&ctx, &input, real).await,
+        "Read" => disk::read(&ctx, &by, &input, real).await,
+        "Write" => disk::write(&ctx, &by, &input, real).await,
+        "Edit" => disk::edit(&ctx, &by, &input, real).await,
         "Glob" => search::glob_tool(&ctx, &input, real),
         "Grep" => search::grep_tool(&ctx, &input, real).await,
         "AskUserQuestion" => plans::answered(&input),
         "EnterPlanMode" => plans::switch(&ctx, true).await,
         "ExitPlanMode" => plans::switch(&ctx, false).await,
-        _ => Outcome::error(not_simulated::tool(&name)),
+        _ => todos::run(&ctx, &name, &input).unwrap_or_else(|| Outcome::error(not_simulated::tool(&name))),
     };
     let code = i32::from(outcome.is_error == Some(true));
     Ran { outcome, code }

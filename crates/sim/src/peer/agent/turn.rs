@@ -17,6 +17,9 @@ use super::{commands, cost, deferral, files, mcp, mcp_control, payload, tools};
 
 pub(super) use super::ending::{ApiFailure, End};
 
+/// What the model reads of an interrupt while tools ran.
+pub(super) const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
+
 /// The prompt of a turn, and its options.
 pub(super) struct Work {
     /// Its prompts; none if background work woke it.
@@ -390,6 +393,9 @@ impl Turn {
                 mcp_servers: mcp::listed(&state.servers),
                 directories: &state.directories,
             });
+            if !config.server_errors.is_empty() {
+                line["mcp_server_errors"] = json!(config.server_errors);
+            }
             if let Some(style) = state.settings.get(&["outputStyle"]) {
                 line["output_style"] = style;
             }
@@ -549,7 +555,7 @@ impl Turn {
                     if why != Abort::Displaced && !self.stops_silently() {
                         let text = match why {
                             Abort::Signal => "[Request interrupted by user]",
-                            _ => "[Request interrupted by user for tool use]",
+                            _ => INTERRUPTED,
                         };
                         self.send_user(json!([{"type": "text", "text": text}]), json!({}))
                             .await;

@@ -267,6 +267,8 @@ impl CommandLine {
                 self.value("--permission-prompt-tool") == Some("stdio")
                     && self.value("--permission-prompts") != Some("none"),
             )
+            .unattended(self.value("--permission-prompts") == Some("none"))
+            .whole_todos(around.get("CLAUDE_CODE_ENABLE_TASKS") == Some("0"))
             .allowed_tools(self.values("--allowedTools"))
             .disallowed_tools(self.values("--disallowedTools"));
         if around.get("OUTRIGGER_SIM_REAL_TOOLS") == Some("1") {

@@ -296,5 +296,125 @@ pub(super) fn found() -> Vec<Scenario> {
                 Some(Reply::Payload(json!({"behavior": "allow", "updatedPermissions": [mode]})))
             })
             .turn(&calls(&[bash("nosuchprogram")])),
+        // Each agent has to read for itself.
+        Scenario::new("files_that_an_agent_has_written")
+            .file("x.txt", "one\ntwo\n")
+            .flags("--allowedTools Write,Edit")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn(&calls(&[
+                agent("Agent", "general-purpose", "%tool Write {\"file_path\":\"made.txt\",\"content\":\"x\"}\n%say from below"),
+                file("Write", "made.txt", json!({"content": "y"})),
+                file("Read", "x.txt", json!({})),
+                agent("Agent", "general-purpose", "%tool Edit {\"file_path\":\"x.txt\",\"old_string\":\"one\",\"new_string\":\"1\"}\n%say from below"),
+            ])),
+        project("rule_for_files_that_a_command_changes")
+            .answer("hook_callback", nothing)
+            .flag("--allowedTools", "Edit(src/**)")
+            .turn(&calls(&[bash("touch src/made.rs"), bash("touch made.rs"), bash("touch src/a made.rs")])),
+        Scenario::with_initialize("server_with_a_hook_for_requests", json!({"hooks": hooked(&["PermissionRequest"]), "sdkMcpServers": ["calc"]}))
+            .answer("mcp_message", super::calc)
+            .answer("hook_callback", nothing)
+            .answer("can_use_tool", allow)
+            .turn(&calls(&[("mcp__calc__add", json!({"a": 2, "b": 3}))])),
+        project("unread_where_a_rule_lets_read")
+            .answer("hook_callback", nothing)
+            .flag("--allowedTools", "Read(//**/outside.txt)")
+            .turn(&calls(&[
+                file("Write", "../outside.txt", json!({"content": "x"})),
+                file("Edit", "../outside.txt", edit("x", "y")),
+            ])),
+        project("agent_whose_call_is_denied_and_interrupted")
+            .answer("hook_callback", nothing)
+            .answer("can_use_tool", |_| {
+                Some(Reply::Payload(json!({"behavior": "deny", "message": "no", "interrupt": true})))
+            })
+            .turn(&calls(&[agent("Agent", "general-purpose", "%tool Bash {\"command\":\"touch made.txt\"}\n%say from below")])),
+        project("stopped_agent_in_the_foreground")
+            .answer("hook_callback", nothing)
+            .prompt(&calls(&[agent("Agent", "general-purpose", "%delay 60000\n%say from below")]))
+            .until("user/subagent/text")
+            .control(json!({"subtype": "stop_task", "task_id": "{task}"}))
+            .until("result"),
+        // What recordings of the real CLI have shown.
+        Scenario::new("todos_of_an_older_model")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn(&calls(&[
+                ("TaskList", json!({})),
+                ("TaskCreate", json!({"subject": "Do", "description": "Do it"})),
+                ("TaskCreate", json!({"subject": "Do more", "description": "Do it again", "activeForm": "Doing more"})),
+                ("TaskUpdate", json!({"taskId": "1", "status": "in_progress"})),
+                ("TaskUpdate", json!({"taskId": "2", "addBlockedBy": ["1"]})),
+                ("TaskUpdate", json!({"taskId": "9", "status": "completed"})),
+                ("TaskGet", json!({"taskId": "2"})),
+                ("TaskGet", json!({"taskId": "9"})),
+                ("TaskUpdate", json!({"taskId": "1", "status": "deleted"})),
+                ("TaskList", json!({})),
+            ])),
+        Scenario::new("todos_as_a_whole")
+            .variable("CLAUDE_CODE_ENABLE_TASKS", "0")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn(&calls(&[
+                ("TodoWrite", json!({"todos": [{"content": "a", "status": "pending", "activeForm": "doing a"}]})),
+                ("TodoWrite", json!({"todos": [{"content": "a", "status": "in_progress", "activeForm": "doing a"}]})),
+                ("TaskList", json!({})),
+            ])),
+        Scenario::new("todos_that_are_named")
+            .flags("--tools TaskCreate,TaskList,TodoWrite")
+            .turn(&calls(&[
+                ("TaskCreate", json!({"subject": "Do", "description": "Do it"})),
+                ("TaskList", json!({})),
+                ("TaskGet", json!({"taskId": "1"})),
+                ("TodoWrite", json!({"todos": []})),
+            ])),
+        Scenario::with_initialize("tools_by_other_names", json!({"hooks": hooked(&["PreToolUse", "PostToolUse"]), "toolAliases": {"Shell": "Bash"}}))
+            .answer("hook_callback", nothing)
+            .answer("can_use_tool", allow)
+            .turn(&calls(&[("Shell", json!({"command": "echo hi"})), ("Shell", json!({"command": "touch made.txt"}))])),
+        Scenario::with_initialize("server_with_a_manifest", json!({"hooks": null, "sdkMcpServers": ["calc"], "sdkMcpServerManifests": {"calc": {
+            "initializeResult": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "calc", "version": "1"}},
+            "toolsListResult": {"tools": [{"name": "add", "description": "Adds", "inputSchema": {
+                "type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"],
+            }}]},
+        }}}))
+            .answer("mcp_message", super::calc)
+            .answer("can_use_tool", allow)
+            .turn(&calls(&[("mcp__calc__add", json!({"a": 2, "b": 3}))])),
+        Scenario::new("servers_that_cannot_be")
+            .flag("--mcp-config", r#"{"mcpServers": {"bad": {"type": "stdio"}, "bogus": {"type": "bogus"}}}"#)
+            .turn("%say hello")
+            .control(json!({"subtype": "mcp_status"})),
+        Scenario::new("nobody_can_ever_be_asked")
+            .flags("--permission-prompts none")
+            .turn(&calls(&[bash("touch made.txt"), bash("echo hi")])),
+        Scenario::with_initialize("request_that_a_hook_allows", json!({"hooks": hooked(&["PermissionRequest"])}))
+            .answer("hook_callback", |_| {
+                let output = json!({"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}});
+                Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+            })
+            .turn(&calls(&[bash("touch made.txt")])),
+        Scenario::with_initialize("agent_that_a_hook_denies", json!({"hooks": hooked(&["PreToolUse"])}))
+            .answer("hook_callback", |_| {
+                let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "so"});
+                Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+            })
+            .turn(&calls(&[agent("Agent", "general-purpose", "%say from below"), bash("echo hi")])),
+        Scenario::with_initialize("denied_call_that_a_hook_allows", json!({"hooks": hooked(&["PreToolUse"])}))
+            .answer("hook_callback", |_| {
+                let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "allow", "permissionDecisionReason": "so"});
+                Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+            })
+            .flags("--disallowedTools Bash(rm:*)")
+            .turn(&calls(&[bash("touch a; rm b"), bash("rm b")])),
+        Scenario::new("agent_with_a_rule")
+            .flags("--allowedTools Agent")
+            .turn(&calls(&[agent("Agent", "general-purpose", "%say from below")])),
+        Scenario::with_initialize("denied_tool_of_a_server", json!({"hooks": null, "sdkMcpServers": ["calc"]}))
+            .answer("mcp_message", super::calc)
+            .flags("--disallowedTools mcp__calc__fail")
+            .turn(&calls(&[("mcp__calc__fail", json!({}))])),
+        Scenario::with_initialize("hooks_that_fail", json!({"hooks": hooked(&["SubagentStart", "PermissionRequest"])}))
+            .answer("hook_callback", |_| Some(Reply::Error("broken")))
+            .answer("can_use_tool", allow)
+            .turn(&calls(&[agent("Agent", "general-purpose", "%say from below")])),
     ]
 }
