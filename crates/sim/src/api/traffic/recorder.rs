@@ -336,45 +336,29 @@ fn clean(events: &mut [StreamEvent], redaction: &Redaction) {
         .iter()
         .map(|event| serde_json::from_str(event.data.as_ref()?.get()).ok())
         .collect();
-    let mut blocks: HashMap<(u64, &str), Vec<usize>> = HashMap::new();
+    // The original pieces: a replacement in one piece would hide a secret that continues in the next.
+    let mut blocks: HashMap<(u64, &str), Vec<(usize, String)>> = HashMap::new();
     for (place, value) in values.iter().enumerate() {
         let Some(value) = value else { continue };
-        let index = value.get("index").and_then(Value::as_u64).unwrap_or_default();
+        let index = value["index"].as_u64().unwrap_or_default();
         for field in PIECES {
-            if value
-                .pointer(&format!("/delta/{field}"))
-                .is_some_and(Value::is_string)
-            {
-                blocks.entry((index, field)).or_default().push(place);
+            if let Some(piece) = value["delta"][field].as_str() {
+                let block = blocks.entry((index, field)).or_default();
+                block.push((place, piece.to_owned()));
             }
         }
     }
     for value in values.iter_mut().flatten() {
         redaction.value(value);
-        if value.get("type").and_then(Value::as_str) == Some("error") {
+        if value["type"] == "error" {
             anonymize(value);
         }
     }
-    for ((_, field), places) in blocks {
-        let pieces: Vec<String> = places
-            .iter()
-            .map(|place| {
-                // The original pieces: a replacement in one piece would hide a secret that continues in the next.
-                let data = events[*place].data.as_ref();
-                let value: Option<Value> = data.and_then(|data| serde_json::from_str(data.get()).ok());
-                let text = value
-                    .as_ref()
-                    .and_then(|value| value.pointer(&format!("/delta/{field}")));
-                text.and_then(Value::as_str).unwrap_or_default().to_owned()
-            })
-            .collect();
-        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-        for (place, piece) in places.into_iter().zip(redaction.pieces(&pieces)) {
-            let text = values[place]
-                .as_mut()
-                .and_then(|value| value.pointer_mut(&format!("/delta/{field}")));
-            if let Some(text) = text {
-                *text = piece.into();
+    for ((_, field), pieces) in blocks {
+        let texts: Vec<&str> = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+        for ((place, _), piece) in pieces.iter().zip(redaction.pieces(&texts)) {
+            if let Some(value) = &mut values[*place] {
+                value["delta"][field] = piece.into();
             }
         }
     }
