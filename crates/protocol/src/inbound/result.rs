@@ -358,6 +358,8 @@ open_enum! {
         ManagedSettingsNotDelivered = "managed_settings_not_delivered",
         /// The host did not deliver fields of `initialize`.
         InitializeFieldsNotDelivered = "initialize_fields_not_delivered",
+        /// Flags that load something from outside are not allowed.
+        SideloadFlagsDisabled = "sideload_flags_disabled",
     }
 }
 

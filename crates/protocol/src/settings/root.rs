@@ -280,6 +280,8 @@ open_struct! {
         required_minimum_version: "requiredMinimumVersion" => String,
         /// The version above which the CLI does not start. Only heeded from managed settings.
         required_maximum_version: "requiredMaximumVersion" => String,
+        /// Where a native installation gets its releases: the mirror for governments. Any other value stops installations and updates.
+        downloads_mirror_url: "downloadsMirrorUrl" => String,
         /// Where plans are kept.
         plans_directory: "plansDirectory" => String,
         /// How the terminal is drawn: `default` or `fullscreen`.

@@ -184,4 +184,6 @@ hooks! {
     "DirectoryAdded" => DirectoryAdded(DirectoryAddedInput);
     /// Text of the model is about to be shown. May replace what is shown.
     "MessageDisplay" => MessageDisplay(MessageDisplayInput) -> MessageDisplayOutput;
+    /// A skill or a command holds a shell command that is about to run. May refuse it. From CLI 2.1.332 on.
+    "PreSkillShellCommand" => PreSkillShellCommand(PreSkillShellCommandInput) -> PreSkillShellCommandOutput;
 }

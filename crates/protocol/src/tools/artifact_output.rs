@@ -207,6 +207,9 @@ pub struct ArtifactEntry {
     /// Always true when present: people outside the organization may have written to it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outsiders_may_have_written: Option<bool>,
+    /// The kind under which it is listed.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub listed_kind: Option<String>,
     /// Whether it is pinned.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pinned: Option<bool>,

@@ -1,6 +1,6 @@
 //! The names of the tools that the CLI brings along.
 
-/// The tools that the CLI brings along, by the names that models, permission rules and hooks use (CLI 2.1.330).
+/// The tools that the CLI brings along, by the names that models, permission rules and hooks use (CLI 2.1.332).
 ///
 /// Which of them a session has depends on its settings; the `init` message lists them.
 pub const BUILTIN_TOOL_NAMES: [&str; 54] = [

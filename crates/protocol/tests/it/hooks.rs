@@ -181,6 +181,10 @@ fn every_event_reads_its_input() {
             "MessageDisplay",
             json!({"turn_id":"t","message_id":"m","index":0,"final":true,"delta":"d"}),
         ),
+        (
+            "PreSkillShellCommand",
+            json!({"tool_name":"Bash","tool_input":{"command":"c"},"tool_use_id":"t","command_name":"n","command_source":"s","invoked_by":"user"}),
+        ),
     ];
     let names: Vec<_> = own.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, HookEvent::KNOWN);

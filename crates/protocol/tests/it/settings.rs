@@ -326,7 +326,7 @@ fn every_documented_key_has_a_field_and_is_written_back() {
     assert_eq!(written.to_value().unwrap(), file.to_value().unwrap());
     let keys: std::collections::BTreeMap<String, RawJson> = file.decode().unwrap();
     assert_eq!(keys.len(), Settings::KNOWN.len());
-    assert_eq!(Settings::KNOWN.len(), 184);
+    assert_eq!(Settings::KNOWN.len(), 185);
 }
 
 #[test]

@@ -103,6 +103,9 @@ macro_rules! refusal_doc {
     (deny_model) => {
         "a denial"
     };
+    (deny_command) => {
+        "a denial"
+    };
     (withhold_output) => {
         "a notice in place of the texts in the output, and the end of the turn"
     };
@@ -438,6 +441,14 @@ hooks! {
     /// The hook may return a [`MessageDisplayOutput`](super::MessageDisplayOutput): the message and the result then have that text
     /// instead. Partial messages were streamed already.
     message_display => MessageDisplay { matcher: Nothing, failure: MayBlock(withhold_text) }
+
+    /// The text of a skill or of a slash command holds a shell command that is about to run, before the model reads the text. No
+    /// tool call belongs to it: neither [`pre_tool_use`](fn@super::pre_tool_use) nor the permission callback sees it. From CLI
+    /// 2.1.332 on.
+    ///
+    /// The hook may return a [`PreSkillShellCommandOutput`](super::PreSkillShellCommandOutput). All decisions but `Allow` refuse the
+    /// command, and `Allow` overrules no other hook.
+    pre_skill_shell_command => PreSkillShellCommand { matcher: Tool, failure: Guards(deny_command) }
 }
 
 /// What the failure of a hook means.

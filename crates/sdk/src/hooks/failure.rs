@@ -4,7 +4,7 @@ use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::hook::{
     AnyHookOutput, ElicitationAction, ElicitationOutput, HookKind, HookOutput, MessageDisplayOutput,
     PermissionRequestDecision, PermissionRequestDeny, PermissionRequestOutput, PostToolUseOutput,
-    PreModelSwitchDecision, PreModelSwitchOutput, PreToolUseOutput, event,
+    PreModelSwitchDecision, PreModelSwitchOutput, PreSkillShellCommandOutput, PreToolUseOutput, event,
 };
 use serde::Deserialize;
 
@@ -102,6 +102,13 @@ pub(super) fn deny_permission<E: HookKind<Output = PermissionRequestOutput>>(
 ) -> AnyHookOutput {
     let denied = PermissionRequestDecision::Deny(PermissionRequestDeny::default().message(why));
     HookOutput::<E>::specific(denied.into()).into()
+}
+
+pub(super) fn deny_command<E: HookKind<Output = PreSkillShellCommandOutput>>(
+    _: Option<&RawJson>,
+    why: &str,
+) -> AnyHookOutput {
+    HookOutput::<E>::specific(PreSkillShellCommandOutput::deny(why)).into()
 }
 
 pub(super) fn deny_model<E: HookKind<Output = PreModelSwitchOutput>>(

@@ -60,7 +60,11 @@ fn table() -> Vec<(&'static str, Fails, Value)> {
         ("SubagentStop", AsTold, block()),
         ("PreCompact", AsTold, block()),
         ("PostCompact", Open, none.clone()),
-        ("PreModelSwitch", Closed, specific("PreModelSwitch", denied)),
+        (
+            "PreModelSwitch",
+            Closed,
+            specific("PreModelSwitch", denied.clone()),
+        ),
         ("PostModelSwitch", Open, none.clone()),
         (
             "PermissionRequest",
@@ -88,6 +92,11 @@ fn table() -> Vec<(&'static str, Fails, Value)> {
             "MessageDisplay",
             AsTold,
             specific("MessageDisplay", json!({"displayContent":"[withheld: WHY]"})),
+        ),
+        (
+            "PreSkillShellCommand",
+            Closed,
+            specific("PreSkillShellCommand", denied),
         ),
         ("AnEventOfNextYear", Closed, block()),
     ]

@@ -51,6 +51,8 @@ pub struct WorkspaceDiff {
     pub omitted: Option<DiffOmitted>,
     /// The changes as text, by file.
     pub hunks: Vec<FileHunks>,
+    /// Files whose text in `hunks` is cut.
+    pub line_capped: Option<Vec<String>>,
     /// Files that are too large to be shown.
     pub skipped_large: Vec<String>,
     /// Files that may not be shown.
@@ -91,6 +93,8 @@ pub struct FileDiffStats {
     pub is_untracked: bool,
     /// What happened to it.
     pub status: Option<FileDiffStatus>,
+    /// How the file differs from the last commit, whatever `status` compares with: a word of `status`, or `none`.
+    pub uncommitted_status: Option<String>,
     /// What it was called before.
     pub previous_path: Option<String>,
     /// What it is called now.

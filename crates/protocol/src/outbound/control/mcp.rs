@@ -114,6 +114,9 @@ request! {
             timeout_ms: "timeout_ms" => u64,
             /// Leaves the result as it is instead of making it fit for a model.
             result_not_for_model: "result_not_for_model" => bool,
+            /// Asks for a failed tool's own result: the request then succeeds, with [`McpCallReply::is_error`]. A CLI that heeds it
+            /// says `mcp_call_soft_error_result_v1`. From CLI 2.1.331 on.
+            soft_error_result: "soft_error_result" => bool,
             /// Applies the permission rules; without it the call is not asked.
             check_permissions: "check_permissions" => bool,
             /// Files to put in place before, at most 64.
@@ -145,7 +148,7 @@ pub struct McpCallOutputFile {
     pub if_match: Option<String>,
 }
 
-/// What an MCP tool gave. A tool that fails makes the request fail.
+/// The result of an MCP tool. A tool that fails makes the request fail, except with [`McpCall::soft_error_result`].
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpCallReply {
@@ -157,6 +160,9 @@ pub struct McpCallReply {
     /// What the server attached.
     #[serde(rename = "_meta")]
     pub meta: Option<RawJson>,
+    /// True if the tool failed and [`McpCall::soft_error_result`] was set.
+    #[serde(rename = "isError")]
+    pub is_error: Option<bool>,
     /// What became of the files.
     pub staging: Option<McpCallStaging>,
 }

@@ -40,7 +40,7 @@ closed_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SetPermissionModeReply {
-    /// The mode.
+    /// The mode, which may differ from the requested one.
     pub mode: Option<ReportedPermissionMode>,
 }
 

@@ -9,7 +9,7 @@ use crate::inbound::system::{
 };
 use crate::open_enum;
 use crate::outbound::control::{AccountInfo, ModelInfo};
-use crate::shared::ReportedPermissionMode;
+use crate::shared::{ReportedPermissionMode, TextOr};
 
 /// The reply to `initialize`. Older CLIs send fewer fields; those that are missing are empty.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
@@ -92,6 +92,8 @@ pub struct InitializeReply {
     pub feedback_mode: Option<FeedbackMode>,
     /// Whether statistics are off.
     pub analytics_disabled: Option<bool>,
+    /// Whether the CLI runs shell commands in its sandbox; the text `unknown` if it cannot tell yet.
+    pub sandbox_enabled: Option<TextOr<bool>>,
     /// Whether remote control is on from the start.
     pub remote_control_auto_enable: Option<bool>,
     /// Whether it is so by default.

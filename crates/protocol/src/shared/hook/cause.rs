@@ -31,6 +31,18 @@ open_enum! {
 }
 
 open_enum! {
+    /// Who started a skill or a command.
+    pub enum SkillInvoker {
+        /// A person, or the driving program.
+        User = "user",
+        /// The model.
+        Claude = "claude",
+        /// Something else, such as a subagent that loads its skills; or it is not known.
+        Unnamed = "other",
+    }
+}
+
+open_enum! {
     /// Why a session begins.
     pub enum SessionStartSource {
         /// The process started.

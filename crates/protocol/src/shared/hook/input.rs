@@ -407,6 +407,21 @@ hook_inputs! {
         /// Who added it.
         pub source: DirectoryAddedSource,
     }
+    /// A shell command in the text of a skill or of a command is about to run.
+    pub struct PreSkillShellCommandInput {
+        /// The shell tool that runs it: `Bash` or `PowerShell`.
+        pub tool_name: String,
+        /// The input of that tool.
+        pub tool_input: SkillShellCommand,
+        /// The id of this run. No tool call of the conversation has it.
+        pub tool_use_id: String,
+        /// The skill or command.
+        pub command_name: String,
+        /// The origin of the skill or command.
+        pub command_source: Option<String>,
+        /// Who started the skill or command.
+        pub invoked_by: SkillInvoker,
+    }
     /// Text of the model is about to be shown.
     pub struct MessageDisplayInput {
         /// The turn.
@@ -420,6 +435,14 @@ hook_inputs! {
         /// The text.
         pub delta: String,
     }
+}
+
+/// A shell command in the text of a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct SkillShellCommand {
+    /// The command as it would run, with arguments filled in.
+    pub command: String,
 }
 
 /// One call of a batch.

@@ -363,6 +363,14 @@ hook_outputs! {
         /// Says why.
         pub permission_decision_reason: String,
     }
+    /// For PreSkillShellCommand. A command that a hook does not allow does not run: nobody can be asked, and the model reads a
+    /// notice in the place of the command's output.
+    pub struct PreSkillShellCommandOutput {
+        /// Decides about the command. All but `Allow` refuse it.
+        pub permission_decision: PreToolUseDecision,
+        /// The reason.
+        pub permission_decision_reason: String,
+    }
     /// For PermissionDenied.
     pub struct PermissionDeniedOutput {
         /// Tells the model that it may try again.
@@ -417,6 +425,15 @@ impl PreToolUseOutput {
     /// Ends the turn with the call left open; the result tells which.
     pub fn defer() -> Self {
         Self::default().permission_decision(PreToolUseDecision::Defer)
+    }
+}
+
+impl PreSkillShellCommandOutput {
+    /// Refuses the command, with the reason.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self::default()
+            .permission_decision(PreToolUseDecision::Deny)
+            .permission_decision_reason(reason)
     }
 }
 

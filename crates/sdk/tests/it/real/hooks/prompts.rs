@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outrigger::hooks::{
-    self, ContextOutput, HookOutput, MessageDisplayOutput, OnFailure, UserPromptExpansionOutput,
-    UserPromptSubmitOutput, event,
+    self, ContextOutput, HookOutput, MessageDisplayOutput, OnFailure, PreSkillShellCommandOutput,
+    UserPromptExpansionOutput, UserPromptSubmitOutput, event,
 };
 use outrigger::options::Isolation;
 use outrigger::protocol::inbound::system::SystemMessage;
@@ -138,6 +138,44 @@ async fn a_slash_command_is_kept_from_the_model() {
         outcome.result_text()
     );
     assert_eq!(requests(&rig), asked);
+}
+
+/// No permission is requested for a shell command in the text of a slash command: this hook alone sees it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_command_in_a_slash_command_runs_only_if_the_hook_allows_it() {
+    let rig = Rig::start().await;
+    let touched = rig.sandbox().project().join("touched");
+    rig.sandbox()
+        .write(
+            ".claude/commands/touch.md",
+            "---\nallowed-tools: Bash(touch *)\n---\n%say !`touch $ARGUMENTS`",
+        )
+        .unwrap();
+    let desk = Desk::<event::PreSkillShellCommand>::new();
+    let told = Arc::clone(&desk);
+    let options = rig.options().isolation(Isolation::Project);
+    let hook = hooks::pre_skill_shell_command(move |input, _| {
+        let answer = told.take(format!(
+            "{} {} {} {:?}",
+            input.tool_name, input.tool_input.command, input.command_name, input.invoked_by
+        ));
+        async move { answer }
+    });
+    let session = options.clone().hook(hook.matcher("Bash")).start().await.unwrap();
+    desk.next(HookOutput::specific(PreSkillShellCommandOutput::deny(
+        "touch nothing",
+    )));
+    command(&session, "touch", "touched").await;
+    assert!(!touched.exists());
+    assert_eq!(desk.noted(), ["Bash touch touched touch User"]);
+    command(&session, "touch", "touched").await;
+    assert!(touched.exists());
+    std::fs::remove_file(&touched).unwrap();
+
+    let fails = hooks::pre_skill_shell_command(|_, _| async { Err::<HookOutput<_>, _>("the list is lost") });
+    let session = options.hook(fails).start().await.unwrap();
+    command(&session, "touch", "touched").await;
+    assert!(!touched.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
