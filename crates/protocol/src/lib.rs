@@ -44,4 +44,4 @@ pub use outrigger_json::{RawJson, drift, open_enum, repair, walk, wire_enum};
 /// The oldest and the newest version of Claude Code with which the types were tested, on recordings and on the program itself.
 ///
 /// Other versions work as far as they agree with these: values without a type are kept and counted ([`drift`]).
-pub const TESTED_CLI_VERSIONS: (&str, &str) = ("2.1.330", "2.1.330");
+pub const TESTED_CLI_VERSIONS: (&str, &str) = ("2.1.332", "2.1.332");

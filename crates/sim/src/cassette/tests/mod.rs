@@ -159,7 +159,7 @@ async fn a_session_is_written_down_and_plays_again_with_other_ids_and_directorie
     assert_eq!(cassette.to_text(), text);
     assert_eq!(cassette.header.version, VERSION);
     assert_eq!(cassette.header.cwd, "{{cwd}}");
-    assert_eq!(cassette.cli_version().as_deref(), Some("2.1.330"));
+    assert_eq!(cassette.cli_version().as_deref(), Some("2.1.332"));
     assert_eq!(cassette.exit(), Some((Some(0), None)));
     assert!(matches!(cassette.events.last().unwrap().what, What::Exit { .. }));
 

@@ -1,6 +1,6 @@
 //! A simulated agent: plays the CLI's side of the conversation.
 //!
-//! Its frames, their fields and their order follow the observed behaviour of CLI 2.1.330. The model's output
+//! Its frames, their fields and their order follow the observed behaviour of CLI 2.1.332. The model's output
 //! comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
 //!
 //! Simulated are turns, streaming, permissions, queueing, background commands, subagents, structured output, budgets,

@@ -9,7 +9,7 @@ use super::cost::Used;
 use super::subagent::Stats;
 
 /// The CLI version whose behaviour is simulated.
-pub(crate) const VERSION: &str = "2.1.330";
+pub(crate) const VERSION: &str = "2.1.332";
 
 /// The default model.
 pub(crate) const MODEL: &str = "claude-opus-5-5";

@@ -30,6 +30,8 @@ pub(super) struct Subagent {
     /// Whether its text is shown; that of an agent in the background always is.
     pub(super) shows_text: AtomicBool,
     pub(super) model: String,
+    /// Whether its call or its definition names a model.
+    pub(super) is_model_named: bool,
     /// The agent that started it, unless that is the main one.
     pub(super) parent: Option<String>,
     /// The tag that the reply gave it.
@@ -270,6 +272,7 @@ impl Turn {
             let mut state = self.ctx.state();
             let (id, run_id) = state.ids.agent();
             let model = call.used["model"].as_str().or(definition.model.as_deref());
+            let is_model_named = model.is_some();
             let model = match model {
                 None | Some("inherit") => state.model.clone(),
                 Some(model) => payload::resolve_model(model),
@@ -286,6 +289,7 @@ impl Turn {
                 background,
                 shows_text: AtomicBool::new(background || state.forward_text),
                 model,
+                is_model_named,
                 parent: self.agent.as_ref().map(|agent| agent.id.clone()),
                 tag: match &call.plan {
                     CallPlan::RunTagged(tag) => Some(*tag),

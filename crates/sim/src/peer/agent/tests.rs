@@ -56,7 +56,7 @@ impl Hand {
         hand.request(json!({"subtype": "initialize", "hooks": null}))
             .await;
         let answer = hand.next().await;
-        assert_eq!(answer["response"]["response"]["claude_code_version"], "2.1.330");
+        assert_eq!(answer["response"]["response"]["claude_code_version"], "2.1.332");
         hand
     }
 

@@ -111,16 +111,18 @@ async fn difference(ctx: &Context) -> Value {
         };
         files.push(json!({
             "path": path, "added": more, "removed": less, "isBinary": plus == "-", "isUntracked": false, "status": status,
+            "uncommittedStatus": status,
         }));
     }
     for path in new.lines() {
         files.push(json!({
             "path": path, "added": 0, "removed": 0, "isBinary": false, "isUntracked": true, "status": "added",
+            "uncommittedStatus": "added",
         }));
     }
     json!({"diff": {
         "stats": {"filesCount": files.len(), "linesAdded": added, "linesRemoved": removed}, "perFileStats": files,
-        "omitted": {"files": 0, "exact": true}, "hunks": hunks(&text), "skippedLarge": [], "restricted": [],
+        "omitted": {"files": 0, "exact": true}, "hunks": hunks(&text), "lineCapped": [], "skippedLarge": [], "restricted": [],
         "source": {"kind": "working-tree"}, "rootId": super::transcript::project_name(root.trim_end()),
     }})
 }

@@ -629,7 +629,7 @@ mod tests {
         let refusal = CommandLine::read(["--version"]).unwrap_err();
         assert_eq!(
             (refusal.code, refusal.stdout.as_str()),
-            (0, "2.1.330 (Claude Code)\n")
+            (0, "2.1.332 (Claude Code)\n")
         );
         let refusal = CommandLine::read(["--output-format", "stream-json", "--input-format", "stream-json"])
             .unwrap_err();

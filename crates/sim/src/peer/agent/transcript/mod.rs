@@ -266,6 +266,9 @@ impl Transcript {
         if let Some(parent) = &agent.parent {
             meta["parentAgentId"] = json!(parent);
         }
+        if !agent.is_model_named {
+            meta["modelNotNamed"] = json!(true);
+        }
         if finished {
             meta["finished"] = json!(true);
         }
