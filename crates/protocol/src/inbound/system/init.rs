@@ -6,7 +6,7 @@ use super::session::CloudSession;
 use crate::RawJson;
 use crate::inbound::ReportedThinkingDisplay;
 use crate::open_enum;
-use crate::shared::{ReportedPermissionMode, TextOr};
+use crate::shared::ReportedPermissionMode;
 
 /// `init`: the session's state. Comes at the start of each turn, never before the first prompt; the session id may
 /// have changed since the last one.
@@ -82,8 +82,8 @@ pub struct Init {
     pub product_feedback_disabled: Option<bool>,
     /// Whether Anthropic's own API serves the model.
     pub served_by_anthropic: Option<bool>,
-    /// Whether the CLI runs shell commands in its sandbox; the text `unknown` if it cannot tell yet.
-    pub sandbox_enabled: Option<TextOr<bool>>,
+    /// Whether the CLI runs shell commands in its sandbox: a boolean, or the text `unknown` if the CLI cannot tell yet.
+    pub sandbox_enabled: Option<RawJson>,
     /// Where memories are kept.
     pub memory_paths: Option<MemoryPaths>,
     /// A directory for notes.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::inbound::system::{
     FastModeDisabledReason, FastModeState, FooterIndicator, SessionState, SlashCommand,
 };
-use crate::open_enum;
 use crate::outbound::control::{AccountInfo, ModelInfo};
-use crate::shared::{ReportedPermissionMode, TextOr};
+use crate::shared::ReportedPermissionMode;
+use crate::{RawJson, open_enum};
 
 /// The reply to `initialize`. Older CLIs send fewer fields; those that are missing are empty.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
@@ -92,8 +92,8 @@ pub struct InitializeReply {
     pub feedback_mode: Option<FeedbackMode>,
     /// Whether statistics are off.
     pub analytics_disabled: Option<bool>,
-    /// Whether the CLI runs shell commands in its sandbox; the text `unknown` if it cannot tell yet.
-    pub sandbox_enabled: Option<TextOr<bool>>,
+    /// Whether the CLI runs shell commands in its sandbox: a boolean, or the text `unknown` if the CLI cannot tell yet.
+    pub sandbox_enabled: Option<RawJson>,
     /// Whether remote control is on from the start.
     pub remote_control_auto_enable: Option<bool>,
     /// Whether it is so by default.
