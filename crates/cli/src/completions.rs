@@ -19,6 +19,7 @@ use clap_mangen::Man;
 use crate::Cli;
 use crate::command_line::{NAME, command};
 use crate::exit::{CommandResult, Status};
+use crate::words;
 
 /// The variable by which a shell asks for completions. It has its own name as its value.
 const ASKED: &str = "OUTRIGGER_COMPLETE";
@@ -60,7 +61,7 @@ pub(crate) fn complete(args: &Completions) -> CommandResult {
     let shell = shells.completer(&args.shell.to_string());
     let shell = shell.ok_or_else(|| anyhow!("there are no completions for {}", args.shell))?;
     let mut script = Vec::new();
-    shell.write_registration(ASKED, NAME, NAME, &this(), &mut script)?;
+    shell.write_registration(ASKED, NAME, NAME, &words::this_program(), &mut script)?;
     if args.shell == Shell::Zsh {
         script.extend_from_slice(AUTOLOADED.as_bytes());
     }
@@ -68,17 +69,6 @@ pub(crate) fn complete(args: &Completions) -> CommandResult {
     stdout.write_all(&script)?;
     stdout.flush()?;
     Ok(Status::Success)
-}
-
-/// How a shell starts this program: by its name if that is how it was started now, else by its path.
-fn this() -> String {
-    let called = PathBuf::from(env::args_os().next().unwrap_or_else(|| NAME.into()));
-    let is_path = called.components().count() > 1;
-    let path = match env::current_dir() {
-        Ok(here) if is_path => here.join(called),
-        _ => called,
-    };
-    path.to_string_lossy().into_owned()
 }
 
 /// Completes a word, if it was a shell that started this program, which asks for that. Then nothing else is to be done.

@@ -93,7 +93,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     if args.link || serving.tokens.records().iter().all(|token| token.revoked) {
         let code = serving.tokens.code()?;
         println!(
-            "within an hour, and once, this link gives a token, in a browser or to `outrigger host login`:\n  {}/welcome#code={code}",
+            "within an hour, and once, this link gives a token, in a browser or pasted into `outrigger host login`:\n  {}/welcome#code={code}",
             serving.url
         );
     }

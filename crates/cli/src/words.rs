@@ -1,6 +1,7 @@
 //! Failures, errors and advice of the SDK in the words of this command: its flags.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
@@ -119,6 +120,17 @@ fn argument(flag: &str) -> Option<&'static clap::Arg> {
     COMMAND
         .get_arguments()
         .find(|argument| argument.get_long() == Some(flag))
+}
+
+/// How a shell starts this program: by its name if that is how it was started now, else by its path.
+pub(crate) fn this_program() -> String {
+    let called = PathBuf::from(std::env::args_os().next().unwrap_or_else(|| "outrigger".into()));
+    let is_path = called.components().count() > 1;
+    let path = match std::env::current_dir() {
+        Ok(here) if is_path => here.join(called),
+        _ => called,
+    };
+    path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

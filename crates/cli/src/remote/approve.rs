@@ -249,7 +249,7 @@ async fn meant(client: &HostClient, name: &str) -> Result<Approval, Failure> {
         0 => Err(Failure::new(
             Status::Failed,
             anyhow::anyhow!(
-                "nothing that is pending has an id that begins with {:?}; `outrigger approve` lists what is",
+                "nothing that is pending has an id that begins with {:?}: it may have been decided, and its whole id tells by whom; `outrigger approve` lists what is pending",
                 plain(name)
             ),
         )),

@@ -17,6 +17,7 @@ use super::Serving;
 use crate::demo::{Cli, Screen, pinned_cli, real, simulated};
 use crate::exit::CommandResult;
 use crate::signals::Signals;
+use crate::words;
 
 /// What the scripted model does.
 const PROMPT: &str =
@@ -77,12 +78,13 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
         &format!(
             "in another terminal:\n\
              export OUTRIGGER_HOST={} OUTRIGGER_TOKEN={}\n\
-             outrigger ps\n\
-             outrigger approve\n\
-             outrigger attach {}",
+             {this} ps\n\
+             {this} approve\n\
+             {this} attach {}",
             serving.url,
             token.reveal(),
-            session.id
+            session.id,
+            this = words::this_program()
         ),
     );
     screen.fact("end", "Ctrl-C");

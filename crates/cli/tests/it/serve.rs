@@ -251,6 +251,10 @@ async fn the_demo_waits_for_an_approval_from_another_terminal() {
         rest.split_whitespace().next().unwrap().to_owned()
     };
     let (host, token) = (said("OUTRIGGER_HOST="), said("OUTRIGGER_TOKEN="));
+    // Whoever started it by a path, as `cargo run` does, has no `outrigger` in the other terminal.
+    let program = outrigger(&[]).get_program().to_owned();
+    let listed = format!("{} approve\n", program.display());
+    assert!(served.said.contains(&listed), "{}", served.said);
     let remote = |args: &[&str]| {
         let mut command = outrigger(args);
         command
