@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::agent::Builder;
 use outrigger::{Options, SessionId};
 use outrigger_acp::Config;
 use outrigger_host::log::SqliteLog;
@@ -19,6 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::draft;
 use crate::editor::{Editor, PATIENCE, said, updates};
 use crate::real::Rig;
+use crate::subagents;
 
 /// A host that can be ended and started again at the same address.
 struct Hosted {
@@ -40,8 +42,12 @@ struct Running {
 
 impl Hosted {
     async fn simulated() -> Self {
+        Self::with(Builder::directives).await
+    }
+
+    async fn with(configure: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> Self {
         let place = tempfile::tempdir().unwrap();
-        let cli = Simulated::agent(|agent| agent.directives());
+        let cli = Simulated::agent(configure);
         let config = place.path().join("claude").display().to_string();
         let options = cli.options().env("CLAUDE_CONFIG_DIR", config);
         let root = place.path().join("work");
@@ -580,6 +586,15 @@ async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
     let listed = next.call("session/list", json!({})).await;
     assert_eq!(listed["sessions"], json!([]));
     next.leave().await;
+}
+
+/// The same as with a process of the editor's own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subagents_of_a_session_on_a_host_are_cancelled_each_and_all() {
+    let hosted = Hosted::with(|agent| agent.directives().real_tools(true)).await;
+    let editor = || Editor::with(Config::new().host(hosted.client()));
+    subagents::two_at_once(editor(), &hosted.root).await;
+    subagents::all_are_cancelled(editor(), &hosted.root).await;
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ fn asks(lines: &[Value]) -> usize {
 }
 
 /// Two agents at once, which outlive their turn: one is cancelled, the other one ends by itself.
-async fn two_at_once(editor: Editor, cwd: &Path) {
+pub(crate) async fn two_at_once(editor: Editor, cwd: &Path) {
     let mut on = allowing(editor).await;
     let (session, _) = on.editor.open(cwd).await;
     let text = format!(
@@ -220,7 +220,7 @@ async fn two_at_once(editor: Editor, cwd: &Path) {
 }
 
 /// A cancel of the session reaches the agents, whether a turn runs or not.
-async fn all_are_cancelled(editor: Editor, cwd: &Path) {
+pub(crate) async fn all_are_cancelled(editor: Editor, cwd: &Path) {
     let mut on = allowing(editor).await;
     let (session, _) = on.editor.open(cwd).await;
     // A turn runs.
