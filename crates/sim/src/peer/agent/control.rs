@@ -197,7 +197,6 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         .collect();
     servers.extend(ctx.config.sdk_servers.iter().cloned());
     mcp_control::start(ctx);
-    let parked = mcp::park(ctx, &servers, &request["sdkMcpServerManifests"]);
     // The servers hear from us before the host gets its answer.
     mcp::connect(ctx, &servers, false).await;
     if let Some(title) = request["title"].as_str() {
@@ -235,10 +234,6 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         if !request["hooks"].is_null() {
             state.hooks = hooks::read(&request["hooks"]);
             payload["hooks_applied"] = json!(true);
-        }
-        if !parked.is_empty() {
-            let parked = parked.into_iter().map(|name| (name, json!("parked")));
-            payload["sdk_mcp_manifests_parked"] = Value::Object(parked.collect());
         }
         payload["commands"] = commands;
         if let Some(listed) = payload["agents"].as_array_mut() {

@@ -206,34 +206,6 @@ pub(super) fn config_error(name: &str, config: &Value) -> Option<Value> {
     Some(json!({"name": name, "type": kind, "message": format!("Skipped: {why}")}))
 }
 
-/// What a host knows of a server of its own before it is asked: the server, connected without a handshake.
-fn parked(name: &str, manifest: &Value) -> Option<Server> {
-    let tools = manifest["toolsListResult"]["tools"].as_array()?;
-    let info = manifest["initializeResult"].as_object()?.get("serverInfo");
-    Some(Server {
-        status: Status::Connected,
-        info: info.cloned().unwrap_or_default(),
-        tools: tools.clone(),
-        // The requests of the handshake count.
-        next_id: 2,
-        ..Server::new(name, "sdk", false)
-    })
-}
-
-/// Adds the servers of the host whose tools are known already, and gives their names.
-pub(super) fn park(ctx: &Context, names: &[String], manifests: &Value) -> Vec<String> {
-    let mut state = ctx.state();
-    let mut added = Vec::new();
-    for name in names {
-        let known = state.servers.iter().any(|server| server.name == *name);
-        if let (false, Some(server)) = (known, parked(name, &manifests[name.as_str()])) {
-            state.servers.push(server);
-            added.push(name.clone());
-        }
-    }
-    added
-}
-
 /// Adds servers of the host and begins to connect them. Servers that are there already are left alone.
 pub(super) async fn connect(ctx: &Arc<Context>, names: &[String], dynamic: bool) {
     for name in names {

@@ -370,15 +370,6 @@ pub(super) fn found() -> Vec<Scenario> {
             .answer("hook_callback", nothing)
             .answer("can_use_tool", allow)
             .turn(&calls(&[("Shell", json!({"command": "echo hi"})), ("Shell", json!({"command": "touch made.txt"}))])),
-        Scenario::with_initialize("server_with_a_manifest", json!({"hooks": null, "sdkMcpServers": ["calc"], "sdkMcpServerManifests": {"calc": {
-            "initializeResult": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "calc", "version": "1"}},
-            "toolsListResult": {"tools": [{"name": "add", "description": "Adds", "inputSchema": {
-                "type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"],
-            }}]},
-        }}}))
-            .answer("mcp_message", super::calc)
-            .answer("can_use_tool", allow)
-            .turn(&calls(&[("mcp__calc__add", json!({"a": 2, "b": 3}))])),
         Scenario::new("servers_that_cannot_be")
             .flag("--mcp-config", r#"{"mcpServers": {"bad": {"type": "stdio"}, "bogus": {"type": "bogus"}}}"#)
             .turn("%say hello")
