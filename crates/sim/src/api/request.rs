@@ -244,10 +244,7 @@ pub(super) fn user_texts(message: &Value) -> Vec<&str> {
     if message["role"] != "user" {
         return Vec::new();
     }
-    texts(message)
-        .into_iter()
-        .filter(|text| !text.trim_start().starts_with("<system-reminder>"))
-        .collect()
+    texts(message).into_iter().filter(|text| !is_note(text)).collect()
 }
 
 /// Whether the CLI has written this text of the user by itself.
@@ -255,16 +252,25 @@ pub(super) fn own_words(text: &str) -> bool {
     text.starts_with("[Request interrupted by user") || text.starts_with("Stop hook feedback:")
 }
 
-/// The notes of the CLI in a message: what is wrapped in `<system-reminder>`, and messages with the role `system`.
+/// Whether this text of the user is a note of the CLI. From 2.1.332 on a prompt that came while the turn ran is not wrapped.
+fn is_note(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("<system-reminder>") || text.lines().next().is_some_and(|line| line.ends_with(FOLDED))
+}
+
+/// The notes of the CLI in a message: messages with the role `system`, and what is a note in others.
 pub(super) fn notes(message: &Value) -> Vec<&str> {
     let system = message["role"] == "system";
-    let is_note = |text: &&str| system || text.trim_start().starts_with("<system-reminder>");
-    texts(message).into_iter().filter(is_note).collect()
+    let texts = texts(message).into_iter();
+    texts.filter(|text| system || is_note(text)).collect()
 }
+
+/// The end of the first line of a note about a prompt that came while the turn ran.
+const FOLDED: &str = "sent a new message while you were working:";
 
 /// The prompt in a note about one that came while the turn ran.
 pub(super) fn folded(note: &str) -> Option<String> {
-    let (_, rest) = note.split_once("sent a new message while you were working:\n")?;
+    let (_, rest) = note.split_once(FOLDED)?;
     let prompt = rest
         .rsplit_once("\n\nThis is how ")
         .map_or(rest, |(prompt, _)| prompt);
