@@ -58,7 +58,7 @@ async fn hosted(real: &RealCli, spares: usize) -> Seen {
     let place = tempfile::tempdir().unwrap();
     let project = real.sandbox().project();
     let options = real.options().include_partial_messages(true);
-    let policy = HostPolicy::new(options, [project]).spares(spares);
+    let policy = HostPolicy::new(options, [project.clone()]).spares(spares);
     let log = SqliteLog::open(place.path().join("host.db")).unwrap();
     let host = SessionHost::open(policy, log).await.unwrap();
     while host.spares().ready < spares as u64 {
