@@ -31,6 +31,7 @@ pub(super) const NULL_IS_ABSENT: &[&str] = &[
     "enforceAvailableModels",
     "fastModePerSessionOptIn",
     "feedbackDrafts",
+    "fileCheckpointingEnabled",
     "isolatePeerMachines",
     "remoteControlAtStartup",
     "skipAutoPermissionPrompt",
