@@ -177,7 +177,7 @@ impl Schedules {
         }
     }
 
-    /// Does what is due, and returns how long nothing more is. `before` is the time when it last did.
+    /// Does what is due, and returns how long nothing more is due. `before` is the time of the last tick; none at the start.
     async fn tick(&self, before: &mut Option<u64>) -> Result<Duration> {
         let now = self.clock.millis();
         let was_ahead = before.is_none_or(|before| now < before);
@@ -202,8 +202,8 @@ impl Schedules {
         Ok(wait)
     }
 
-    /// When a schedule is due, if the clock was ahead when that was found out: it may have been a year ahead. A time that comes again sends nothing twice,
-    /// since its prompt has the same id.
+    /// When a schedule is due, for a `due` that may have been computed while the clock was ahead, perhaps by a year: the next time after `now`, if that is
+    /// earlier. A time that comes again sends nothing twice, since its prompt has the same id.
     async fn bring_forward(&self, schedule: &Schedule, due: u64, now: u64) -> Result<u64> {
         let times = Times::parse(&schedule.cron, &schedule.time_zone);
         let next = times.ok().and_then(|times| times.after(now));
