@@ -302,7 +302,7 @@ impl Spare {
             }));
         }
         // Its lease, and what the program knows of it, are of the id that it was started with.
-        if let Some(asked) = &self.opened.options.session_id
+        if let Some(asked) = &self.opened.session_id
             && *asked != reply.session_id
         {
             return Err(problem(ClaimProblem::Differs {

@@ -279,6 +279,8 @@ pub(crate) struct Opened {
     pub(crate) launch: Launch,
     /// The options that it was started with.
     pub(crate) options: Options,
+    /// The id for a new session that the process was started with, also one that was chosen here.
+    pub(crate) session_id: Option<String>,
     /// The location of its conversation.
     pub(crate) source: Source,
     /// The lease of its session. That of a spare is acquired by the claim.
@@ -320,6 +322,7 @@ impl Opened {
             Role::Session => lease::claim(&mut concrete, &surroundings, host.remote).await?,
             Role::Spare => lease::for_spare(&mut concrete, &surroundings)?,
         };
+        let session_id = concrete.session_id.clone();
         let healed = match found {
             Some(found) => {
                 let config = location::users_config(&concrete, &surroundings);
@@ -439,6 +442,7 @@ impl Opened {
             bridge,
             launch,
             options,
+            session_id,
             source,
             ownership,
             role,
@@ -536,7 +540,7 @@ impl Opened {
         let Some(ownership) = &self.ownership else {
             return Ok(());
         };
-        let (id, surroundings) = (self.options.session_id.as_ref(), session.hosting.surroundings());
+        let (id, surroundings) = (self.session_id.as_ref(), session.hosting.surroundings());
         lease::claim_for(ownership, id, session, &surroundings, session.host().remote).await?;
         let keep = Arc::clone(ownership).keep(Arc::clone(&self.conn));
         spawn_in(self.conn.span.clone(), keep);

@@ -15,7 +15,8 @@ use outrigger::sessions::store::{
 use outrigger::sessions::{SessionId, Sessions};
 use outrigger::transport::{BoxFuture, Connection, Pipes, Transport};
 use outrigger::{
-    Cause, Claim, ClaimProblem, LeaseOptions, LeaseProblem, OnBusy, Options, Session, Spare, Turn,
+    Cause, Claim, ClaimProblem, LeaseOptions, LeaseProblem, OnBusy, Options, Pool, PoolLimits, Session,
+    Spare, Turn,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -254,6 +255,33 @@ async fn a_claim_that_fails_gives_the_lease_back_when_the_process_has_ended() {
         ended.await;
         assert_eq!(store.holder(ID).await, None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_hands_out_a_session_that_has_its_lease() {
+    let store = Arc::<Leased>::default();
+    let (pipes, mut wire) = Wire::pair();
+    let args = Arc::<Mutex<Vec<String>>>::default();
+    let options = stored(&store, "first", OnBusy::Fail).transport(Shown(pipes, Arc::clone(&args)));
+    let pool = Pool::new(PoolLimits::default().memory(1 << 40));
+    let place = pool.keep(options, 1).unwrap();
+    wire.initialized(&[]).await;
+    while pool.stats().spares == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let id = value(&args.lock().unwrap(), "--session-id").unwrap().to_owned();
+    assert_eq!(store.holder(&id).await, None, "it has no session yet");
+    let (handed, ()) = tokio::join!(pool.get(&place, Claim::new("/p")), async {
+        let request = claim_of(&mut wire).await;
+        let holder = store.holder(&id).await.expect("before the CLI is asked");
+        assert!(holder.starts_with("first"), "{holder}");
+        wire.say(&claimed(&request, &id)).await;
+    });
+    let session = handed.unwrap().session;
+    assert_eq!(session.fence(), Some(1));
+    close(session, wire).await;
+    assert_eq!(store.holder(&id).await, None);
+    pool.close().await;
 }
 
 /// A transport that shows what it was to start.
