@@ -29,7 +29,7 @@ const TITLE: usize = 4096;
 #[non_exhaustive]
 pub struct NewSession {
     /// The id; one that the host chooses if unset. A client that repeats a creation with the same id and the same values gets the session that is there. A
-    /// session with an id of a client does not take a [spare process](HostPolicy::spares).
+    /// session with an id of a client does not take a [spare process](crate::HostPolicy::spares).
     pub id: Option<SessionId>,
     /// What the client knows the creation by if the host chooses the id: a client that repeats it with the same key and the same values gets the session that
     /// is there. The session has the key as its id unless it takes that of a spare process. Not used with an [`id`](Self#structfield.id).

@@ -127,7 +127,7 @@ impl SessionHost {
     ///
     /// # Errors
     /// [`HostError::TooLate`] with who decided, when it is not pending any more; when the answer is none to such a question; when the policy does
-    /// not allow a change of permissions that is in it ([`HostPolicy`]); when the log fails.
+    /// not allow a change of permissions that is in it ([`HostPolicy`](crate::HostPolicy)); when the log fails.
     pub async fn decide(&self, id: Uuid, answer: RawJson, actor: impl Into<String>) -> Result<Approval> {
         let approval = self.log().approval(id).await?;
         let step = self.decision(&approval, answer, actor.into(), true)?;
