@@ -51,6 +51,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
             place,
             kinds: Kinds::default(),
             frames: Vec::new(),
+            unmatched: 0,
         };
         let outcome = player.play(claude).await;
         for entry in transcript.entries() {
@@ -185,6 +186,8 @@ struct Player<'a> {
     place: Place,
     kinds: Kinds,
     frames: Vec<(String, Value)>,
+    /// The first frame that the next wait looks at. A frame may come before the reply to the request that caused it.
+    unmatched: usize,
 }
 
 impl Player<'_> {
@@ -227,12 +230,14 @@ impl Player<'_> {
                 let request = self.fill(request);
                 let frame = json!({"type": "control_request", "request_id": id, "request": request});
                 self.kinds.of_client(&frame);
+                let before = self.frames.len();
                 claude.send(&frame).await.map_err(|error| error.to_string())?;
-                return self
-                    .until(claude, |_, frame| {
-                        frame["type"] == "control_response" && frame["response"]["request_id"] == id.as_str()
-                    })
-                    .await;
+                self.until(claude, |_, frame| {
+                    frame["type"] == "control_response" && frame["response"]["request_id"] == id.as_str()
+                })
+                .await?;
+                self.unmatched = before;
+                return Ok(());
             }
         };
         sent.map_err(|error| error.to_string())
@@ -244,14 +249,15 @@ impl Player<'_> {
         condition: impl Fn(&str, &Value) -> bool,
     ) -> Result<(), String> {
         loop {
+            while let Some((kind, frame)) = self.frames.get(self.unmatched) {
+                self.unmatched += 1;
+                if condition(kind, frame) {
+                    return Ok(());
+                }
+            }
             let seen = claude.next().await.map_err(|error| error.to_string())?;
             let seen = seen.ok_or("stdout ended")?;
             self.take(claude, seen).await?;
-            if let Some((kind, frame)) = self.frames.last()
-                && condition(kind, frame)
-            {
-                return Ok(());
-            }
         }
     }
 
