@@ -28,7 +28,8 @@ pub enum Isolation {
     /// no configured MCP server. The user's logins are not visible, and without a `hermetic_home` sessions cannot be resumed.
     Hermetic,
     /// The project's own settings and those for it on this machine (`--setting-sources=project,local`), in the user's home.
-    /// Runs the hooks and MCP servers that the checkout brings: choose it for checkouts that are trusted.
+    /// Runs the hooks and MCP servers that the checkout brings, and its settings, slash commands and skills may allow tool calls in
+    /// addition to a [`Policy`](crate::Policy): choose it for checkouts that are trusted.
     Project,
     /// All that `claude` loads by itself in the user's terminal.
     Interactive,

@@ -8,7 +8,7 @@ use outrigger::hooks::{
 };
 use outrigger::options::Isolation;
 use outrigger::protocol::inbound::system::SystemMessage;
-use outrigger::{Cause, Event, Verdict};
+use outrigger::{Cause, Event, Policy, Verdict};
 
 use super::super::flow::{events, system};
 use super::super::rig::{Rig, turn};
@@ -177,6 +177,41 @@ async fn a_shell_command_in_a_slash_command_runs_only_if_the_hook_allows_it() {
     let session = options.hook(fails).start().await.unwrap();
     command(&session, "touch", "touched").await;
     assert!(!touched.exists());
+}
+
+/// The file of a slash command may allow its own shell commands, in addition to a policy. Rules that deny and ask hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_deny_and_ask_hold_for_the_shell_commands_of_a_slash_command() {
+    let rig = Rig::start().await;
+    let project = rig.sandbox().project();
+    for (name, allowed) in [
+        ("granted", "---\nallowed-tools: Bash(touch *)\n---\n"),
+        ("plain", ""),
+    ] {
+        let text = format!("{allowed}%say !`touch $ARGUMENTS`");
+        rig.sandbox()
+            .write(&format!(".claude/commands/{name}.md"), text)
+            .unwrap();
+    }
+    let options = rig.options().isolation(Isolation::Project);
+    let touch = ["Bash(touch *)"];
+    let policies = [
+        ("read_only", Policy::read_only(), [true, false]),
+        ("allow", Policy::ask_all().allow(touch), [true, true]),
+        ("deny", Policy::allow_all().deny(touch), [false, false]),
+        ("deny_tool", Policy::allow_all().deny(["Bash"]), [false, false]),
+        ("ask", Policy::allow_all().ask(touch), [false, false]),
+    ];
+    for (name, policy, expected) in policies {
+        let session = options.clone().permissions(policy).start().await.unwrap();
+        let mut made = Vec::new();
+        for file in ["granted", "plain"] {
+            let path = format!("{name}-{file}");
+            command(&session, file, &path).await;
+            made.push(project.join(path).exists());
+        }
+        assert_eq!(made, expected, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
