@@ -449,7 +449,7 @@ impl Bar {
     /// Writes a line above the bar.
     fn note(&self, text: &str) {
         if !self.is_quiet {
-            let text = crate::screen::plain(text);
+            let text = crate::plain::plain(text);
             self.bar.suspend(|| eprintln!("{text}"));
         }
     }

@@ -232,7 +232,7 @@ impl Chat {
                 self.status = Status::Usage;
             }
             self.screen.end_line()?;
-            console().err(&format!("{}\n", crate::screen::plain(&tip)));
+            console().err(&format!("{}\n", crate::plain::plain(&tip)));
             return Ok(Next::GoOn);
         }
         match local::read(line) {

@@ -12,7 +12,8 @@ use outrigger::discover::{
 use serde::Serialize;
 
 use crate::exit::{CommandResult, Status};
-use crate::paint::{Paint, plain};
+use crate::paint::Paint;
+use crate::plain::plain;
 use crate::words;
 
 /// What `outrigger doctor` takes.

@@ -9,7 +9,8 @@ use crate::agent::{AgentArgs, usage};
 use crate::ask::Ask;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Status};
-use crate::screen::{Screen, plain};
+use crate::plain::plain;
+use crate::screen::Screen;
 
 /// What `outrigger explain` takes: a call, and the options of `outrigger run`, so that a command line can be tried out. Nothing is
 /// started, and nobody is asked.

@@ -10,7 +10,7 @@ use outrigger_host::log::SqliteLog;
 use outrigger_host_client::{HostClient, NewToken};
 
 use crate::exit::{CommandResult, Failure, Status};
-use crate::paint::plain;
+use crate::plain::plain;
 use crate::remote::{HostArgs, Trust, failure, keep_token, token_file_of};
 use crate::serve::log_file;
 
@@ -203,7 +203,7 @@ async fn tokens(command: Tokens) -> CommandResult {
                     "{}  {state}  {}  {}",
                     token.id,
                     token.scopes.join(","),
-                    crate::screen::plain(&token.label)
+                    crate::plain::plain(&token.label)
                 )?;
             }
         }

@@ -25,6 +25,7 @@ mod input;
 mod keyboard;
 mod mock_api;
 mod paint;
+mod plain;
 mod policy;
 mod protocol;
 mod remote;

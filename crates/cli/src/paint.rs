@@ -51,16 +51,3 @@ impl Paint {
         }
     }
 }
-
-/// Text from elsewhere on its way to a terminal: what would move the cursor or change colours is shown instead.
-pub(crate) fn plain(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}

@@ -10,7 +10,7 @@ use outrigger_protocol::framer::{Framed, LineFramer};
 use serde::Serialize;
 
 use crate::exit::{CommandResult, Status};
-use crate::paint::plain;
+use crate::plain::plain;
 
 /// What `outrigger protocol` takes.
 #[derive(Debug, clap::Args)]

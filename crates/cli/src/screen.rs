@@ -20,6 +20,7 @@ pub(crate) use self::console::{TERMINAL, console, is_dumb, write_to_terminal};
 use self::markdown::Markdown;
 pub(crate) use self::status::Phase;
 use crate::paint::Paint;
+use crate::plain::plain;
 
 /// How many characters of a tool's target are shown.
 const TARGET_SHOWN: usize = 120;
@@ -330,19 +331,6 @@ fn shortened(line: &str, width: usize) -> String {
     shown
 }
 
-/// Text without what a terminal would take for commands: control characters except line breaks and tabs, and marks that
-/// turn the direction of writing.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|char| match char {
-            '\n' | '\t' => char,
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-            char if char.is_control() => '\u{fffd}',
-            char => char,
-        })
-        .collect()
-}
-
 /// A tool call in a line: its name and what it is about.
 fn shown_call(call: &ToolUse) -> String {
     match target(&call.input) {
@@ -454,14 +442,6 @@ mod tests {
         assert_eq!(
             shown(&format!(r#"{{"query":"{long}"}}"#)).chars().count(),
             TARGET_SHOWN + 1
-        );
-    }
-
-    #[test]
-    fn nothing_from_outside_commands_the_terminal() {
-        assert_eq!(
-            plain("a\x1b[2Jb\r\u{9b}c\u{202e}d\n\te"),
-            "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}d\n\te"
         );
     }
 }

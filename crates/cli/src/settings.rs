@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::agent::object;
 use crate::exit::{CommandResult, Failure, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// What `outrigger settings` takes.
 #[derive(Debug, clap::Args)]

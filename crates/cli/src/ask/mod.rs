@@ -21,7 +21,8 @@ use outrigger::transport::BoxFuture;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::keyboard::{self, Keyboard};
-use crate::screen::{Notes, console, plain};
+use crate::plain::plain;
+use crate::screen::{Notes, console};
 
 /// What records call the rules of `--policy`.
 const POLICY: &str = "--policy";

@@ -8,7 +8,7 @@ use outrigger_sim::cassette::{Cassette, LineEnd, Places, Redactor, Rules, Said, 
 
 use super::Redaction;
 use crate::exit::{CommandResult, Status};
-use crate::paint::plain;
+use crate::plain::plain;
 
 /// Tell whether cassettes are whole, fully typed, and free of secrets.
 ///

@@ -9,7 +9,7 @@ use outrigger_sim::cassette::{Cassette, Event, Said, What};
 use super::read;
 use crate::event_lines::write_event;
 use crate::exit::{CommandResult, Status};
-use crate::paint::plain;
+use crate::plain::plain;
 
 /// Show what is in a cassette, an event a line.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::{Result, Session};
 
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// What `/help` says before it lists the CLI's own commands.
 const HELP: &str = "\

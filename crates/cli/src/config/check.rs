@@ -10,7 +10,7 @@ use super::file::{File, Setting, Value};
 use super::{COMMANDS, NOWHERE, flags, usual};
 use crate::agent::usage;
 use crate::exit::{CommandResult, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// Find all that is wrong with the configuration file, and show which flag each value becomes.
 ///

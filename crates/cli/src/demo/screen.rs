@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::paint::{Paint, plain};
+use crate::paint::Paint;
+use crate::plain::plain;
 
 /// The terminal. Clones are the same one.
 ///

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::Model;
 use super::screen::Screen;
 use crate::exit::Status;
-use crate::paint::plain;
+use crate::plain::plain;
 
 /// What the scripted model says about background work that has ended.
 pub(super) const AMBIENT: &str = "The background job is done; finished.txt is there.";

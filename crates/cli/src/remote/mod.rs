@@ -26,7 +26,7 @@ pub(crate) use stop::Stop;
 
 use crate::agent::usage;
 use crate::exit::{Failure, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 use crate::sessions::line;
 
 /// How long a command tries a host that is away for a moment.

@@ -10,7 +10,8 @@ use super::{HostArgs, NAMES, NewArgs, failure, id_of};
 use crate::agent::usage;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
-use crate::screen::{note, plain};
+use crate::plain::plain;
+use crate::screen::note;
 
 /// The most that is read from standard input, in bytes. A host takes no more.
 const MOST: u64 = 1024 * 1024;

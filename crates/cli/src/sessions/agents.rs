@@ -8,7 +8,7 @@ use outrigger::sessions::Subagent;
 use super::find::Named;
 use super::table::{self, Column, cell};
 use crate::exit::{CommandResult, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 use crate::time::ago;
 
 /// List the subagents of a session, which `show --agent` reads.

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use super::interrupt::Interrupt;
 use crate::agent::usage;
 use crate::exit::{Failure, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// The longest answer that is read, in bytes.
 const LONGEST: u64 = 1024;

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use outrigger::sessions::{Error, ListOptions, SessionFile, SessionId, Sessions};
 
 use crate::exit::{Failure, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// The shortest beginning of an id that is taken for one.
 const SHORTEST: usize = 4;

@@ -14,7 +14,7 @@ use super::show::head;
 use super::talk::Talk;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// How long at most until a wish to end, or a closed output, is noticed; and what somebody wrote.
 const LOOK: Duration = Duration::from_millis(100);

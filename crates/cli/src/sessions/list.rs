@@ -10,7 +10,7 @@ use outrigger::sessions::{ListOptions, SessionInfo, Sessions};
 use super::find::{Beginnings, here};
 use super::table::{self, Column, Cut, cell};
 use crate::exit::{CommandResult, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 use crate::time::{self, ago};
 
 /// List the sessions of this project and of its other worktrees, the one that was written to last first.

@@ -9,7 +9,7 @@ use super::said::{Calls, Piece, pieces};
 use super::show::facts;
 use super::talk::{Speaker, is_for_people};
 use crate::exit::Failure;
-use crate::screen::plain;
+use crate::plain::plain;
 use crate::time::minute_with_zone;
 
 /// Writes it, one message in memory at a time, and asks `each` before each of them whether to go on. With `full`, what is not meant to be shown is in it too. Characters that would be
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn what_is_in_a_fence_cannot_end_it() {
         let text = fenced("", "a\n````\nb\x1b[31m");
-        assert_eq!(text, "`````\na\n````\nb\u{fffd}[31m\n`````");
+        assert_eq!(text, "`````\na\n````\nb\\u{1b}[31m\n`````");
         assert_eq!(fenced("json", "{}"), "```json\n{}\n```");
     }
 }

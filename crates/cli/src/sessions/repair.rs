@@ -10,7 +10,7 @@ use super::find::Named;
 use super::made::{Made, Output};
 use super::progress::observed;
 use crate::exit::{CommandResult, Status};
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// Find what crashes left in a transcript, and mend it.
 ///

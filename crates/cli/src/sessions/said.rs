@@ -8,7 +8,8 @@ use outrigger::sessions::{MessageKind, SessionMessage};
 use serde::Deserialize;
 
 use super::find::line;
-use crate::screen::{plain, target};
+use crate::plain::plain;
+use crate::screen::target;
 
 /// How much of a call's name is shown above its result, in characters.
 const NAME_SHOWN: usize = 80;

@@ -15,7 +15,7 @@ use super::pager::Pager;
 use super::progress::Bar;
 use crate::exit::{CommandResult, Status};
 use crate::paint::Paint;
-use crate::screen::plain;
+use crate::plain::plain;
 use crate::time::{self, minute};
 
 /// Look for a text in what was said in the sessions of this project, the one that was written to last first.

@@ -11,7 +11,7 @@ use super::talk::Talk;
 use crate::agent::usage;
 use crate::exit::{CommandResult, Failure};
 use crate::paint::Paint;
-use crate::screen::plain;
+use crate::plain::plain;
 
 /// Show what was said in a session.
 ///

@@ -8,7 +8,8 @@ use super::find::line;
 use super::said::{Calls, Piece, pieces};
 use crate::exit::Failure;
 use crate::paint::Paint;
-use crate::screen::{plain, target};
+use crate::plain::plain;
+use crate::screen::target;
 use crate::time::minute;
 
 /// How many lines of a tool's result are shown.

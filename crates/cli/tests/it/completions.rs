@@ -72,7 +72,7 @@ fn sessions_are_offered_by_their_ids_the_last_first() {
     fs::write(empty.with_file_name("notes.jsonl"), "x").unwrap();
 
     let two = [
-        (TWO, "1 h ago, A title: of two \u{fffd}[31mlines"),
+        (TWO, "1 h ago, A title: of two \\\\u{1b}[31mlines"),
         (ONE, "3 h ago, x"),
     ]
     .map(|(id, ago)| (id.to_owned(), ago.to_owned()));

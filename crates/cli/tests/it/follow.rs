@@ -101,7 +101,7 @@ fn what_is_written_from_now_on_is_shown_until_ctrl_c() {
     );
     let shown = follow.until("Three.");
     assert!(
-        shown.contains("You  2026-02-03 05:00\nand the \u{fffd}[31mdirectories?\n"),
+        shown.contains("You  2026-02-03 05:00\nand the \\u{1b}[31mdirectories?\n"),
         "{shown}"
     );
     assert!(shown.contains("> Bash ls -d\n"), "{shown}");

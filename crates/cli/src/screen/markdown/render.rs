@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{Alignment, Event, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::screen::plain;
+use crate::plain::plain;
 
 pub(super) const EXTENSIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)

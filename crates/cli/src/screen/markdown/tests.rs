@@ -96,7 +96,7 @@ fn blocks_are_rendered() {
 
     ---
 
-    The end �[2J is near.
+    The end \u{1b}[2J is near.
     "#);
 }
 
