@@ -433,26 +433,38 @@ async fn a_call_that_nobody_decides_expires_over_hosts_and_is_denied() {
 #[tokio::test]
 async fn a_call_of_the_future_waits_for_as_long_as_any_other() {
     let place = Place::new();
-    let host = place.host_with(policy(&place)).await;
-    let id = place.session(&host).await;
-    let (approval, prompt) = waiting(&host, &id, ASKS).await;
-    host.shutdown().await;
-    drop(host);
-    let log = rusqlite::Connection::open(place.dir.path().join("host.db")).unwrap();
-    log.execute("UPDATE approvals SET opened_at = opened_at + 3600000", [])
-        .unwrap();
-    drop(log);
-    let mut policy = policy(&place);
-    policy.approvals_expire = Some(Duration::from_secs(1800));
-    let host = place.host_with(policy).await;
-    let mut events = host.subscribe(&id, 0).await.unwrap();
-    tokio::time::pause();
-    tokio::time::sleep(Duration::from_secs(1700)).await;
-    tokio::time::resume();
-    let decided = host.decide(approval.id, allow(), "ada").await.unwrap();
-    assert_eq!(decided.state, ApprovalState::Allowed);
-    processed(&mut events, prompt, "processed").await;
-    host.shutdown().await;
+    for (patience, state) in [
+        (Duration::from_secs(1800), ApprovalState::Allowed),
+        (Duration::from_millis(1), ApprovalState::Expired),
+    ] {
+        let host = place.host_with(policy(&place)).await;
+        let id = place.session(&host).await;
+        let (approval, prompt) = waiting(&host, &id, ASKS).await;
+        host.shutdown().await;
+        drop(host);
+        let log = rusqlite::Connection::open(place.dir.path().join("host.db")).unwrap();
+        let changed = log.execute(
+            "UPDATE approvals SET opened_at = opened_at + 3600000 WHERE state = 'pending'",
+            [],
+        );
+        assert_eq!(changed.unwrap(), 1);
+        drop(log);
+        let mut policy = policy(&place);
+        policy.approvals_expire = Some(patience);
+        let host = place.host_with(policy).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        if state == ApprovalState::Allowed {
+            // There is no process to stop. The reply comes when the session has recovered.
+            host.stop(&id).await.unwrap();
+            tokio::time::pause();
+            tokio::time::sleep(patience - Duration::from_secs(100)).await;
+            tokio::time::resume();
+            host.decide(approval.id, allow(), "ada").await.unwrap();
+        }
+        processed(&mut events, prompt, "processed").await;
+        assert_eq!(host.approval(approval.id).await.unwrap().state, state);
+        host.shutdown().await;
+    }
 }
 
 #[tokio::test]
