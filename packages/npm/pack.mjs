@@ -14,11 +14,12 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..", "..");
 const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 
-/** What is packed: the directory of the package that users install, and what a platform's package depends on. */
+/** What is packed: the directory of the package that users install, the crate of the executable, and what a platform's package depends on. */
 const PRODUCTS = {
-  sim: { source: here, dependencies: () => ({}) },
+  sim: { source: here, crate: "outrigger-sim", dependencies: () => ({}) },
   acp: {
     source: join(here, "..", "acp"),
+    crate: "outrigger-acp",
     // A newer CLI may come along, an older one than the tests ran may not.
     dependencies: ({ name }) => {
       const { version, packages } = read(join(root, "crates", "claude", "claude-cli.json"));
@@ -50,6 +51,7 @@ try {
     const program = join(directory, executable(main.name, platform.os));
     copyFileSync(built, program);
     chmodSync(program, 0o755);
+    writeFileSync(join(directory, "THIRD-PARTY-NOTICES"), notices());
     const name = packageOf(platform);
     const text = `# ${name}\n\nThe executable of \`${main.name}\` for ${platform.target}. Install \`${main.name}\`.\n`;
     writeFileSync(join(directory, "README.md"), text);
@@ -70,6 +72,15 @@ try {
   });
 } finally {
   rmSync(staging, { recursive: true });
+}
+
+/** The licences of what is linked into the executable. */
+function notices() {
+  const ask = ["xtask", "notices", product.crate, "--target", platform.target];
+  const told = spawnSync("cargo", ask, { cwd: root, encoding: "utf8", maxBuffer: 1 << 26, stdio: ["ignore", "pipe", "inherit"] });
+  if (told.error) throw told.error;
+  if (told.status !== 0) throw new Error(`cargo ${ask.join(" ")} ended with ${told.status}`);
+  return told.stdout;
 }
 
 /** Packs what `fill` puts into a directory, with the package.json that it returns, and the licences. */

@@ -12,6 +12,8 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::notices;
+
 /// The packages whose programs are packed, the programs, and what their users read first.
 const PROGRAMS: &[(&str, &str, &str)] = &[
     ("outrigger-acp", "outrigger-acp", "packages/acp/README.md"),
@@ -66,7 +68,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         let (version, executable) = build(&root, package, program, &wanted)?;
         let name = format!("{package}-{version}-{target}");
         let path = out.join(format!("{name}.tgz"));
-        pack(&root, &name, &executable, readme, &path)?;
+        let notices = notices::of(&root, package, Some(&target))?;
+        pack(&root, &name, &executable, readme, &notices, &path)?;
         let sum = checksum(&path)?;
         let line = format!("{sum}  {name}.tgz\n");
         fs::write(out.join(format!("{name}.tgz.sha256")), line)
@@ -119,8 +122,8 @@ fn build(root: &Path, package: &str, program: &str, wanted: &Wanted) -> Result<(
     bail!("cargo named no executable {program}")
 }
 
-/// Writes the archive: a directory of its name with the program, what to read first, and the licences.
-fn pack(root: &Path, name: &str, executable: &Path, readme: &str, path: &Path) -> Result<()> {
+/// Writes the archive: a directory of its name with the program, what to read first, and the licences, ours and those of others.
+fn pack(root: &Path, name: &str, executable: &Path, readme: &str, notices: &str, path: &Path) -> Result<()> {
     let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
     let mut archive = tar::Builder::new(GzEncoder::new(file, Compression::best()));
     // The same files make the same archive.
@@ -139,6 +142,16 @@ fn pack(root: &Path, name: &str, executable: &Path, readme: &str, path: &Path) -
             .append_path_with_name(root.join(from), Path::new(name).join(file))
             .with_context(|| format!("cannot pack {from}"))?;
     }
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(u64::try_from(notices.len())?);
+    archive
+        .append_data(
+            &mut header,
+            Path::new(name).join(notices::FILE),
+            notices.as_bytes(),
+        )
+        .context("cannot pack the licences of others")?;
     let written = archive.into_inner().and_then(GzEncoder::finish);
     let mut file = written.with_context(|| format!("cannot write {}", path.display()))?;
     file.flush()
@@ -176,6 +189,34 @@ mod tests {
     }
 
     #[test]
+    fn the_licences_of_all_that_is_linked_in_are_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .canonicalize()
+            .expect("it is there");
+        for (package, ..) in PROGRAMS {
+            let notices = notices::of(&root, package, None).expect("each package has its licence");
+            let (list, texts) = notices.split_once("\n-----").expect("texts behind the list");
+            for line in list.lines().filter(|line| line.contains(": ")) {
+                let name = line.split(": ").next().expect("a name");
+                let whose = |line: &&str| line.starts_with("Of ") && line.contains(name);
+                let of_std = name.starts_with("the Rust standard library");
+                assert!(
+                    of_std || texts.lines().any(|line| whose(&line)),
+                    "{package}: {name}"
+                );
+            }
+            let names = |name: &str| list.lines().any(|line| line.starts_with(&format!("{name} ")));
+            assert!(names("serde_json") && names("tokio"), "{package}: {list}");
+            // What only builds or tests it is not in it; what is ours has the licences beside the file.
+            for other in ["proptest", "serde_derive", "insta", "outrigger"] {
+                assert!(!names(other), "{package}: {other}");
+            }
+            assert!(texts.contains("Permission is hereby granted"), "{package}");
+        }
+    }
+
+    #[test]
     fn an_archive_has_the_program_in_a_directory_of_its_name() {
         let place = tempfile::tempdir().expect("a directory");
         let program = place.path().join("outrigger-acp");
@@ -187,6 +228,7 @@ mod tests {
             "outrigger-acp-0.0.0-here",
             &program,
             "packages/acp/README.md",
+            "the licences of others",
             &path,
         )
         .expect("it is packed");
@@ -211,6 +253,7 @@ mod tests {
             "LICENSE-APACHE",
             "LICENSE-MIT",
             "CHANGELOG.md",
+            "THIRD-PARTY-NOTICES",
         ];
         assert_eq!(
             names,
@@ -222,6 +265,7 @@ mod tests {
             "outrigger-acp-0.0.0-here",
             &program,
             "packages/acp/README.md",
+            "the licences of others",
             &path,
         )
         .expect("it is packed");

@@ -10,6 +10,7 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, ensure};
 use outrigger_claude::{Fetch, Sandbox};
 
+use crate::notices;
 use crate::packages::{
     copy_tree, install, install_node, install_python, install_typescript, isolated, read, remove,
 };
@@ -342,7 +343,7 @@ impl Kit {
     }
 }
 
-/// Installs the packages of a directory in a project.
+/// Installs the packages of a directory in a project. The one with the executable has to have the licences of what is linked into it.
 fn install_tarballs(tarballs: &Path, project: &Path) -> Result<()> {
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     let mut command = Command::new(npm);
@@ -359,7 +360,15 @@ fn install_tarballs(tarballs: &Path, project: &Path) -> Result<()> {
     for entry in fs::read_dir(tarballs).with_context(|| format!("cannot read {}", tarballs.display()))? {
         command.arg(entry?.path());
     }
-    install(&mut command, "npm could not install the packages")
+    install(&mut command, "npm could not install the packages")?;
+    let platform = only_file(&project.join("node_modules").join("@outrigger"))?;
+    let told = read(&platform.join(notices::FILE))?;
+    ensure!(
+        told.contains("\nserde_json "),
+        "{} has no licence of serde_json",
+        platform.display()
+    );
+    Ok(())
 }
 
 /// The file that a directory has.

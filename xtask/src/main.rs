@@ -18,6 +18,7 @@ mod inventory;
 mod isolation;
 mod kit;
 mod layers;
+mod notices;
 mod packages;
 mod policy_diff;
 mod report;
@@ -62,6 +63,8 @@ usage: cargo xtask COMMAND
                        sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
   layers [CRATE…]      prints which top-level modules of a crate (a folder of crates/) use which, the lowest first, and the circles
                        among them
+  notices PACKAGE [--target T]
+                       prints the licences of what is linked into a package's program, as archives and npm packages have them
   policy-diff [--seed N] [--rounds N]
                        gives random rules and calls to the real Claude Code as its own rules and as those of a policy, and
                        fails where they do not come to the same; 50 rounds, from another seed each time
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
         Some("layers") => layers::run(&arguments.collect::<Vec<_>>()),
+        Some("notices") => notices::run(&arguments.collect::<Vec<_>>()),
         Some("policy-diff") => policy_diff::run(&arguments.collect::<Vec<_>>()),
         Some("sessions-diff") => sessions::run(&arguments.collect::<Vec<_>>()),
         Some("set-up") => set_up::run(true).map(|()| ExitCode::SUCCESS),
