@@ -30,6 +30,8 @@
 
 use std::time::Duration;
 
+use outrigger_protocol::repair;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::script::{ApiError, Call, Pace, Placed, Step, Usage, Wait};
@@ -200,12 +202,12 @@ fn blocks(name: &str, rest: &str) -> Result<Option<Vec<Step>>, String> {
                 return Err("names no tool".into());
             }
             let input: Map<String, Value> =
-                serde_json::from_str(input).map_err(|error| format!("input is no JSON object: {error}"))?;
+                json(input).map_err(|error| format!("input is no JSON object: {error}"))?;
             Call::new(tool, Value::Object(input)).into()
         }
         "json" => {
             let blocks: Vec<Map<String, Value>> =
-                serde_json::from_str(rest).map_err(|error| format!("not a list of objects: {error}"))?;
+                json(rest).map_err(|error| format!("not a list of objects: {error}"))?;
             return Ok(Some(blocks.into_iter().map(Step::Block).collect()));
         }
         _ => return Ok(None),
@@ -252,11 +254,16 @@ impl Arguments {
     }
 }
 
+/// JSON as JavaScript writes it: lone surrogates in it are replaced.
+fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(repair::lone_surrogates(text).as_deref().unwrap_or(text))
+}
+
 /// A text, plain or as a JSON string.
 fn text(rest: &str) -> Result<String, String> {
     let rest = rest.trim();
     if rest.len() > 1 && rest.starts_with('"') && rest.ends_with('"') {
-        return serde_json::from_str(rest).map_err(|error| format!("not a JSON string: {error}"));
+        return json(rest).map_err(|error| format!("not a JSON string: {error}"));
     }
     Ok(rest.to_owned())
 }

@@ -23,12 +23,14 @@ fn simulated() -> Simulated {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_reason_is_the_models_own() {
-    for (reason, told) in [
-        ("end_turn", "end_turn"),
-        ("max_tokens", "max_tokens"),
-        ("refusal", "refusal"),
+    // The CLI lets the model go on where it has stopped, a few times.
+    for (reason, times, told) in [
+        ("end_turn", 1, "end_turn"),
+        ("max_tokens", 4, "max_tokens"),
+        ("refusal", 2, "refusal"),
     ] {
-        let (lines, answer) = answer(&simulated(), &format!("%stop {reason}\n%say so far")).await;
+        let prompt = format!("%stop {reason}\n%say so far\n").repeat(times);
+        let (lines, answer) = answer(&simulated(), &prompt).await;
         assert_eq!(answer["result"]["stopReason"], told, "{reason}: {answer:#}");
         assert!(said(&lines).contains("so far"), "{reason}: {lines:#?}");
     }

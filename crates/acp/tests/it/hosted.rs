@@ -610,7 +610,9 @@ async fn a_prompt_ends_with_its_own_turn_although_others_prompt_too() {
         .await
         .unwrap();
     let asked = editor.wait_for(is_question).await;
-    let own = editor.prompt(&session, "%stop max_tokens\n%say ours").await;
+    let own = editor
+        .prompt(&session, "%stop model_context_window_exceeded\n%say ours")
+        .await;
     hosted
         .until(&session, |event| {
             event["type"] == "user" && event["message"].to_string().contains("ours")
@@ -648,7 +650,9 @@ async fn a_prompt_in_the_middle_of_another_turn_waits_for_its_own() {
     let resumed = json!({"sessionId": session, "cwd": hosted.root, "mcpServers": []});
     editor.call("session/resume", resumed).await;
     let asked = editor.wait_for(is_question).await;
-    let own = editor.prompt(&session, "%stop max_tokens\n%say ours").await;
+    let own = editor
+        .prompt(&session, "%stop model_context_window_exceeded\n%say ours")
+        .await;
     hosted
         .until(&session, |event| {
             event["type"] == "user" && event["message"].to_string().contains("ours")

@@ -451,7 +451,7 @@ prompts:
       - say: it is {{result}}
   - steps:
       - response: []
-      - say: not in this turn
+      - say: said behind it
 ",
     )
     .unwrap();
@@ -459,12 +459,11 @@ prompts:
     report.content().unwrap();
     let results = report.sent().filter(|line| line["type"] == "result");
     let results: Vec<&Value> = results.map(|line| &line["result"]).collect();
-    assert_eq!(results, ["it is fine", ""]);
-    let texts = report
-        .sent()
-        .filter_map(|line| line["message"]["content"][0]["text"].as_str());
+    assert_eq!(results, ["it is fine", "said behind it"]);
+    let said = report.sent().filter(|line| line["type"] == "assistant");
+    let texts = said.filter_map(|line| line["message"]["content"][0]["text"].as_str());
     assert_eq!(
         texts.collect::<Vec<_>>(),
-        ["this came before its call", "it is fine"]
+        ["this came before its call", "it is fine", "said behind it"]
     );
 }

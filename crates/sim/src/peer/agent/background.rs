@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::brain::Outcome;
@@ -24,6 +24,10 @@ pub(super) struct Task {
     pub(super) tag: Option<u64>,
     background: bool,
     done: bool,
+    /// Whether the model is to hear of its end, which was not its own.
+    told: bool,
+    /// Hears when it has written its last frame.
+    over: Option<watch::Receiver<bool>>,
     job: Option<AbortHandle>,
     watcher: Option<AbortHandle>,
     to_background: Option<oneshot::Sender<()>>,
@@ -132,6 +136,11 @@ impl Task {
             done: true,
             ..Self::default()
         }
+    }
+
+    /// What a turn that its end begins has as its origin.
+    fn origin(&self) -> Value {
+        json!({"kind": "task-notification", "producer": "session-task", "runId": self.run_id})
     }
 
     /// Whether a turn with this origin is about it.
@@ -272,8 +281,13 @@ pub(super) async fn start_agent(ctx: &Context, task: Task, started: Value, job: 
 /// Waits for an agent in the background.
 pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<Report>) {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
+    let (is_over, over) = watch::channel(false);
+    if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
+        task.over = Some(over);
+    }
     tokio::spawn(async move {
         let ended = Ended::Agent(job.await.ok().map(Box::new));
+        is_over.send_replace(true);
         let _ = finished.send(Finished { task_id, ended }).await;
     });
 }
@@ -299,11 +313,16 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &Ending) {
 pub(super) async fn finish(ctx: &Context, finished: Finished) {
     let file = ctx.output_file(&finished.task_id);
     let agent = {
-        let state = ctx.state();
-        let mut running = state.tasks.iter().filter(|task| task.runs());
-        let Some(task) = running.find(|task| task.id == finished.task_id) else {
+        let mut state = ctx.state();
+        let mut tasks = state.tasks.iter_mut();
+        let Some(task) = tasks.find(|task| task.id == finished.task_id) else {
             return;
         };
+        if !task.runs() {
+            let origin = std::mem::take(&mut task.told).then(|| task.origin());
+            state.wakes.extend(origin);
+            return;
+        }
         task.agent.as_ref().map(|(agent, _)| agent.clone())
     };
     let ending = match (&finished.ended, agent) {
@@ -321,7 +340,7 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
             Ended::Agent(_) => Ending::killed(&task.description),
         });
         let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
-        let origin = json!({"kind": "task-notification", "producer": "session-task", "runId": task.run_id});
+        let origin = task.origin();
         state.wakes.push_back(origin);
         lines
     };
@@ -371,8 +390,8 @@ pub(super) async fn move_all(ctx: &Context) {
     }
 }
 
-/// Kills a background task, or an agent in the foreground.
-pub(super) async fn stop(ctx: &Context, id: &str) {
+/// Kills a background task, or an agent in the foreground. The model is told of an agent if it is to be.
+pub(super) async fn stop(ctx: &Context, id: &str, told: bool) {
     let file = ctx.output_file(id);
     let (lines, listed) = {
         let mut state = ctx.state();
@@ -383,6 +402,7 @@ pub(super) async fn stop(ctx: &Context, id: &str) {
             return;
         };
         task.done = true;
+        task.told = told && task.is_agent();
         task.kill();
         let ending = Ending::killed(&task.description);
         let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
@@ -396,16 +416,64 @@ pub(super) async fn stop(ctx: &Context, id: &str) {
     }
 }
 
+fn running(ctx: &Context, is_wanted: fn(&Task) -> bool) -> Vec<String> {
+    let state = ctx.state();
+    let tasks = state.tasks.iter().filter(|task| task.runs() && is_wanted(task));
+    tasks.map(|task| task.id.clone()).collect()
+}
+
 /// Kills the agents in the background.
 pub(super) async fn stop_agents(ctx: &Context) {
-    let running: Vec<String> = {
-        let state = ctx.state();
-        let agents = state.tasks.iter().filter(|task| task.runs() && task.is_agent());
-        agents.map(|task| task.id.clone()).collect()
-    };
-    for id in running {
+    for id in running(ctx, Task::is_agent) {
         ctx.state().subagents.killed_by_system += 1;
-        stop(ctx, &id).await;
+        stop(ctx, &id, false).await;
+    }
+}
+
+/// Kills the commands in the background.
+pub(super) async fn stop_commands(ctx: &Context) {
+    for id in running(ctx, |task| !task.is_agent()) {
+        stop(ctx, &id, false).await;
+    }
+}
+
+/// Waits until agents in the background that were stopped have written their last frame.
+pub(super) async fn last_words(ctx: &Context) {
+    let stopped: Vec<_> = {
+        let state = ctx.state();
+        let stopped = state.tasks.iter().filter(|task| task.done);
+        stopped.filter_map(|task| task.over.clone()).collect()
+    };
+    for mut over in stopped {
+        // One whose watcher has gone is over.
+        let _ = over.wait_for(|over| *over).await;
+    }
+}
+
+/// Kills the commands in the background, at a signal: the host hears of each.
+pub(super) async fn terminate(ctx: &Context) {
+    let lines: Vec<_> = {
+        let state = &mut *ctx.state();
+        let commands = state
+            .tasks
+            .iter_mut()
+            .filter(|task| task.runs() && !task.is_agent());
+        let end = |task: &mut Task| {
+            task.done = true;
+            task.kill();
+            let ending = Ending::killed(&task.description);
+            let file = ctx.output_file_of(&state.session_id, &task.id);
+            (task.notification(&ending, &file), task.updated(&ending, ctx))
+        };
+        commands.map(end).collect()
+    };
+    let any = !lines.is_empty();
+    for (notification, updated) in lines {
+        ctx.send_system("task_notification", notification).await;
+        ctx.send_system("task_updated", updated).await;
+    }
+    if any {
+        send_list(ctx).await;
     }
 }
 

@@ -174,6 +174,8 @@ pub(super) struct State {
     pub(super) last_is_error: bool,
     /// Whether the API has failed the last turn for good.
     pub(super) last_failed_at_api: bool,
+    /// Whether the last turn was stopped before its end.
+    pub(super) last_aborted: bool,
     /// The usage, by model, in all and since the last result.
     pub(super) used: BTreeMap<String, Used>,
     pub(super) used_since: BTreeMap<String, Used>,

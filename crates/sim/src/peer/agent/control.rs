@@ -97,13 +97,16 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
             }
         },
         "mcp_message" => {
+            let (server, message) = (string("server_name").unwrap_or_default(), &request["message"]);
+            // What it has no answer to it refuses at once.
+            let is_refused = mcp::is_refused(message);
+            if is_refused {
+                mcp::receive(ctx, server, message).await;
+            }
             ctx.send(success(id, None)).await;
-            mcp::receive(
-                ctx,
-                string("server_name").unwrap_or_default(),
-                &request["message"],
-            )
-            .await;
+            if !is_refused {
+                mcp::receive(ctx, server, message).await;
+            }
             None
         }
         "get_context_usage" => Some(Reply::Payload(context_usage(ctx))),
@@ -121,7 +124,7 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
             Some(Reply::Error("stop_task: task_id must be a string".to_owned()))
         }
         "stop_task" => {
-            background::stop(ctx, string("task_id").unwrap_or_default()).await;
+            background::stop(ctx, string("task_id").unwrap_or_default(), true).await;
             Some(Reply::Payload(json!({})))
         }
         "background_tasks" => {
@@ -242,7 +245,8 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         let mut line = success(id, Some(payload));
         line["response"]["pending_permission_requests"] = json!([]);
         line["response"]["pending_user_dialog_requests"] = json!([]);
-        (line, std::mem::replace(&mut state.initialized, true))
+        let begun = !state.queue.is_empty() || state.running || state.turns > 0;
+        (line, std::mem::replace(&mut state.initialized, true) || begun)
     };
     ctx.send(line).await;
     if again {

@@ -9,7 +9,7 @@ use super::brain::{CallPlan, Outcome};
 use super::context::{Context, State};
 use super::rules::{Access, Place};
 use super::turn::Call;
-use super::{files, paths, payload, plans, shell};
+use super::{commands, files, paths, payload, plans, shell};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -184,6 +184,11 @@ pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<Str
              approved, continue with implementation."
                 .to_owned(),
         ),
+        "Skill" if !payload::skills().iter().any(|skill| skill == text("skill"))
+            && !commands::is_skill(&ctx.config, &ctx.project(), text("skill")) =>
+        {
+            Some(format!("Unknown skill: {}", text("skill")))
+        }
         "Write" if real && Path::new(&path).is_dir() => {
             let path = text("file_path");
             Some(format!(

@@ -12,7 +12,7 @@ pub(super) enum End {
     /// It was stopped, while the model wrote or (`tools`) while tools ran.
     Aborted { why: Abort, tools: bool },
     /// The API failed for good.
-    Api(ApiFailure),
+    Api(Box<ApiFailure>),
     /// It took more rounds than allowed.
     MaxTurns(u64),
     /// It cost more than allowed.
@@ -41,10 +41,13 @@ pub(super) enum End {
 pub(super) struct ApiFailure {
     pub(super) status: Option<u16>,
     pub(super) kind: &'static str,
-    pub(super) api_type: Option<&'static str>,
     /// The `error` of the assistant line.
     pub(super) error: &'static str,
     pub(super) text: String,
+    /// What else the assistant line has, and the result.
+    pub(super) fields: Value,
+    pub(super) ended: Value,
+    pub(super) stop_reason: &'static str,
     pub(super) terminal_reason: &'static str,
 }
 
@@ -150,13 +153,11 @@ impl Turn {
                 Verdict::error("error_during_execution", text)
             }
             Some(End::Api(failure)) => {
-                self.stop_reason = Some("stop_sequence".to_owned());
+                self.stop_reason = Some(failure.stop_reason.to_owned());
                 set("terminal_reason", reason(failure.terminal_reason));
                 set("api_error_status", json!(failure.status));
-                if let Some(api_type) = failure.api_type {
-                    set("api_error_type", json!(api_type));
-                } else {
-                    set("api_error", json!(failure.kind));
+                for (key, value) in failure.ended.as_object().into_iter().flatten() {
+                    set(key, value.clone());
                 }
                 Verdict {
                     failed: true,
@@ -210,11 +211,14 @@ impl Turn {
         }
         let is_deferred = matches!(end, Some(End::Deferred(_)));
         let api_failed = matches!(end, Some(End::Api(_)));
+        let aborted = matches!(end, Some(End::Aborted { .. }));
         if let (Some(first), true) = (self.first_frame, is_success && !is_deferred && !api_failed) {
             let ms = first.as_millis() as u64;
-            set("ttft_ms", json!(ms + 1));
             set("ttft_stream_ms", json!(ms));
-            set("first_content_frame_ms", json!(ms));
+            if !self.last_assistant.is_empty() {
+                set("ttft_ms", json!(ms + 1));
+                set("first_content_frame_ms", json!(ms));
+            }
             let latency = self.ctx.config.latency.as_millis() as u64;
             set("time_to_request_ms", json!(latency));
             if self.prompts.iter().any(|prompt| prompt.uuid.is_some()) {
@@ -236,6 +240,7 @@ impl Turn {
             let mut state = self.ctx.state();
             state.last_is_error = verdict.failed;
             state.last_failed_at_api = api_failed;
+            state.last_aborted = aborted;
             state.api_time += self.api_time;
             set("result_index", json!(state.results));
             state.results += 1;
@@ -259,7 +264,6 @@ impl Turn {
         set("safety_stops", json!(0));
         set("queued_turn_count", json!(0));
         // Folded prompts are through before the result, the turn's own behind it.
-        let aborted = matches!(end, Some(End::Aborted { .. }));
         for prompt in &self.folded {
             self.ctx
                 .send_lifecycle(prompt, if aborted { "cancelled" } else { "completed" })

@@ -61,7 +61,7 @@ pub(super) enum Why {
     /// A command reads or changes this path.
     Path(Blocked),
     /// Some commands of a line, with what would allow each.
-    Several(Vec<String>, Option<Blocked>),
+    Several(Vec<SuggestedRule>, Option<Blocked>),
 }
 
 /// A path that a command must not use unasked.
@@ -72,6 +72,9 @@ pub(super) struct Blocked {
     /// Whether it is only redirected to.
     redirected: bool,
 }
+
+/// A tool and the content of a rule for it.
+type SuggestedRule = (&'static str, String);
 
 /// Whether a hook cannot allow it.
 pub(super) fn outweighs_hooks(verdict: &Verdict) -> bool {
@@ -377,21 +380,27 @@ impl Scene<'_> {
             _ => None,
         });
         if let Some(blocked) = outside
-            && (self.edits || !several)
+            && (self.edits || parts.len() == 1)
         {
             return Verdict::Ask(Why::Path(blocked));
         }
-        let rules = |parts: &[(&Command, Part)]| {
-            let patterns = parts.iter().map(|(command, _)| shell::pattern(&command.text));
-            patterns.collect::<Vec<_>>()
+        let rules = |parts: &[(&Command, Part)]| -> Vec<SuggestedRule> {
+            let rules = parts.iter().flat_map(|(command, part)| match part {
+                Part::Blocked(blocked, true) if blocked.access == Access::Read => {
+                    rules_to_read(&self.area, &blocked.path)
+                }
+                _ => vec![("Bash", shell::pattern(&command.text))],
+            });
+            rules.collect()
         };
         match parts.as_slice() {
             [] => Verdict::Allow("subcommandResults"),
             [(_, Part::Blocked(blocked, _))] if !several => Verdict::Ask(Why::Path(blocked.clone())),
             [(_, Part::Unknown(why))] if !several => Verdict::Ask(why.clone()),
-            [(_, Part::Blocked(blocked, false))] => {
-                Verdict::Ask(Why::Several(vec![shell::pattern(text)], Some(blocked.clone())))
-            }
+            [(_, Part::Blocked(blocked, false))] => Verdict::Ask(Why::Several(
+                vec![("Bash", shell::pattern(text))],
+                Some(blocked.clone()),
+            )),
             parts => Verdict::Ask(Why::Several(rules(parts), None)),
         }
     }
@@ -582,7 +591,7 @@ pub(super) fn question(
         })),
         Why::Unknown => set(json!({
             "decision_reason": "This command requires approval", "decision_reason_type": "other",
-            "permission_suggestions": [suggest.rules(&[shell::pattern(&alone)])],
+            "permission_suggestions": [suggest.rule(&shell::pattern(&alone))],
         })),
         Why::FindActs => set(json!({
             "decision_reason": "find does more than find here: no rule for find allows it", "decision_reason_type": "other",
@@ -591,7 +600,7 @@ pub(super) fn question(
         Why::Moves => {
             let mut suggestions = Vec::new();
             if !suggest.edits {
-                suggestions.push(suggest.rules(&[shell::pattern(line)]));
+                suggestions.push(suggest.rule(&shell::pattern(line)));
                 suggestions.extend(suggest.accept_edits());
             }
             set(json!({
@@ -601,12 +610,12 @@ pub(super) fn question(
         }
         Why::Path(blocked) => set(json!({
             "blocked_path": blocked.path.to_string_lossy(),
-            "permission_suggestions": suggest.blocked(&[shell::pattern(line)], &blocked),
+            "permission_suggestions": suggest.blocked(&[("Bash", shell::pattern(line))], &blocked),
         })),
         Why::Several(rules, blocked) => {
             let suggestions = match blocked {
                 Some(blocked) => suggest.blocked(&rules, &blocked),
-                None => vec![suggest.rules(&rules)],
+                None => vec![add_rules(&rules, "localSettings")],
             };
             set(json!({"decision_reason_type": "subcommandResults", "permission_suggestions": suggestions}));
         }
@@ -637,13 +646,25 @@ struct Suggest<'a> {
     edits: bool,
 }
 
+/// The rules by which this file may be read.
+fn rules_to_read(area: &Area, path: &Path) -> Vec<SuggestedRule> {
+    let directories = area.directories_of(path).into_iter();
+    let rule = |directory: PathBuf| ("Read", format!("/{}/**", directory.display()));
+    directories.map(rule).collect()
+}
+
+fn add_rules(rules: &[SuggestedRule], destination: &str) -> Value {
+    let rules = rules.iter();
+    let rules: Vec<Value> = rules
+        .map(|(tool, content)| json!({"toolName": tool, "ruleContent": content}))
+        .collect();
+    json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": destination})
+}
+
 impl Suggest<'_> {
-    fn rules(&self, contents: &[String]) -> Value {
-        let rules: Vec<Value> = contents
-            .iter()
-            .map(|content| json!({"toolName": self.tool, "ruleContent": content}))
-            .collect();
-        json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"})
+    fn rule(&self, content: &str) -> Value {
+        let rule = json!({"toolName": self.tool, "ruleContent": content});
+        json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "localSettings"})
     }
 
     /// The mode in which files may be changed, unless it is that already.
@@ -667,17 +688,12 @@ impl Suggest<'_> {
             };
             return [mode, vec![self.directories(path)]].concat();
         }
-        let directories = self.area.directories_of(path).into_iter();
-        directories
-            .map(|directory| {
-                let rule = json!({"toolName": "Read", "ruleContent": format!("/{}/**", directory.display())});
-                json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"})
-            })
-            .collect()
+        let rules = rules_to_read(self.area, path).into_iter();
+        rules.map(|rule| add_rules(&[rule], "session")).collect()
     }
 
-    fn blocked(&self, rules: &[String], blocked: &Blocked) -> Vec<Value> {
-        let mut suggestions = vec![self.rules(rules)];
+    fn blocked(&self, rules: &[SuggestedRule], blocked: &Blocked) -> Vec<Value> {
+        let mut suggestions = vec![add_rules(rules, "localSettings")];
         suggestions.extend(self.files(blocked.access, &blocked.path, false));
         if blocked.access == Access::Write && !blocked.redirected {
             suggestions.extend(self.accept_edits());
@@ -690,9 +706,9 @@ impl Suggest<'_> {
             "Write" | "Edit" | "NotebookEdit" => self.accept_edits(),
             "WebFetch" => {
                 let host = host(input["url"].as_str().unwrap_or_default());
-                vec![self.rules(&[format!("domain:{host}")])]
+                vec![self.rule(&format!("domain:{host}"))]
             }
-            "Bash" => vec![self.rules(&[shell::pattern(self.line)])],
+            "Bash" => vec![self.rule(&shell::pattern(self.line))],
             tool => vec![json!({
                 "type": "addRules", "rules": [{"toolName": tool}], "behavior": "allow", "destination": "localSettings",
             })],

@@ -361,6 +361,10 @@ async fn send(ctx: &Context, server: &str, message: Value, cancel: Cancel) -> on
     if let Some(pipe) = pipe_of(ctx, server) {
         return pipe.send(message).await;
     }
+    if transport(ctx, server).is_some_and(|transport| transport != "sdk") {
+        // Its process has ended: the sender goes at once, and that is the answer.
+        return oneshot::channel().1;
+    }
     let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
     ctx.request(request, cancel).await.1
 }
@@ -622,6 +626,12 @@ pub(super) async fn run(ctx: &Context, found: &Found, input: &Value, tool_use_id
     outcome.with_details(details)
 }
 
+/// Whether a message from a server of the host is a request that the CLI does not know.
+pub(super) fn is_refused(message: &Value) -> bool {
+    let method = message["method"].as_str();
+    message.get("id").is_some() && method.is_some_and(|method| method != "ping")
+}
+
 /// A message from a server of the host: a change of its tools, or a request of its own.
 pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
     let known = ctx.state().servers.iter().any(|known| known.name == server);
@@ -645,10 +655,10 @@ pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
             ctx.state().connecting.push(task.abort_handle());
             return;
         }
+        _ if is_refused(message) => json!({
+            "jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "Method not found"},
+        }),
         (Some("ping"), Some(id)) => json!({"result": {}, "jsonrpc": "2.0", "id": id}),
-        (Some(_), Some(id)) => {
-            json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}})
-        }
         _ => return,
     };
     drop(send(ctx, server, response, Cancel::Never).await);

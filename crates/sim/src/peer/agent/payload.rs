@@ -94,6 +94,11 @@ pub(in crate::peer) fn tools() -> Vec<String> {
     listed(INIT, "tools")
 }
 
+/// The skills that `system/init` lists.
+pub(super) fn skills() -> Vec<String> {
+    listed(INIT, "skills")
+}
+
 /// The kinds of agents that `system/init` lists.
 pub(in crate::peer) fn agents() -> Vec<String> {
     listed(INIT, "agents")

@@ -140,7 +140,9 @@ impl Turn {
                 }
             }
         };
-        self.send_stop().await;
+        if !is_agent_tool(&call.name) {
+            self.send_stop().await;
+        }
         match decision {
             Decision::Allow { input, meta } => {
                 if let Some(input) = input.filter(|input| *input != call.shown) {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::background::{self, Finished};
-use super::context::{Abort, Answer, Context, Priority, Prompt};
+use super::context::{Abort, Answer, Context, Priority, Prompt, State};
 use super::played::Player;
 use super::turn::{self, Work};
 use super::{Config, control, cost, deferral, ids, mcp_control, payload, transcript};
@@ -187,7 +187,10 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     self.begin().await;
                     continue;
                 }
-                if self.ended && self.ctx.state().tasks.iter().all(|task| !task.runs()) {
+                let is_idle =
+                    |state: &State| state.last_aborted || state.tasks.iter().all(|task| !task.runs());
+                if self.ended && is_idle(&self.ctx.state()) {
+                    background::stop_commands(&self.ctx).await;
                     return Exit::Code(i32::from(self.ctx.state().last_is_error));
                 }
             }
@@ -218,9 +221,16 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     return exit;
                 },
                 line = self.stdin.next(), if !self.ended => match line {
-                    Some(line) => if let Some(exit) = self.line(&line).await {
-                        return exit;
-                    },
+                    Some(line) => {
+                        if let Some(exit) = self.line(&line).await {
+                            return exit;
+                        }
+                        // Interrupts that came together are answered together.
+                        let aborted = self.turn.is_some() && self.ctx.abort.borrow().is_some();
+                        if aborted && let Some(exit) = self.take_interrupt().await {
+                            return exit;
+                        }
+                    }
                     None => self.end_of_input().await,
                 },
                 exit = ordered => return exit,
@@ -551,7 +561,10 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 });
                 None
             }
-            Signal::Term => Some(Exit::Code(143)),
+            Signal::Term => {
+                background::terminate(&self.ctx).await;
+                Some(Exit::Code(143))
+            }
             Signal::Hup => Some(Exit::Code(129)),
             Signal::Kill => Some(Exit::Signal(9)),
             Signal::Int if self.turn.is_none() => Some(Exit::Code(0)),

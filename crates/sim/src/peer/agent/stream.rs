@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::act::Act;
 use super::brain::{CallPlan, Fault, FaultKind, Response};
 use super::context::{Abort, Said};
+use super::subagent::is_agent_tool;
 use super::turn::{ApiFailure, Call, End, Turn};
-use super::{disk, inputs, judge, mcp, payload};
+use super::{background, disk, inputs, judge, mcp, payload};
 use crate::script::response::Block;
 
 /// The side effects before a block.
@@ -127,11 +128,6 @@ impl Turn {
                 return Err(self.cut_short(why, Some(&message), None).await);
             }
         }
-        if response.hang
-            && let Err(why) = self.or_abort(std::future::pending::<()>()).await
-        {
-            return Err(self.cut_short(why, Some(&message), None).await);
-        }
         let usage = response.usage;
         self.tokens = (self.tokens.0 + usage.input, self.tokens.1 + usage.output);
         self.last_usage = (usage.input, usage.output);
@@ -158,13 +154,19 @@ impl Turn {
             self.text = displayed;
         }
         self.stop_reason = Some(response.stop_reason().to_owned());
+        self.last_message.clone_from(&message.id);
         if self.streams() {
             let delta = json!({"stop_reason": response.stop_reason(), "stop_sequence": null});
             let usage = payload::usage_so_far(usage.input, usage.output);
             let event = json!({"type": "message_delta", "delta": delta, "usage": usage});
-            self.send_event(&message, event, json!({})).await;
-            // With tools the CLI goes to work before the stream has ended.
-            self.unstopped = Some(json!({"api_message_id": message.id}));
+            let extra = json!({"api_message_id": message.id});
+            self.unstopped.push_back((event, extra.clone()));
+            self.unstopped.push_back((json!({"type": "message_stop"}), extra));
+            // With tools the CLI goes to work before the stream has ended, and an agent has begun before anything more of it is there.
+            let starts_agent = calls.first().is_some_and(|call| is_agent_tool(&call.name));
+            if !starts_agent || self.ctx.is_hooked("PreToolUse") {
+                self.send_next_stop().await;
+            }
             if calls.is_empty() {
                 self.send_stop().await;
             }
@@ -255,6 +257,14 @@ impl Turn {
             }
             let event = json!({"type": "content_block_delta", "index": index, "delta": delta});
             self.send_event(message, event, display(thought)).await;
+        }
+        // A response that stalls does so before its last block has ended.
+        if response.hang
+            && index + 1 == response.blocks.len()
+            && let Err(why) = self.or_abort(std::future::pending::<()>()).await
+        {
+            let open = Some((index, matches!(block, Block::Text(_)).then_some(so_far)));
+            return Err(self.cut_short(why, Some(message), open).await);
         }
         let extra = if thinks {
             let ms = self.ctx.log.elapsed().saturating_sub(began).as_millis() as u64;
@@ -414,8 +424,15 @@ impl Turn {
 
     /// Ends the stream of a message whose tools have gone to work.
     pub(super) async fn send_stop(&mut self) {
-        if let Some(extra) = self.unstopped.take() {
-            self.send_raw_event(json!({"type": "message_stop"}), extra).await;
+        while !self.unstopped.is_empty() {
+            self.send_next_stop().await;
+        }
+    }
+
+    /// Sends the next of the events that are still to come.
+    pub(super) async fn send_next_stop(&mut self) {
+        if let Some((event, extra)) = self.unstopped.pop_front() {
+            self.send_raw_event(event, extra).await;
         }
     }
 
@@ -426,7 +443,6 @@ impl Turn {
         message: Option<&Message>,
         open: Option<(usize, Option<String>)>,
     ) -> End {
-        self.stop_reason = None;
         self.text.clear();
         let mut written = message.map_or(0, |message| message.written);
         if let Some(message) = message {
@@ -435,8 +451,10 @@ impl Turn {
             self.ctx
                 .state()
                 .use_tokens(&message.model, message.input, output, None);
+            let is_behind = self.agent.as_ref().is_some_and(|agent| agent.background);
             if let Some((_, Some(text))) = &open
                 && !text.is_empty()
+                && !is_behind
             {
                 self.text.clone_from(text);
                 let block = json!({"type": "text", "text": text});
@@ -444,6 +462,10 @@ impl Turn {
                     .await;
                 written += 1;
             }
+        }
+        if self.agent.is_none() {
+            // Agents that were stopped with it have their last words first.
+            background::last_words(&self.ctx).await;
         }
         if why != Abort::Displaced && !self.stops_silently() {
             self.send_user(
@@ -501,7 +523,7 @@ impl Turn {
                 }
                 if attempt >= retries {
                     self.send_api_error(&failure).await;
-                    return Err(End::Api(failure));
+                    return Err(End::Api(Box::new(failure)));
                 }
                 attempt += 1;
                 if matches!(fault.kind, FaultKind::SseError(_)) {
@@ -540,20 +562,15 @@ impl Turn {
         true
     }
 
-    async fn send_api_error(&mut self, failure: &ApiFailure) {
+    pub(super) async fn send_api_error(&mut self, failure: &ApiFailure) {
         let id = self.ctx.uuid();
-        let mut extra = json!({
-            "error": failure.error,
-            "request_id": format!("req_sim_{id}"),
-            "is_api_error_message": true,
-            "api_error_status": failure.status,
-        });
-        match failure.api_type {
-            Some(api_type) => extra["api_error_type"] = json!(api_type),
-            None => extra["api_error"] = json!(failure.kind),
+        let mut extra = json!({"error": failure.error, "is_api_error_message": true});
+        for (key, value) in failure.fields.as_object().into_iter().flatten() {
+            extra[key] = value.clone();
         }
         self.mark(&mut extra);
         let mut message = payload::synthetic_message(&id, &failure.text);
+        message["stop_reason"] = json!(failure.stop_reason);
         if let Some(text) = self.display(&failure.text).await {
             message["content"][0]["text"] = json!(text);
         }
@@ -574,6 +591,32 @@ impl Turn {
 }
 
 impl ApiFailure {
+    /// The limit of tokens has cut too many responses.
+    pub(super) fn of_limit() -> Self {
+        let ended = json!({"api_error": "max_output_tokens"});
+        let mut fields = ended.clone();
+        fields["api_error_params"] = json!({"cut": "output_limit"});
+        Self {
+            error: "max_output_tokens",
+            text: "API Error: the responses have exceeded the limit of output tokens".to_owned(),
+            fields,
+            ended,
+            ..Self::new(&FaultKind::Cut)
+        }
+    }
+
+    /// The model has been stopped by its safeguards once more.
+    pub(super) fn of_refusal(message: &str) -> Self {
+        Self {
+            error: "invalid_request",
+            text: "API Error: the safeguards of the model have stopped the response".to_owned(),
+            fields: json!({"request_id": format!("req_sim_{message}"), "refused_message_id": message}),
+            ended: json!({}),
+            stop_reason: "refusal",
+            ..Self::new(&FaultKind::Cut)
+        }
+    }
+
     fn new(fault: &FaultKind) -> Self {
         let (status, message) = match fault {
             FaultKind::Status { status, message } => (Some(*status), message.clone()),
@@ -604,12 +647,21 @@ impl ApiFailure {
             Some(status) => format!("API Error: {status} {message}"),
             None => format!("API Error: {message}"),
         };
+        let ended = match api_type {
+            Some(api_type) => json!({"api_error_type": api_type}),
+            None => json!({"api_error": kind}),
+        };
+        let mut fields = ended.clone();
+        fields["api_error_status"] = json!(status);
+        fields["request_id"] = json!("req_sim_failed");
         Self {
             status,
             kind,
-            api_type,
             error,
             text,
+            fields,
+            ended,
+            stop_reason: "stop_sequence",
             terminal_reason: if status == Some(413) {
                 "image_error"
             } else {

@@ -245,6 +245,7 @@ impl Turn {
         let kinds = kinds(&self.ctx);
         if !kinds.iter().any(|known| known == kind) {
             let kinds = kinds.join(", ");
+            self.send_stop().await;
             return Ok(Outcome::error(format!(
                 "Agent type '{kind}' not found. Available agents: {kinds}"
             )));
@@ -258,6 +259,7 @@ impl Turn {
                 .map(|denied| denied.source)
         };
         if let Some(source) = denied {
+            self.send_stop().await;
             return Ok(Outcome::error(format!(
                 "Agent type '{kind}' has been denied by permission rule '{rule}' from {}.",
                 source.as_str()
@@ -310,10 +312,15 @@ impl Turn {
         let (task, moved) = Task::of_agent(&agent, abort.clone());
         if background {
             background::start_agent(&self.ctx, task, agent.started(), job).await;
+            self.send_next_stop().await;
             return Ok(launched(&self.ctx, &agent));
         }
         self.ctx.send_system("task_started", agent.started()).await;
         self.ctx.state().tasks.push(task);
+        self.send_next_stop().await;
+        // Its first line comes before the end of the message.
+        tokio::task::yield_now().await;
+        self.send_stop().await;
         let mut job = job;
         let step = async {
             tokio::select! {

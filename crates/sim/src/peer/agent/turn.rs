@@ -1,5 +1,6 @@
 //! One turn: from `system/init` to the `result`.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,18 @@ pub(super) struct Work {
     pub(super) origin: Option<Value>,
     /// The call of another process that it goes on with.
     pub(super) deferred: Option<Deferred>,
+}
+
+/// How often in a turn the model goes on where the limit of tokens has cut its response.
+const RESUMPTIONS: u8 = 3;
+
+/// What the model has been told in a turn.
+#[derive(Default)]
+struct Reminded {
+    of_limit: u8,
+    of_refusal: bool,
+    of_output: bool,
+    of_silence: bool,
 }
 
 /// A tool call of the model.
@@ -76,6 +89,8 @@ pub(super) struct Turn {
     pub(super) last_flaw: String,
     /// The tool results of this response, for hooks.
     pub(super) batch: Vec<Value>,
+    /// The id of the last message of the model.
+    pub(super) last_message: String,
     /// The uuid of the last `assistant` line.
     pub(super) last_assistant: String,
     /// `user` lines so far; `num_turns` counts them.
@@ -95,8 +110,8 @@ pub(super) struct Turn {
     pub(super) prompt_id: Option<String>,
     /// A hook ended the turn.
     pub(super) stopped_by_hook: bool,
-    /// A `message_stop` event that is still to come.
-    pub(super) unstopped: Option<Value>,
+    /// The events at the end of a message that are still to come.
+    pub(super) unstopped: VecDeque<(Value, Value)>,
     /// Callbacks before a tool that were called when its call was written, with its id.
     pub(super) asked_before: Option<(String, Asked)>,
     /// The text that a hook wants shown instead, if there is one.
@@ -148,6 +163,7 @@ impl Turn {
             unstructured: 0,
             last_flaw: String::new(),
             batch: Vec::new(),
+            last_message: String::new(),
             last_assistant: String::new(),
             user_lines: 0,
             denials: Vec::new(),
@@ -160,7 +176,7 @@ impl Turn {
             stop_reason: None,
             prompt_id: Some(prompt_id),
             stopped_by_hook: false,
-            unstopped: None,
+            unstopped: VecDeque::new(),
             asked_before: None,
             displayed: None,
             turn_id: None,
@@ -289,7 +305,7 @@ impl Turn {
     /// Calls the model and its tools, until the model calls no more tools.
     pub(super) async fn converse(&mut self, mut ask: Ask) -> Result<(), End> {
         let mut stopping = false;
-        let mut reminded = false;
+        let mut reminded = Reminded::default();
         let before = ask.round;
         loop {
             if let Some(limit) = self.max_turns
@@ -315,12 +331,8 @@ impl Turn {
             ask.round += 1;
             if calls.is_empty() {
                 let wanted = self.agent.is_none() && self.ctx.state().schema.is_some();
-                if wanted && !reminded {
-                    reminded = true;
-                    let reminder = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this \
-                                    request. Call this tool now.";
-                    let content = json!([{"type": "text", "text": reminder}]);
-                    self.send_user(content, json!({"isSynthetic": true})).await;
+                if let Some(reminder) = self.reminder(&mut reminded, wanted).await? {
+                    self.remind(reminder).await;
                     ask.context.push(reminder.to_owned());
                     continue;
                 }
@@ -358,6 +370,71 @@ impl Turn {
                 ask.folded = self.fold().await;
             }
         }
+    }
+
+    /// What the CLI tells the model that has stopped before its end; nothing if the turn is over.
+    async fn reminder(&mut self, reminded: &mut Reminded, wanted: bool) -> Result<Option<&'static str>, End> {
+        Ok(match self.stop_reason.as_deref() {
+            Some("max_tokens") if reminded.of_limit < RESUMPTIONS => {
+                reminded.of_limit += 1;
+                Some("The response has reached the limit of tokens. Go on where it was cut.")
+            }
+            Some("max_tokens") => return Err(self.fail_at(ApiFailure::of_limit()).await),
+            Some("refusal") if !std::mem::replace(&mut reminded.of_refusal, true) => {
+                if self.agent.is_none() {
+                    let text =
+                        "The response above was stopped by the safeguards of the model; going on once.";
+                    let fields = json!({"content": text, "level": "notice"});
+                    self.ctx.send_system("informational", fields).await;
+                }
+                Some(
+                    "The response was stopped by a safety classifier, and the rest of it withheld. Go on without it.",
+                )
+            }
+            Some("refusal") => {
+                let fields = json!({
+                    "original_model": self.ctx.state().model, "request_id": format!("req_sim_{}", self.last_message),
+                    "api_refusal_category": null, "api_refusal_explanation": null,
+                    "refused_user_message_uuid": self.ctx.uuid(), "content": "",
+                });
+                self.ctx.send_system("model_refusal_no_fallback", fields).await;
+                return Err(self.fail_at(ApiFailure::of_refusal(&self.last_message)).await);
+            }
+            _ if wanted && !std::mem::replace(&mut reminded.of_output, true) => Some(
+                "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool \
+                 now.",
+            ),
+            _ if self.text.is_empty() && !std::mem::replace(&mut reminded.of_silence, true) => {
+                Some("The response had nothing that can be seen. Go on, and say something.")
+            }
+            _ => None,
+        })
+    }
+
+    async fn fail_at(&mut self, failure: ApiFailure) -> End {
+        self.send_api_error(&failure).await;
+        End::Api(Box::new(failure))
+    }
+
+    /// What the CLI says to the model in the user's place. Of an agent the host does not hear it.
+    async fn remind(&mut self, text: &str) {
+        self.user_lines += 1;
+        let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
+        let mut extra = json!({"isSynthetic": true});
+        if self.stop_reason.as_deref() == Some("refusal") {
+            extra["refusal_retry"] = json!(true);
+            extra["refused_message_id"] = json!(self.last_message);
+        }
+        self.ctx
+            .say(Said {
+                agent: self.agent.as_deref(),
+                kind: "user",
+                kept: Some(json!({"message": message, "promptId": self.prompt_id, "isMeta": true})),
+                message,
+                extra,
+                shown: self.agent.is_none(),
+            })
+            .await;
     }
 
     /// Waits for something, unless the turn is to stop.
@@ -541,7 +618,10 @@ impl Turn {
                     self.ctx.exit.send_replace(Some(Exit::Code(143)));
                     return std::future::pending().await;
                 }
-                Ok(result) => results.push(result),
+                Ok(result) => {
+                    self.send_stop().await;
+                    results.push(result);
+                }
                 // The others of the same answer are made. Of several that are deferred the last one is taken up.
                 Err(Halt::Deferred(call)) => {
                     deferred = Some(call);

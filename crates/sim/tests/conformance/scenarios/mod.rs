@@ -1,5 +1,6 @@
 //! The scenarios.
 
+mod endings;
 mod found;
 mod hosts;
 mod inputs;
@@ -39,6 +40,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions(),
         agents(),
         output(),
+        endings::endings(),
         found::found(),
         hosts::hosts(),
         inputs::inputs(),

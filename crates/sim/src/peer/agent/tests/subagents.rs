@@ -185,6 +185,9 @@ async fn an_interrupt_spares_the_background_on_demand() {
         tokio::time::sleep(Duration::from_millis(350)).await;
         hand.request(json!({"subtype": "interrupt"})).await;
         hand.until("result/error_during_execution").await;
+        if spared {
+            hand.until("result/success").await;
+        }
         let (_, kinds) = hand.end().await;
         let killed = kinds.iter().position(|kind| kind == "system/task_notification");
         let ended = kinds
