@@ -18,6 +18,7 @@
 mod drawn;
 mod handover;
 mod play;
+mod recorded;
 mod scenario;
 mod scenarios;
 
@@ -222,4 +223,78 @@ async fn complaints(drawn: &drawn::Drawn, name: &str) -> Vec<String> {
         }
         Err(problem) => vec![problem.replacen(name, "it does not end", 1)],
     }
+}
+
+/// Plays the recordings in the directory `OUTRIGGER_RECORDINGS`, if there is one, to the simulator, and says what differs and is not
+/// listed. `OUTRIGGER_RECORDED=NAME,NAME` plays only these. With `OUTRIGGER_RECORDED_REAL=1` the pinned CLI stands in for the recorded one: it hears the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_simulated_cli_does_as_in_recordings() {
+    let Some(directory) = std::env::var_os("OUTRIGGER_RECORDINGS").map(PathBuf::from) else {
+        return;
+    };
+    let chosen = std::env::var("OUTRIGGER_RECORDED").ok();
+    let real = std::env::var("OUTRIGGER_RECORDED_REAL").is_ok_and(|value| value == "1");
+    let simulated = PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim"));
+    let keep = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded");
+    std::fs::create_dir_all(&keep).expect("a directory");
+    let all = Arc::new(recorded::read_all(&directory));
+    let places = Arc::new(Semaphore::new(if real { AT_ONCE } else { 4 * AT_ONCE }));
+    let mut plays = JoinSet::new();
+    for number in 0..all.len() {
+        let name = all[number].name.clone();
+        if chosen
+            .as_deref()
+            .is_some_and(|chosen| !chosen.split(',').any(|wanted| wanted == name))
+        {
+            continue;
+        }
+        let (all, places, simulated, keep) = (all.clone(), places.clone(), simulated.clone(), keep.clone());
+        plays.spawn(async move {
+            let _place = places.acquire().await;
+            let recording = &all[number];
+            let expected = if real {
+                let cli = executable().await.expect("the pinned CLI");
+                recorded::play(recording, &all, &cli, &keep.join(format!("{name}.real.jsonl"))).await
+            } else {
+                Ok(recording.spoken())
+            };
+            let seen = recorded::play(recording, &all, &simulated, &keep.join(format!("{name}.jsonl"))).await;
+            let differences = match (expected, seen) {
+                (Ok(expected), Ok(seen)) => Ok(compare(&name, &expected, &seen)),
+                (Err(problem), _) | (_, Err(problem)) => Err(problem),
+            };
+            (name, differences)
+        });
+    }
+    let listed = Listed::read().expect("differences.toml is well-formed");
+    let (mut report, mut played, mut sequences, mut equal) = (BTreeMap::new(), 0, 0, 0);
+    while let Some(result) = plays.join_next().await {
+        played += 1;
+        let (name, differences) = result.expect("a recording is played to its end");
+        let lines = match differences {
+            Ok(mut found) => {
+                found.retain(|difference| {
+                    listed.reason(difference).is_none() && !recorded::is_newer(difference)
+                });
+                let frames = |difference: &&Difference| {
+                    matches!(difference.what, outrigger_sim::conform::What::Frame(_))
+                };
+                sequences += usize::from(found.iter().find(frames).is_none());
+                listed.unlisted(&found)
+            }
+            Err(problem) => vec![problem],
+        };
+        equal += usize::from(lines.is_empty());
+        if !lines.is_empty() {
+            report.insert(name, lines.join("\n    "));
+        }
+    }
+    let report: String = report
+        .iter()
+        .map(|(name, lines)| format!("{name}\n    {lines}\n"))
+        .collect();
+    assert!(
+        report.is_empty(),
+        "{played} recordings, {sequences} equal in sequence, {equal} in all:\n{report}"
+    );
 }

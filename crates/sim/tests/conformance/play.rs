@@ -162,7 +162,7 @@ fn launch(run: &Run, executable: &Path, sandbox: &Sandbox, api: &MessagesApi, pl
 
 /// Sends a signal to the process.
 #[cfg(unix)]
-fn signal(claude: &ClaudeProcess, name: &str) -> Result<(), String> {
+pub(crate) fn signal(claude: &ClaudeProcess, name: &str) -> Result<(), String> {
     use rustix::process::{Pid, Signal, kill_process};
     let signal = match name {
         "TERM" => Signal::TERM,
@@ -177,7 +177,7 @@ fn signal(claude: &ClaudeProcess, name: &str) -> Result<(), String> {
 }
 
 #[cfg(not(unix))]
-fn signal(_: &ClaudeProcess, name: &str) -> Result<(), String> {
+pub(crate) fn signal(_: &ClaudeProcess, name: &str) -> Result<(), String> {
     Err(format!("there is no SIG{name} here"))
 }
 
