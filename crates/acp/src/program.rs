@@ -216,9 +216,22 @@ async fn perform(task: Task, config: Config) -> ExitCode {
 }
 
 fn config() -> Config {
-    match executable() {
+    let mut config = match executable() {
         Some(path) => Config::new().cli(path),
         None => Config::new(),
+    };
+    // Some editors start their agents with hardly any environment. Node asks the user database, and so does the CLI.
+    if let Some(home) = missing_home() {
+        config.options = config.options.env("HOME", home);
+    }
+    config
+}
+
+/// The user's home, if the environment does not have it.
+fn missing_home() -> Option<PathBuf> {
+    match Surroundings::of_this_process().home() {
+        Some(_) => None,
+        None => std::env::home_dir().filter(|home| home.is_absolute()),
     }
 }
 
