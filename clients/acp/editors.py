@@ -1,8 +1,8 @@
-"""Editors, without a screen: Neovim with CodeCompanion, and Emacs with acp.el.
+"""Editors, without a screen: Neovim with CodeCompanion and with Avante's client, and Emacs with acp.el.
 
 Their plugins are in no package registry, so that nothing installs them. Each scenario is there when its plugin is: `CODECOMPANION`
-names a directory with codecompanion.nvim and plenary.nvim in it, `ACP_EL` that of acp.el. The reference servers of `editors/server` need
-no plugin: their scenarios are there when the editor is.
+names a directory with codecompanion.nvim, plenary.nvim and avante.nvim in it, `ACP_EL` that of acp.el. The reference servers of
+`editors/server` need no plugin: their scenarios are there when the editor is.
 """
 
 import asyncio
@@ -51,6 +51,25 @@ if "CODECOMPANION" in os.environ:
         equal(told.get("failure"), None, f"what went wrong, with {told.get('text')!r} in the chat")
         equal(written.read_text(), f"{made}\n", "the files that Neovim wrote")
         equal(made.read_text(), "by neovim", "the file")
+
+
+if (Path(os.environ.get("CODECOMPANION", "")) / "avante.nvim").is_dir():
+
+    async def neovim_avante(rig):
+        """A turn of Avante's client in which a file is written once that was allowed, and one that is cancelled."""
+        made = rig.project / "made.txt"
+        told = await _editor(
+            rig,
+            "\n".join(["%say before", tool("Write", "+", file_path=made, content="by avante"), "%say after"]),
+            *[NVIM, "--headless", "-u", HERE / "avante.lua"],
+            PLUGINS=os.environ["CODECOMPANION"],
+        )
+        equal(told.get("failure"), None, "what went wrong")
+        equal(told["said"], "beforeafteronly-a-beginning", "what was said")
+        equal(told["stops"], ["end_turn", "cancelled"], "how the turns ended")
+        equal(told["asked"], 1, "how often somebody was asked")
+        equal(made.read_text(), "by avante", "the file")
+        equal(told["calls"][-1][1], "completed", "the last status")
 
 
 if "ACP_EL" in os.environ:

@@ -57,9 +57,10 @@ fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: Cancellatio
         let stop = stop.child_token();
         let _ends_with_this = stop.clone().drop_guard();
         let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
+        let pace = Arc::default();
         let lines = Lines::new(
-            pipe::outgoing(writer, gate, stop.clone()),
-            pipe::incoming(reader, stop.clone()),
+            pipe::outgoing(writer, gate, Arc::clone(&pace), stop.clone()),
+            pipe::incoming(reader, pace, stop.clone()),
         );
         let connection = async {
             match hub.config.protocol {

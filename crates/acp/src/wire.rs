@@ -2,7 +2,7 @@
 
 #[macro_use]
 mod shared;
-mod truncate;
+pub(crate) mod truncate;
 pub(crate) mod v1;
 pub(crate) mod v2;
 

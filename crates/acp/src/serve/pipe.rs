@@ -3,32 +3,70 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use agent_client_protocol::RawJsonRpcMessage;
 use futures_util::{Sink, Stream, sink, stream};
 use outrigger::protocol::repair;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::gate::Gate;
+use crate::wire::truncate;
 
 /// The longest accepted line. An image of 100 MB in base64 fits.
 const LONGEST: usize = 256 * 1024 * 1024;
+
+/// How many lines are read while the editor takes none of those that are written. Their answers wait in memory.
+const MOST_UNREAD: usize = 4096;
+
+/// The longest line with an error, in bytes, that is sent as it is.
+const LONGEST_ERROR: usize = 16 * 1024;
 
 /// The beginnings of lines that the gate counts. The connection writes the members of a notification in this order.
 const UPDATE: &str = r#"{"jsonrpc":"2.0","method":"session/update""#;
 const SDK_MESSAGE: &str = r#"{"jsonrpc":"2.0","method":"_claude/sdkMessage""#;
 
-/// The lines of the editor. The token fires at the end of the input, before the connection has handled the messages before.
+/// Whether the editor takes what is written.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    is_writing: AtomicBool,
+    read_meanwhile: AtomicUsize,
+}
+
+impl Pace {
+    fn writes(&self, begins: bool) {
+        self.read_meanwhile.store(0, Ordering::Relaxed);
+        self.is_writing.store(begins, Ordering::Relaxed);
+    }
+
+    /// A line was read. False if the editor only sends.
+    fn read(&self) -> bool {
+        !self.is_writing.load(Ordering::Relaxed)
+            || self.read_meanwhile.fetch_add(1, Ordering::Relaxed) < MOST_UNREAD
+    }
+}
+
+/// The lines of the editor. An editor that only sends has its connection ended. The token fires at the end of the input, before the connection has handled the messages before.
 pub(super) fn incoming(
     reader: impl AsyncRead + Send + 'static,
+    pace: Arc<Pace>,
     ended: CancellationToken,
 ) -> impl Stream<Item = io::Result<String>> + Send + 'static {
     let reader: Pin<Box<dyn AsyncBufRead + Send>> = Box::pin(BufReader::new(reader));
     stream::unfold(reader, move |mut reader| {
-        let ended = ended.clone();
+        let (pace, ended) = (Arc::clone(&pace), ended.clone());
         async move {
             match line(&mut reader, LONGEST).await {
-                Ok(Some(line)) => Some((Ok(line), reader)),
+                Ok(Some(line)) if pace.read() => Some((Ok(answerable(line)), reader)),
+                Ok(Some(_)) => {
+                    ended.cancel();
+                    let why = format!("the editor sent {MOST_UNREAD} lines and read no answer");
+                    Some((Err(io::Error::other(why)), reader))
+                }
                 Ok(None) => {
                     ended.cancel();
                     None
@@ -92,24 +130,78 @@ fn text(line: Vec<u8>, skipped: usize) -> String {
     }
 }
 
+/// A line that the connection answers, or passes on to who waits for it. It would pass over a reply that is none by JSON-RPC, and what
+/// waits for the reply would wait for ever: that becomes an error.
+fn answerable(line: String) -> String {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+        #[serde(borrow)]
+        method: Option<&'a RawValue>,
+    }
+    let id = match serde_json::from_str(&line) {
+        Ok(Head {
+            id: Some(id),
+            method: None,
+        }) => id,
+        _ => return line,
+    };
+    match serde_json::from_str::<RawJsonRpcMessage>(&line) {
+        Ok(_) => line,
+        Err(error) => {
+            tracing::warn!(%error, id = id.get(), "a reply of the editor is none by JSON-RPC");
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the editor's reply is none by JSON-RPC"}}}}"#
+            )
+        }
+    }
+}
+
+/// A reply without what is too long in its error: that is what the editor sent.
+fn shortened(line: String) -> String {
+    #[derive(Deserialize, Serialize)]
+    struct Refusal<'a> {
+        jsonrpc: &'a str,
+        #[serde(borrow)]
+        id: &'a RawValue,
+        error: Value,
+    }
+    if line.len() <= LONGEST_ERROR {
+        return line;
+    }
+    let short = match serde_json::from_str::<Refusal<'_>>(&line) {
+        Ok(refusal) => serde_json::to_string(&Refusal {
+            error: truncate::value(refusal.error),
+            ..refusal
+        }),
+        Err(_) => return line,
+    };
+    short.unwrap_or(line)
+}
+
 /// Writes whole lines in order, and counts each in the gate. An editor that has closed its end is gone, as at the end of the input:
 /// `ended` fires, and lines are dropped.
 pub(super) fn outgoing(
     writer: impl AsyncWrite + Send + 'static,
     gate: Arc<Gate>,
+    pace: Arc<Pace>,
     ended: CancellationToken,
 ) -> impl Sink<String, Error = io::Error> + Send + 'static {
     let writer: Pin<Box<dyn AsyncWrite + Send>> = Box::pin(writer);
     sink::unfold((writer, gate), move |(mut writer, gate), line: String| {
-        let ended = ended.clone();
+        let (pace, ended) = (Arc::clone(&pace), ended.clone());
         async move {
             let is_update = line.starts_with(UPDATE) || line.starts_with(SDK_MESSAGE);
+            let line = if is_update { line } else { shortened(line) };
             let mut bytes = line.into_bytes();
             bytes.push(b'\n');
+            pace.writes(true);
             match write(&mut writer, &bytes).await {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ended.cancel(),
                 written => written?,
             }
+            pace.writes(false);
             if is_update {
                 gate.written();
             }
@@ -125,7 +217,7 @@ async fn write(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Resu
 
 #[cfg(test)]
 mod tests {
-    use futures_util::SinkExt as _;
+    use futures_util::{SinkExt as _, StreamExt as _};
 
     use super::*;
 
@@ -159,7 +251,7 @@ mod tests {
     async fn an_editor_that_no_longer_reads_is_gone() {
         let (ours, editor) = tokio::io::duplex(1024);
         let ended = CancellationToken::new();
-        let mut sink = Box::pin(outgoing(ours, Arc::default(), ended.clone()));
+        let mut sink = Box::pin(outgoing(ours, Arc::default(), Arc::default(), ended.clone()));
         sink.send("read".to_owned()).await.expect("the editor reads");
         assert!(!ended.is_cancelled());
         drop(editor);
@@ -167,6 +259,93 @@ mod tests {
             sink.send("unread".to_owned()).await.expect("that is no error");
             assert!(ended.is_cancelled());
         }
+    }
+
+    #[test]
+    fn a_reply_that_is_none_is_an_error() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":7,"error":"no"}"#,
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":"x","message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","id":7}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":null,"result":1}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":1,"error":{"code":1,"message":"no"}}"#,
+            r#"{"jsonrpc":2.0,"id":7,"result":1}"#,
+            r#"{"id":7,"result":1}"#,
+        ] {
+            let answered = answerable(line.to_owned());
+            let told: Value = serde_json::from_str(&answered).expect("JSON");
+            assert_eq!(
+                (&told["id"], &told["error"]["code"]),
+                (&7.into(), &(-32600).into())
+            );
+            assert!(serde_json::from_str::<RawJsonRpcMessage>(&answered).is_ok());
+        }
+        for line in [
+            r#"{"jsonrpc":"2.0","id":"a","result":null}"#,
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"a","params":"b"}"#,
+            r#"{"jsonrpc":"2.0","method":"a"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"result":1}"#,
+            "{",
+        ] {
+            assert_eq!(answerable(line.to_owned()), line);
+        }
+    }
+
+    #[test]
+    fn an_error_does_not_send_back_what_is_long() {
+        let of = |id: &str, data: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32700,"data":{{"line":"{data}"}},"message":"{data}"}}}}"#
+            )
+        };
+        assert_eq!(shortened(of("1", "short")), of("1", "short"));
+        let short = shortened(of("\"an id\"", &"x".repeat(1_000_000)));
+        assert!(short.len() < 20_000, "{}", short.len());
+        let told: Value = serde_json::from_str(&short).expect("JSON");
+        assert_eq!(
+            (&told["id"], &told["error"]["code"]),
+            (&"an id".into(), &(-32700).into())
+        );
+        // What the editor wants to have is as long as it is.
+        let result = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#,
+            "x".repeat(1_000_000)
+        );
+        assert_eq!(shortened(result.clone()), result);
+    }
+
+    #[tokio::test]
+    async fn an_editor_that_only_sends_is_given_up() {
+        let pace = Arc::new(Pace::default());
+        let ended = CancellationToken::new();
+        let input = "{}\n".repeat(MOST_UNREAD + 1);
+        let sent = move || std::io::Cursor::new(input.clone());
+        // As long as nothing waits to be written, an editor may send as much as it likes.
+        let lines = incoming(sent(), Arc::clone(&pace), ended.clone());
+        assert_eq!(
+            lines
+                .filter(|line| std::future::ready(line.is_ok()))
+                .count()
+                .await,
+            MOST_UNREAD + 1
+        );
+        pace.writes(true);
+        let lines: Vec<_> = incoming(sent(), Arc::clone(&pace), ended.clone())
+            .take(MOST_UNREAD + 1)
+            .collect()
+            .await;
+        assert!(lines[..MOST_UNREAD].iter().all(Result::is_ok));
+        assert!(lines[MOST_UNREAD].is_err());
+        pace.writes(false);
+        let lines = incoming(sent(), pace, ended);
+        assert_eq!(
+            lines
+                .filter(|line| std::future::ready(line.is_ok()))
+                .count()
+                .await,
+            MOST_UNREAD + 1
+        );
     }
 
     #[tokio::test]

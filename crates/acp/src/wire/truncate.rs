@@ -24,7 +24,7 @@ pub(super) fn text(text: String, most: usize) -> String {
 }
 
 /// Truncates the strings of a value.
-pub(super) fn value(value: Value) -> Value {
+pub(crate) fn value(value: Value) -> Value {
     match value {
         Value::String(string) => Value::String(text(string, MOST_STRING)),
         Value::Array(list) => Value::Array(list.into_iter().map(self::value).collect()),

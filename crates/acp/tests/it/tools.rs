@@ -89,6 +89,39 @@ async fn whatever_is_no_permission_is_a_refusal() {
     }
 }
 
+/// The connection passes over such replies, so that nothing would end the wait.
+#[tokio::test]
+async fn a_reply_that_is_none_is_a_refusal() {
+    for reply in [
+        r#""error":"no""#,
+        r#""result":{},"error":{"code":1,"message":"no"}"#,
+        r#""error":{}"#,
+    ] {
+        let (mut editor, _cli) = Editor::simulated();
+        editor.initialize(json!({})).await;
+        let home = tempfile::tempdir().unwrap();
+        let (session, _) = editor.open(home.path()).await;
+        let place = home.path().to_str().expect("a path in UTF-8");
+        let prompt = editor.prompt(&session, &WRITE.replace("PLACE", place)).await;
+        let question = editor
+            .wait_for(|line| line["method"] == "session/request_permission")
+            .await;
+        let id = &question["id"];
+        editor
+            .send_raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},{reply}}}"#))
+            .await;
+        let (lines, answer) = editor.until(prompt).await;
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{reply}: {answer}");
+        assert_eq!(
+            statuses(&lines).last().map(String::as_str),
+            Some("failed"),
+            "{reply}"
+        );
+        assert!(!home.path().join("a.txt").exists());
+        editor.leave().await;
+    }
+}
+
 #[tokio::test]
 async fn an_editor_that_cancels_while_it_is_asked_ends_the_turn() {
     let (mut editor, _cli) = Editor::simulated();
