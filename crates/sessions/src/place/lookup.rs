@@ -68,11 +68,6 @@ impl SessionFile {
         self.beside().join("archived.json")
     }
 
-    /// The file with the title that was set for the session. It need not exist.
-    pub fn title_path(&self) -> PathBuf {
-        self.beside().join("custom-title.json")
-    }
-
     /// Reads the transcript record by record, from its beginning.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Transcripts, record by record.
 
 use std::fs::File;
-use std::io::{Read, Seek as _, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::{Damage, DamageReason, Line, Lines, Record};
@@ -66,17 +66,6 @@ impl Records<File> {
     pub fn open(path: &Path) -> Result<Self> {
         let file = file::open(path).map_err(Error::io("open", path))?;
         Ok(Self::of(Lines::new(file), path))
-    }
-
-    /// Opens a file and begins at `offset`, which is to be where a line begins.
-    ///
-    /// # Errors
-    /// When it cannot be opened, or is not that long.
-    pub fn open_at(path: &Path, offset: u64) -> Result<Self> {
-        let mut file = file::open(path).map_err(Error::io("open", path))?;
-        file.seek(SeekFrom::Start(offset))
-            .map_err(Error::io("seek in", path))?;
-        Ok(Self::of(Lines::from_offset(file, offset), path))
     }
 }
 
