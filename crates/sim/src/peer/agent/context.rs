@@ -638,6 +638,20 @@ impl Context {
         self.output_file_of(&self.state().session_id, task_id)
     }
 
+    /// Where the next long result of a tool is kept.
+    pub(super) fn result_file(&self) -> String {
+        let mut state = self.state();
+        let home = PathBuf::from(&self.config.home).join(".claude");
+        let directory = self.config.config_dir.as_ref().unwrap_or(&home);
+        let project = transcript::project(directory, &self.project());
+        let (id, _) = state.ids.task();
+        let file = project
+            .join(&state.session_id)
+            .join("tool-results")
+            .join(format!("{id}.txt"));
+        file.to_string_lossy().into_owned()
+    }
+
     /// The same for those who hold the state.
     pub(super) fn output_file_of(&self, session_id: &str, task_id: &str) -> String {
         let project = transcript::project_name(&self.project().to_string_lossy());

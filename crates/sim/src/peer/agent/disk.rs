@@ -61,6 +61,23 @@ fn file_outcome(content: String, details: Value) -> Outcome {
     Outcome::text(content).with_details(details)
 }
 
+/// The largest file that is read as a whole, and how many characters of a file the model gets: it counts tokens, and this is what
+/// digits come to.
+const LARGEST: usize = 256 << 10;
+const MOST_SHOWN: usize = 128 << 10;
+
+/// A number of bytes, as the CLI writes it.
+pub(super) fn size(bytes: usize) -> String {
+    let kilobytes = bytes as f64 / 1024.0;
+    let (number, unit) = if kilobytes < 1024.0 {
+        (kilobytes, "KB")
+    } else {
+        (kilobytes / 1024.0, "MB")
+    };
+    let number = format!("{number:.1}");
+    format!("{}{unit}", number.strip_suffix(".0").unwrap_or(&number))
+}
+
 /// Behind a result: the model knows what is in the file now.
 const KNOWN: &str = " (file state is current in your context — no need to Read it back)";
 
@@ -271,6 +288,14 @@ pub(super) async fn read(ctx: &Context, by: &Reader, input: &Value, real: bool) 
     let Some(content) = load(ctx, &path, real).await else {
         return Outcome::error(no_such_file(ctx));
     };
+    let is_part = ["offset", "limit"].iter().any(|key| input[*key].is_u64()) || input["allow_large"] == true;
+    if content.len() > LARGEST && !is_part {
+        return Outcome::error(format!(
+            "File content ({}) exceeds maximum allowed size (256KB). Read parts of it by offset and limit, or all that fits by \
+             allow_large.",
+            size(content.len())
+        ));
+    }
     let seen = content.clone();
     let content = content.replace("\r\n", "\n");
     let lines: Vec<&str> = content.split('\n').collect();
@@ -282,20 +307,28 @@ pub(super) async fn read(ctx: &Context, by: &Reader, input: &Value, real: bool) 
         .take(most)
         .copied()
         .collect();
+    let numbered = shown.iter().enumerate();
+    let numbered = numbered.map(|(n, line)| format!("{}\t{line}", n + first));
+    let mut length = 0;
+    let fits = |line: &String| {
+        length += line.len() + 1;
+        length <= MOST_SHOWN
+    };
+    let numbered: Vec<String> = numbered.take_while(fits).collect();
+    let is_cut = numbered.len() < shown.len();
+    let shown = &shown[..numbered.len()];
     let seen = Seen {
         content: seen,
         whole: shown.len() == lines.len(),
     };
     has_seen(&mut ctx.state(), by, path, seen);
-    let numbered: Vec<String> = shown
-        .iter()
-        .enumerate()
-        .map(|(n, line)| format!("{}\t{line}", n + first))
-        .collect();
     let part = shown.join("\n");
-    let details = json!({"type": "text", "file": {
+    let mut details = json!({"type": "text", "file": {
         "filePath": given, "content": part, "numLines": shown.len(), "startLine": first, "totalLines": lines.len(),
     }});
+    if is_cut {
+        details["file"]["truncatedByTokenCap"] = json!(true);
+    }
     file_outcome(numbered.join("\n"), details)
 }
 

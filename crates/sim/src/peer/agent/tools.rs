@@ -345,7 +345,7 @@ async fn execute(
             if code == 0 {
                 disk::show(&ctx, &by, command, real).await;
             }
-            let outcome = command_outcome(command, code, &output);
+            let outcome = bounded(&ctx, command_outcome(command, code, &output), real).await;
             let changed = disk::stale(&ctx, &by, real).await.into_iter();
             let changed = changed.filter(|path| !before.contains(path));
             let outcome = match shell::edits_in_place(command) {
@@ -399,6 +399,59 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
         details["returnCodeInterpretation"] = json!(meaning);
     }
     outcome.with_details(details)
+}
+
+/// How much of an output the model reads, in characters; of a longer one it reads the beginning.
+const LONGEST: usize = 30_000;
+const BEGINNING: usize = 2_000;
+
+/// How much of an error it reads: as much from both ends.
+const LONGEST_ERROR: usize = 10_000;
+
+fn beginning(text: &str, most: usize) -> &str {
+    let end = text.char_indices().nth(most).map_or(text.len(), |(end, _)| end);
+    &text[..end]
+}
+
+/// Keeps a long output in a file, and shows the beginning of it.
+async fn bounded(ctx: &Context, mut outcome: Outcome, real: bool) -> Outcome {
+    if let Some(text) = outcome
+        .content
+        .as_str()
+        .filter(|_| outcome.is_error == Some(true))
+    {
+        let (text, half) = (beginning(text, LONGEST), LONGEST_ERROR / 2);
+        let length = text.chars().count();
+        if length > LONGEST_ERROR {
+            let left_out = length - LONGEST_ERROR;
+            let end: String = text.chars().skip(length - half).collect();
+            let text = format!(
+                "{}\n\n... [{left_out} characters truncated] ...\n\n{end}",
+                beginning(text, half)
+            );
+            outcome.content = json!(text);
+        }
+        return outcome;
+    }
+    let Some(whole) = outcome.details["stdout"].as_str().map(str::to_owned) else {
+        return outcome;
+    };
+    if whole.chars().count() <= LONGEST {
+        return outcome;
+    }
+    let path = ctx.result_file();
+    // Without the file the model still has the beginning.
+    let _ = disk::store(ctx, &path, &whole, real).await;
+    outcome.content = json!(format!(
+        "<persisted-output>\nOutput too large ({}). Full output saved to: {path}\n\nPreview (first 2KB):\n{}\n...\n\
+         </persisted-output>",
+        disk::size(whole.len()),
+        beginning(&whole, BEGINNING)
+    ));
+    outcome.details["stdout"] = json!(beginning(&whole, LONGEST));
+    outcome.details["persistedOutputPath"] = json!(path);
+    outcome.details["persistedOutputSize"] = json!(whole.len());
+    outcome
 }
 
 /// Tells of files that the model has seen and the command has changed.

@@ -13,6 +13,14 @@ fn agent(prompt: &str, background: bool) -> String {
     format!("%tool Agent {input}")
 }
 
+/// A prompt that runs these commands.
+fn outputs(commands: &[&str]) -> String {
+    let lines = commands
+        .iter()
+        .map(|command| format!("%tool Bash {}\n", json!({"command": command})));
+    lines.collect::<String>() + "%say done"
+}
+
 pub(super) fn endings() -> Vec<Scenario> {
     let limits = "%stop max_tokens\n%say one\n%stop max_tokens\n%say two\n%stop max_tokens\n%say three\n%stop max_tokens\n%say four\n%stop max_tokens\n%say five\n%say six";
     let refusals = "%stop refusal\n%say one\n%stop refusal\n%say two\n%say three";
@@ -128,6 +136,14 @@ pub(super) fn endings() -> Vec<Scenario> {
             .turn("%tool Bash {\"command\":\"cat /dev/null\"}\n%say done")
             .turn("%tool Bash {\"command\":\"echo a; tail -n 1 ../outside.txt -s 3\"}\n%say done")
             .turn("%tool Bash {\"command\":\"echo a; head -c 1 /dev/zero\"}\n%say done"),
+        Scenario::new("large_outputs")
+            .flags("--allowedTools Bash")
+            .turn(&outputs(&["head -c 29000 /dev/zero | tr '\\0' x", "head -c 31000 /dev/zero | tr '\\0' x", "head -c 300000 /dev/zero | tr '\\0' x"]))
+            .turn(&outputs(&["head -c 31000 /dev/zero | tr '\\0' x; exit 3", "head -c 31000 /dev/zero | tr '\\0' x >&2"])),
+        Scenario::new("large_files")
+            .flags("--allowedTools Bash")
+            .turn(&outputs(&["head -c 300000 /dev/zero | tr '\\0' x > long.txt; seq 3000 > short.txt; seq 30000 > many.txt"]))
+            .turn("%tool Read {\"file_path\":\"long.txt\"}\n%tool Read {\"file_path\":\"short.txt\"}\n%tool Read {\"file_path\":\"many.txt\"}\n%tool Read {\"file_path\":\"many.txt\",\"limit\":10}\n%say done"),
         Scenario::new("server_that_dies_at_once")
             .flag("--mcp-config", r#"{"mcpServers": {"dies": {"type": "stdio", "command": "false"}}}"#)
             .flags("--strict-mcp-config")
