@@ -76,14 +76,16 @@ pub(super) struct Blocked {
 /// A tool and the content of a rule for it.
 type SuggestedRule = (&'static str, String);
 
-/// Whether a hook cannot allow it.
-pub(super) fn outweighs_hooks(verdict: &Verdict) -> bool {
+/// Whether a hook cannot allow a call of this tool.
+pub(super) fn outweighs_hooks(tool: &str, verdict: &Verdict) -> bool {
     match verdict {
-        Verdict::Allow(_) | Verdict::AllowForGood | Verdict::Unchecked => false,
+        Verdict::Allow(_) | Verdict::AllowForGood => false,
+        // What a command does is up to the safety check.
+        Verdict::Unchecked => tool == "Bash",
         Verdict::Deny { reason, .. } => *reason != "mode",
         Verdict::Ask(why) => matches!(
             why,
-            Why::Sensitive(_) | Why::Critical(_) | Why::Rule(_) | Why::Doubt(Doubt::Background)
+            Why::Mode | Why::Sensitive(_) | Why::Critical(_) | Why::Rule(_) | Why::Doubt(Doubt::Background)
         ),
     }
 }

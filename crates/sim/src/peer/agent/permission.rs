@@ -123,7 +123,7 @@ impl Turn {
             Some(hooks::Decision::Ask(reason)) => self.settle(&call, Verdict::Ask(Why::Hook(reason))).await?,
             allowed => {
                 let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
-                let by_hook = allowed.is_some() && !judge::outweighs_hooks(&verdict);
+                let by_hook = allowed.is_some() && !judge::outweighs_hooks(&call.name, &verdict);
                 if by_hook {
                     let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
                     Decision::Allow { input: None, meta }

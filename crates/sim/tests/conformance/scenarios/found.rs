@@ -329,6 +329,23 @@ pub(super) fn found() -> Vec<Scenario> {
                 Some(Reply::Payload(json!({"behavior": "deny", "message": "no", "interrupt": true})))
             })
             .turn(&calls(&[agent("Agent", "general-purpose", "%tool Bash {\"command\":\"touch made.txt\"}\n%say from below")])),
+        project("allowed_by_a_hook_while_planning")
+            .answer("hook_callback", |asked| {
+                let before = asked["input"]["hook_event_name"] == "PreToolUse";
+                let allowed = json!({"hookEventName": "PreToolUse", "permissionDecision": "allow"});
+                Some(Reply::Payload(if before {
+                    json!({"hookSpecificOutput": allowed})
+                } else {
+                    json!({})
+                }))
+            })
+            .flags("--permission-mode plan")
+            .turn(&calls(&[
+                bash("git --version > /dev/null"),
+                bash("touch made.txt"),
+                file("Write", "made.txt", json!({"content": "x"})),
+                bash("echo hi"),
+            ])),
         project("stopped_agent_in_the_foreground")
             .answer("hook_callback", nothing)
             .prompt(&calls(&[agent("Agent", "general-purpose", "%delay 60000\n%say from below")]))
