@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outrigger_protocol::shared::hook::HookSpecificOutput;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -249,7 +250,7 @@ impl Context {
             };
             let answer = tokio::time::timeout_at(asked.began + hook.timeout, answer).await;
             fired.push(match answer {
-                Ok(Ok(Answer::Success(answer))) if answer.is_object() => Fired::Answer(answer),
+                Ok(Ok(Answer::Success(answer))) if fits(&answer) => Fired::Answer(answer),
                 Ok(_) => failed(callback_id),
                 Err(_) => {
                     self.withdraw(&id).await;
@@ -272,6 +273,42 @@ impl Context {
         let asked = self.call_hooks(event, subject, None, &cause, fields).await;
         self.collect(asked).await
     }
+}
+
+/// Whether an answer is one: a field that the CLI knows has a value that it takes, and others may be anything.
+fn fits(answer: &Value) -> bool {
+    let all = |object: &Value, fields: &[(&str, fn(&Value) -> bool)]| {
+        object.is_object()
+            && fields
+                .iter()
+                .all(|(key, is_fit)| object.get(key).is_none_or(is_fit))
+    };
+    let top: &[(&str, fn(&Value) -> bool)] = &[
+        ("continue", Value::is_boolean),
+        ("suppressOutput", Value::is_boolean),
+        ("stopReason", Value::is_string),
+        ("reason", Value::is_string),
+        ("systemMessage", Value::is_string),
+        ("decision", |decision| {
+            decision == "approve" || decision == "block"
+        }),
+    ];
+    let specific: &[(&str, fn(&Value) -> bool)] = &[
+        ("permissionDecision", |decision| {
+            ["allow", "deny", "ask", "defer"]
+                .iter()
+                .any(|known| decision == known)
+        }),
+        ("permissionDecisionReason", Value::is_string),
+        ("updatedInput", Value::is_object),
+        ("additionalContext", Value::is_string),
+    ];
+    let is_of_an_event = |output: &Value| {
+        let event = output["hookEventName"].as_str();
+        event.is_some_and(|event| HookSpecificOutput::KNOWN.contains(&event))
+    };
+    let output = answer.get("hookSpecificOutput");
+    all(answer, top) && output.is_none_or(|output| is_of_an_event(output) && all(output, specific))
 }
 
 impl Turn {

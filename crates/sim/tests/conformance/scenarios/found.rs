@@ -346,6 +346,38 @@ pub(super) fn found() -> Vec<Scenario> {
                 file("Write", "made.txt", json!({"content": "x"})),
                 bash("echo hi"),
             ])),
+        // What the answer is stands in the command.
+        project("answers_of_hooks_that_do_not_fit")
+            .answer("hook_callback", |asked| {
+                let command = asked["input"]["tool_input"]["command"].as_str().unwrap_or_default();
+                let (event, answer) = command.trim_start_matches("echo ").split_once(' ')?;
+                let answer = answer.trim_matches('\'');
+                let is_it = asked["input"]["hook_event_name"] == event;
+                let answer = if is_it { answer } else { "{}" };
+                Some(Reply::Payload(serde_json::from_str(answer).expect("an answer")))
+            })
+            .flags("--allowedTools Bash")
+            .turn(&calls(&[
+                bash("echo PreToolUse '{\"hookSpecificOutput\":{}}'"),
+                bash("echo PostToolUse '{\"hookSpecificOutput\":{}}'"),
+                bash("echo PostToolUse '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\"}}'"),
+                bash("echo PostToolUse '{\"hookSpecificOutput\":{\"hookEventName\":\"Nothing\"}}'"),
+                bash("echo PreToolUse '{\"hookSpecificOutput\":{\"hookEventName\":\"Nothing\"}}'"),
+                bash("echo PreToolUse '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"maybe\"}}'"),
+                bash("echo PostToolUse '{\"systemMessage\":5}'"),
+                bash("echo PostToolUse '{\"decision\":\"maybe\"}'"),
+                bash("echo PreToolUse '{\"continue\":\"no\"}'"),
+                bash("echo PostToolUse '{\"systemMessage\":null}'"),
+                bash("echo PostToolUse '{\"hookSpecificOutput\":null}'"),
+                bash("echo PreToolUse '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"updatedInput\":5}}'"),
+                bash("echo PreToolUse '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecisionReason\":5}}'"),
+                bash("echo PostToolUse '{\"hookSpecificOutput\":{\"hookEventName\":\"PostToolUse\",\"additionalContext\":5}}'"),
+                bash("echo PostToolUse '{\"unknown\":5,\"hookSpecificOutput\":{\"hookEventName\":\"PostToolUse\",\"unknown\":5}}'"),
+                bash("echo PostToolUse '{\"reason\":5}'"),
+                bash("echo PostToolUse '{\"stopReason\":5}'"),
+                bash("echo PostToolUse '{\"suppressOutput\":5}'"),
+                bash("echo PostToolUse '{\"async\":\"yes\"}'"),
+            ])),
         project("stopped_agent_in_the_foreground")
             .answer("hook_callback", nothing)
             .prompt(&calls(&[agent("Agent", "general-purpose", "%delay 60000\n%say from below")]))
