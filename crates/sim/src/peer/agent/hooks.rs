@@ -275,15 +275,18 @@ impl Context {
     }
 }
 
+/// A field of an answer that the CLI knows, and whether a value fits it.
+type Known = (&'static str, fn(&Value) -> bool);
+
 /// Whether an answer is one: a field that the CLI knows has a value that it takes, and others may be anything.
 fn fits(answer: &Value) -> bool {
-    let all = |object: &Value, fields: &[(&str, fn(&Value) -> bool)]| {
+    let all = |object: &Value, fields: &[Known]| {
         object.is_object()
             && fields
                 .iter()
                 .all(|(key, is_fit)| object.get(key).is_none_or(is_fit))
     };
-    let top: &[(&str, fn(&Value) -> bool)] = &[
+    let top: &[Known] = &[
         ("continue", Value::is_boolean),
         ("suppressOutput", Value::is_boolean),
         ("stopReason", Value::is_string),
@@ -293,7 +296,7 @@ fn fits(answer: &Value) -> bool {
             decision == "approve" || decision == "block"
         }),
     ];
-    let specific: &[(&str, fn(&Value) -> bool)] = &[
+    let specific: &[Known] = &[
         ("permissionDecision", |decision| {
             ["allow", "deny", "ask", "defer"]
                 .iter()
