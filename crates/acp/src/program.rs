@@ -12,6 +12,7 @@ use outrigger::advice::reworded;
 use outrigger::discover;
 use outrigger::env::Surroundings;
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -283,20 +284,25 @@ fn become_it(command: &mut std::process::Command, path: &std::path::Path) -> Exi
     }
 }
 
-/// The log goes to stderr, or to a file.
-fn log_to(file: Option<&std::path::Path>) -> Result<(), String> {
-    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
-    let levels = match wanted.trim() {
+/// What is logged, by the value of `RUST_LOG`.
+fn levels(wanted: &str) -> Result<Targets, String> {
+    let levels: Targets = match wanted.trim() {
         "" => Targets::new().with_default(LevelFilter::WARN),
         wanted => wanted
             .parse()
             .map_err(|error: tracing_subscriber::filter::ParseError| format!("RUST_LOG={wanted}: {error}"))?,
     };
     // There the official crate describes all handlers with each message, which takes for ever (see `serve::handlers`).
-    let levels = levels.with_target(
-        "agent_client_protocol::jsonrpc::incoming_actor",
-        LevelFilter::INFO,
-    );
+    let endless = "agent_client_protocol::jsonrpc::incoming_actor";
+    Ok(match levels.would_enable(endless, &Level::DEBUG) {
+        true => levels.with_target(endless, LevelFilter::INFO),
+        false => levels,
+    })
+}
+
+/// The log goes to stderr, or to a file.
+fn log_to(file: Option<&std::path::Path>) -> Result<(), String> {
+    let levels = levels(&std::env::var("RUST_LOG").unwrap_or_default())?;
     let registry = tracing_subscriber::registry().with(levels);
     let layer = tracing_subscriber::fmt::layer().with_ansi(false);
     let begun = match file {
@@ -405,6 +411,22 @@ mod tests {
         ));
         assert!(of(&["--log"]).is_err());
         assert!(of(&["serve"]).is_err());
+    }
+
+    #[test]
+    fn what_is_logged_is_what_is_wanted() {
+        let actor = "agent_client_protocol::jsonrpc::incoming_actor";
+        let most = |wanted: &str, target: &str| {
+            let levels = levels(wanted).expect("levels");
+            let all = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
+            all.into_iter().find(|level| levels.would_enable(target, level))
+        };
+        assert_eq!(most("", actor), Some(Level::WARN));
+        assert_eq!(most("error", actor), Some(Level::ERROR));
+        assert_eq!(most("off", actor), None);
+        assert_eq!(most("trace", actor), Some(Level::INFO));
+        assert_eq!(most("trace", "outrigger_acp"), Some(Level::TRACE));
+        assert!(levels("a=b=c").is_err());
     }
 
     /// The pages for users of editors.
