@@ -225,13 +225,14 @@ async fn complaints(drawn: &drawn::Drawn, name: &str) -> Vec<String> {
     }
 }
 
-/// Plays the recordings in the directory `OUTRIGGER_RECORDINGS`, if there is one, to the simulator, and says what differs and is not
-/// listed. `OUTRIGGER_RECORDED=NAME,NAME` plays only these. With `OUTRIGGER_RECORDED_REAL=1` the pinned CLI stands in for the recorded one: it hears the same.
+/// Plays the recordings in the directory `OUTRIGGER_RECORDINGS` to the simulator, and says what differs and is not listed.
+/// `OUTRIGGER_RECORDED=NAME,NAME` plays only these. With `OUTRIGGER_RECORDED_REAL=1` the pinned CLI stands in for the recorded one:
+/// it hears the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs recordings of the real CLI in the directory OUTRIGGER_RECORDINGS"]
 async fn the_simulated_cli_does_as_in_recordings() {
-    let Some(directory) = std::env::var_os("OUTRIGGER_RECORDINGS").map(PathBuf::from) else {
-        return;
-    };
+    let directory = std::env::var_os("OUTRIGGER_RECORDINGS").expect("a directory with recordings");
+    let directory = PathBuf::from(directory);
     let chosen = std::env::var("OUTRIGGER_RECORDED").ok();
     let real = std::env::var("OUTRIGGER_RECORDED_REAL").is_ok_and(|value| value == "1");
     let simulated = PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim"));
@@ -289,6 +290,7 @@ async fn the_simulated_cli_does_as_in_recordings() {
             report.insert(name, lines.join("\n    "));
         }
     }
+    assert!(played > 0, "{} has no such recording", directory.display());
     let report: String = report
         .iter()
         .map(|(name, lines)| format!("{name}\n    {lines}\n"))
