@@ -215,3 +215,28 @@ pub fn record(recorder: &Recorder) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// How long a player waits for its recorder. The recorder is slower where nobody reads what it copies.
+const HAND_OVER: Duration = Duration::from_secs(2);
+
+/// Ends this player's stdout, and waits until the recorder has copied all of it, for at most two seconds: who waits for the process
+/// takes its output for complete. The real CLI does not wait, so its last lines may come after its end.
+///
+/// # Errors
+/// When stdout cannot be replaced.
+#[cfg(unix)]
+pub fn hand_over_stdout(frames: &Path) -> io::Result<()> {
+    io::stdout().flush()?;
+    rustix::stdio::dup2_stdout(fs::File::options().write(true).open("/dev/null")?)?;
+    let began = std::time::Instant::now();
+    while !recorded::closed(frames).exists() && began.elapsed() < HAND_OVER {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// A program cannot be replaced by another one here, so there is no recorder.
+#[cfg(not(unix))]
+pub fn hand_over_stdout(_: &Path) -> io::Result<()> {
+    Ok(())
+}

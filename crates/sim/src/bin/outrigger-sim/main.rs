@@ -62,9 +62,11 @@ fn main() -> ExitCode {
             together.note_end(Exit::Code(refusal.code));
             let said = json!({"raw": refusal.stderr.trim_end()});
             let exit = json!({"exit_code": refusal.code, "exit_signal": null});
+            let code = refuse(&refusal);
+            together.hand_over_stdout();
             (
                 log::entry(0.0, "err", &said) + &log::entry(0.0, "meta", &exit),
-                refuse(&refusal),
+                code,
             )
         }
     };
@@ -175,6 +177,7 @@ fn end(own: &Own, together: &Together, report: &Report) -> (String, ExitCode) {
         let _ = writeln!(std::io::stderr(), "{error}");
     }
     let lines = log::went_through(report, signal);
+    together.hand_over_stdout();
     if together.is_alone() && !report.flaws.is_empty() {
         return (lines, ExitCode::from(DISCONTENT));
     }

@@ -95,6 +95,16 @@ impl Together {
         }
     }
 
+    /// Ends stdout, once all of it is where the program reads it.
+    pub(crate) fn hand_over_stdout(&self) {
+        #[cfg(feature = "players")]
+        if let Some(file) = &self.frames
+            && let Err(error) = outrigger_sim::players::hand_over_stdout(file)
+        {
+            let _ = writeln!(std::io::stderr(), "cannot end stdout: {error}");
+        }
+    }
+
     /// Lets the run know how this process ended.
     pub(crate) fn note_end(&self, exit: Exit) {
         #[cfg(feature = "players")]

@@ -190,7 +190,7 @@ async fn rules_that_deny_and_ask_hold_for_the_shell_commands_of_a_slash_command(
     ] {
         let text = format!("{allowed}%say !`touch $ARGUMENTS`");
         rig.sandbox()
-            .write(&format!(".claude/commands/{name}.md"), text)
+            .write(format!(".claude/commands/{name}.md"), text)
             .unwrap();
     }
     let options = rig.options().isolation(Isolation::Project);
