@@ -185,8 +185,8 @@ struct Work {
     greeting: Option<String>,
     is_greeted: bool,
     is_read: bool,
-    /// Whether the questions that wait are known.
-    is_synced: bool,
+    /// The questions that waited before the events were read, each with its line. Those that the events have are not among them.
+    waiting: Vec<(String, String)>,
     is_broken: bool,
     questions: HashMap<String, Question>,
     /// The conversations (the call of each subagent) whose message streams from its beginning on.
@@ -204,7 +204,7 @@ impl Work {
             greeting: None,
             is_greeted: false,
             is_read: false,
-            is_synced: false,
+            waiting: Vec::new(),
             is_broken: false,
             questions: HashMap::new(),
             whole: HashSet::new(),
@@ -250,6 +250,8 @@ impl Work {
                 "session_id": self.shared.session,
             });
             self.write(&frame.to_string()).await;
+            // Whatever is asked from here on comes with the events, behind the frames that it is about.
+            self.find_what_waits().await;
             let cursor = self.shared.place().cursor;
             let stream = self.shared.client.stream(&self.shared.session, cursor)?;
             self.reading = Reading::All(Box::new(stream));
@@ -404,8 +406,10 @@ impl Work {
             }
             StreamItem::Synced { .. } if matches!(self.reading, Reading::All(_)) => {
                 self.is_broken = false;
-                if !std::mem::replace(&mut self.is_synced, true) {
-                    self.ask_what_waits().await;
+                for (request, line) in std::mem::take(&mut self.waiting) {
+                    if let Some(line) = self.asks(request, &line) {
+                        self.write(&line).await;
+                    }
                 }
             }
             StreamItem::Truncated { .. } => {
@@ -477,11 +481,14 @@ impl Work {
             "control_response" => self.replied(event).map(|(_, frame)| frame.to_string()),
             "control_request" => {
                 let request = request_id(text)?;
+                self.waiting.retain(|(waiting, _)| *waiting != request);
                 self.asks(request, text)
             }
             // It was answered, by whomever.
             "control_cancel_request" => {
-                self.questions.remove(&request_id(text)?)?;
+                let request = request_id(text)?;
+                self.waiting.retain(|(waiting, _)| *waiting != request);
+                self.questions.remove(&request)?;
                 Some(text.to_owned())
             }
             _ => None,
@@ -513,16 +520,14 @@ impl Work {
         Some(line.to_owned())
     }
 
-    /// Asks the questions that wait since before this connection.
-    async fn ask_what_waits(&mut self) {
+    /// Finds the questions that wait since before this connection.
+    async fn find_what_waits(&mut self) {
         let filter = ApprovalFilter::pending().of_session(&self.shared.session);
         match self.shared.client.all_approvals(&filter).await {
             Ok(approvals) => {
-                for approval in approvals {
-                    if let Some(line) = self.asks(approval.request_id, approval.request.get()) {
-                        self.write(&line).await;
-                    }
-                }
+                let lines = approvals.into_iter();
+                let lines = lines.map(|approval| (approval.request_id, approval.request.get().to_owned()));
+                self.waiting.extend(lines);
             }
             Err(error) => {
                 let said = format!("The host does not say which questions wait\n{}", whole(&error));
