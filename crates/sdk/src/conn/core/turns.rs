@@ -72,8 +72,8 @@ struct Running {
     doubtful: Option<Outcome>,
     /// Frames that are held back while it is only a guess that this turn answers our prompt (the CLI did not report it).
     guessed: Option<Vec<Frame>>,
-    /// Whether its prompt was ever a guess, confirmed or not.
-    assumed: bool,
+    /// The prompt that was guessed to be its own, whether that was confirmed or not.
+    assumed: Option<String>,
     /// This program interrupted it.
     interrupted: bool,
     /// Lasts as long as the turn.
@@ -447,7 +447,7 @@ impl Turns {
                 prompts: Vec::new(),
                 doubtful: None,
                 guessed: None,
-                assumed: false,
+                assumed: None,
                 interrupted: false,
                 span: {
                     let span = tracing::info_span!(parent: session.id(), "turn", number = *numbers);
@@ -481,10 +481,10 @@ impl Turns {
 
     fn on_lifecycle(&mut self, frame: &Frame) -> Route {
         (self.has_lifecycle, self.saw_lifecycle) = (true, true);
-        // The prompt that has begun may be in the running turn.
-        if frame.state() != Some("started") || !frame.command_uuid().is_some_and(|id| self.is_in_running(id))
-        {
-            self.correct_guess();
+        // The prompt that has begun may be in the running turn: then only another one was guessed wrongly.
+        match frame.command_uuid().filter(|id| self.is_in_running(id)) {
+            Some(id) if frame.state() == Some("started") => self.only_named(id),
+            _ => self.correct_guess(),
         }
         let Some(id) = frame.command_uuid().map(str::to_owned) else {
             return Route::Ambient;

@@ -43,7 +43,7 @@ impl Turns {
         if let Some(id) = oldest.map(|slot| slot.id.clone()) {
             self.join(&id);
             let Some(running) = &mut self.running else { return };
-            running.assumed = true;
+            running.assumed = Some(id);
             if self.has_lifecycle {
                 running.guessed = Some(Vec::new());
                 self.out.push(Output::Unsure(running.number));
@@ -58,7 +58,7 @@ impl Turns {
             self.out.push(Output::AmbientEnded(unsure.nobodys));
         }
         let Some(running) = &mut self.running else { return };
-        if !std::mem::take(&mut running.assumed) {
+        if running.assumed.take().is_none() {
             return;
         }
         let nobodys = running.guessed.take().into_iter().flatten();
@@ -69,11 +69,24 @@ impl Turns {
         }
     }
 
+    /// The CLI reports that a prompt of the running turn has begun. It would have reported a guessed one, too: that goes on waiting.
+    pub(super) fn only_named(&mut self, id: &str) {
+        let Some(running) = &mut self.running else { return };
+        let Some(guessed) = running.assumed.take_if(|guessed| guessed != id) else {
+            return;
+        };
+        running.prompts.retain(|prompt| *prompt != guessed);
+        for slot in self.slots.iter_mut().filter(|slot| slot.id == guessed) {
+            slot.stage = PromptStage::Sent;
+        }
+    }
+
     /// A frame of the running turn that names prompts decides: these get the held-back frames, and a guessed prompt that is not
     /// named goes on waiting. That also holds if the guess was confirmed and the result is of foreign origin, since such a result
     /// belongs only to prompts that it names.
     pub(super) fn named(&mut self, frame: &Frame, foreign: bool) {
-        let is_open = |running: &&mut Running| running.guessed.is_some() || (foreign && running.assumed);
+        let is_open =
+            |running: &&mut Running| running.guessed.is_some() || (foreign && running.assumed.is_some());
         let Some(running) = self.running.as_mut().filter(is_open) else {
             return;
         };
@@ -92,7 +105,7 @@ impl Turns {
             }
         }
         running.prompts.retain(is_named);
-        running.assumed = false;
+        running.assumed = None;
         for id in names {
             self.join(id);
         }
