@@ -483,7 +483,7 @@ impl Turns {
         (self.has_lifecycle, self.saw_lifecycle) = (true, true);
         // The prompt that has begun may be in the running turn: then only another one was guessed wrongly.
         match frame.command_uuid().filter(|id| self.is_in_running(id)) {
-            Some(id) if frame.state() == Some("started") => self.only_named(id),
+            Some(id) if frame.state() == Some("started") => self.has_begun(id),
             _ => self.correct_guess(),
         }
         let Some(id) = frame.command_uuid().map(str::to_owned) else {

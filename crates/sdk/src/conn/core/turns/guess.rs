@@ -57,24 +57,28 @@ impl Turns {
             self.out.extend(unsure.frames.into_iter().map(Output::Ambient));
             self.out.push(Output::AmbientEnded(unsure.nobodys));
         }
-        let Some(running) = &mut self.running else { return };
-        if running.assumed.take().is_none() {
-            return;
-        }
-        let nobodys = running.guessed.take().into_iter().flatten();
-        self.out.extend(nobodys.map(Output::Ambient));
-        let guessed = std::mem::take(&mut running.prompts);
-        for slot in self.slots.iter_mut().filter(|slot| guessed.contains(&slot.id)) {
-            slot.stage = PromptStage::Sent;
+        self.take_back_guess();
+    }
+
+    /// The CLI reports that this prompt of the running turn has begun: if another one was guessed, that goes on waiting.
+    pub(super) fn has_begun(&mut self, id: &str) {
+        let guessed = self
+            .running
+            .as_ref()
+            .and_then(|running| running.assumed.as_deref());
+        if guessed.is_some_and(|guessed| guessed != id) {
+            self.take_back_guess();
         }
     }
 
-    /// The CLI reports that a prompt of the running turn has begun. It would have reported a guessed one, too: that goes on waiting.
-    pub(super) fn only_named(&mut self, id: &str) {
+    /// The guessed prompt goes on waiting. Prompts that the CLI has named stay.
+    fn take_back_guess(&mut self) {
         let Some(running) = &mut self.running else { return };
-        let Some(guessed) = running.assumed.take_if(|guessed| guessed != id) else {
+        let Some(guessed) = running.assumed.take() else {
             return;
         };
+        let nobodys = running.guessed.take().into_iter().flatten();
+        self.out.extend(nobodys.map(Output::Ambient));
         running.prompts.retain(|prompt| *prompt != guessed);
         for slot in self.slots.iter_mut().filter(|slot| slot.id == guessed) {
             slot.stage = PromptStage::Sent;

@@ -477,6 +477,35 @@ fn a_turn_is_told_to_the_prompt_that_it_names_and_not_to_the_one_it_was_taken_fo
 
 /// A result of foreign origin is that of the prompts that it names, however sure it was that the turn is another's.
 #[test]
+fn a_report_of_a_named_prompt_gives_back_only_the_one_that_was_guessed() {
+    for (id, state) in [
+        ("b", "started"),
+        ("b", "queued"),
+        ("c", "queued"),
+        ("c", "started"),
+    ] {
+        let mut turns = Case::new();
+        let first = prompt(&mut turns, "a", Dispatch::AtOnce);
+        let second = prompt(&mut turns, "b", Dispatch::AtOnce);
+        let third = prompt(&mut turns, "c", Dispatch::AtOnce);
+        // The second `init` confirms the guess, and the third one names another prompt.
+        feed(&mut turns, ANNOUNCING);
+        feed(&mut turns, ANNOUNCING);
+        feed(&mut turns, &format!(r#"{INIT},"user_message_uuids":["b"]"#));
+        life(&mut turns, id, state);
+        feed(&mut turns, &result(""));
+        assert_eq!(first.verdict(), None, "{id} {state}");
+        assert_eq!(second.verdict(), Some(Verdict::Completed), "{id} {state}");
+        let begun = state == "started" && id == "c";
+        assert_eq!(
+            third.verdict(),
+            begun.then_some(Verdict::Completed),
+            "{id} {state}"
+        );
+    }
+}
+
+#[test]
 fn a_result_of_foreign_origin_ends_no_prompt_that_it_does_not_name() {
     let mut turns = Case::new();
     let first = prompt(&mut turns, "a", Dispatch::AtOnce);
