@@ -130,7 +130,7 @@ fn text(line: Vec<u8>, skipped: usize) -> String {
     }
 }
 
-/// A line that the connection answers, or passes on to who waits for it. It would pass over a reply that is none by JSON-RPC, and what
+/// A line that the connection answers, or passes on to who waits for it. It would skip a reply that is not valid JSON-RPC, and what
 /// waits for the reply would wait for ever: that becomes an error.
 fn answerable(line: String) -> String {
     #[derive(Deserialize)]
@@ -150,9 +150,9 @@ fn answerable(line: String) -> String {
     match serde_json::from_str::<RawJsonRpcMessage>(&line) {
         Ok(_) => line,
         Err(error) => {
-            tracing::warn!(%error, id = id.get(), "a reply of the editor is none by JSON-RPC");
+            tracing::warn!(%error, id = id.get(), "a reply of the editor is not valid JSON-RPC");
             format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the editor's reply is none by JSON-RPC"}}}}"#
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the editor's reply is not valid JSON-RPC"}}}}"#
             )
         }
     }
