@@ -71,9 +71,6 @@ pub struct Ask {
     pub(crate) seen: usize,
 }
 
-/// The kind of the agent that answers a side question.
-pub(crate) const SIDE_QUESTION: &str = "side_question";
-
 /// A subagent that calls the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

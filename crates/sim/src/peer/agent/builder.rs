@@ -316,10 +316,6 @@ setters! { Builder.agent.config:
     /// and are added. Waits for the client, for real commands and for servers take their time, and count nothing.
     virtual_clock(counted: bool) = counted;
 
-    /// How many tokens fit into the context: a million unless set. The conversation is compacted before a request once the
-    /// last one, with its answer, had that many less 33,000; how many it had stands in the script.
-    context_window(tokens: u64) = tokens;
-
     /// Whether slash commands are left to the model, as with `--disable-slash-commands`.
     disable_slash_commands(disable: bool) => no_commands = disable;
 

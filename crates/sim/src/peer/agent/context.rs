@@ -30,7 +30,7 @@ use crate::running::{self, Exit, Log};
 /// Shared by the session's loop and its turn.
 pub(super) struct Context {
     pub(super) config: Config,
-    /// The working directory, if it is not that in which it was started.
+    /// The directory in which it was claimed, if it was.
     moved_to: Mutex<Option<PathBuf>>,
     /// Where the last command of the main agent has gone, inside of the project.
     shell_at: Mutex<Option<PathBuf>>,
@@ -187,8 +187,6 @@ pub(super) struct State {
     pub(super) prompts: usize,
     /// How many tokens the last request and its answer had.
     pub(super) context: u64,
-    /// How many tokens compaction has removed so far.
-    pub(super) dropped: u64,
     /// The id of the last prompt.
     pub(super) prompt_id: Option<String>,
     /// Why files with instructions are to be loaded before the next prompt, if they are.
@@ -211,7 +209,6 @@ pub(super) struct State {
     /// Whether an interrupt spares agents in the background.
     pub(super) spares_agents: bool,
     pub(super) title: Option<String>,
-    /// The file of the plan that the model has written, and whether it is a real one.
     /// The prompts of servers of which the host knows.
     pub(super) told_prompts: Vec<String>,
     /// Whether the host knows that there is no check of actions.
@@ -223,6 +220,7 @@ pub(super) struct State {
     pub(super) environment: BTreeMap<String, String>,
     /// The files that the model has seen, with their contents then.
     pub(super) files_seen: disk::FilesSeen,
+    /// The file of the plan that the model has written, and whether it is a real one.
     pub(super) plan: Option<(String, bool)>,
     /// MCP servers of the configuration that have not been connected yet.
     pub(super) configured: Vec<(String, Value)>,
@@ -397,21 +395,12 @@ impl Context {
         *self.shell_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
     }
 
-    /// Continues in another directory, and keeps the session there. Returns whether the session could be moved, if it is kept.
-    pub(super) fn move_to(&self, directory: PathBuf) -> bool {
-        let moved = self
-            .config
-            .config_dir
-            .as_ref()
-            .and_then(|config_dir| self.keep(|transcript| transcript.relocate(config_dir, &directory)));
-        *self.moved_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
-        *self.shell_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        moved.unwrap_or_default()
-    }
-
     /// Becomes a session in this directory.
     pub(super) fn claim(&self, directory: PathBuf) {
-        self.move_to(directory);
+        if let Some(config_dir) = &self.config.config_dir {
+            self.keep(|transcript| transcript.relocate(config_dir, &directory));
+        }
+        *self.moved_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
         self.claimed.store(true, Ordering::Relaxed);
     }
 

@@ -10,9 +10,8 @@ use super::mcp;
 use super::session::{failure, success};
 use super::structured::Schema;
 use super::subagent::Definition;
-use super::{
-    background, commands, compaction, cost, files, listings, mcp_control, model, payload, settings, workspace,
-};
+use super::{background, commands, files, mcp_control, model, not_simulated, payload, settings};
+use crate::flaw::Flaw;
 
 const MODES: &[&str] = &[
     "acceptEdits",
@@ -110,12 +109,6 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
             None
         }
         "get_context_usage" => Some(Reply::Payload(context_usage(ctx))),
-        "get_session_cost" => {
-            let state = ctx.state();
-            let text = cost::text(&state.used, state.api_time, ctx.log.elapsed());
-            Some(Reply::Payload(json!({"text": text})))
-        }
-        "get_usage" => Some(Reply::Payload(usage(ctx))),
         "list_models" => Some(Reply::Payload(json!({"models": payload::models()}))),
         "get_binary_version" => Some(Reply::Payload(json!({
             "version": payload::VERSION, "buildTime": "2026-11-20T17:34:37Z", "oldestDesktopSdk": "0.3.280",
@@ -148,7 +141,8 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
             }
             None => Some(Reply::Error("rename_session: title must be a string".to_owned())),
         },
-        "set_has_subscribers" | "seed_read_state" => Some(Reply::Done),
+        "rewind_files" => Some(files::rewind(ctx, request).await),
+        "set_has_subscribers" | "seed_read_state" | "set_prompt_suggestions_paused" => Some(Reply::Done),
         _ => Some(elsewhere(ctx, id, subtype, request).await),
     };
     let line = match reply {
@@ -176,17 +170,16 @@ async fn elsewhere(ctx: &Arc<Context>, id: Option<&Value>, subtype: &str, reques
     if let Some(reply) = settings::handle(ctx, subtype, request).await {
         return reply;
     }
-    if let Some(reply) = files::handle(ctx, subtype, request).await {
+    if let Some(reply) = mcp_control::handle(ctx, id, subtype, request) {
         return reply;
     }
-    if let Some(reply) = mcp_control::handle(ctx, id, subtype, request).await {
-        return reply;
+    match not_simulated::request(subtype) {
+        Some(text) => {
+            ctx.log.flaw(Flaw::new("control_request", text.clone()));
+            Reply::Error(text)
+        }
+        None => Reply::Unsupported,
     }
-    if let Some(reply) = workspace::handle(ctx, id, subtype, request).await {
-        return reply;
-    }
-    let listed = listings::handle(ctx, id, subtype, request).await;
-    listed.unwrap_or(Reply::Unsupported)
 }
 
 async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> bool {
@@ -412,13 +405,14 @@ async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<
     None
 }
 
-pub(super) fn context_usage(ctx: &Context) -> Value {
+fn context_usage(ctx: &Context) -> Value {
     let state = ctx.state();
     let (input, output) = state
         .used
         .values()
         .fold((0, 0), |sum, used| (sum.0 + used.input, sum.1 + used.output));
-    let (maximum, buffer) = (ctx.config.context_window, compaction::BUFFER);
+    // So much of the context the CLI keeps free.
+    let (maximum, buffer) = (1_000_000_u64, 33_000);
     let used = input + output;
     let category = |id: &str, name: &str, tokens: u64, color: &str, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": color, "kind": kind});
     json!({
@@ -448,23 +442,5 @@ pub(super) fn context_usage(ctx: &Context) -> Value {
             "toolCallsByType": [], "attachmentsByType": [],
         },
         "apiUsage": null,
-    })
-}
-
-fn usage(ctx: &Context) -> Value {
-    let state = ctx.state();
-    json!({
-        "session": {
-            "total_cost_usd": cost::total(&state.used),
-            "total_api_duration_ms": state.api_time.as_millis() as u64,
-            "total_duration_ms": ctx.log.elapsed().as_millis() as u64,
-            "total_lines_added": 0,
-            "total_lines_removed": 0,
-            "model_usage": cost::by_model(&state.used),
-        },
-        "subscription_type": null,
-        "rate_limits_available": false,
-        "rate_limits": null,
-        "behaviors": null,
     })
 }

@@ -88,30 +88,3 @@ pub(super) fn by_model(used: &BTreeMap<String, Used>) -> Value {
 pub(super) fn total(used: &BTreeMap<String, Used>) -> f64 {
     used.values().fold(0.0, |sum, used| sum + used.cost)
 }
-
-/// The text of `/usage` and `get_session_cost`.
-pub(super) fn text(
-    used: &BTreeMap<String, Used>,
-    api: std::time::Duration,
-    wall: std::time::Duration,
-) -> String {
-    let mut text = format!(
-        "Estimated cost:        ${:.4}\nTotal duration (API):  {}s\nTotal duration (wall): {}s\nTotal code changes:    0 lines \
-         added, 0 lines removed\n",
-        total(used),
-        api.as_secs(),
-        wall.as_secs(),
-    );
-    if used.is_empty() {
-        text.push_str("Usage:                 0 input, 0 output, 0 cache read, 0 cache write");
-    } else {
-        text.push_str("Usage by model:");
-        for (model, used) in used {
-            text.push_str(&format!(
-                "\n     {model}:  {} input, {} output, 0 cache read, 0 cache write (${:.4})",
-                used.input, used.output, used.cost
-            ));
-        }
-    }
-    text
-}

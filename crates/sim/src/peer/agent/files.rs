@@ -1,17 +1,12 @@
-//! Files for the host, and their earlier states.
+//! The earlier states of files.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::control::Reply;
 use super::disk;
-
-/// As much of a file as the host gets at most.
-const MOST: usize = 1024 * 1024;
 
 /// How files were before a prompt changed them.
 #[derive(Debug, Default)]
@@ -49,28 +44,8 @@ pub(super) fn remember(ctx: &Context, path: &str, content: Option<&String>, real
     }
 }
 
-/// Answers a request about files; `None` is about something else.
-pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Option<Reply> {
-    Some(match subtype {
-        "rewind_files" => rewind(ctx, request).await,
-        "read_file" => read(ctx, request).await,
-        "file_suggestions" => Reply::Payload(suggest(ctx, request["query"].as_str().unwrap_or_default())),
-        "register_repo_root" => register(ctx, request["directory"].as_str().unwrap_or_default()),
-        _ => return None,
-    })
-}
-
-/// Whether a path is in the working directory, or in one that was added.
-pub(super) fn is_inside(ctx: &Context, path: &Path) -> bool {
-    let goes_up = path
-        .components()
-        .any(|part| part == std::path::Component::ParentDir);
-    let directories: Vec<String> = ctx.state().all_directories().cloned().collect();
-    let cwd = ctx.cwd();
-    !goes_up && (path.starts_with(&cwd) || directories.iter().any(|directory| path.starts_with(directory)))
-}
-
-async fn rewind(ctx: &Context, request: &Value) -> Reply {
+/// Brings files back to their state before a prompt.
+pub(super) async fn rewind(ctx: &Context, request: &Value) -> Reply {
     const UNKNOWN: &str = "No file checkpoint found for this message.";
     let before = {
         let state = ctx.state();
@@ -138,67 +113,6 @@ fn difference(from: &str, to: &str) -> (usize, usize) {
         .take_while(|(a, b)| a == b)
         .count();
     (to.len() - same, from.len() - same)
-}
-
-async fn read(ctx: &Context, request: &Value) -> Reply {
-    let asked = request["path"].as_str().unwrap_or_default();
-    let path = ctx.cwd().join(asked);
-    let content = if is_inside(ctx, &path) {
-        disk::load_bytes(ctx, &path.to_string_lossy(), ctx.config.real_tools).await
-    } else {
-        None
-    };
-    let Some(mut content) = content else {
-        return Reply::Error(format!("read denied: {asked}"));
-    };
-    let most = request["max_bytes"]
-        .as_u64()
-        .map_or(MOST, |most| most as usize)
-        .min(MOST);
-    let truncated = content.len() > most;
-    content.truncate(most);
-    let mut payload = json!({"absPath": path.to_string_lossy(), "requested_path": asked});
-    if truncated {
-        payload["truncated"] = json!(true);
-    }
-    if request["encoding"] == "base64" {
-        payload["contents"] = json!(base64::engine::general_purpose::STANDARD.encode(&content));
-        payload["encoding"] = json!("base64");
-    } else {
-        let text = String::from_utf8_lossy(&content);
-        payload["lossy"] = json!(text.contains('\u{fffd}'));
-        payload["contents"] = json!(text);
-    }
-    Reply::Payload(payload)
-}
-
-fn suggest(ctx: &Context, query: &str) -> Value {
-    let query = query.to_lowercase();
-    let cwd = ctx.cwd();
-    let suggestions: Vec<Value> = super::search::files(ctx, &cwd, ctx.config.real_tools)
-        .into_iter()
-        .filter_map(|path| Some(path.strip_prefix(&cwd).ok()?.to_string_lossy().into_owned()))
-        .filter(|path| path.to_lowercase().contains(&query))
-        .take(20)
-        .map(|path| json!({"path": path}))
-        .collect();
-    json!({"suggestions": suggestions, "cwd": cwd.to_string_lossy()})
-}
-
-fn register(ctx: &Context, directory: &str) -> Reply {
-    let path = ctx.cwd().join(directory);
-    if directory.is_empty() || !is_inside(ctx, &path) {
-        return Reply::Error(format!(
-            "register_repo_root: {directory} is not a subdirectory of the session's working directory or of a launch-time \
-             --add-dir root that still leads where it first did"
-        ));
-    }
-    let directory = path.to_string_lossy().into_owned();
-    let mut state = ctx.state();
-    if !state.directories.contains(&directory) {
-        state.directories.push(directory.clone());
-    }
-    Reply::Payload(json!({"directory": directory}))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::session::{failure, success};
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
 /// Answers a request about MCP servers; `None` is about something else.
-pub(super) async fn handle(
+pub(super) fn handle(
     ctx: &Arc<Context>,
     id: Option<&Value>,
     subtype: &str,
@@ -25,7 +25,6 @@ pub(super) async fn handle(
     let unknown = || Reply::Error(format!("Server not found: {name}"));
     Some(match subtype {
         "mcp_call" => call(ctx, id, request),
-        "mcp_read_resource" => read_resource(ctx, id, name, request["uri"].as_str().unwrap_or_default()),
         "mcp_toggle" => {
             if transport().is_none() {
                 return Some(unknown());
@@ -52,26 +51,6 @@ pub(super) async fn handle(
             spawn(ctx, id.cloned(), reconnect(ctx.clone(), name.to_owned()));
             Reply::Later
         }
-        "mcp_authenticate" => match transport() {
-            Some(kind) => Reply::Error(format!(
-                "Server type \"{kind}\" does not support OAuth authentication"
-            )),
-            None => unknown(),
-        },
-        "mcp_clear_auth" => match transport() {
-            Some(kind) => Reply::Error(format!("Cannot clear auth for server type \"{kind}\"")),
-            None => unknown(),
-        },
-        "channel_enable" => Reply::Error(format!(
-            "server {name} is not plugin-sourced; channel_enable requires a marketplace plugin"
-        )),
-        "set_mcp_permission_mode_override" if transport().is_none() => Reply::Payload(json!({
-            "warning": format!(
-                "MCP server '{name}' is not yet known; override stored but will not apply until a server with that exact name \
-                 connects."
-            ),
-        })),
-        "set_mcp_permission_mode_override" => Reply::Done,
         _ => return None,
     })
 }
@@ -202,21 +181,5 @@ fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {
     if let Some(id) = id {
         ctx.state().calls.insert(id.to_string(), (server, handle));
     }
-    Reply::Later
-}
-
-fn read_resource(ctx: &Arc<Context>, id: Option<&Value>, name: &str, uri: &str) -> Reply {
-    if !uri.starts_with("ui://") {
-        return Reply::Error("mcp_read_resource: uri must use the ui:// scheme".to_owned());
-    }
-    if !mcp::is_connected(ctx, name) {
-        return Reply::Error(format!("MCP server not connected: {name}"));
-    }
-    let (task_ctx, name, params) = (ctx.clone(), name.to_owned(), json!({"uri": uri}));
-    let work = async move {
-        let result = mcp::ask(&task_ctx, &name, "resources/read", params).await?;
-        Ok(Some(json!({"contents": result["contents"]})))
-    };
-    spawn(ctx, id.cloned().or(Some(Value::Null)), work);
     Reply::Later
 }

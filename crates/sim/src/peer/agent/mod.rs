@@ -4,17 +4,16 @@
 //! comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
 //!
 //! Simulated are turns, streaming, permissions, queueing, background commands, subagents, structured output, budgets,
-//! stored sessions, slash commands, compaction by hand, MCP servers inside the host and as processes, API errors, and
-//! control requests about these.
+//! stored sessions, `/clear` and commands of files, MCP servers inside the host and as processes, API errors, and control
+//! requests about these.
 //!
 //! Hooks are called for UserPromptSubmit, UserPromptExpansion, PreToolUse, PermissionRequest, PostToolUse,
-//! PostToolUseFailure, PostToolBatch, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact,
-//! PreModelSwitch, PostModelSwitch, MessageDisplay, InstructionsLoaded, Elicitation and ElicitationResult, for the
-//! SessionEnd and SessionStart of `/clear` and the SessionStart of a compaction. Hooks for other events are accepted and
+//! PostToolUseFailure, PostToolBatch, Stop, StopFailure, SubagentStart, SubagentStop, PreModelSwitch, PostModelSwitch, MessageDisplay, InstructionsLoaded, Elicitation and ElicitationResult, and for the
+//! SessionEnd and SessionStart of `/clear`. Hooks for other events are accepted and
 //! never called; the CLI does not call callbacks either when a session begins or is resumed.
 //!
-//! Not simulated: MCP servers over the network, which count as failed, plugins, skills, hooks in settings files, the tools and
-//! slash commands of `not_simulated.json`, and records that the CLI writes into a session's file, and into git's
+//! Not simulated: MCP servers over the network, which count as failed, plugins, skills, hooks in settings files, the tools,
+//! slash commands and control requests of `not_simulated.json`, and records that the CLI writes into a session's file, and into git's
 //! configuration, for itself alone. `docs/testing.md` has the whole list.
 
 mod act;
@@ -22,20 +21,17 @@ mod background;
 mod brain;
 mod builder;
 mod commands;
-mod compaction;
 mod context;
 mod control;
 mod cost;
 mod deferral;
 mod disk;
 mod ending;
-mod export;
 mod files;
 mod hooks;
 mod ids;
 mod inputs;
 mod judge;
-mod listings;
 mod local;
 mod mcp;
 mod mcp_control;
@@ -49,7 +45,6 @@ mod pipe;
 mod plans;
 mod played;
 mod rules;
-mod search;
 mod session;
 mod settings;
 mod settings_files;
@@ -61,7 +56,6 @@ mod todos;
 mod tools;
 mod transcript;
 mod turn;
-mod workspace;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -185,8 +179,6 @@ pub(super) struct Config {
     fallback: Option<String>,
     /// How long agents in the background may hold the process up at its end.
     patience: Duration,
-    /// How many tokens fit into the context, as compaction counts them.
-    context_window: u64,
     /// The sources of settings on disk that count: `user`, `project`, `local`.
     sources: Vec<String>,
     /// Is told each flaw at once.
@@ -220,7 +212,6 @@ impl Agent {
             persist: true,
             entrypoint: "sdk-cli".to_owned(),
             patience: Duration::from_secs(600),
-            context_window: 1_000_000,
             ..Config::default()
         };
         Builder {

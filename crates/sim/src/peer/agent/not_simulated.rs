@@ -19,6 +19,8 @@ struct List {
     commands: Vec<String>,
     /// Tools, unless a script says what comes out of them.
     tools: Vec<String>,
+    /// Control requests.
+    requests: Vec<String>,
 }
 
 /// Something that a session or a prompt uses, and that is not simulated.
@@ -62,6 +64,12 @@ const INSTEAD: &str = "let the real CLI play this script (`outrigger mock-api`)"
 pub(super) fn command(name: &str) -> Option<String> {
     let listed = LIST.commands.iter().any(|command| command == name);
     listed.then(|| format!("/{name} is not simulated: {INSTEAD}"))
+}
+
+/// The error that answers this control request; none if it is none of this list.
+pub(super) fn request(subtype: &str) -> Option<String> {
+    let listed = LIST.requests.iter().any(|request| request == subtype);
+    listed.then(|| format!("the control request {subtype} is not simulated: {INSTEAD}"))
 }
 
 /// What a turn ends with that uses this.
@@ -164,6 +172,7 @@ mod tests {
             names("* Tools, unless a script gives the call an outcome: "),
             LIST.tools
         );
+        assert_eq!(names("* Control requests: "), LIST.requests);
     }
 
     #[test]

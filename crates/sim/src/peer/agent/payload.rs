@@ -16,7 +16,7 @@ pub(crate) const MODEL: &str = "claude-opus-5-5";
 
 const INITIALIZE: &str = include_str!("initialize.json");
 const INIT: &str = include_str!("init.json");
-const REPLIES: &str = include_str!("replies.json");
+const SYNTHETIC: &str = include_str!("synthetic_message.json");
 
 /// A template of ours; they are checked by a test.
 fn template(text: &str) -> Map<String, Value> {
@@ -29,11 +29,6 @@ fn listed<T: DeserializeOwned + Default>(text: &str, field: &str) -> T {
     value
         .and_then(|value| serde_json::from_value(value).ok())
         .unwrap_or_default()
-}
-
-/// A reply, or a message, that says the same each time.
-pub(super) fn reply(name: &str) -> Value {
-    listed(REPLIES, name)
 }
 
 fn fill(text: &str, fields: Value) -> Value {
@@ -102,11 +97,6 @@ pub(super) fn skills() -> Vec<String> {
 /// The kinds of agents that `system/init` lists.
 pub(in crate::peer) fn agents() -> Vec<String> {
     listed(INIT, "agents")
-}
-
-/// The plugins that `system/init` lists.
-pub(super) fn plugins() -> Value {
-    listed(INIT, "plugins")
 }
 
 /// The slash commands that `initialize` lists.
@@ -185,10 +175,8 @@ pub(in crate::peer) fn subagent_stats() -> Value {
 
 /// The message of an assistant line that the CLI made up itself.
 pub(super) fn synthetic_message(id: &str, text: &str) -> Value {
-    let mut message = reply("synthetic_message");
-    message["id"] = json!(id);
-    message["content"] = json!([{"type": "text", "text": text}]);
-    message
+    let content = json!([{"type": "text", "text": text}]);
+    fill(SYNTHETIC, json!({"id": id, "content": content}))
 }
 
 #[cfg(test)]
@@ -198,8 +186,7 @@ mod tests {
     #[test]
     fn templates_are_objects() {
         assert!(template(INITIALIZE).contains_key("commands"));
-        assert!(template(REPLIES).values().all(Value::is_object));
-        assert_eq!(template(REPLIES).len(), 3);
+        assert!(template(SYNTHETIC).contains_key("usage"));
         assert!(tools().contains(&"Bash".to_owned()));
         assert_eq!(resolve_model("sonnet"), "claude-sonnet-5-5");
         assert_eq!(resolve_model("x"), "x");

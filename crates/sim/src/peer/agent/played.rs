@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::act::{Act, Deed, Look, rate_limit};
-use super::brain::{Ask, Brain, CallPlan, Fault, FaultKind, Outcome, Response, SIDE_QUESTION};
+use super::brain::{Ask, Brain, CallPlan, Fault, FaultKind, Outcome, Response};
 use super::{Agent, Builder};
 use crate::directive;
 use crate::flaw::Flaw;
@@ -303,7 +303,7 @@ impl Player {
     /// Gets the engine the steps for a request, unless it has them. Otherwise the response is this one.
     fn take(&mut self, ask: &Ask, request: &Request) -> Result<(), Box<Response>> {
         let reply = match &mut self.source {
-            Source::Script => return self.take_rule(ask, request),
+            Source::Script => return self.take_rule(request),
             Source::Prompts => {
                 let prompt = if ask.continued || (ask.round == 0 && !ask.woken) {
                     Some(&ask.prompt)
@@ -341,15 +341,11 @@ impl Player {
     }
 
     /// Takes the rule of the script for a request.
-    fn take_rule(&mut self, ask: &Ask, request: &Request) -> Result<(), Box<Response>> {
+    fn take_rule(&mut self, request: &Request) -> Result<(), Box<Response>> {
         if let Some(why) = self.unfit.clone() {
             return Err(Box::new(self.refuse(request, why)));
         }
-        let aside = ask
-            .agent
-            .as_ref()
-            .is_some_and(|agent| agent.kind == SIDE_QUESTION);
-        let lenient = aside || self.engine.script().unmatched == Unmatched::Ok;
+        let lenient = self.engine.script().unmatched == Unmatched::Ok;
         match self.engine.take(request) {
             Found::Unmatched(_) if lenient => Ok(()),
             Found::Steps => Ok(()),

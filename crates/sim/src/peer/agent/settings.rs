@@ -10,9 +10,6 @@ use super::payload;
 use super::rules::{Rule, Rules, Source};
 use super::settings_files::{self, Files, strings};
 
-/// The keys that `update_settings` may change.
-const UPDATABLE: &[&str] = &["effortLevel", "outputStyle"];
-
 /// Settings of all sources.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
@@ -129,7 +126,6 @@ pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Opt
     Some(match subtype {
         "apply_flag_settings" => apply(ctx, &request["settings"]).await,
         "get_settings" => Reply::Payload(get(&ctx.state())),
-        "update_settings" => update(ctx, request).await,
         "list_permission_rules" => Reply::Payload(rules(ctx)),
         _ => return None,
     })
@@ -171,29 +167,6 @@ async fn apply(ctx: &Context, settings: &Value) -> Reply {
         return refused;
     }
     Reply::Done
-}
-
-async fn update(ctx: &Context, request: &Value) -> Reply {
-    let Some(settings) = request["settings"].as_object() else {
-        return Reply::Error("update_settings requires `settings` to be an object".to_owned());
-    };
-    let refused: Vec<&str> = settings
-        .keys()
-        .map(String::as_str)
-        .filter(|key| !UPDATABLE.contains(key))
-        .collect();
-    if !refused.is_empty() {
-        return Reply::Error(format!(
-            "update_settings keys not allowed: {}",
-            refused.join(", ")
-        ));
-    }
-    let source = match request["source"].as_str() {
-        Some("userSettings") => Source::User,
-        _ => Source::Local,
-    };
-    store(ctx, source, |kept| kept.extend(settings.clone())).await;
-    Reply::Payload(json!({}))
 }
 
 /// Changes the settings of a source, and their file if it is one that is read.

@@ -16,7 +16,7 @@ use super::mcp;
 use super::permission;
 use super::subagent::is_agent_tool;
 use super::turn::{Call, INTERRUPTED, Turn};
-use super::{Config, disk, judge, not_simulated, paths, payload, plans, search, shell, structured, todos};
+use super::{Config, disk, judge, not_simulated, paths, payload, plans, shell, structured, todos};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -26,9 +26,6 @@ const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Tools that exist only if a person can answer.
 const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
-
-/// Tools that the CLI has only on demand.
-const SEARCHES: &[&str] = &["Glob", "Grep"];
 
 /// The output of a command so far.
 pub(super) type Output = Arc<Mutex<String>>;
@@ -44,9 +41,6 @@ pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
     let mut tools = config.tools.clone().unwrap_or_else(payload::tools);
     if !config.permission_prompts {
         tools.retain(|tool| !NEED_A_PERSON.contains(&tool.as_str()));
-    }
-    if config.real_tools && config.tools.is_none() {
-        tools.extend(SEARCHES.iter().map(|tool| (*tool).to_owned()));
     }
     tools.retain(|tool| !todos::has(tool));
     for todo in todos::tools(config, state) {
@@ -84,9 +78,6 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     }
     if !config.permission_prompts && NEED_A_PERSON.contains(&name) {
         return Some(format!("No such tool available: {name}"));
-    }
-    if config.real_tools && SEARCHES.contains(&name) && config.tools.is_none() {
-        return None;
     }
     // The tool that starts subagents is listed under its old name, and has both names.
     let listed = |tools: &[String]| {
@@ -361,8 +352,6 @@ async fn execute(
         "Read" => disk::read(&ctx, &by, &input, real).await,
         "Write" => disk::write(&ctx, &by, &input, real).await,
         "Edit" => disk::edit(&ctx, &by, &input, real).await,
-        "Glob" => search::glob_tool(&ctx, &input, real),
-        "Grep" => search::grep_tool(&ctx, &input, real).await,
         "AskUserQuestion" => plans::answered(&input),
         "EnterPlanMode" => plans::switch(&ctx, true).await,
         "ExitPlanMode" => plans::switch(&ctx, false).await,

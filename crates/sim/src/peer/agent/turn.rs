@@ -118,8 +118,6 @@ pub(super) struct Turn {
     pub(super) displayed: Option<String>,
     /// The id of this turn for displayed messages.
     pub(super) turn_id: Option<String>,
-    /// Whether the conversation was, or could not be, compacted.
-    pub(super) compacted: bool,
 }
 
 /// Plays a turn. Gives whether its prompts count as cancelled although nobody stopped it.
@@ -180,7 +178,6 @@ impl Turn {
             asked_before: None,
             displayed: None,
             turn_id: None,
-            compacted: false,
         }
     }
 
@@ -313,7 +310,6 @@ impl Turn {
             {
                 return Err(End::MaxTurns(limit));
             }
-            self.compact_if_full().await;
             ask.model = match &self.agent {
                 Some(agent) => agent.model.clone(),
                 None => self.ctx.state().model.clone(),

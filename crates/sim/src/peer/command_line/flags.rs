@@ -16,6 +16,7 @@ pub(super) enum Takes {
 #[cfg(test)]
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "--append-subagent-system-prompt",
+    "--autocompact",
     "--bare",
     "--betas",
     "--channels",

@@ -412,8 +412,6 @@ impl CommandLine {
             .given(self.value("--session-id"), Builder::session_id)
             .given(self.value("--resume-session-at"), Builder::resume_session_at)
             .given(self.value("--resume-drops-turn"), Builder::resume_drops_turn)
-            // `auto` leaves the limit to the model, and so does anything else that is no number.
-            .given(parsed(self.value("--autocompact")), Builder::context_window)
             .given(parsed(self.value("--max-budget-usd")), Builder::max_budget_usd);
         if self.has("--resume") {
             agent = match self.value("--resume") {

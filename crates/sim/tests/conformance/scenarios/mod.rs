@@ -492,7 +492,6 @@ fn control() -> Vec<Scenario> {
             .turn("%say hello")
             .control(json!({"subtype": "get_context_usage"}))
             .control(json!({"subtype": "get_settings"}))
-            .control(json!({"subtype": "get_usage"}))
             .control(json!({"subtype": "list_models"}))
             .control(json!({"subtype": "get_binary_version"})),
         Scenario::new("end_session")
@@ -627,15 +626,10 @@ fn sessions() -> Vec<Scenario> {
         Scenario::new("rename")
             .turn("%say one")
             .control(json!({"subtype": "rename_session", "title": "Tea"})),
-        Scenario::new("compact")
-            .turn("%say one")
-            .turn("/compact")
-            .turn("%say two"),
         Scenario::new("clear")
             .turn("%say one")
             .turn("/clear")
             .turn("%say two"),
-        Scenario::new("context").turn("%say one").turn("/context"),
         Scenario::new("no_such_command").turn("/nonsense"),
     ]
 }
@@ -702,9 +696,6 @@ fn output() -> Vec<Scenario> {
                 "\"multiSelect\": false, \"options\": [{\"label\": \"Tea\", \"description\": \"hot\"}, ",
                 "{\"label\": \"Coffee\", \"description\": \"hot\"}]}]}\n%say done"
             )),
-        Scenario::new("searches")
-            .file("src/a.txt", "one\ntwo\n")
-            .turn("%tool Glob {\"pattern\": \"**/*.txt\"}\n%tool Grep {\"pattern\": \"two\"}\n%say done"),
         Scenario::new("hook_events")
             .flags("--include-hook-events --allowedTools Bash")
             .turn(&format!("{ECHO}\n%say done")),

@@ -92,11 +92,6 @@ pub(super) fn occasions() -> Vec<Scenario> {
         all("occasions_of_a_command")
             .file(".claude/commands/greet.md", "%say hello to $ARGUMENTS\n")
             .turn("/greet you and me"),
-        all("occasions_of_compaction")
-            .file("CLAUDE.md", "Be brief.\n")
-            .turn("%say one")
-            .turn("/compact")
-            .turn("%say two"),
         all("occasions_of_clearing")
             .file("CLAUDE.md", "Be brief.\n")
             .turn("%say one")
@@ -133,7 +128,6 @@ pub(super) fn occasions() -> Vec<Scenario> {
         all("occasions_of_settings")
             .turn("%say one")
             .control(json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}))
-            .control(json!({"subtype": "update_settings", "source": "localSettings", "settings": {"outputStyle": "Explanatory"}}))
             .control(json!({"subtype": "rename_session", "title": "Tea"}))
             .turn("%say two"),
         only("switch_denied", "PreModelSwitch", |_| {
@@ -163,17 +157,5 @@ pub(super) fn occasions() -> Vec<Scenario> {
         Scenario::new("own_command")
             .file(".claude/commands/greet.md", "---\ndescription: Greets\nargument-hint: \"[whom]\"\n---\n%say hello to $ARGUMENTS\n")
             .turn("/greet you and me"),
-        // What fills the context makes the CLI compact it before the next request.
-        Scenario::new("compaction_by_itself")
-            .flags("--autocompact 100000")
-            .turn("%usage in=40000 out=40000\n%say one")
-            .turn("%usage in=80000 out=10000\n%say two")
-            .turn("%usage in=120000 out=10000\n%say three")
-            .turn("%say four"),
-        all("occasions_of_compaction_by_itself")
-            .flags("--autocompact 100000")
-            .turn("%usage in=40000 out=10000\n%say one")
-            .turn("%usage in=90000 out=10000\n%say two")
-            .turn("%say three"),
     ]
 }

@@ -71,30 +71,3 @@ async fn instructions_are_told_of_and_messages_displayed() {
     assert_eq!(hand.until("result/success").await["result"], "good evening");
     hand.end().await;
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_full_context_is_compacted() {
-    let mut hand = Hand::new(Agent::builder().context_window(100_000));
-    hand.request(hooks(&["PreCompact"])).await;
-    for prompt in [
-        "%usage in=30000 out=10\n%say one",
-        "%usage in=90000 out=10\n%say two",
-    ] {
-        hand.prompt(prompt).await;
-        hand.until("result/success").await;
-    }
-    hand.prompt("%say three").await;
-    let asked = hand.called("PreCompact").await;
-    assert_eq!(asked["request"]["input"]["trigger"], "auto");
-    hand.answer(&asked, json!({})).await;
-    let boundary = hand.until("system/compact_boundary").await;
-    let metadata = &boundary["compact_metadata"];
-    assert_eq!(
-        (&metadata["trigger"], &metadata["pre_tokens"]),
-        (&json!("auto"), &json!(90_010))
-    );
-    assert_eq!(hand.until("result/success").await["result"], "three");
-    let (_, kinds) = hand.end().await;
-    let compacted = kinds.iter().filter(|kind| *kind == "system/compact_boundary");
-    assert_eq!(compacted.count(), 1, "the context is not full any more");
-}

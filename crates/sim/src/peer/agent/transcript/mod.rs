@@ -114,23 +114,12 @@ impl Transcript {
         self.begun = false;
     }
 
-    /// Moves the records to another project's place and continues there. Returns whether that was possible.
-    pub(super) fn relocate(&mut self, config_dir: &Path, cwd: &Path) -> bool {
-        let directory = place::project(config_dir, cwd);
-        let path = directory.join(format!("{}.jsonl", self.session_id));
-        if self.begun {
-            let moved = std::fs::create_dir_all(&directory).and_then(|()| std::fs::rename(&self.path, &path));
-            if moved.is_err() {
-                return false;
-            }
-            // There may be nothing beside it.
-            let _ = std::fs::rename(self.beside(), directory.join(&self.session_id));
-        }
-        self.open.clear();
+    /// The session will be kept with another project. Nothing of it is yet.
+    pub(super) fn relocate(&mut self, config_dir: &Path, cwd: &Path) {
+        self.directory = place::project(config_dir, cwd);
+        self.path = self.directory.join(format!("{}.jsonl", self.session_id));
         self.envelope["cwd"] = json!(cwd.to_string_lossy());
         self.envelope["gitBranch"] = json!(place::git_branch(cwd));
-        (self.directory, self.path) = (directory, path);
-        true
     }
 
     /// The session's own file.
@@ -187,11 +176,6 @@ impl Transcript {
     /// Goes back to the record of this uuid, which is the parent of the next one.
     pub(super) fn go_back(&mut self, uuid: &str) {
         self.tips.insert(None, uuid.to_owned());
-    }
-
-    /// Cuts the chain: the next record has no parent.
-    pub(super) fn cut(&mut self) -> Option<String> {
-        self.tips.remove(&None)
     }
 
     /// Keeps something that is no part of the conversation.
