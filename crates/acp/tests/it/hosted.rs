@@ -13,8 +13,9 @@ use outrigger_host_client::{ApprovalFilter, HostClient, NewSession, Prompt, Toke
 use outrigger_host_http::{Front, Scope, Tokens};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::draft;
@@ -159,6 +160,9 @@ impl Hosted {
     }
 }
 
+/// Where a [`Wire`] reports a request.
+type Reports = mpsc::Sender<oneshot::Sender<()>>;
+
 /// Connections to a host that can be cut.
 struct Wire {
     address: SocketAddr,
@@ -174,6 +178,11 @@ impl Drop for Wire {
 
 impl Wire {
     async fn to(host: SocketAddr) -> Self {
+        Self::that_reports(host, None).await
+    }
+
+    /// Reports each request that holds these words, and passes it on when the report has a reply.
+    async fn that_reports(host: SocketAddr, reports: Option<(&'static str, Reports)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (cut, cuts) = watch::channel(());
@@ -183,10 +192,30 @@ impl Wire {
                 let (mut here, _) = listener.accept().await.unwrap();
                 let mut cuts = cuts.clone();
                 cuts.mark_unchanged();
+                let reports = reports.clone();
                 open.spawn(async move {
                     let mut there = TcpStream::connect(host).await.unwrap();
+                    let (mut replies, mut requests) = there.split();
+                    let (mut read, mut write) = here.split();
+                    let pass_on = async {
+                        let mut chunk = vec![0; 16 * 1024];
+                        loop {
+                            let length = read.read(&mut chunk).await?;
+                            if length == 0 {
+                                return requests.shutdown().await;
+                            }
+                            if let Some((words, reports)) = &reports
+                                && String::from_utf8_lossy(&chunk[..length]).contains(words)
+                            {
+                                let (reply, replied) = oneshot::channel();
+                                reports.send(reply).await.unwrap();
+                                replied.await.unwrap();
+                            }
+                            requests.write_all(&chunk[..length]).await?;
+                        }
+                    };
                     tokio::select! {
-                        _ = tokio::io::copy_bidirectional(&mut here, &mut there) => {}
+                        _ = async { tokio::join!(pass_on, tokio::io::copy(&mut replies, &mut write)) } => {}
                         _ = cuts.changed() => {}
                     }
                 });
@@ -404,6 +433,42 @@ async fn questions_go_to_the_editor_until_somebody_has_answered() {
     until_said(&mut other, "by another").await;
     editor.fail(&asked, -32800, "cancelled").await;
     other.leave().await;
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_question_of_a_subagent_that_comes_while_an_editor_connects_is_in_its_session() {
+    let hosted = Hosted::simulated().await;
+    let new = NewSession::new(hosted.root.to_str().unwrap());
+    let session = hosted.client().create_session(&new).await.unwrap().id;
+    let (reports, mut reported) = mpsc::channel(1);
+    let wire = Wire::that_reports(hosted.address, Some(("GET /v1/approvals", reports))).await;
+    let client = hosted.client_at(wire.address, &hosted.token);
+    let mut editor = Editor::with(Config::new().host(client));
+    editor.initialize(json!({"subagents": {}})).await;
+
+    let other = async {
+        let reply = tokio::time::timeout(PATIENCE, reported.recv());
+        let reply = reply.await.expect("the agent looks for open questions").unwrap();
+        let agent = subagents::agent("helper", false, &format!("{BASH}\n%say it is made"));
+        let prompt = Prompt::text(format!("{agent}\n%say done"));
+        hosted.client().send_prompt(&session, &prompt).await.unwrap();
+        hosted
+            .until(&session, |event| event["type"] == "approval_opened")
+            .await;
+        reply.send(()).unwrap();
+    };
+    let (mut lines, ()) = tokio::join!(load(&mut editor, &session, &hosted.root), other);
+    while !lines.iter().any(is_question) {
+        lines.push(editor.next().await.unwrap());
+    }
+    let question = lines.iter().find(|line| is_question(line)).unwrap();
+    let mut updates = lines.iter().map(|line| &line["params"]["update"]);
+    let helper = updates.find(|update| update["sessionUpdate"] == "subagent_update");
+    let helper = helper.unwrap_or_else(|| panic!("no subagent before its question: {lines:#?}"));
+    assert_eq!(question["params"]["sessionId"], helper["sessionId"], "{lines:#?}");
+    editor.reply(question, option("allow-once")).await;
+    until_said(&mut editor, "done").await;
     editor.leave().await;
 }
 
