@@ -18,6 +18,9 @@ use crate::packages::{
 /// The variable that says which CLI plays.
 const REAL: &str = "OUTRIGGER_SIM_REAL";
 
+/// The variable that says where the directory `e2e-tests` of the official Python SDK is.
+const E2E: &str = "OUTRIGGER_SDK_E2E";
+
 type Step = fn(&Kit) -> Result<()>;
 
 /// What the packages must do, in this order.
@@ -27,6 +30,7 @@ const STEPS: &[(&str, Step)] = &[
     ("pytest-real", |kit| kit.pytest(&["--claude-real"])),
     ("mypy", Kit::mypy),
     ("sdk-examples", Kit::sdk_examples),
+    ("sdk-e2e", Kit::sdk_e2e),
     ("tarballs", Kit::tarballs),
     ("vitest", |kit| kit.vitest("0")),
     ("vitest-real", |kit| kit.vitest("1")),
@@ -213,6 +217,38 @@ impl Kit {
             .arg(self.place.join("pytest-examples"))
             .arg(self.root.join("clients").join("examples"));
         self.check(command.env("OUTRIGGER_SDK_EXAMPLES", source), &self.root)
+    }
+
+    /// Runs the end-to-end tests of the official Python SDK, unchanged, with the simulated CLI and with the real one. They are in no
+    /// distribution, so a variable has to say where they are.
+    fn sdk_e2e(&self) -> Result<()> {
+        let Some(tests) = env::var_os(E2E) else {
+            println!(
+                "kit         left out: {E2E} names no directory with the end-to-end tests of the official SDK"
+            );
+            return Ok(());
+        };
+        let ours = self.root.join("clients").join("e2e");
+        for (real, name) in [("0", "pytest-e2e"), ("1", "pytest-e2e-real")] {
+            let mut command = isolated(&self.python()?)?;
+            command
+                .args([
+                    "-B",
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-p",
+                    "no:cacheprovider",
+                    "-p",
+                    "simulated_cli",
+                ])
+                .arg("--import-mode=importlib")
+                .arg("--basetemp")
+                .arg(self.place.join(name))
+                .arg(&tests);
+            self.check(command.env("PYTHONPATH", &ours).env(REAL, real), &self.root)?;
+        }
+        Ok(())
     }
 
     /// Where the packages for Node are tried: below the project that has the official SDK.
