@@ -230,6 +230,9 @@ setters! { Builder.agent.config:
     /// Whether the first line must be an `initialize` request, as with `--await-initialize`.
     await_initialize(awaited: bool) = awaited;
 
+    /// Whether the client gets a result when the first line is another, as with `CLAUDE_CODE_STARTUP_FAILURE_RESULTS=1`.
+    startup_failure_results(told: bool) = told;
+
     /// Whether it is a spare that waits to be claimed, as with `--await-claim`.
     await_claim(awaited: bool) = awaited;
 

@@ -135,6 +135,7 @@ pub(super) struct Config {
     pub(super) allowed: Vec<String>,
     pub(super) disallowed: Vec<String>,
     pub(super) await_initialize: bool,
+    pub(super) startup_failure_results: bool,
     pub(super) await_claim: bool,
     pub(super) sdk_servers: Vec<String>,
     pub(super) tools: Option<Vec<String>>,

@@ -32,17 +32,21 @@ pub(in crate::peer) enum Feature {
     SettingsHooks,
     Skill,
     Mention,
+    LongPrompt,
+    Autocompact,
 }
 
 impl Feature {
     #[cfg(test)]
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::Plugins,
         Self::MainAgent,
         Self::ManagedSettings,
         Self::SettingsHooks,
         Self::Skill,
         Self::Mention,
+        Self::LongPrompt,
+        Self::Autocompact,
     ];
 
     /// The name, as `docs/testing.md` has it.
@@ -54,9 +58,14 @@ impl Feature {
             Self::SettingsHooks => "a hook in settings",
             Self::Skill => "a skill",
             Self::Mention => "a file that a prompt names by `@`",
+            Self::LongPrompt => "a prompt of more than two million characters",
+            Self::Autocompact => "a limit at which the context is compacted (`--autocompact`)",
         }
     }
 }
+
+/// More bytes may be more tokens than the model takes, which nobody counts here.
+const LONGEST_PROMPT: usize = 2_000_000;
 
 const INSTEAD: &str = "let the real CLI play this script (`outrigger mock-api`)";
 
@@ -99,6 +108,9 @@ pub(super) fn used(ctx: &Context, prompts: &[Prompt]) -> Option<Feature> {
         if has("hooks", is_hook) && !is_on("disableAllHooks") {
             return Some(Feature::SettingsHooks);
         }
+    }
+    if prompts.iter().any(|prompt| prompt.text.len() > LONGEST_PROMPT) {
+        return Some(Feature::LongPrompt);
     }
     let prompts = prompts.iter().filter(|prompt| prompt.query && !prompt.composed);
     for prompt in prompts {

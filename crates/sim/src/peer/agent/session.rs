@@ -116,11 +116,14 @@ async fn refuse_to_open(ctx: &Context, failed: transcript::Failed) -> Exit {
         if let Some(id) = failed.session_id {
             ctx.state().session_id = id;
         }
-        let line = json!({
+        let mut line = json!({
             "type": "result", "subtype": "error_during_execution", "duration_ms": 0, "duration_api_ms": 0,
             "is_error": true, "num_turns": 0, "stop_reason": null, "total_cost_usd": 0, "usage": payload::usage(0, 0),
             "modelUsage": {}, "permission_denials": [], "errors": [failed.text], "result_index": 0,
         });
+        if let Some(reason) = failed.reason {
+            line["startup_failure_reason"] = json!(reason);
+        }
         ctx.send_stamped(line).await;
     }
     Exit::Code(1)
@@ -397,6 +400,27 @@ impl<I: AsyncRead + Unpin> Session<I> {
         let line = line.strip_prefix('\u{feff}').unwrap_or(line);
         let json = running::parse(line);
         self.ctx.log.add(true, running::read_json(line));
+        let is_json = json.as_ref().is_ok_and(|json| !json.is_null());
+        let is_initialize = json.as_ref().is_ok_and(|json| {
+            json["type"] == "control_request" && json["request"]["subtype"] == "initialize"
+        });
+        if self.ctx.config.await_initialize && !is_initialize && !self.ctx.state().initialized {
+            let what = match is_json {
+                true => "a different message",
+                false => "not valid JSON",
+            };
+            let text = format!(
+                "Error: --await-initialize requires the initialize control request as the first stdin line, and the first line \
+                 is {what}."
+            );
+            let failed = transcript::Failed {
+                text,
+                session_id: None,
+                told: self.ctx.config.startup_failure_results,
+                reason: Some("initialize_not_first"),
+            };
+            return Some(refuse_to_open(&self.ctx, failed).await);
+        }
         let json = match json {
             Ok(Value::Null) | Err(_) => {
                 let kind = line
@@ -412,12 +436,6 @@ impl<I: AsyncRead + Unpin> Session<I> {
             }
             Ok(json) => json,
         };
-        let is_initialize = json["type"] == "control_request" && json["request"]["subtype"] == "initialize";
-        if self.ctx.config.await_initialize && !is_initialize && !self.ctx.state().initialized {
-            let text = "Error: --await-initialize requires the initialize control request as the first stdin line, and the \
-                        first line is a different message.";
-            return Some(self.refuse(text).await);
-        }
         if is_initialize && self.announced.is_none() && self.ctx.state().deferred.is_some() {
             self.announced = Some(deferral::announce(&self.ctx).await);
         }

@@ -16,7 +16,6 @@ pub(super) enum Takes {
 #[cfg(test)]
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "--append-subagent-system-prompt",
-    "--autocompact",
     "--bare",
     "--betas",
     "--channels",

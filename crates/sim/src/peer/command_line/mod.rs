@@ -258,6 +258,7 @@ impl CommandLine {
             .partial_messages(self.has("--include-partial-messages"))
             .replay_user_messages(self.has("--replay-user-messages"))
             .await_initialize(self.has("--await-initialize"))
+            .startup_failure_results(around.get("CLAUDE_CODE_STARTUP_FAILURE_RESULTS") == Some("1"))
             .await_claim(self.has("--await-claim"))
             .bypass_launched(
                 self.has("--dangerously-skip-permissions")
@@ -315,6 +316,9 @@ impl CommandLine {
         }
         if self.has("--agent") {
             agent = agent.unsimulated(Feature::MainAgent);
+        }
+        if self.value("--autocompact").is_some_and(|limit| limit != "auto") {
+            agent = agent.unsimulated(Feature::Autocompact);
         }
         if self.has("--managed-settings") {
             agent = agent.unsimulated(Feature::ManagedSettings);

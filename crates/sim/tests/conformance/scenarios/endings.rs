@@ -104,6 +104,10 @@ pub(super) fn endings() -> Vec<Scenario> {
             .variable("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1")
             .flags("--await-initialize")
             .prompt("%say hello"),
+        Scenario::bare("no_json_where_initialize_is_awaited_and_failures_are_told")
+            .variable("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1")
+            .flags("--await-initialize")
+            .line("nonsense"),
         Scenario::bare("unknown_session_where_failures_are_told")
             .variable("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1")
             .flags("--resume 00000000-0000-4000-8000-000000000000"),

@@ -127,3 +127,17 @@ async fn hooks_and_plugins_of_settings_and_skills_are_errors() {
         "{result}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_may_be_too_long_is_an_error() {
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt(&format!("%say done\n{}", "x".repeat(2_000_000)))
+        .await;
+    let result = hand.until("result/error_during_execution").await;
+    let said = result.to_string();
+    assert!(
+        said.contains("a prompt of more than two million characters is not simulated"),
+        "{said}"
+    );
+    hand.end().await;
+}

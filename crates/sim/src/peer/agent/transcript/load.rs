@@ -57,6 +57,8 @@ pub(in crate::peer::agent) struct Failed {
     pub(in crate::peer::agent) session_id: Option<String>,
     /// Whether the host gets a result.
     pub(in crate::peer::agent) told: bool,
+    /// The name of its kind, if the result has it.
+    pub(in crate::peer::agent) reason: Option<&'static str>,
 }
 
 impl Failed {
@@ -66,6 +68,7 @@ impl Failed {
             text: format!("Error: Session ID {id} is already in use."),
             session_id: None,
             told: false,
+            reason: None,
         }
     }
 }
@@ -123,6 +126,7 @@ fn unknown(id: &str) -> Failed {
         text: format!("No conversation found with session ID: {id}"),
         session_id: Some(id.to_owned()),
         told: true,
+        reason: None,
     }
 }
 
@@ -133,6 +137,7 @@ fn check_id(id: Option<&str>) -> Result<&str, Failed> {
         text,
         session_id: None,
         told: true,
+        reason: None,
     };
     match id {
         None | Some("") => Err(failed(NEEDS.to_owned())),
@@ -220,6 +225,7 @@ fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Val
         text,
         session_id: Some(session_id.to_owned()),
         told: true,
+        reason: None,
     };
     let tip = named(at).filter(|record| record["type"] == "assistant");
     let tip = tip.ok_or_else(|| failed(format!("No message found with message.uuid of: {at}")))?;
