@@ -194,7 +194,8 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
     servers.extend(ctx.config.sdk_servers.iter().cloned());
     mcp_control::start(ctx);
     // The servers hear from us before the host gets its answer.
-    mcp::connect(ctx, &servers, false).await;
+    let manifests = &request["sdkMcpServerManifests"];
+    let told = mcp::connect(ctx, &servers, false, manifests).await;
     if let Some(title) = request["title"].as_str() {
         rename(ctx, title).await;
     }
@@ -232,6 +233,9 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
             payload["hooks_applied"] = json!(true);
         }
         payload["commands"] = commands;
+        if !manifests.is_null() {
+            payload["sdk_mcp_manifests_parked"] = told;
+        }
         if let Some(listed) = payload["agents"].as_array_mut() {
             listed.extend(state.agents.iter().map(|(name, agent)| agent.listed(name)));
         }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::turn::Call;
 use super::context::{Context, State};
 use super::paths::{self, Area};
 use super::rules::{Access, Place, Rule, Rules, Source, Subject, What};
 use super::shell::{self, Command, Doubt};
 use super::subagent::is_agent_tool;
-use super::turn::Call;
 use super::{mcp, payload, plans};
 
 /// Whether this tool is taken away altogether.
@@ -261,7 +261,9 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
             let path = paths::absolute(path, &scene.cwd, scene.home);
             scene.file(access, path, allowing.is_some())
         }
-        _ if state.mode == "plan" && tool.starts_with("mcp__") => Verdict::Ask(Why::Mode),
+        _ if state.mode == "plan" && tool.starts_with("mcp__") && !mcp::only_reads(&state.servers, tool) => {
+            Verdict::Ask(Why::Mode)
+        }
         _ if allowing.is_some() => Verdict::Allow("rule"),
         _ => Verdict::Ask(Why::Undecided),
     };
@@ -627,13 +629,10 @@ pub(super) fn question(
             "mcp_server": {"name": found.server, "source": "sdk"}, "display_name": mcp::display_name(&found.tool),
         }));
         if !by_rule {
-            // Whether nothing of the server is allowed, and no hook has a say.
-            let of_the_server = format!("mcp__{}", found.server);
-            let mut allowed = state.rules.allow.iter();
+            // Whether no hook has a say.
             let mut hooks = state.hooks.iter();
-            let only = !allowed.any(|rule| rule.text.starts_with(&of_the_server))
-                && !hooks.any(|hook| hook.fits("PermissionRequest", Some(tool)));
-            set(json!({"server_policy_ask_only": only}));
+            let is_hooked = hooks.any(|hook| hook.fits("PermissionRequest", Some(tool)));
+            set(json!({"server_policy_ask_only": !is_hooked}));
         }
     }
     request

@@ -11,6 +11,9 @@ use super::context::{Answer, Cancel, Context};
 use super::pipe::Pipe;
 use super::{commands, payload};
 
+/// The protocol that the CLI speaks with servers.
+const PROTOCOL: &str = "2025-11-25";
+
 /// How long a server may take to answer a message of the handshake.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -95,35 +98,35 @@ pub(super) struct Found {
     pub(super) tool: String,
 }
 
+/// The tool that the model knows by this name, with its server.
+fn known<'a>(servers: &'a [Server], name: &str) -> Option<(&'a Server, &'a Value)> {
+    let connected = servers.iter().filter(|server| server.status == Status::Connected);
+    let mut tools = connected.flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
+    tools.find(|(server, tool)| {
+        let tool = tool["name"].as_str();
+        tool.is_some_and(|tool| tool_name(&server.name, tool) == name)
+    })
+}
+
 /// Finds the tool that the model knows by this name.
 pub(super) fn find(ctx: &Context, name: &str) -> Option<Found> {
     let state = ctx.state();
-    let connected = state
-        .servers
-        .iter()
-        .filter(|server| server.status == Status::Connected);
-    connected
-        .flat_map(|server| server.tools.iter().map(move |tool| (server, tool)))
-        .filter_map(|(server, tool)| {
-            let tool = tool["name"].as_str()?;
-            (tool_name(&server.name, tool) == name).then(|| Found {
-                server: server.name.clone(),
-                tool: tool.to_owned(),
-            })
-        })
-        .next()
+    let (server, tool) = known(&state.servers, name)?;
+    Some(Found {
+        server: server.name.clone(),
+        tool: tool["name"].as_str()?.to_owned(),
+    })
 }
 
 /// The schema of the tool that the model knows by this name.
 pub(super) fn schema(ctx: &Context, name: &str) -> Option<Value> {
-    let found = find(ctx, name)?;
     let state = ctx.state();
-    let server = state.servers.iter().find(|server| server.name == found.server)?;
-    let tool = server
-        .tools
-        .iter()
-        .find(|tool| tool["name"] == found.tool.as_str())?;
-    Some(tool["inputSchema"].clone())
+    known(&state.servers, name).map(|(_, tool)| tool["inputSchema"].clone())
+}
+
+/// Whether its server says that the tool changes nothing.
+pub(super) fn only_reads(servers: &[Server], name: &str) -> bool {
+    known(servers, name).is_some_and(|(_, tool)| tool["annotations"]["readOnlyHint"] == true)
 }
 
 /// The names of all tools of all servers.
@@ -206,26 +209,100 @@ pub(super) fn config_error(name: &str, config: &Value) -> Option<Value> {
     Some(json!({"name": name, "type": kind, "message": format!("Skipped: {why}")}))
 }
 
-/// Adds servers of the host and begins to connect them. Servers that are there already are left alone.
-pub(super) async fn connect(ctx: &Arc<Context>, names: &[String], dynamic: bool) {
+/// What the host has told of a server, so that nobody needs to ask it.
+struct Manifest {
+    initialized: Value,
+    tools: Option<Value>,
+}
+
+impl Manifest {
+    /// Reads that of a server, if there is one. Returns what the host hears of it when it is of no use.
+    fn read(manifests: &Value, name: &str) -> Option<Result<Self, &'static str>> {
+        let manifest = match manifests {
+            Value::Object(manifests) => manifests.get(name)?,
+            other => other,
+        };
+        let initialized = &manifest["initializeResult"];
+        Some(match initialized["protocolVersion"].as_str() {
+            None => Err("malformed"),
+            Some(PROTOCOL) => Ok(Self {
+                initialized: initialized.clone(),
+                tools: manifest.get("toolsListResult").cloned(),
+            }),
+            Some(_) => Err("protocol_version_mismatch"),
+        })
+    }
+}
+
+/// Adds servers of the host and begins to connect them. Servers that are there already are left alone. Returns what becomes of
+/// what the host has told of them.
+pub(super) async fn connect(ctx: &Arc<Context>, names: &[String], dynamic: bool, manifests: &Value) -> Value {
+    let mut told = serde_json::Map::new();
     for name in names {
-        let new = {
+        let mut manifest = (!manifests.is_null())
+            .then(|| Manifest::read(manifests, name))
+            .flatten();
+        let is_new = {
             let mut state = ctx.state();
-            let new = !state.servers.iter().any(|server| server.name == *name);
-            if new {
+            let is_new = !state.servers.iter().any(|server| server.name == *name);
+            if is_new {
                 state.servers.push(Server::new(name, "sdk", dynamic));
             }
-            new
+            is_new
         };
-        if !new {
+        if let Some(manifest) = &manifest {
+            let outcome = match manifest {
+                _ if !is_new => "already_connected",
+                Ok(_) => "parked",
+                Err(why) => why,
+            };
+            told.insert(name.clone(), json!(outcome));
+        }
+        if !is_new {
             continue;
         }
-        let answer = send_initialize(ctx, name).await;
+        let manifest = manifest.take().and_then(Result::ok);
+        let first = match manifest {
+            Some(_) => None,
+            None => Some(send_initialize(ctx, name).await),
+        };
         let (task_ctx, name) = (ctx.clone(), name.clone());
-        let task = tokio::spawn(async move { handshake(&task_ctx, &name, answer).await });
+        let task = tokio::spawn(async move {
+            if let Some(manifest) = manifest
+                && take_in(&task_ctx, &name, manifest).await
+            {
+                return;
+            }
+            handshake(&task_ctx, &name, first).await;
+        });
         ctx.state().connecting.push(task.abort_handle());
     }
     announce(ctx);
+    Value::Object(told)
+}
+
+/// Connects a server by what the host has told of it. Returns whether that could be.
+async fn take_in(ctx: &Context, name: &str, manifest: Manifest) -> bool {
+    let set_next = |id: u64| {
+        if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+            server.next_id = id;
+        }
+    };
+    // The messages that are not sent count.
+    set_next(1);
+    let tools = match manifest.tools {
+        _ if manifest.initialized["capabilities"]["tools"].is_null() => Some(Vec::new()),
+        None => list(ctx, name, "tools").await,
+        Some(listed) => listed["tools"].as_array().cloned(),
+    };
+    let Some(tools) = tools else {
+        set_next(0);
+        return false;
+    };
+    set_next(2);
+    let info = manifest.initialized["serverInfo"].clone();
+    settle(ctx, name, Some((info, tools, Vec::new()))).await;
+    true
 }
 
 /// Wakes waiting tasks once all servers have settled.
@@ -250,6 +327,9 @@ pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &
     let kind = config["type"].as_str().unwrap_or("stdio");
     let mut server = Server::new(name, kind, true);
     server.config = config.clone();
+    if kind == "stdio" && config["args"].is_null() {
+        server.config["args"] = json!([]);
+    }
     if kind != "stdio" {
         server.error = Some(format!("{kind} servers are not simulated"));
     } else {
@@ -270,7 +350,7 @@ pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &
     announce(ctx);
     if error.is_none() {
         let answer = send_initialize(ctx, name).await;
-        handshake(ctx, name, answer).await;
+        handshake(ctx, name, Some(answer)).await;
     }
     let mut state = ctx.state();
     let server = state.servers.iter_mut().find(|server| server.name == name)?;
@@ -302,7 +382,7 @@ async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<Answer>
         json!({})
     };
     let params = json!({
-        "protocolVersion": "2025-11-25",
+        "protocolVersion": PROTOCOL,
         "capabilities": capabilities,
         "clientInfo": {
             "name": "claude-code", "title": "Claude Code", "description": "Anthropic's agentic coding tool",
@@ -401,11 +481,10 @@ async fn result(answer: oneshot::Receiver<Answer>) -> Result<Value, String> {
 }
 
 /// Takes a server from its first message to the list of its tools; tries twice.
-async fn handshake(ctx: &Context, name: &str, first: oneshot::Receiver<Answer>) {
-    let mut answer = Some(first);
+async fn handshake(ctx: &Context, name: &str, mut first: Option<oneshot::Receiver<Answer>>) {
     let mut connected = None;
     for _ in 0..2 {
-        let answer = match answer.take() {
+        let answer = match first.take() {
             Some(answer) => answer,
             None => send_initialize(ctx, name).await,
         };
@@ -414,6 +493,11 @@ async fn handshake(ctx: &Context, name: &str, first: oneshot::Receiver<Answer>) 
             break;
         }
     }
+    settle(ctx, name, connected).await;
+}
+
+/// Notes that a server is connected, with what it says of itself, or that it is not.
+async fn settle(ctx: &Context, name: &str, connected: Option<Connected>) {
     if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
         match connected {
             Some((info, tools, prompts)) => {
@@ -428,6 +512,9 @@ async fn handshake(ctx: &Context, name: &str, first: oneshot::Receiver<Answer>) 
     tell_commands(ctx).await;
     announce(ctx);
 }
+
+/// What a server says of itself, its tools and its prompts.
+type Connected = (Value, Vec<Value>, Vec<Value>);
 
 /// Tells the host of its slash commands, if prompts of servers have come or gone.
 pub(super) async fn tell_commands(ctx: &Context) {
@@ -491,11 +578,7 @@ impl Prompt {
     }
 }
 
-async fn attempt(
-    ctx: &Context,
-    name: &str,
-    answer: oneshot::Receiver<Answer>,
-) -> Option<(Value, Vec<Value>, Vec<Value>)> {
+async fn attempt(ctx: &Context, name: &str, answer: oneshot::Receiver<Answer>) -> Option<Connected> {
     let timed = |answer| tokio::time::timeout(TIMEOUT, answer);
     let initialized = timed(Box::pin(result(answer))).await.ok()?.ok()?;
     let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -598,7 +681,7 @@ pub(super) async fn reconnect(ctx: &Arc<Context>, name: &str) -> bool {
         return connect_configured(ctx, name, &config).await.is_none();
     }
     let answer = send_initialize(ctx, name).await;
-    handshake(ctx, name, answer).await;
+    handshake(ctx, name, Some(answer)).await;
     is_connected(ctx, name)
 }
 

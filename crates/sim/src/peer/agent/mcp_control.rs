@@ -80,7 +80,7 @@ pub(super) fn set(ctx: &Arc<Context>, id: Option<&Value>, set: mcp::Set) {
         }
         mcp::tell_commands(&task_ctx).await;
         task_ctx.send(success(id.as_ref(), Some(answer))).await;
-        mcp::connect(&task_ctx, &set.of_host, true).await;
+        mcp::connect(&task_ctx, &set.of_host, true, &Value::Null).await;
     });
     ctx.state().connecting.push(task.abort_handle());
 }

@@ -149,7 +149,10 @@ impl Rule {
             "Edit" => true,
             _ => false,
         };
-        fits && is_below(pattern, path, place)
+        // Who may use all that is in a directory may look at it.
+        let directory = pattern.strip_suffix("/**");
+        let directory = directory.filter(|directory| !directory.ends_with('/') && *directory != "~");
+        fits && is_below(directory.unwrap_or(pattern), path, place)
     }
 
     /// Whether it allows this call whole; a line of commands may need several rules.
