@@ -51,6 +51,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
             place,
             kinds: Kinds::default(),
             frames: Vec::new(),
+            open: Vec::new(),
             unmatched: 0,
         };
         let outcome = player.play(claude).await;
@@ -181,11 +182,19 @@ pub(crate) fn signal(_: &ClaudeProcess, name: &str) -> Result<(), String> {
     Err(format!("there is no SIG{name} here"))
 }
 
+/// The frame that answers a request of the CLI.
+fn answer_to(id: &Value, payload: Value) -> Value {
+    let response = json!({"subtype": "success", "request_id": id, "response": payload});
+    json!({"type": "control_response", "response": response})
+}
+
 struct Player<'a> {
     run: &'a Run,
     place: Place,
     kinds: Kinds,
     frames: Vec<(String, Value)>,
+    /// The requests of the CLI that nobody has answered.
+    open: Vec<Value>,
     /// The first frame that the next wait looks at. A frame may come before the reply to the request that caused it.
     unmatched: usize,
 }
@@ -219,6 +228,19 @@ impl Player<'_> {
             Step::MakeFile(path) => {
                 let path = Path::new(&self.place.project).join(path);
                 return std::fs::write(path, "").map_err(|error| error.to_string());
+            }
+            Step::AnswerOpen(text, payload) => {
+                let asked = self
+                    .open
+                    .iter()
+                    .position(|frame| frame.to_string().contains(text));
+                let asked = asked.ok_or("no such request is open")?;
+                let asked = self.open.remove(asked);
+                let mut payload = self.fill(payload);
+                if let Some(response) = payload.get_mut("mcp_response") {
+                    response["id"] = asked["request"]["message"]["id"].clone();
+                }
+                claude.send(&answer_to(&asked["request_id"], payload)).await
             }
             Step::Eof => {
                 claude.close_stdin();
@@ -296,19 +318,19 @@ impl Player<'_> {
         // The place is filled in again, so an answer may depend on the request and be the same in each place.
         let request = placeless(&seen.value["request"], &[(&self.place.root, "{root}")]);
         let Some(reply) = answer.and_then(|(_, answer)| answer(&request)) else {
+            self.open.push(seen.value);
             return Ok(());
         };
         let id = &seen.value["request_id"];
-        let response = match reply {
-            Reply::Payload(payload) => {
-                json!({"subtype": "success", "request_id": id, "response": self.fill(&payload)})
+        let frame = match reply {
+            Reply::Payload(payload) => answer_to(id, self.fill(&payload)),
+            Reply::Error(error) => {
+                let response = json!({"subtype": "error", "request_id": id, "error": error});
+                json!({"type": "control_response", "response": response})
             }
-            Reply::Error(error) => json!({"subtype": "error", "request_id": id, "error": error}),
         };
         // It may have closed stdin meanwhile, since it ends.
-        let _ = claude
-            .send(&json!({"type": "control_response", "response": response}))
-            .await;
+        let _ = claude.send(&frame).await;
         Ok(())
     }
 

@@ -52,6 +52,8 @@ pub(crate) enum Step {
     UntilFile(String),
     /// Makes this file in the project, which a command waits for.
     MakeFile(&'static str),
+    /// Answers the request of the CLI that has been left open and has this text in it. The payload of an MCP message gets its id.
+    AnswerOpen(&'static str, Value),
     /// Closes stdin.
     Eof,
     /// Sends the signal of this name, without `SIG`.
@@ -212,6 +214,11 @@ impl Scenario {
     /// Makes this file in the project, which a command waits for.
     pub(crate) fn make_file(self, path: &'static str) -> Self {
         self.step(Step::MakeFile(path))
+    }
+
+    /// Answers the request of the CLI that has been left open and has this text in it.
+    pub(crate) fn answer_open(self, text: &'static str, payload: Value) -> Self {
+        self.step(Step::AnswerOpen(text, payload))
     }
 
     /// Sends a signal, named without `SIG`; what comes then is read to the end.

@@ -118,12 +118,12 @@ impl Turn {
             Deed::Request(request) => {
                 let asks = request["subtype"] == "can_use_tool";
                 if asks {
-                    self.ctx.set_session_state("requires_action").await;
+                    self.ctx.await_action().await;
                 }
                 let (_, answer) = self.ctx.request(request.clone(), Cancel::Request).await;
                 let answered = self.or_abort(answer).await;
                 if asks {
-                    self.ctx.set_session_state("running").await;
+                    self.ctx.resume_action().await;
                 }
                 // The log has the client's reply, for checks.
                 answered?.ok();

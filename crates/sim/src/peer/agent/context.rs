@@ -164,6 +164,8 @@ pub(super) struct State {
     pub(super) closed: bool,
     pub(super) initialized: bool,
     pub(super) session_state: &'static str,
+    /// How many permission requests wait for their answers.
+    awaited: usize,
     pub(super) running: bool,
     /// An interrupt came before the turn began.
     pub(super) abort_next: bool,
@@ -514,6 +516,29 @@ impl Context {
         }
     }
 
+    /// A permission request is about to be sent: somebody has to act.
+    pub(super) async fn await_action(&self) {
+        {
+            let mut state = self.state();
+            state.awaited += 1;
+            // Each request is reported.
+            state.session_state = "running";
+        }
+        self.set_session_state("requires_action").await;
+    }
+
+    /// A permission request has been answered.
+    pub(super) async fn resume_action(&self) {
+        let last = {
+            let mut state = self.state();
+            state.awaited = state.awaited.saturating_sub(1);
+            state.awaited == 0
+        };
+        if last {
+            self.set_session_state("running").await;
+        }
+    }
+
     /// Sends a control request; the answer comes over the channel. An abort drops the channel's sender.
     pub(super) async fn request(
         &self,
@@ -560,7 +585,7 @@ impl Context {
     }
 
     /// Takes back the turn's requests that wait for an answer.
-    async fn cancel_requests(&self) {
+    pub(super) async fn cancel_requests(&self) {
         let cancelled: Vec<(String, Pending)> = {
             let mut state = self.state();
             let of_turn = |_: &String, pending: &mut Pending| {

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::brain::{CallPlan, ToolResult};
+use super::brain::ToolResult;
+use super::caller::Call;
 use super::context::{Context, Priority, Prompt};
 use super::transcript::Deferred;
-use super::turn::{Call, End, Turn};
+use super::turn::{End, Turn};
 
 /// The prompt that the CLI gives itself.
 pub(super) const PROMPT: &str = "Continue from where you left off.";
@@ -52,30 +53,30 @@ impl Turn {
                 json!({"id": deferred.id, "name": deferred.name, "input": deferred.input}),
             ));
         }
-        let prompt_id = self.prompt_id.take();
-        self.last_assistant.clone_from(&deferred.answer);
+        let prompt_id = {
+            let mut tally = self.tally();
+            tally.last_assistant.clone_from(&deferred.answer);
+            tally.prompt_id.take()
+        };
         // What comes of the call stands directly behind it.
         self.ctx.keep(|transcript| transcript.go_back(&deferred.answer));
-        let call = Call {
-            by_old_name: false,
-            id: deferred.id.clone(),
-            name: deferred.name.clone(),
-            input: deferred.input.clone(),
-            shown: deferred.input.clone(),
-            used: deferred.input.clone(),
-            plan: CallPlan::Run,
-        };
-        let results = self.call_all(vec![call]).await?;
-        self.prompt_id = prompt_id;
-        // It counts for the turn in which the model made it.
-        self.user_lines = 0;
+        self.hands
+            .take(Call::new(&deferred.id, &deferred.name, deferred.input.clone()));
+        let hands = self.hands.clone();
+        let results = hands.beside(self.finish_calls()).await?;
+        {
+            let mut tally = self.tally();
+            tally.prompt_id.clone_from(&prompt_id);
+            // It counts for the turn in which the model made it.
+            tally.user_lines = 0;
+        }
         let fields = json!({
-            "promptId": self.prompt_id, "message": {"role": "user", "content": PROMPT}, "isMeta": true,
+            "promptId": prompt_id, "message": {"role": "user", "content": PROMPT}, "isMeta": true,
             "permissionMode": self.ctx.state().mode, "promptSource": "system", "turnOrigin": "system",
         });
         let uuid = self.ctx.uuid();
         self.ctx.record(None, "user", &uuid, fields);
-        if self.stopped_by_hook {
+        if self.tally().stopped_by_hook {
             return Err(End::HookStopped);
         }
         Ok(results)

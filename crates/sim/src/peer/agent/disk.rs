@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::brain::{CallPlan, Outcome};
+use super::caller::Call;
 use super::context::{Context, State};
 use super::rules::{Access, Place};
-use super::turn::Call;
 use super::{commands, files, paths, payload, plans, shell};
 
 /// A path as the tools take it.

@@ -118,7 +118,7 @@ impl Turn {
             Some(End::Deferred(call)) => {
                 self.stop_reason = Some("tool_deferred".to_owned());
                 // A call that is deferred once more leaves no reason.
-                if self.prompt_id.is_some() {
+                if self.tally().prompt_id.is_some() {
                     set("terminal_reason", reason("tool_deferred"));
                 }
                 set("deferred_tool_use", call.clone());
@@ -204,7 +204,10 @@ impl Turn {
         }
         set("subtype", json!(verdict.subtype));
         set("is_error", json!(verdict.failed));
-        set("num_turns", json!(if asked { 1 + self.user_lines } else { 0 }));
+        set(
+            "num_turns",
+            json!(if asked { 1 + self.tally().user_lines } else { 0 }),
+        );
         if let Some((last, all)) = self.uuids() {
             set("user_message_uuid", json!(last));
             set("user_message_uuids", json!(all));
@@ -215,7 +218,7 @@ impl Turn {
         if let (Some(first), true) = (self.first_frame, is_success && !is_deferred && !api_failed) {
             let ms = first.as_millis() as u64;
             set("ttft_stream_ms", json!(ms));
-            if !self.last_assistant.is_empty() {
+            if !self.tally().last_assistant.is_empty() {
                 set("ttft_ms", json!(ms + 1));
                 set("first_content_frame_ms", json!(ms));
             }
@@ -257,7 +260,7 @@ impl Turn {
         set("usage", payload::usage(self.tokens.0, self.tokens.1));
         set(
             "permission_denials",
-            Value::Array(std::mem::take(&mut self.denials)),
+            Value::Array(std::mem::take(&mut self.tally().denials)),
         );
         set("fast_mode_state", json!("off"));
         set("fast_mode_disabled_reason", json!("sdk_opt_in_required"));

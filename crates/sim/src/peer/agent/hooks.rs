@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use tokio::sync::oneshot;
 
+use super::caller::{Call, Caller};
 use super::context::{Abort, Answer, Cancel, Context};
 use super::subagent::Subagent;
-use super::turn::{Call, Turn};
 use super::{mcp, payload};
 
 /// The default deadline of a callback.
@@ -314,7 +314,7 @@ fn fits(answer: &Value) -> bool {
     all(answer, top) && output.is_none_or(|output| is_of_an_event(output) && all(output, specific))
 }
 
-impl Turn {
+impl Caller {
     /// Calls all callbacks of an event at once.
     pub(super) async fn call_hooks(
         &self,
@@ -329,7 +329,8 @@ impl Turn {
         if let Some(found) = server {
             fields["mcp_server"] = json!({"name": found.server, "source": "sdk"});
         }
-        let cause = Cause::turn(self.prompt_id.as_deref(), self.agent.as_deref());
+        let prompt_id = self.prompt_id();
+        let cause = Cause::turn(prompt_id.as_deref(), self.agent.as_deref());
         self.ctx
             .call_hooks(event, subject, tool_use_id, &cause, fields)
             .await
@@ -384,9 +385,9 @@ impl Turn {
     }
 
     /// PreToolUse.
-    pub(super) async fn before_tool(&mut self, call: &Call) -> Result<BeforeTool, Abort> {
-        let asked = match self.asked_before.take_if(|(id, _)| *id == call.id) {
-            Some((_, asked)) => asked,
+    pub(super) async fn before_tool(&self, call: &mut Call) -> Result<BeforeTool, Abort> {
+        let asked = match call.asked.take() {
+            Some(asked) => asked,
             None => self.ask_before_tool(&call.id, &call.name, &call.shown).await,
         };
         let fired = self.or_abort(self.ctx.collect(asked)).await?;
@@ -444,7 +445,7 @@ impl Turn {
 
     /// PostToolUse, or PostToolUseFailure: may replace what came out of the tool. Returns what is to be said behind the result.
     pub(super) async fn after_tool(
-        &mut self,
+        &self,
         call: &Call,
         outcome: &mut super::brain::Outcome,
         took: Duration,
@@ -484,7 +485,7 @@ impl Turn {
                         messages.push(format!("{event}:{} says: {message}", call.name));
                     }
                     // Behind a failure nobody can stop the turn.
-                    self.stopped_by_hook |= answer["continue"] == false && !failed;
+                    self.tally().stopped_by_hook |= answer["continue"] == false && !failed;
                 }
             }
         }
@@ -492,8 +493,8 @@ impl Turn {
     }
 
     /// PostToolBatch: returns the additions for the model.
-    pub(super) async fn after_batch(&mut self) -> Vec<String> {
-        let calls = std::mem::take(&mut self.batch);
+    pub(super) async fn after_batch(&self) -> Vec<String> {
+        let calls = std::mem::take(&mut self.tally().batch);
         if calls.is_empty() {
             return Vec::new();
         }
@@ -505,7 +506,7 @@ impl Turn {
             if let Fired::Answer(answer) = fired {
                 let added = &answer["hookSpecificOutput"]["additionalContext"];
                 context.extend(added.as_str().map(str::to_owned));
-                self.stopped_by_hook |= answer["continue"] == false;
+                self.tally().stopped_by_hook |= answer["continue"] == false;
             }
         }
         context
@@ -582,14 +583,14 @@ impl Turn {
     }
 
     /// Stop, or SubagentStop: the reason if the turn is to go on.
-    pub(super) async fn before_stop(&self, again: bool) -> Result<Option<String>, Abort> {
+    pub(super) async fn before_stop(&self, again: bool, last: &str) -> Result<Option<String>, Abort> {
         let tasks: Vec<Value> = {
             let state = self.ctx.state();
             let running = state.tasks.iter().filter(|task| task.runs());
             running.map(super::background::Task::summary).collect()
         };
         let mut fields = json!({
-            "stop_hook_active": again, "last_assistant_message": self.text, "background_tasks": tasks,
+            "stop_hook_active": again, "last_assistant_message": last, "background_tasks": tasks,
             "session_crons": [],
         });
         let event = match &self.agent {

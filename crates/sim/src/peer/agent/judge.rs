@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::turn::Call;
+use super::caller::Call;
 use super::context::{Context, State};
 use super::paths::{self, Area};
 use super::rules::{Access, Place, Rule, Rules, Source, Subject, What};

@@ -59,7 +59,8 @@ impl Turn {
             return None;
         }
         let message_id = self.ctx.uuid();
-        let turn_id = self.turn_id.get_or_insert_with(|| self.ctx.uuid()).clone();
+        let new = || self.caller.ctx.uuid();
+        let turn_id = self.turn_id.get_or_insert_with(new).clone();
         let fields = json!({
             "turn_id": turn_id, "message_id": message_id, "index": 0, "final": true, "delta": text,
         });

@@ -1,16 +1,18 @@
 //! May this tool be used?
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::brain::ToolResult;
+use super::caller::{Call, Caller, Halt, Line, Made};
 use super::context::{Abort, Answer};
+use super::hands::Stopped;
 use super::hooks::{self, Fired};
 use super::judge::{self, Verdict, Why, judge, question};
 use super::subagent::is_agent_tool;
-use super::turn::{Call, Halt, Turn};
-use super::{disk, inputs, mcp, plans, settings, structured, tools};
+use super::{disk, inputs, mcp, plans, settings, tools};
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
      file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you \
@@ -42,12 +44,12 @@ enum Decision {
     Interrupt,
 }
 
-impl Turn {
+impl Caller {
     /// One tool call: hooks, permission, work, result.
-    pub(super) async fn call(&mut self, mut call: Call) -> Result<ToolResult, Halt> {
-        if call.name == structured::TOOL && self.agent.is_none() && self.ctx.state().schema.is_some() {
+    pub(super) async fn call(self: Arc<Self>, mut call: Call) -> Result<Made, Halt> {
+        if self.is_structured(&call.name) {
             self.send_stop().await;
-            return Ok(self.take_structured(call).await);
+            return Ok(self.take_structured(call));
         }
         let alias = self.ctx.state().tool_aliases.get(&call.name).cloned();
         if let Some(tool) = alias {
@@ -61,29 +63,21 @@ impl Turn {
         if let Some(reason) = self.missing(&call.name) {
             self.send_stop().await;
             let content = format!("<tool_use_error>Error: {reason}</tool_use_error>");
-            return Ok(self
-                .send_error(&call, &content, &format!("Error: {reason}"), None)
-                .await);
+            return Ok(failed(&call, &content, &format!("Error: {reason}"), None));
         }
         if let Some(refused) = self.prepare(&mut call).await {
             return Ok(refused);
         }
-        let before = match self.before_tool(&call).await {
-            Ok(before) => before,
-            Err(why) => {
-                self.send_rejected(&call.id, "").await;
-                return Err(why.into());
-            }
-        };
-        self.stopped_by_hook |= before.stop;
+        let before = self.before_tool(&mut call).await?;
+        // The sender lives as long as the caller.
+        let _ = self.telling.subscribe().wait_for(|telling| !*telling).await;
+        self.tally().stopped_by_hook |= before.stop;
         if let Some(what) = before.broken {
             self.send_stop().await;
             let content = format!(
                 "{what} The tool call was not executed; other configured hooks may not have completed."
             );
-            return Ok(self
-                .send_error(&call, &content, &format!("Error: {content}"), None)
-                .await);
+            return Ok(failed(&call, &content, &format!("Error: {content}"), None));
         }
         let mut refused_rewrite = None;
         if let Some(input) = before.updated_input {
@@ -120,7 +114,14 @@ impl Turn {
                     json!({"id": call.id, "name": call.name, "input": call.shown}),
                 ));
             }
-            Some(hooks::Decision::Ask(reason)) => self.settle(&call, Verdict::Ask(Why::Hook(reason))).await?,
+            Some(hooks::Decision::Ask(reason)) => {
+                let verdict = match judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown) {
+                    // It is asked about in any case.
+                    Verdict::Ask(why @ Why::Sensitive(_)) => Verdict::Ask(why),
+                    _ => Verdict::Ask(Why::Hook(reason)),
+                };
+                self.settle(&call, verdict).await?
+            }
             allowed => {
                 let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
                 let by_hook = allowed.is_some() && !judge::outweighs_hooks(&call.name, &verdict);
@@ -149,9 +150,8 @@ impl Turn {
                     call.used.clone_from(&input);
                     call.shown = input;
                 }
-                Ok(self
-                    .work(call, json!({"permission_decision": meta}), &before.messages)
-                    .await?)
+                self.work(call, json!({"permission_decision": meta}), before.messages)
+                    .await
             }
             Decision::Unfit(flaws) => {
                 let text = format!(
@@ -161,25 +161,26 @@ impl Turn {
                 );
                 let content = format!("<tool_use_error>{text}</tool_use_error>");
                 let meta = json!({"permission_decision": {"decision": "reject", "source": "permission_updated_input_invalid"}});
-                Ok(self
-                    .send_error(&call, &content, &format!("Error: {text}"), Some(meta))
-                    .await)
+                Ok(failed(&call, &content, &format!("Error: {text}"), Some(meta)))
             }
             Decision::Refuse { message, meta } => {
-                self.send_hook_messages(&before.messages).await;
                 // Who had nobody to check it knows it by its old name.
                 call.by_old_name |=
                     meta["non_execution_kind"] == "automode-unavailable" && is_agent_tool(&call.name);
                 self.deny(&call);
-                Ok(self
-                    .send_error(&call, &message, &format!("Error: {message}"), Some(meta))
-                    .await)
+                let mut made = failed(&call, &message, &format!("Error: {message}"), Some(meta));
+                let messages = before.messages.into_iter().map(Line::Message);
+                made.lines.splice(0..0, messages);
+                Ok(made)
             }
             Decision::Interrupt => {
                 self.deny(&call);
-                self.write_rejected(&call.id, "").await;
                 self.abort.send_replace(Some(Abort::Interrupt));
-                Err(Abort::Interrupt.into())
+                match &self.agent {
+                    None => self.ctx.cancel_requests().await,
+                    Some(agent) => self.ctx.withdraw_of(&agent.id).await,
+                }
+                Err(Halt::Interrupts)
             }
         }
     }
@@ -189,7 +190,7 @@ impl Turn {
     }
 
     /// Reads the input of a call, and checks what needs no decision. Gives the result of a call that cannot be made.
-    async fn prepare(&mut self, call: &mut Call) -> Option<ToolResult> {
+    async fn prepare(&self, call: &mut Call) -> Option<Made> {
         let mut meta = None;
         let error = match inputs::read(&call.name, &call.input) {
             Err(flaws) => Some((
@@ -199,7 +200,11 @@ impl Turn {
             Ok(input) => {
                 call.shown = self.placed(&call.name, input.clone());
                 call.used = input;
-                let denied = judge::denied_file(&self.ctx, &call.name, &call.shown);
+                // An edit that changes nothing is none, wherever the file is.
+                let edits = call.name != "Edit" || call.used["old_string"] != call.used["new_string"];
+                let denied = edits
+                    .then(|| judge::denied_file(&self.ctx, &call.name, &call.shown))
+                    .flatten();
                 if denied.is_some() {
                     self.deny(call);
                     let decision = json!({"decision": "reject", "source": "config", "reason_type": "rule"});
@@ -215,7 +220,7 @@ impl Turn {
         if let Some((content, details)) = error {
             self.send_stop().await;
             let content = format!("<tool_use_error>{content}</tool_use_error>");
-            return Some(self.send_error(call, &content, &details, meta).await);
+            return Some(failed(call, &content, &details, meta));
         }
         if call.name == "ExitPlanMode" {
             // The plan is what is in its file, whatever the model says.
@@ -242,7 +247,7 @@ impl Turn {
     }
 
     /// The answer in the shape of the schema, or an attempt at one.
-    async fn take_structured(&mut self, call: Call) -> ToolResult {
+    fn take_structured(&self, call: Call) -> Made {
         let flaws = self
             .ctx
             .state()
@@ -252,28 +257,33 @@ impl Turn {
         let flaws = flaws.unwrap_or_default();
         let meta = json!({"id": call.id, "permission_decision": {"decision": "accept", "source": "config"}});
         let (block, details, content) = if flaws.is_empty() {
-            self.structured = Some(call.input);
+            self.tally().structured = Some(call.input);
             let text = "Structured output provided successfully";
             let block = json!({"tool_use_id": call.id, "type": "tool_result", "content": text});
             (block, text.to_owned(), text.to_owned())
         } else {
-            self.unstructured += 1;
             let text = format!("Output does not match required schema: {}", flaws.join(", "));
-            self.last_flaw.clone_from(&text);
+            {
+                let mut tally = self.tally();
+                tally.unstructured += 1;
+                tally.last_flaw.clone_from(&text);
+            }
             let block =
                 json!({"type": "tool_result", "content": text, "is_error": true, "tool_use_id": call.id});
             (block, format!("Error: {text}"), text)
         };
         let extra = json!({"tool_use_result": details, "tool_result_meta": [meta]});
-        self.send_user(json!([block]), extra).await;
-        ToolResult {
-            name: call.name,
-            content: json!(content),
-            is_error: !flaws.is_empty(),
+        Made {
+            result: ToolResult {
+                name: call.name,
+                content: json!(content),
+                is_error: !flaws.is_empty(),
+            },
+            lines: vec![Line::result(block, extra)],
         }
     }
 
-    async fn settle(&mut self, call: &Call, verdict: Verdict) -> Result<Decision, Abort> {
+    async fn settle(&self, call: &Call, verdict: Verdict) -> Result<Decision, Abort> {
         Ok(match verdict {
             // Agents are started without a rule.
             Verdict::Allow("") => Decision::Allow {
@@ -322,7 +332,7 @@ impl Turn {
     }
 
     /// Refuses a call that only a check on the server could allow. A scripted API has no such check.
-    async fn refuse_unchecked(&mut self, call: &Call) -> Decision {
+    async fn refuse_unchecked(&self, call: &Call) -> Decision {
         if !std::mem::replace(&mut self.ctx.state().told_unchecked, true) {
             let content = "Auto mode can't check actions in this session: the API has no safety check. Every action that \
                            needs it is refused.";
@@ -376,7 +386,7 @@ impl Turn {
     }
 
     /// Sends a permission request to the client.
-    async fn ask(&mut self, call: &Call, why: Why) -> Result<Decision, Abort> {
+    async fn ask(&self, call: &Call, why: Why) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
         let mut request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
         if let Some(agent) = &self.agent {
@@ -384,7 +394,7 @@ impl Turn {
         }
         let suggestions = request["permission_suggestions"].clone();
         let input = request["input"].clone();
-        self.ctx.set_session_state("requires_action").await;
+        self.ctx.await_action().await;
         let (id, answer) = self.ctx.request(request, self.cancel()).await;
         self.send_stop().await;
         let race = async {
@@ -397,29 +407,28 @@ impl Turn {
         let answer = match race.await {
             Ok(answer) => answer,
             Err(why) => {
-                self.ctx.set_session_state("running").await;
+                self.ctx.resume_action().await;
                 // A question that was withdrawn counts as a denial.
                 self.deny(call);
-                self.send_rejected(&call.id, "").await;
                 return Err(why);
             }
         };
         // The request is still open if a hook was faster.
         self.ctx.withdraw(&id).await;
-        self.ctx.set_session_state("running").await;
-        let failed = |message: String| Decision::Refuse {
+        self.ctx.resume_action().await;
+        let refuse = |message: String| Decision::Refuse {
             message,
             meta: refused(json!({"decision": "reject", "source": "config", "reason_type": "other"})),
         };
         let payload = match answer {
             Ok(Answer::Success(payload)) => payload,
             Ok(Answer::Error(error)) => {
-                return Ok(failed(format!("Tool permission request failed: Error: {error}")));
+                return Ok(refuse(format!("Tool permission request failed: Error: {error}")));
             }
             // The channel is only dropped by an abort, which has been handled.
             Ok(Answer::Closed) | Err(_) => {
                 let error = "Tool permission stream closed before response received";
-                return Ok(failed(format!("Tool permission request failed: Error: {error}")));
+                return Ok(refuse(format!("Tool permission request failed: Error: {error}")));
             }
         };
         let input = match payload.get("updatedInput") {
@@ -454,15 +463,15 @@ impl Turn {
                     message: message.to_owned(),
                     meta: refused(json!({"decision": "reject", "source": "user_reject"})),
                 },
-                _ => failed(INVALID.to_owned()),
+                _ => refuse(INVALID.to_owned()),
             },
         )
     }
 
-    fn deny(&mut self, call: &Call) {
+    fn deny(&self, call: &Call) {
         let name = if call.by_old_name { "Task" } else { &call.name };
         let denial = json!({"tool_name": name, "tool_use_id": call.id, "tool_input": call.shown});
-        self.denials.push(denial);
+        self.tally().denials.push(denial);
     }
 
     async fn send_denied(&self, call: &Call, message: &str, reason: Option<&str>) {
@@ -481,44 +490,37 @@ impl Turn {
         self.ctx.send_system("permission_denied", fields).await;
     }
 
-    /// The result of a call that the user stopped.
-    pub(super) async fn send_rejected(&mut self, id: &str, more: &str) {
-        if !self.stops_silently() {
-            self.write_rejected(id, more).await;
+    /// The results of calls that were stopped.
+    pub(super) async fn reject(&self, stopped: Vec<Stopped>) {
+        let silent = self.stops_silently();
+        for call in stopped.into_iter().filter(|call| call.by_answer || !silent) {
+            let content = format!("{REJECTED}{}", call.more);
+            let block =
+                json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": call.id});
+            let mut extra = json!({"tool_use_result": "User rejected tool use"});
+            if !silent {
+                extra["tool_result_meta"] = json!([{"id": call.id, "non_execution_kind": "user-rejected"}]);
+            }
+            self.send_user(json!([block]), extra).await;
         }
     }
+}
 
-    async fn write_rejected(&mut self, id: &str, more: &str) {
-        let content = format!("{REJECTED}{more}");
-        let block = json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": id});
-        let mut extra = json!({"tool_use_result": "User rejected tool use"});
-        if !self.stops_silently() {
-            extra["tool_result_meta"] = json!([{"id": id, "non_execution_kind": "user-rejected"}]);
-        }
-        self.send_user(json!([block]), extra).await;
+/// A call that did not run.
+fn failed(call: &Call, content: &str, details: &str, meta: Option<Value>) -> Made {
+    let block = json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": call.id});
+    let mut extra = json!({"tool_use_result": details});
+    if let Some(mut meta) = meta {
+        meta["id"] = json!(call.id);
+        extra["tool_result_meta"] = json!([meta]);
     }
-
-    /// The result of a call that did not run.
-    async fn send_error(
-        &mut self,
-        call: &Call,
-        content: &str,
-        details: &str,
-        meta: Option<Value>,
-    ) -> ToolResult {
-        let block =
-            json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": call.id});
-        let mut extra = json!({"tool_use_result": details});
-        if let Some(mut meta) = meta {
-            meta["id"] = json!(call.id);
-            extra["tool_result_meta"] = json!([meta]);
-        }
-        self.send_user(json!([block]), extra).await;
-        ToolResult {
+    Made {
+        result: ToolResult {
             name: call.name.clone(),
             content: json!(content),
             is_error: true,
-        }
+        },
+        lines: vec![Line::result(block, extra)],
     }
 }
 

@@ -58,6 +58,15 @@ pub(super) struct Line {
     pub(super) doubt: Option<Doubt>,
 }
 
+impl Line {
+    /// Whether all of it only looks, wherever that is.
+    pub(super) fn changes_nothing(&self) -> bool {
+        let looks =
+            |command: &Command| command.only_reads() && command.name() != "cd" && command.writes.is_empty();
+        self.doubt.is_none() && self.commands.iter().all(looks)
+    }
+}
+
 /// A simple command of a line.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Command {

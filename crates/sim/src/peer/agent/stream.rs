@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::brain::{CallPlan, Fault, FaultKind, Response};
+use super::brain::{Fault, FaultKind, Response};
+use super::caller::Call;
 use super::context::{Abort, Said};
 use super::subagent::is_agent_tool;
-use super::turn::{ApiFailure, Call, End, Turn};
+use super::turn::{ApiFailure, End, Turn};
 use super::{background, disk, inputs, judge, mcp, payload};
 use crate::script::response::Block;
 
@@ -35,8 +36,8 @@ struct Message {
 }
 
 impl Turn {
-    /// Calls the model once and writes its response. Returns its tool calls.
-    pub(super) async fn respond(&mut self, model: &str, mut response: Response) -> Result<Vec<Call>, End> {
+    /// Calls the model once and writes its response. Its tool calls are made meanwhile.
+    pub(super) async fn respond(&mut self, model: &str, mut response: Response) -> Result<(), End> {
         let acts = std::mem::take(&mut response.acts);
         if self.streams() {
             let mut status = json!({"status": "requesting"});
@@ -55,33 +56,16 @@ impl Turn {
         self.fail(&response.faults).await?;
         if response.hang && response.blocks.is_empty() {
             let Err(why) = self.or_abort(std::future::pending::<()>()).await else {
-                return Ok(Vec::new());
+                return Ok(());
             };
             return Err(self.cut_short(why, None, None).await);
         }
-        let calls = self.message(model, &response, &acts).await?;
+        self.message(model, &response, &acts).await?;
         self.api_time += self.ctx.log.elapsed().saturating_sub(asked);
-        let mut plans = response.calls.into_iter();
-        Ok(calls
-            .into_iter()
-            .map(|call| Call {
-                plan: plans.next().unwrap_or_default(),
-                ..call
-            })
-            .collect())
+        Ok(())
     }
 
-    /// Whether stream events are sent; subagents have none.
-    fn streams(&self) -> bool {
-        self.ctx.config.partial && self.agent.is_none()
-    }
-
-    async fn message(
-        &mut self,
-        model: &str,
-        response: &Response,
-        acts: &[(usize, Act)],
-    ) -> Result<Vec<Call>, End> {
+    async fn message(&mut self, model: &str, response: &Response, acts: &[(usize, Act)]) -> Result<(), End> {
         let number = self.ctx.state().ids.message();
         let mut message = Message {
             id: format!("msg_sim_{number:04}"),
@@ -110,19 +94,16 @@ impl Turn {
             }
             self.send_event(&message, event, extra).await;
         }
-        let mut calls = Vec::new();
+        let mut plans = response.calls.iter().cloned();
+        let mut starts_agent = None;
         for (index, block) in response.blocks.iter().enumerate() {
-            let block = self.block(&mut message, index, block, response, number).await?;
-            if block["type"] == "tool_use" {
-                calls.push(Call {
-                    by_old_name: false,
-                    id: block["id"].as_str().unwrap_or_default().to_owned(),
-                    name: block["name"].as_str().unwrap_or_default().to_owned(),
-                    input: block["input"].clone(),
-                    shown: block["input"].clone(),
-                    used: block["input"].clone(),
-                    plan: CallPlan::Run,
-                });
+            // A call begins before the next block has come.
+            self.hands.stir().await;
+            let call = self.block(&mut message, index, block, response, number).await?;
+            if let Some(mut call) = call {
+                starts_agent.get_or_insert(is_agent_tool(&call.name));
+                call.plan = plans.next().unwrap_or_default();
+                self.hands.take(call);
             }
             if let Err(why) = self.perform(acts_before(acts, index + 1)).await {
                 return Err(self.cut_short(why, Some(&message), None).await);
@@ -160,21 +141,21 @@ impl Turn {
             let usage = payload::usage_so_far(usage.input, usage.output);
             let event = json!({"type": "message_delta", "delta": delta, "usage": usage});
             let extra = json!({"api_message_id": message.id});
-            self.unstopped.push_back((event, extra.clone()));
-            self.unstopped.push_back((json!({"type": "message_stop"}), extra));
+            self.tally()
+                .unstopped
+                .extend([(event, extra.clone()), (json!({"type": "message_stop"}), extra)]);
             // With tools the CLI goes to work before the stream has ended, and an agent has begun before anything more of it is there.
-            let starts_agent = calls.first().is_some_and(|call| is_agent_tool(&call.name));
-            if !starts_agent || self.ctx.is_hooked("PreToolUse") {
+            if starts_agent != Some(true) || self.ctx.is_hooked("PreToolUse") {
                 self.send_next_stop().await;
             }
-            if calls.is_empty() {
+            if starts_agent.is_none() || self.hands.are_busy() {
                 self.send_stop().await;
             }
         }
-        Ok(calls)
+        Ok(())
     }
 
-    /// One content block: its deltas, its `assistant` line, its end.
+    /// One content block: its deltas, its `assistant` line, its end. Returns the call, if it is one.
     async fn block(
         &mut self,
         message: &mut Message,
@@ -182,7 +163,7 @@ impl Turn {
         block: &Block,
         response: &Response,
         number: u32,
-    ) -> Result<Value, End> {
+    ) -> Result<Option<Call>, End> {
         let (start, deltas, done): (Value, Vec<Value>, Value) = match block {
             Block::Text(text) => (
                 json!({"type": "text", "text": ""}),
@@ -289,33 +270,12 @@ impl Turn {
         if !background {
             self.send_progress(message, &done).await;
         }
-        // The first line of an agent's call comes behind the question whether it may be made.
-        if let (Some(_), false, Some(name), Some(id)) = (
-            &self.agent,
-            background || self.asked_before.is_some(),
-            done["name"].as_str(),
-            done["id"].as_str(),
-        ) && self.missing(name).is_none()
-            && let Ok(input) = inputs::read(name, &done["input"])
-        {
-            let used = input.clone();
-            let input = inputs::placed(name, input, &self.ctx.cwd(), Path::new(&self.ctx.config.home));
-            let name = if name == "Task" { "Agent" } else { name };
-            let call = Call {
-                by_old_name: false,
-                id: id.to_owned(),
-                name: name.to_owned(),
-                input: done["input"].clone(),
-                shown: input,
-                used,
-                plan: CallPlan::Run,
-            };
-            if judge::denied_file(&self.ctx, name, &call.shown).is_none()
-                && disk::unfit(&self.ctx, &self.reader(), &call).await.is_none()
-            {
-                let asked = self.ask_before_tool(id, name, &call.shown).await;
-                self.asked_before = Some((id.to_owned(), asked));
-            }
+        let mut call = (done["type"] == "tool_use").then(|| {
+            let text = |key: &str| done[key].as_str().unwrap_or_default();
+            Call::new(text("id"), text("name"), done["input"].clone())
+        });
+        if let Some(call) = call.as_mut().filter(|_| self.agent.is_some() && !background) {
+            self.ask_early(call).await;
         }
         self.send_assistant(
             message,
@@ -331,7 +291,34 @@ impl Turn {
         message.written += 1;
         let event = json!({"type": "content_block_stop", "index": index});
         self.send_event(message, event, json!({})).await;
-        Ok(done)
+        Ok(call)
+    }
+
+    /// Asks the hooks about the first call of an agent, which comes before the line of the call.
+    async fn ask_early(&self, call: &mut Call) {
+        if !self.hands.are_empty() || self.missing(&call.name).is_some() {
+            return;
+        }
+        let Ok(input) = inputs::read(&call.name, &call.input) else {
+            return;
+        };
+        let name = if call.name == "Task" { "Agent" } else { &call.name };
+        let shown = inputs::placed(
+            name,
+            input.clone(),
+            &self.ctx.cwd(),
+            Path::new(&self.ctx.config.home),
+        );
+        let read = Call {
+            shown: shown.clone(),
+            used: input,
+            ..Call::new(&call.id, name, call.input.clone())
+        };
+        if judge::denied_file(&self.ctx, name, &shown).is_none()
+            && disk::unfit(&self.ctx, &self.reader(), &read).await.is_none()
+        {
+            call.asked = Some(self.ask_before_tool(&call.id, name, &shown).await);
+        }
     }
 
     /// Reports what a subagent is about to do.
@@ -405,35 +392,13 @@ impl Turn {
                 "message": kept, "requestId": extra["request_id"], "requestedModel": message.model, "effort": "medium",
             })),
         };
-        self.last_assistant = self.ctx.say(said).await;
+        let uuid = self.ctx.say(said).await;
+        self.tally().last_assistant = uuid;
     }
 
     async fn send_event(&self, message: &Message, event: Value, mut extra: Value) {
         extra["api_message_id"] = json!(message.id);
         self.send_raw_event(event, extra).await;
-    }
-
-    async fn send_raw_event(&self, event: Value, mut extra: Value) {
-        if self.streams() {
-            extra["type"] = json!("stream_event");
-            extra["event"] = event;
-            extra["parent_tool_use_id"] = Value::Null;
-            self.ctx.send_stamped(extra).await;
-        }
-    }
-
-    /// Ends the stream of a message whose tools have gone to work.
-    pub(super) async fn send_stop(&mut self) {
-        while !self.unstopped.is_empty() {
-            self.send_next_stop().await;
-        }
-    }
-
-    /// Sends the next of the events that are still to come.
-    pub(super) async fn send_next_stop(&mut self) {
-        if let Some((event, extra)) = self.unstopped.pop_front() {
-            self.send_raw_event(event, extra).await;
-        }
     }
 
     /// The end of a response that was stopped: what there is of its text, a word about it, and the end of its stream.
@@ -467,6 +432,8 @@ impl Turn {
             // Agents that were stopped with it have their last words first.
             background::last_words(&self.ctx).await;
         }
+        let calls = self.hands.finished().await;
+        self.reject(calls.stopped).await;
         if why != Abort::Displaced && !self.stops_silently() {
             self.send_user(
                 json!([{"type": "text", "text": "[Request interrupted by user]"}]),

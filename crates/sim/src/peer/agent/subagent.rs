@@ -10,9 +10,10 @@ use tokio::sync::watch;
 
 use super::background::{self, Ending, Task};
 use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
+use super::caller::{Call, Caller};
 use super::context::{Abort, Context};
-use super::turn::{Call, End, INTERRUPTED, Turn};
-use super::{Config, commands, payload, permission};
+use super::turn::{End, INTERRUPTED, Turn};
+use super::{Config, commands, payload};
 
 /// An agent that another one has started.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ pub(super) struct Definition {
     pub(super) description: String,
     model: Option<String>,
     background: bool,
-    tools: Option<Vec<String>>,
-    disallowed: Vec<String>,
+    pub(super) tools: Option<Vec<String>>,
+    pub(super) disallowed: Vec<String>,
     max_turns: Option<u64>,
 }
 
@@ -237,9 +238,9 @@ pub(super) fn kinds(ctx: &Context) -> Vec<String> {
     payload::agents().into_iter().chain(own).collect()
 }
 
-impl Turn {
+impl Caller {
     /// Runs the tool that starts an agent.
-    pub(super) async fn run_agent(&mut self, call: &Call) -> Result<Outcome, Abort> {
+    pub(super) async fn run_agent(&self, call: &Call) -> Result<Outcome, Abort> {
         let kind = call.used["subagent_type"].as_str().unwrap_or("general-purpose");
         let definition = self.ctx.state().agents.get(kind).cloned();
         let kinds = kinds(&self.ctx);
@@ -302,13 +303,10 @@ impl Turn {
             Arc::new(agent)
         };
         let abort = Arc::new(watch::Sender::new(None));
-        let turn = Turn::of_agent(
-            self.ctx.clone(),
-            agent.clone(),
-            abort.clone(),
-            self.prompt_id.clone().unwrap_or_else(|| self.ctx.uuid()),
-        );
-        let job = tokio::spawn(play(turn, definition));
+        let prompt_id = self.prompt_id().unwrap_or_else(|| self.ctx.uuid());
+        let caller = Self::new(self.ctx.clone(), abort.clone(), prompt_id);
+        let turn = Turn::new(caller.of_agent(agent.clone(), &definition));
+        let job = tokio::spawn(play(turn, definition.max_turns));
         let (task, moved) = Task::of_agent(&agent, abort.clone());
         if background {
             background::start_agent(&self.ctx, task, agent.started(), job).await;
@@ -332,7 +330,7 @@ impl Turn {
         match self.or_abort(step).await {
             Ok(Some(report)) => Ok(match report {
                 Ok(mut report) => {
-                    self.denials.append(&mut report.denials);
+                    self.tally().denials.append(&mut report.denials);
                     self.handed_back(&agent, report).await
                 }
                 Err(_) => Outcome::error("the agent broke down"),
@@ -348,7 +346,6 @@ impl Turn {
                 let _ = job.await;
                 self.ctx.state().subagents.killed_by_user += 1;
                 background::end_agent(&self.ctx, &agent.id, &Ending::killed(&agent.description)).await;
-                self.send_rejected(&call.id, permission::STOPPED).await;
                 Err(why)
             }
         }
@@ -444,18 +441,16 @@ fn launched(ctx: &Context, agent: &Subagent) -> Outcome {
 }
 
 /// Runs an agent to its end. Boxed, for an agent may start others.
-fn play(mut turn: Turn, definition: Definition) -> Pin<Box<dyn Future<Output = Report> + Send>> {
+fn play(mut turn: Turn, max_turns: Option<u64>) -> Pin<Box<dyn Future<Output = Report> + Send>> {
     Box::pin(async move {
-        turn.max_turns = definition.max_turns;
-        turn.only_tools = definition.tools;
-        turn.no_tools = definition.disallowed;
+        turn.max_turns = max_turns;
         let end = run(&mut turn).await.err();
-        let took = turn.took();
+        let (took, denials) = (turn.took(), std::mem::take(&mut turn.tally().denials));
         Report {
             end,
             text: turn.text,
             tools: turn.tools_used,
-            denials: turn.denials,
+            denials,
             calls: turn.calls,
             tokens: turn.context,
             usage: turn.last_usage,

@@ -11,11 +11,12 @@ use tokio::task::JoinHandle;
 
 use super::background::{self, Task};
 use super::brain::{CallPlan, Outcome, ToolResult};
+use super::caller::{Call, Caller, Halt, Line, Made};
 use super::context::{Abort, Context, State};
 use super::mcp;
 use super::permission;
 use super::subagent::is_agent_tool;
-use super::turn::{Call, INTERRUPTED, Turn};
+use super::turn::INTERRUPTED;
 use super::{Config, disk, judge, not_simulated, paths, payload, plans, shell, structured, todos};
 
 /// After this long a foreground command is announced as a task.
@@ -95,30 +96,23 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     (!known).then(|| format!("No such tool available: {name}"))
 }
 
-impl Turn {
-    /// Runs a tool that may run, and writes its result.
-    pub(super) async fn work(
-        &mut self,
-        call: Call,
-        meta: Value,
-        messages: &[String],
-    ) -> Result<ToolResult, Abort> {
+impl Caller {
+    /// Runs a tool that may run.
+    pub(super) async fn work(&self, call: Call, meta: Value, messages: Vec<String>) -> Result<Made, Halt> {
         let began = self.ctx.log.elapsed();
-        let mut outcome = match &call.plan {
-            CallPlan::Outcome(outcome) => outcome.clone(),
-            _ if is_agent_tool(&call.name) && !self.is_handled(&call.name) => self.run_agent(&call).await?,
-            _ => self.run_tool(&call).await?,
+        let stopped = |why| Halt::Abort(why, permission::STOPPED);
+        let outcome = match &call.plan {
+            CallPlan::Outcome(outcome) => Ok(outcome.clone()),
+            _ if is_agent_tool(&call.name) && !self.is_handled(&call.name) => self.run_agent(&call).await,
+            _ => self.run_tool(&call).await,
         };
+        let mut outcome = outcome.map_err(stopped)?;
         let took = self.ctx.log.elapsed().saturating_sub(began);
-        let behind = match self.after_tool(&call, &mut outcome, took).await {
-            Ok(behind) => behind,
-            Err(why) => {
-                self.send_rejected(&call.id, permission::STOPPED).await;
-                return Err(why);
-            }
-        };
-        self.send_hook_messages(messages).await;
-        self.batch.push(json!({
+        let behind = self
+            .after_tool(&call, &mut outcome, took)
+            .await
+            .map_err(stopped)?;
+        self.tally().batch.push(json!({
             "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id, "tool_response": outcome.content,
         }));
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": outcome.content});
@@ -131,26 +125,20 @@ impl Turn {
         }
         meta["id"] = json!(call.id);
         let extra = json!({"tool_use_result": outcome.details, "tool_result_meta": [meta]});
-        self.send_user(json!([block]), extra).await;
-        self.send_hook_messages(&behind).await;
-        Ok(ToolResult {
-            name: call.name,
-            content: outcome.content,
-            is_error: outcome.is_error == Some(true),
+        let mut lines: Vec<Line> = messages.into_iter().map(Line::Message).collect();
+        lines.push(Line::result(block, extra));
+        lines.extend(behind.into_iter().map(Line::Message));
+        Ok(Made {
+            result: ToolResult {
+                name: call.name,
+                content: outcome.content,
+                is_error: outcome.is_error == Some(true),
+            },
+            lines,
         })
     }
 
-    /// As whom its tools read and change files.
-    pub(super) fn reader(&self) -> disk::Reader {
-        self.agent.as_ref().map(|agent| agent.id.clone())
-    }
-
-    /// Whether the test runs a tool itself.
-    pub(super) fn is_handled(&self, name: &str) -> bool {
-        self.ctx.config.handlers.iter().any(|(tool, _)| tool == name)
-    }
-
-    async fn run_tool(&mut self, call: &Call) -> Result<Outcome, Abort> {
+    async fn run_tool(&self, call: &Call) -> Result<Outcome, Abort> {
         let output = Output::default();
         let mut job = tokio::spawn(execute(
             self.ctx.clone(),
@@ -167,7 +155,6 @@ impl Turn {
                 Ok(ran) => Ok(ran.map_or_else(|_| Outcome::error("the tool broke down"), |ran| ran.outcome)),
                 Err(why) => {
                     job.abort();
-                    self.send_rejected(&call.id, permission::STOPPED).await;
                     Err(why)
                 }
             };
@@ -191,7 +178,7 @@ impl Turn {
 
     /// Waits for a command in the foreground.
     async fn watch_command(
-        &mut self,
+        &self,
         call: &Call,
         mut task: Task,
         moved: oneshot::Receiver<()>,
@@ -266,7 +253,6 @@ impl Turn {
                     if announced {
                         background::end_foreground(&self.ctx, &task.id, "stopped").await;
                     }
-                    self.send_rejected(&call.id, permission::STOPPED).await;
                     return Err(why);
                 }
             }

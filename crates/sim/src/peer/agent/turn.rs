@@ -1,17 +1,16 @@
 //! One turn: from `system/init` to the `result`.
 
-use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::brain::{Ask, CallPlan, ToolResult};
-use super::context::{Abort, Context, Priority, Prompt, Said, Stop};
-use super::hooks::Asked;
+use super::brain::{Ask, Response, ToolResult};
+use super::caller::Caller;
+use super::context::{Abort, Context, Priority, Prompt, Said};
+use super::hands::Hands;
 use super::structured;
-use super::subagent::Subagent;
-use crate::running::Exit;
 
 use super::transcript::Deferred;
 use super::{commands, cost, deferral, files, mcp, mcp_control, payload, tools};
@@ -43,29 +42,11 @@ struct Reminded {
     of_silence: bool,
 }
 
-/// A tool call of the model.
-pub(super) struct Call {
-    pub(super) id: String,
-    pub(super) name: String,
-    /// Whether the model has called it by the name that it had once.
-    pub(super) by_old_name: bool,
-    /// As the assistant message has it.
-    pub(super) input: Value,
-    /// As hooks and permission requests have it.
-    pub(super) shown: Value,
-    /// As the tool gets it.
-    pub(super) used: Value,
-    /// The handling of the call.
-    pub(super) plan: CallPlan,
-}
-
 /// A turn under way.
 pub(super) struct Turn {
-    pub(super) ctx: Arc<Context>,
-    /// Whose turn it is; none is the main agent's.
-    pub(super) agent: Option<Arc<Subagent>>,
-    /// Why it must stop.
-    pub(super) abort: Stop,
+    pub(super) caller: Arc<Caller>,
+    /// The calls of the response under way.
+    pub(super) hands: Arc<Hands>,
     pub(super) prompts: Vec<Prompt>,
     pub(super) folded: Vec<Prompt>,
     pub(super) origin: Option<Value>,
@@ -73,29 +54,14 @@ pub(super) struct Turn {
     pub(super) began: Duration,
     /// How many rounds it may have.
     pub(super) max_turns: Option<u64>,
-    /// The tools that there are, and those that there are not, for a subagent.
-    pub(super) only_tools: Option<Vec<String>>,
-    pub(super) no_tools: Vec<String>,
     /// The tools that were called, and how many calls there were.
     pub(super) tools_used: Vec<String>,
     pub(super) calls: u64,
     /// Tokens of the last response, in and out, and their sum.
     pub(super) last_usage: (u64, u64),
     pub(super) context: u64,
-    /// Structured output that was given, and how often it was wrong.
-    pub(super) structured: Option<Value>,
-    pub(super) unstructured: u64,
-    /// The last problem of its structured output.
-    pub(super) last_flaw: String,
-    /// The tool results of this response, for hooks.
-    pub(super) batch: Vec<Value>,
     /// The id of the last message of the model.
     pub(super) last_message: String,
-    /// The uuid of the last `assistant` line.
-    pub(super) last_assistant: String,
-    /// `user` lines so far; `num_turns` counts them.
-    pub(super) user_lines: u64,
-    pub(super) denials: Vec<Value>,
     /// Whether an assistant line has named the prompts already.
     pub(super) marked: bool,
     /// The ids of the messages that began, when stream events are sent.
@@ -106,18 +72,18 @@ pub(super) struct Turn {
     /// The text of the last response.
     pub(super) text: String,
     pub(super) stop_reason: Option<String>,
-    /// Missing while a call is taken up that was deferred.
-    pub(super) prompt_id: Option<String>,
-    /// A hook ended the turn.
-    pub(super) stopped_by_hook: bool,
-    /// The events at the end of a message that are still to come.
-    pub(super) unstopped: VecDeque<(Value, Value)>,
-    /// Callbacks before a tool that were called when its call was written, with its id.
-    pub(super) asked_before: Option<(String, Asked)>,
     /// The text that a hook wants shown instead, if there is one.
     pub(super) displayed: Option<String>,
     /// The id of this turn for displayed messages.
     pub(super) turn_id: Option<String>,
+}
+
+impl Deref for Turn {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
 }
 
 /// Plays a turn. Gives whether its prompts count as cancelled although nobody stopped it.
@@ -125,7 +91,7 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) -> bool {
     let abort = ctx.abort.clone();
     let prompt_id = ctx.uuid();
     let before = ctx.state().prompt_id.replace(prompt_id.clone());
-    let mut turn = Turn::new(ctx, abort, prompt_id);
+    let mut turn = Turn::new(Caller::new(ctx, abort, prompt_id));
     let _ = turn.or_abort(turn.catch_up(before.as_deref())).await;
     turn.max_turns = turn.ctx.config.max_turns;
     turn.prompts = work.prompts;
@@ -141,41 +107,29 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) -> bool {
 }
 
 impl Turn {
-    pub(super) fn new(ctx: Arc<Context>, abort: Stop, prompt_id: String) -> Self {
+    pub(super) fn new(caller: Caller) -> Self {
+        let caller = Arc::new(caller);
         Self {
-            began: ctx.log.elapsed(),
-            ctx,
-            agent: None,
-            abort,
+            began: caller.ctx.log.elapsed(),
+            hands: Arc::new(Hands::new(caller.clone())),
+            // Only the main agent names its prompts.
+            marked: caller.agent.is_some(),
+            caller,
             prompts: Vec::new(),
             folded: Vec::new(),
             origin: None,
             max_turns: None,
-            only_tools: None,
-            no_tools: Vec::new(),
             tools_used: Vec::new(),
             calls: 0,
             last_usage: (0, 0),
             context: 0,
-            structured: None,
-            unstructured: 0,
-            last_flaw: String::new(),
-            batch: Vec::new(),
             last_message: String::new(),
-            last_assistant: String::new(),
-            user_lines: 0,
-            denials: Vec::new(),
-            marked: false,
             begun: Vec::new(),
             first_frame: None,
             api_time: Duration::ZERO,
             tokens: (0, 0),
             text: String::new(),
             stop_reason: None,
-            prompt_id: Some(prompt_id),
-            stopped_by_hook: false,
-            unstopped: VecDeque::new(),
-            asked_before: None,
             displayed: None,
             turn_id: None,
         }
@@ -184,15 +138,6 @@ impl Turn {
     /// How long it has taken so far.
     pub(super) fn took(&self) -> Duration {
         self.ctx.log.elapsed().saturating_sub(self.began)
-    }
-
-    /// The turn of a subagent.
-    pub(super) fn of_agent(ctx: Arc<Context>, agent: Arc<Subagent>, abort: Stop, prompt_id: String) -> Self {
-        Self {
-            agent: Some(agent),
-            marked: true,
-            ..Self::new(ctx, abort, prompt_id)
-        }
     }
 
     async fn play(&mut self, deferred: Option<Deferred>) -> Result<(), End> {
@@ -318,21 +263,22 @@ impl Turn {
             ask.cwd = self.ctx.cwd().to_string_lossy().into_owned();
             ask.home.clone_from(&self.ctx.config.home);
             let response = self.ctx.brain.lock().await.respond(&ask);
-            let calls = self.respond(&ask.model, response).await?;
-            self.within_budget()?;
+            let hands = Arc::new(Hands::new(self.caller.clone()));
+            self.hands = hands.clone();
+            let results = hands.beside(self.round(&ask.model, response)).await?;
             ask.tool_results.clear();
             ask.folded.clear();
             ask.context.clear();
             ask.continued = false;
             ask.round += 1;
-            if calls.is_empty() {
+            let Some(results) = results else {
                 let wanted = self.agent.is_none() && self.ctx.state().schema.is_some();
                 if let Some(reminder) = self.reminder(&mut reminded, wanted).await? {
                     self.remind(reminder).await;
                     ask.context.push(reminder.to_owned());
                     continue;
                 }
-                let stop = self.before_stop(stopping).await;
+                let stop = self.before_stop(stopping, &self.text).await;
                 match stop.map_err(|why| End::Aborted { why, tools: false })? {
                     None => return Ok(()),
                     Some(reason) => {
@@ -347,25 +293,42 @@ impl Turn {
                         continue;
                     }
                 }
-            }
-            ask.tool_results = self.call_all(calls).await?;
+            };
+            ask.tool_results = results;
             ask.context.extend(self.after_batch().await);
-            if self.stopped_by_hook {
-                return Err(End::HookStopped);
-            }
-            if let Some(output) = self.structured.take() {
-                return Err(End::Structured(output));
-            }
-            if self.unstructured >= structured::ATTEMPTS {
-                return Err(End::Unstructured {
-                    attempts: self.unstructured,
-                    error: self.last_flaw.clone(),
-                });
-            }
+            self.has_ended()?;
             if self.agent.is_none() {
                 ask.folded = self.fold().await;
             }
         }
+    }
+
+    /// A response with its calls; no results if it has none.
+    async fn round(&mut self, model: &str, response: Response) -> Result<Option<Vec<ToolResult>>, End> {
+        self.respond(model, response).await?;
+        self.within_budget()?;
+        if self.hands.are_empty() {
+            return Ok(None);
+        }
+        self.finish_calls().await.map(Some)
+    }
+
+    /// Whether a hook or the structured output has ended the turn.
+    fn has_ended(&self) -> Result<(), End> {
+        let mut tally = self.tally();
+        if tally.stopped_by_hook {
+            return Err(End::HookStopped);
+        }
+        if let Some(output) = tally.structured.take() {
+            return Err(End::Structured(output));
+        }
+        if tally.unstructured >= structured::ATTEMPTS {
+            return Err(End::Unstructured {
+                attempts: tally.unstructured,
+                error: tally.last_flaw.clone(),
+            });
+        }
+        Ok(())
     }
 
     /// What the CLI tells the model that has stopped before its end; nothing if the turn is over.
@@ -414,7 +377,7 @@ impl Turn {
 
     /// What the CLI says to the model in the user's place. Of an agent the host does not hear it.
     async fn remind(&mut self, text: &str) {
-        self.user_lines += 1;
+        self.tally().user_lines += 1;
         let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
         let mut extra = json!({"isSynthetic": true});
         if self.stop_reason.as_deref() == Some("refusal") {
@@ -425,29 +388,12 @@ impl Turn {
             .say(Said {
                 agent: self.agent.as_deref(),
                 kind: "user",
-                kept: Some(json!({"message": message, "promptId": self.prompt_id, "isMeta": true})),
+                kept: Some(json!({"message": message, "promptId": self.prompt_id(), "isMeta": true})),
                 message,
                 extra,
                 shown: self.agent.is_none(),
             })
             .await;
-    }
-
-    /// Waits for something, unless the turn is to stop.
-    pub(super) async fn or_abort<T>(&self, work: impl Future<Output = T>) -> Result<T, Abort> {
-        let mut abort = self.abort.subscribe();
-        let stopped = async move {
-            let why = abort.wait_for(Option::is_some).await.ok().and_then(|why| *why);
-            match why {
-                Some(why) => why,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            why = stopped => Err(why),
-            done = work => Ok(done),
-        }
     }
 
     pub(super) async fn send_init(&self) {
@@ -496,7 +442,7 @@ impl Turn {
     pub(super) async fn take_in(&self, prompt: &Prompt) {
         let uuid = prompt.uuid.clone().unwrap_or_else(|| self.ctx.uuid());
         let fields = json!({
-            "promptId": self.prompt_id, "message": prompt.message, "permissionMode": self.ctx.state().mode,
+            "promptId": self.prompt_id(), "message": prompt.message, "permissionMode": self.ctx.state().mode,
             "promptSource": "sdk", "turnOrigin": "sdk",
         });
         self.ctx.keep(|transcript| transcript.prompted(&prompt.text));
@@ -539,42 +485,6 @@ impl Turn {
         }
     }
 
-    /// A `user` line that the CLI writes itself.
-    pub(super) async fn send_user(&mut self, content: Value, extra: Value) {
-        self.user_lines += 1;
-        let message = json!({"role": "user", "content": content});
-        let mut kept = json!({"message": message});
-        if let Some(prompt_id) = &self.prompt_id {
-            kept["promptId"] = json!(prompt_id);
-        }
-        if extra["isSynthetic"] == true {
-            kept["isMeta"] = json!(true);
-        }
-        if let Some(details) = extra.get("tool_use_result") {
-            kept["toolUseResult"] = details.clone();
-            kept["sourceToolAssistantUUID"] = json!(self.last_assistant);
-            self.ctx.send_mirror().await;
-        }
-        if let Some(decision) = extra["tool_result_meta"][0].get("permission_decision") {
-            kept["permissionDecision"] = decision.clone();
-        }
-        let mut extra = extra;
-        if let (Some(_), Some(extra)) = (&self.agent, extra.as_object_mut()) {
-            // What came out of a subagent's tools is only for its own model; why there is nothing is not.
-            extra.retain(|key, value| key != "tool_use_result" || value.is_string());
-        }
-        self.ctx
-            .say(Said {
-                agent: self.agent.as_deref(),
-                kind: "user",
-                message,
-                extra,
-                shown: true,
-                kept: Some(kept),
-            })
-            .await;
-    }
-
     /// The prompt of a subagent, as the conversation with it begins.
     pub(super) async fn say_prompt(&self, content: Value, text: &str, shown: bool) {
         self.ctx
@@ -584,15 +494,11 @@ impl Turn {
                 message: json!({"role": "user", "content": content}),
                 extra: json!({}),
                 shown,
-                kept: Some(json!({"promptId": self.prompt_id, "message": {"role": "user", "content": text}})),
+                kept: Some(
+                    json!({"promptId": self.prompt_id(), "message": {"role": "user", "content": text}}),
+                ),
             })
             .await;
-    }
-
-    /// Whether the turn of the parent agent reports its stop.
-    pub(super) fn stops_silently(&self) -> bool {
-        self.agent.as_ref().is_some_and(|agent| !agent.shows_text())
-            || self.agent.as_ref().is_some_and(|agent| !agent.background)
     }
 
     /// Which prompts a line belongs to: the last uuid and all of them.
@@ -604,58 +510,26 @@ impl Turn {
         Some((last, [own, folded].concat()))
     }
 
-    /// Runs the tool calls of a response one after the other.
-    pub(super) async fn call_all(&mut self, calls: Vec<Call>) -> Result<Vec<ToolResult>, End> {
-        let (mut results, mut deferred) = (Vec::new(), None);
-        let mut calls = calls.into_iter();
-        while let Some(call) = calls.next() {
-            match self.call(call).await {
-                Ok(_) if *self.ctx.terminating.borrow() => {
-                    self.ctx.exit.send_replace(Some(Exit::Code(143)));
-                    return std::future::pending().await;
-                }
-                Ok(result) => {
-                    self.send_stop().await;
-                    results.push(result);
-                }
-                // The others of the same answer are made. Of several that are deferred the last one is taken up.
-                Err(Halt::Deferred(call)) => {
-                    deferred = Some(call);
-                }
-                Err(Halt::Abort(why)) => {
-                    // Each call gets a result, those that were not reached too.
-                    for call in calls {
-                        self.send_rejected(&call.id, "").await;
-                    }
-                    self.send_stop().await;
-                    if why != Abort::Displaced && !self.stops_silently() {
-                        let text = match why {
-                            Abort::Signal => "[Request interrupted by user]",
-                            _ => INTERRUPTED,
-                        };
-                        self.send_user(json!([{"type": "text", "text": text}]), json!({}))
-                            .await;
-                    }
-                    return Err(End::Aborted { why, tools: true });
-                }
+    /// Waits until the calls of the response have been made.
+    pub(super) async fn finish_calls(&mut self) -> Result<Vec<ToolResult>, End> {
+        let outcomes = self.hands.finished().await;
+        if let Some(why) = outcomes.why {
+            self.reject(outcomes.stopped).await;
+            self.send_stop().await;
+            if why != Abort::Displaced && !self.stops_silently() {
+                let text = match why {
+                    Abort::Signal => "[Request interrupted by user]",
+                    _ => INTERRUPTED,
+                };
+                self.send_user(json!([{"type": "text", "text": text}]), json!({}))
+                    .await;
             }
+            return Err(End::Aborted { why, tools: true });
         }
-        let Some(call) = deferred else { return Ok(results) };
+        let Some(call) = outcomes.deferred else {
+            return Ok(outcomes.results);
+        };
         self.keep_deferred(&call);
         Err(End::Deferred(call))
-    }
-}
-
-/// Why a tool call has no result.
-pub(super) enum Halt {
-    /// The turn is to stop.
-    Abort(Abort),
-    /// A hook has put the call off.
-    Deferred(Value),
-}
-
-impl From<Abort> for Halt {
-    fn from(why: Abort) -> Self {
-        Self::Abort(why)
     }
 }

@@ -1,5 +1,6 @@
 //! The scenarios.
 
+mod beside;
 mod endings;
 mod found;
 mod hosts;
@@ -40,6 +41,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions(),
         agents(),
         output(),
+        beside::beside(),
+        beside::manifests(),
         endings::endings(),
         found::found(),
         hosts::hosts(),

@@ -74,6 +74,45 @@ async fn a_tool_of_the_host() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_answers_the_first_call_when_the_second_has_come() {
+    let hints = json!({"readOnlyHint": true});
+    for (annotations, beside) in [(hints, true), (json!({}), false)] {
+        let mut hand = Hand::new(Agent::builder().allowed_tools(["mcp__calc__add"]));
+        let tool = json!({"name": "add", "inputSchema": {"type": "object"}, "annotations": annotations});
+        let initialized = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "calc", "version": "1"},
+        });
+        let manifest = json!({"initializeResult": initialized, "toolsListResult": {"tools": [tool]}});
+        let request = json!({
+            "subtype": "initialize", "sdkMcpServers": ["calc"], "sdkMcpServerManifests": {"calc": manifest},
+        });
+        hand.request(request).await;
+        let answer = hand.until("control_response/success").await;
+        assert_eq!(
+            answer["response"]["response"]["sdk_mcp_manifests_parked"],
+            json!({"calc": "parked"})
+        );
+        hand.prompt("%tool mcp__calc__add {\"a\":1}\n%+tool mcp__calc__add {\"a\":2}\n%say done")
+            .await;
+        let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+        let first = hand.mcp("tools/call").await;
+        if beside {
+            let second = hand.mcp("tools/call").await;
+            hand.mcp_answer(&second, text("two")).await;
+            let user = hand.until("user").await;
+            assert_eq!(user["message"]["content"][0]["tool_use_id"], "toolu_sim_0001_1");
+            hand.mcp_answer(&first, text("one")).await;
+        } else {
+            hand.mcp_answer(&first, text("one")).await;
+            let second = hand.mcp("tools/call").await;
+            hand.mcp_answer(&second, text("two")).await;
+        }
+        hand.until("result/success").await;
+        assert_eq!(hand.end().await.0, Exit::Code(0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_holds_the_first_turn() {
     let mut hand = Hand::new(Agent::builder());
     hand.request(json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}))
