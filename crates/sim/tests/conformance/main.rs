@@ -264,15 +264,21 @@ async fn the_simulated_cli_does_as_in_recordings() {
                 (Ok(expected), Ok(seen)) => Ok(compare(&name, &expected, &seen)),
                 (Err(problem), _) | (_, Err(problem)) => Err(problem),
             };
-            (name, differences)
+            let said = std::fs::read_to_string(keep.join(format!("{name}.jsonl"))).unwrap_or_default();
+            let is_loud = ["not simulated", "is simulated"]
+                .iter()
+                .any(|text| said.contains(text));
+            (name, differences, is_loud)
         });
     }
+    let reasons = recorded::Reasons::read();
     let listed = Listed::read().expect("differences.toml is well-formed");
     let (mut report, mut played, mut sequences, mut equal) = (BTreeMap::new(), 0, 0, 0);
+    let mut explained = BTreeMap::<_, Vec<String>>::new();
     while let Some(result) = plays.join_next().await {
         played += 1;
-        let (name, differences) = result.expect("a recording is played to its end");
-        let lines = match differences {
+        let (name, differences, is_loud) = result.expect("a recording is played to its end");
+        let mut lines = match differences {
             Ok(mut found) => {
                 found.retain(|difference| {
                     listed.reason(difference).is_none() && !recorded::is_newer(difference)
@@ -286,6 +292,16 @@ async fn the_simulated_cli_does_as_in_recordings() {
             Err(problem) => vec![problem],
         };
         equal += usize::from(lines.is_empty());
+        if let Some(reason) = reasons.of(&name) {
+            lines = match reason.complaint(!lines.is_empty(), is_loud) {
+                Some(complaint) => [vec![complaint.to_owned()], lines].concat(),
+                None if lines.is_empty() => lines,
+                None => {
+                    explained.entry(reason.kind).or_default().push(name.clone());
+                    Vec::new()
+                }
+            };
+        }
         if !lines.is_empty() {
             report.insert(name, lines.join("\n    "));
         }
@@ -295,8 +311,14 @@ async fn the_simulated_cli_does_as_in_recordings() {
         .iter()
         .map(|(name, lines)| format!("{name}\n    {lines}\n"))
         .collect();
-    assert!(
-        report.is_empty(),
-        "{played} recordings, {sequences} equal in sequence, {equal} in all:\n{report}"
+    let explained: String = explained
+        .iter()
+        .map(|(kind, names)| format!("{kind:?}: {}\n", names.join(", ")))
+        .collect();
+    let summary = format!(
+        "{played} recordings, {sequences} equal in sequence, {equal} in all. Others differ, each for its reason in recordings.toml:\n\
+         {explained}"
     );
+    assert!(report.is_empty(), "{summary}{report}");
+    println!("{summary}");
 }

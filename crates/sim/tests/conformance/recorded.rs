@@ -8,17 +8,86 @@ use outrigger_protocol::repair;
 use outrigger_sim::api::MessagesApi;
 use outrigger_sim::claude::{ClaudeProcess, Launch, Sandbox, Seen};
 use outrigger_sim::conform::{self, Difference, Kinds, Spoken, placeless};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::play::signal;
 
 /// Fields that the pinned CLI has and the recorded one had not.
-const NEWER: &[&str] = &["sandbox_enabled: bool", "response.response.sandbox_enabled: bool"];
+const NEWER: &[&str] = &[
+    "sandbox_enabled: bool",
+    "response.response.sandbox_enabled: bool",
+    "refusal_retry: bool",
+];
 
 /// Whether this is what a newer CLI does.
 pub(crate) fn is_newer(difference: &Difference) -> bool {
     matches!(&difference.what, conform::What::Field { field, .. } if NEWER.contains(&field.as_str()))
+}
+
+/// Why recordings differ: `recordings.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reasons {
+    reasons: Vec<Reason>,
+}
+
+/// Why some recordings differ.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reason {
+    recordings: Vec<String>,
+    pub(crate) kind: Kind,
+    reason: String,
+}
+
+/// What kind of reason it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Something that is not simulated, which the simulator says.
+    Outside,
+    /// Who is faster.
+    Time,
+    /// Something that the recording does not have.
+    Unrecorded,
+    /// The API behind the recorded CLI, or its account, was another one.
+    Api,
+}
+
+impl Reasons {
+    pub(crate) fn read() -> Self {
+        let reasons: Self =
+            toml::from_str(include_str!("recordings.toml")).expect("recordings.toml is well-formed");
+        for reason in &reasons.reasons {
+            assert!(
+                reason.reason.len() > 20,
+                "a reason that gives none: {:?}",
+                reason.reason
+            );
+        }
+        reasons
+    }
+
+    /// The reason for which this recording may differ.
+    pub(crate) fn of(&self, name: &str) -> Option<&Reason> {
+        self.reasons
+            .iter()
+            .find(|reason| reason.recordings.iter().any(|recording| recording == name))
+    }
+}
+
+impl Reason {
+    /// What is wrong with the reason, if anything is.
+    pub(crate) fn complaint(&self, differs: bool, is_loud: bool) -> Option<&'static str> {
+        match self.kind {
+            Kind::Time => None,
+            _ if !differs => Some("recordings.toml has a reason, and nothing differs"),
+            Kind::Outside if !is_loud => Some("it is not simulated, and the simulator does not say so"),
+            _ => None,
+        }
+    }
 }
 
 /// How much longer than then a frame may take.
