@@ -2,6 +2,8 @@
 
 mod grammar;
 
+use std::collections::HashMap;
+
 use outrigger_sim::conform::Spoken;
 use proptest::strategy::{Strategy as _, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -80,6 +82,8 @@ pub(crate) enum Moment {
     Question,
     /// While a command runs.
     Command,
+    /// While calls run beside each other, and one waits for them.
+    Calls,
 }
 
 /// What is in the project and beside it.
@@ -142,7 +146,7 @@ impl Drawn {
             .variable("CLAUDE_CODE_MAX_RETRIES", "2");
         let (hooks, permissions) = (self.hook_answers.clone(), self.permissions.clone());
         scenario
-            .answer("mcp_message", super::scenarios::calc)
+            .answer("mcp_message", server)
             .answer("hook_callback", move |request| {
                 let input = &request["input"];
                 let event = input["hook_event_name"].as_str().unwrap_or_default();
@@ -161,13 +165,39 @@ impl Drawn {
             })
             .answer("can_use_tool", move |request| {
                 if mentions(&request["input"]) {
-                    let is_command = request["tool_name"] == "Bash";
-                    return is_command.then(|| Permission::Allow.reply(request));
+                    let runs = ["Bash", LOOK].iter().any(|tool| request["tool_name"] == *tool);
+                    return runs.then(|| Permission::Allow.reply(request));
                 }
                 chosen(&permissions, &[&request["tool_name"], &request["input"]])
                     .map(|permission| permission.reply(request))
             })
     }
+}
+
+/// The tool of the server that changes nothing.
+const LOOK: &str = "mcp__calc__look";
+
+/// The server, with a tool beside which others run.
+fn server(request: &Value) -> Option<Reply> {
+    let message = &request["message"];
+    if message["method"] == "tools/call" && message["params"]["name"] == "look" {
+        let result = json!({"content": [{"type": "text", "text": "seen"}]});
+        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        let open = mentions(&message["params"]);
+        return (!open).then(|| Reply::Payload(json!({"mcp_response": answer})));
+    }
+    let mut reply = super::scenarios::calc(request)?;
+    if let Reply::Payload(payload) = &mut reply
+        && let Some(tools) = payload
+            .pointer_mut("/mcp_response/result/tools")
+            .and_then(Value::as_array_mut)
+    {
+        tools.push(json!({
+            "name": "look", "description": "Looks", "inputSchema": {"type": "object", "properties": {}},
+            "annotations": {"readOnlyHint": true},
+        }));
+    }
+    Some(reply)
 }
 
 /// What is in the input of a call that has to come to where it is interrupted, and in its prompt.
@@ -194,6 +224,18 @@ fn interrupt(scenario: Scenario, moment: Moment, number: u32) -> Scenario {
             asking(scenario)
                 .prompt(&format!("%tool Bash {}\n%say never", json!({"command": command})))
                 .until_file(&runs)
+        }
+        Moment::Calls => {
+            let written = json!({"file_path": "never.txt", "content": ""});
+            let look = |text: &str| format!("{LOOK} {}", json!({"text": text}));
+            asking(scenario)
+                .prompt(&format!(
+                    "%tool {}\n%+tool {}\n%+tool Write {written}\n%say never",
+                    look("never"),
+                    look("never again")
+                ))
+                .until("control_request/mcp_message/tools/call")
+                .until("control_request/mcp_message/tools/call")
         }
     };
     begun.control(json!({"subtype": "interrupt"})).until("result")
@@ -299,6 +341,57 @@ impl Permission {
     }
 }
 
+/// The call of the main agent that a frame is about, if it is about one.
+fn call_of(kind: &str, frame: &Value, outer: &HashMap<String, String>) -> Option<String> {
+    let request = &frame["request"];
+    let id = match kind {
+        _ if frame["parent_tool_use_id"].is_string() => &frame["parent_tool_use_id"],
+        "user/tool_result" => &frame["message"]["content"][0]["tool_use_id"],
+        "control_request/mcp_message/tools/call" => {
+            &request["message"]["params"]["_meta"]["claudecode/toolUseId"]
+        }
+        "system/task_updated" => &frame["task_id"],
+        _ if kind.starts_with("control_request/") && request["input"]["agent_id"].is_string() => {
+            &request["input"]["agent_id"]
+        }
+        _ if kind.starts_with("control_request/") => &request["tool_use_id"],
+        _ => &frame["tool_use_id"],
+    };
+    let id = id.as_str()?;
+    Some(outer.get(id).map_or(id, String::as_str).to_owned())
+}
+
+/// The calls of the main agent by what is within them: agents, and the calls of these.
+fn outer_calls(process: &[(String, Value)]) -> HashMap<String, String> {
+    let mut outer = HashMap::new();
+    for (_, frame) in process {
+        let within = match &frame["subtype"] {
+            started if started == "task_started" => (&frame["task_id"], &frame["tool_use_id"]),
+            _ => (
+                &frame["message"]["content"][0]["id"],
+                &frame["parent_tool_use_id"],
+            ),
+        };
+        if let (Some(inner), Some(call)) = (within.0.as_str(), within.1.as_str()) {
+            outer.insert(inner.to_owned(), call.to_owned());
+        }
+    }
+    outer
+}
+
+/// The calls that have others in the same response, in their order.
+fn in_company(process: &[(String, Value)]) -> Vec<String> {
+    let calls = process.iter().filter(|(kind, _)| kind == "assistant/tool_use");
+    let calls: Vec<(&Value, &Value)> = calls
+        .map(|(_, frame)| (&frame["message"]["id"], &frame["message"]["content"][0]["id"]))
+        .collect();
+    let alone = |message: &Value| calls.iter().filter(|(other, _)| *other == message).count() == 1;
+    let together = calls.iter().filter(|(message, _)| !alone(message));
+    together
+        .filter_map(|(_, id)| id.as_str().map(str::to_owned))
+        .collect()
+}
+
 /// The frames whose order among each other does not depend on time: how the real CLI interleaves the answer of the API with the
 /// calls that it starts meanwhile, what servers are asked, and what it says of the queue is a matter of milliseconds.
 pub(crate) fn in_lanes(mut spoken: Spoken) -> Spoken {
@@ -319,11 +412,35 @@ pub(crate) fn in_lanes(mut spoken: Spoken) -> Spoken {
         let content = frame["content"].as_str().unwrap_or_default();
         frame["tag"] == "hook_callback_failed" && content.starts_with("UserPromptSubmit")
     };
-    spoken.frames.sort_by_key(|(kind, frame)| match () {
-        () if replayed(frame) => 6,
-        () if of_the_prompt(frame) => 8,
-        () => lane(kind),
-    });
+    let mut lanes = Vec::new();
+    let mut next = 10;
+    for process in spoken
+        .frames
+        .split_inclusive(|(kind, _)| kind.starts_with("exit/"))
+    {
+        // Calls run beside each other: which is faster is a matter of time.
+        let (together, outer) = (in_company(process), outer_calls(process));
+        let beside = |kind: &str, frame: &Value| match kind {
+            "assistant/subagent/tool_use" => None,
+            "system/informational" if !together.is_empty() => Some(0),
+            _ => {
+                let id = call_of(kind, frame, &outer)?;
+                together
+                    .iter()
+                    .position(|call| *call == id)
+                    .map(|number| 1 + number)
+            }
+        };
+        lanes.extend(process.iter().map(|(kind, frame)| match () {
+            () if replayed(frame) => 6,
+            () if of_the_prompt(frame) => 8,
+            () => beside(kind, frame).map_or_else(|| lane(kind), |number| next + number),
+        }));
+        next += 1 + together.len();
+    }
+    let mut frames: Vec<_> = lanes.into_iter().zip(spoken.frames.drain(..)).collect();
+    frames.sort_by_key(|(lane, _)| *lane);
+    spoken.frames.extend(frames.into_iter().map(|(_, frame)| frame));
     spoken
 }
 

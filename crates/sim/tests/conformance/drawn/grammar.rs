@@ -188,6 +188,7 @@ fn other_call() -> impl Strategy<Value = (&'static str, Value)> {
     }]});
     prop_oneof![
         Just(("mcp__calc__add", json!({"a": 2, "b": 3}))),
+        Just(("mcp__calc__look", json!({}))),
         Just(("mcp__calc__fail", json!({}))),
         Just(("mcp__calc__none", json!({}))),
         Just(("mcp__none__add", json!({}))),
@@ -226,6 +227,21 @@ fn agent_call() -> impl Strategy<Value = (&'static str, Value)> {
     })
 }
 
+/// Calls of one response.
+fn calls() -> impl Strategy<Value = Vec<String>> {
+    let server = select(&["mcp__calc__look", "mcp__calc__add", "mcp__calc__fail", "Nonsense"][..])
+        .prop_map(|name| (name, json!({"a": 2, "b": 3})));
+    let call = prop_oneof![3 => file_call(), 3 => bash_call(), 3 => server, 1 => agent_call()];
+    vec(call, 2..4).prop_map(|calls| {
+        let lines = calls.iter().enumerate();
+        lines
+            .map(|(number, (name, input))| {
+                format!("{} {name} {input}", if number == 0 { "%tool" } else { "%+tool" })
+            })
+            .collect()
+    })
+}
+
 /// A turn: texts, thinking, calls, troubles of the API, and an answer.
 fn turn() -> impl Strategy<Value = Vec<String>> {
     let said = prop_oneof![
@@ -235,6 +251,7 @@ fn turn() -> impl Strategy<Value = Vec<String>> {
     ];
     let step = prop_oneof![
         8 => call().prop_map(|call| vec![call]),
+        3 => calls(),
         2 => (said, call()).prop_map(|(said, call)| vec![said, call.replacen("%tool", "%+tool", 1)]),
         1 => (select(&["%error 529", "%error 500 n=2", "%error 429", "%drop", "%error 503"][..]), call())
             .prop_map(|(trouble, call)| vec![trouble.to_owned(), call]),
@@ -257,7 +274,7 @@ fn act() -> impl Strategy<Value = Act> {
         3 => mode.prop_map(|mode| Act::Control(json!({"subtype": "set_permission_mode", "mode": mode}))),
         1 => Just(Act::Control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))),
         1 => Just(Act::Control(json!({"subtype": "interrupt"}))),
-        1 => select(&[Moment::BeforeTheAnswer, Moment::Question, Moment::Command][..]).prop_map(Act::Interrupt),
+        1 => select(&[Moment::BeforeTheAnswer, Moment::Question, Moment::Command, Moment::Calls][..]).prop_map(Act::Interrupt),
         1 => resumed().prop_map(Act::Process),
     ]
 }
