@@ -68,7 +68,7 @@ impl Sandbox {
         self.path().join("project")
     }
 
-    /// All of it.
+    /// The directory with everything in it.
     pub fn path(&self) -> &Path {
         self.root.path()
     }

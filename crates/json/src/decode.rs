@@ -25,7 +25,7 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     let mut reader = Reader::of(text);
     match T::deserialize(&mut reader) {
         Ok(value) => reader.end().map(|()| value),
-        Err(failed) => Err(reader.told(&failed)),
+        Err(failed) => Err(reader.error_for(&failed)),
     }
 }
 

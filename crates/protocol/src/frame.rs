@@ -15,7 +15,7 @@ use outrigger_json::{RawJson, repair, scan, walk};
 use serde::de::DeserializeOwned;
 
 pub use self::delta::{Delta, PieceKind};
-use self::head::{Field, Head, Read, Span, read_head};
+use self::head::{Field, FrameHead, HeadRead, Span, read_head};
 use self::lines::{Body, Lines, Text};
 pub use self::reader::FrameReader;
 use crate::framer::Framed;
@@ -95,7 +95,7 @@ impl Frame {
         let mut frames = Vec::with_capacity(1);
         match framed {
             Framed::Line(line) => {
-                let mut head = Head::default();
+                let mut head = FrameHead::default();
                 let read = read_head(&line, &mut head);
                 Self::go_on(Text::from(line), head, read, &mut frames);
             }
@@ -111,7 +111,7 @@ impl Frame {
     /// Reads a line without its line ending: one frame for each object on it, at least one.
     pub fn from_line(line: impl AsRef<[u8]>) -> Vec<Self> {
         let mut frames = Vec::with_capacity(1);
-        let (line, mut head) = (line.as_ref(), Head::default());
+        let (line, mut head) = (line.as_ref(), FrameHead::default());
         let read = read_head(line, &mut head);
         Self::go_on(Text::of(line), head, read, &mut frames);
         frames
@@ -119,7 +119,7 @@ impl Frame {
 
     /// The beginning of a line that was too long to be kept.
     fn oversized(text: &[u8], length: u64) -> Self {
-        let mut head = Head::default();
+        let mut head = FrameHead::default();
         // The beginning of an object: it ends in an error, and keeps what was read until then.
         let _ = read_head(text, &mut head);
         let reason = format!(
@@ -134,7 +134,7 @@ impl Frame {
     #[doc(hidden)]
     pub fn flawed(bytes: &[u8], flaw: Misfit) -> Self {
         let all = 0..bytes.len();
-        let body = Body::of(all.clone(), all, Head::default(), Some(Box::new(flaw)));
+        let body = Body::of(all.clone(), all, FrameHead::default(), Some(Box::new(flaw)));
         Self::alone(Text::of(bytes), body)
     }
 
@@ -148,14 +148,14 @@ impl Frame {
     }
 
     /// Reads a line whose first object was read.
-    fn go_on(text: Text, mut head: Head, mut read: Result<Read, String>, into: &mut Vec<Self>) {
+    fn go_on(text: Text, mut head: FrameHead, mut read: Result<HeadRead, String>, into: &mut Vec<Self>) {
         let line = text.bytes();
         let (mut start, mut told) = (0, 0);
         loop {
             let (end, flaw) = match read {
-                Ok(Read { length, flaw }) => (start + length, flaw),
+                Ok(HeadRead { length, flaw }) => (start + length, flaw),
                 Err(reason) => {
-                    head = Head::default();
+                    head = FrameHead::default();
                     (line.len(), Misfit::boxed(MisfitKind::NotJson, reason))
                 }
             };
@@ -168,7 +168,7 @@ impl Frame {
             }
             into.push(Self::alone(text.clone(), body));
             (start, told) = (next, told + 1);
-            head = Head::default();
+            head = FrameHead::default();
             if told == Self::MOST_ON_A_LINE {
                 let reason = format!("more than {} objects on one line", Self::MOST_ON_A_LINE);
                 let flaw = Misfit::boxed(MisfitKind::NotJson, reason);

@@ -16,7 +16,7 @@ pub enum Framed {
 }
 
 /// A line before it is copied.
-pub(crate) enum Found<'l> {
+pub(crate) enum FoundLine<'l> {
     /// A line that is in the chunk as a whole, from `at` on.
     Line {
         line: &'l [u8],
@@ -32,7 +32,7 @@ pub(crate) enum Found<'l> {
     },
 }
 
-impl Found<'_> {
+impl FoundLine<'_> {
     fn framed(self) -> Framed {
         match self {
             Self::Line { line, .. } => Framed::Line(line.to_vec()),
@@ -90,14 +90,14 @@ impl LineFramer {
     }
 
     /// Like [`feed`](Self::feed), without a copy of each line.
-    pub(crate) fn find(&mut self, chunk: &[u8], mut emit: impl FnMut(Found<'_>)) {
+    pub(crate) fn find(&mut self, chunk: &[u8], mut emit: impl FnMut(FoundLine<'_>)) {
         let mut at = 0;
         while let Some(length) = memchr::memchr(b'\n', &chunk[at..]) {
             let line = &chunk[at..at + length];
             if self.partial.is_empty() && self.skipped.is_none() && length <= self.cap {
                 let line = without_return(line);
                 if !is_blank(line) {
-                    emit(Found::Line { line, at });
+                    emit(FoundLine::Line { line, at });
                 }
             } else {
                 self.hold(line);
@@ -136,16 +136,16 @@ impl LineFramer {
     }
 
     /// Like [`finish`](Self::finish), without a copy.
-    pub(crate) fn end(&mut self, mut emit: impl FnMut(Found<'_>)) {
+    pub(crate) fn end(&mut self, mut emit: impl FnMut(FoundLine<'_>)) {
         match self.skipped.take() {
-            Some(length) => emit(Found::Oversized {
+            Some(length) => emit(FoundLine::Oversized {
                 head: &self.partial,
                 length,
             }),
             None => {
                 self.partial.truncate(without_return(&self.partial).len());
                 if !is_blank(&self.partial) {
-                    emit(Found::Gathered {
+                    emit(FoundLine::Gathered {
                         line: &mut self.partial,
                     });
                 }

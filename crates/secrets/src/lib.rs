@@ -62,7 +62,7 @@ pub enum Care {
 
 /// The ranges of `text` that look like secrets, in no order. They may overlap.
 pub fn find(text: &str, care: Care) -> Vec<Range<usize>> {
-    let mut found = Found {
+    let mut found = SecretScan {
         text,
         care,
         ranges: Vec::new(),
@@ -100,13 +100,13 @@ pub fn find(text: &str, care: Care) -> Vec<Range<usize>> {
     found.ranges
 }
 
-struct Found<'t> {
+struct SecretScan<'t> {
     text: &'t str,
     care: Care,
     ranges: Vec<Range<usize>>,
 }
 
-impl Found<'_> {
+impl SecretScan<'_> {
     /// Keeps a range of at least `least` bytes; of any length for evidence.
     fn keep(&mut self, from: usize, to: usize, least: usize) {
         let recorded = &self.text[from..to];

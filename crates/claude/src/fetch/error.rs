@@ -61,7 +61,7 @@ pub enum FetchFailure {
         package: String,
         /// The pinned checksum.
         expected: String,
-        /// What came.
+        /// The checksum of the download.
         found: String,
     },
     /// The tarball holds no such executable, or one of another length.

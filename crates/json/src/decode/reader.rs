@@ -112,14 +112,14 @@ impl<'de> Reader<'de> {
     pub(super) fn end(&mut self) -> Result<(), serde_json::Error> {
         match self.token() {
             None => Ok(()),
-            Some(_) => Err(self.told(&Failed::custom("trailing characters"))),
+            Some(_) => Err(self.error_for(&Failed::custom("trailing characters"))),
         }
     }
 
     /// Why the text could not be read. What is no JSON is for serde_json to say; it takes the place of others out of their text.
     #[cold]
     #[inline(never)]
-    pub(super) fn told(&self, failed: &Failed) -> serde_json::Error {
+    pub(super) fn error_for(&self, failed: &Failed) -> serde_json::Error {
         match serde_json::from_str::<IgnoredAny>(self.text) {
             Ok(_) => serde_json::Error::custom(self.reason(failed)),
             Err(error) => error,

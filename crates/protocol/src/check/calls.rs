@@ -69,7 +69,9 @@ impl Calls {
 
     fn assistant(&mut self, message: Option<Content>) -> Vec<Finding> {
         let blocks = message.map(|message| message.content).unwrap_or_default();
-        let calls = blocks.into_iter().filter_map(|block| block.read::<Call>().ok());
+        let calls = blocks
+            .into_iter()
+            .filter_map(|block| block.read::<CheckedCall>().ok());
         let mut findings = Vec::new();
         for call in calls.filter(|call| call.kind == "tool_use") {
             findings.extend(input(
@@ -225,7 +227,7 @@ fn blocks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<RawJs
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct CheckedCall {
     #[serde(rename = "type")]
     kind: String,
     id: String,

@@ -22,7 +22,7 @@ pub(super) fn message(place: &str, given: &RawJson) -> Vec<Finding> {
         let place = format!("{place}.params");
         let again = match method.as_str() {
             "initialize" => again::<Initialize>(&params),
-            "tools/call" | "prompts/get" => again::<Call>(&params),
+            "tools/call" | "prompts/get" => again::<McpCall>(&params),
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 again::<List>(&params)
             }
@@ -107,7 +107,7 @@ struct Icon {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Call {
+struct McpCall {
     name: String,
     /// The tool's, or the prompt's.
     arguments: Option<RawJson>,

@@ -30,7 +30,7 @@ pub struct Delta<'f> {
 
 /// Where a delta is in the frame's text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct DeltaPiece {
     pub(super) index: u32,
     pub(super) kind: PieceKind,
     pub(super) text: Span,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-use super::delta::Piece;
+use super::delta::DeltaPiece;
 use super::{Misfit, MisfitKind, skim};
 use crate::inbound::Message;
 
@@ -78,7 +78,7 @@ impl Span {
 
 /// A routing string as it was found.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum RoutingString {
     /// In the frame's text.
     Part(Span),
     /// Written with escapes, or numeric, or out of a span's reach.
@@ -86,7 +86,7 @@ pub(super) enum Found {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Head {
+pub(super) struct FrameHead {
     spans: [Span; FIELDS],
     user_message_uuids: Vec<Span>,
     /// The strings that are not in the text as they are.
@@ -97,10 +97,10 @@ pub(super) struct Head {
     /// Whether the request's id is a plain string of the frame itself.
     pub(super) is_own_id: bool,
     /// What the line adds to a block, if that is all that it says.
-    pub(super) piece: Option<Piece>,
+    pub(super) piece: Option<DeltaPiece>,
 }
 
-impl Default for Head {
+impl Default for FrameHead {
     fn default() -> Self {
         Self {
             spans: [Span::NONE; FIELDS],
@@ -114,12 +114,12 @@ impl Default for Head {
     }
 }
 
-impl Head {
+impl FrameHead {
     pub(super) fn span(&self, field: Field) -> Span {
         self.spans[field as usize]
     }
 
-    pub(super) fn set(&mut self, field: Field, found: Found) {
+    pub(super) fn set(&mut self, field: Field, found: RoutingString) {
         self.spans[field as usize] = self.keep(found);
     }
 
@@ -127,7 +127,7 @@ impl Head {
         self.user_message_uuids.clear();
     }
 
-    pub(super) fn add_prompt(&mut self, found: Found) {
+    pub(super) fn add_prompt(&mut self, found: RoutingString) {
         let span = self.keep(found);
         self.user_message_uuids.push(span);
     }
@@ -152,10 +152,10 @@ impl Head {
         }
     }
 
-    fn keep(&mut self, found: Found) -> Span {
+    fn keep(&mut self, found: RoutingString) -> Span {
         match found {
-            Found::Part(span) => span,
-            Found::Own(text) => {
+            RoutingString::Part(span) => span,
+            RoutingString::Own(text) => {
                 let span = Span::part(self.own.len(), text.len());
                 self.own.push_str(&text);
                 // A routing string of 2 GiB is none.
@@ -203,13 +203,13 @@ impl Head {
 
 /// What was read: how many bytes the object takes, and what is wrong with it.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct HeadRead {
     pub(super) length: usize,
     pub(super) flaw: Option<Box<Misfit>>,
 }
 
 /// Reads the first value of `text`, which is an object if all is well.
-pub(super) fn read_head(text: &[u8], head: &mut Head) -> Result<Read, String> {
+pub(super) fn read_head(text: &[u8], head: &mut FrameHead) -> Result<HeadRead, String> {
     let Some((length, is_object)) = skim::value(text, head) else {
         return Err(why_not_json(text));
     };
@@ -219,7 +219,7 @@ pub(super) fn read_head(text: &[u8], head: &mut Head) -> Result<Read, String> {
         (true, true) => Misfit::boxed(MisfitKind::NoType, "an object without a string `type`".to_owned()),
         (false, _) => Misfit::boxed(MisfitKind::NoType, "a JSON value that is no object".to_owned()),
     };
-    Ok(Read { length, flaw })
+    Ok(HeadRead { length, flaw })
 }
 
 #[cold]

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Misfit;
-use super::head::Head;
+use super::head::FrameHead;
 
 /// The longest line that is short: such lines can share their memory.
 pub(super) const SHORT: usize = 1024;
@@ -32,12 +32,17 @@ pub(super) struct Body {
     pub(super) line: Range<usize>,
     /// The part of the text that is this frame: all of the line, unless several objects share it.
     pub(super) own: Range<usize>,
-    pub(super) head: Head,
+    pub(super) head: FrameHead,
     pub(super) flaw: Option<Box<Misfit>>,
 }
 
 impl Body {
-    pub(super) fn of(line: Range<usize>, own: Range<usize>, head: Head, flaw: Option<Box<Misfit>>) -> Self {
+    pub(super) fn of(
+        line: Range<usize>,
+        own: Range<usize>,
+        head: FrameHead,
+        flaw: Option<Box<Misfit>>,
+    ) -> Self {
         Self {
             line,
             own,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::Frame;
-use super::head::{Head, Read, read_head};
+use super::head::{FrameHead, HeadRead, read_head};
 use super::lines::{Body, Lines, SHORT, Text};
 use super::shape::Shape;
-use crate::framer::{Found, LineFramer};
+use crate::framer::{FoundLine, LineFramer};
 
 /// How many short lines share their memory at most: a frame that is kept keeps no more than 20 KiB.
 const TOGETHER: usize = 16;
@@ -73,12 +73,12 @@ struct Gather<'r> {
 }
 
 impl Gather<'_> {
-    fn take(&mut self, found: Found<'_>) {
+    fn take(&mut self, found: FoundLine<'_>) {
         match found {
-            Found::Line { line, at } => self.line(line, at),
-            Found::Gathered { line } => {
+            FoundLine::Line { line, at } => self.line(line, at),
+            FoundLine::Gathered { line } => {
                 self.end_group();
-                let mut head = Head::default();
+                let mut head = FrameHead::default();
                 let read = read_head(line, &mut head);
                 let text = if line.len() <= SHORT {
                     Text::short(line)
@@ -88,7 +88,7 @@ impl Gather<'_> {
                 };
                 Frame::go_on(text, head, read, self.into);
             }
-            Found::Oversized { head, length } => {
+            FoundLine::Oversized { head, length } => {
                 self.end_group();
                 self.into.push(Frame::oversized(head, length));
             }
@@ -101,9 +101,9 @@ impl Gather<'_> {
             self.add(at, line.len(), head);
             return;
         }
-        let mut head = Head::default();
+        let mut head = FrameHead::default();
         match read_head(line, &mut head) {
-            Ok(Read { length, flaw: None })
+            Ok(HeadRead { length, flaw: None })
                 if length == line.len() && length <= SHORT && head.known == Some("stream_event") =>
             {
                 *self.shape = Shape::of(line, &head).or(self.shape.take());
@@ -116,7 +116,7 @@ impl Gather<'_> {
         }
     }
 
-    fn add(&mut self, at: usize, length: usize, head: Head) {
+    fn add(&mut self, at: usize, length: usize, head: FrameHead) {
         if self.together.is_empty() {
             self.start = at;
         }

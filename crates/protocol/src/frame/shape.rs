@@ -5,20 +5,20 @@
 
 use outrigger_json::scan;
 
-use super::head::{Field, Head, Span};
+use super::head::{Field, FrameHead, Span};
 
 /// A partial message, to compare the next lines with.
 #[derive(Debug)]
 pub(super) struct Shape {
     line: Vec<u8>,
-    head: Head,
+    head: FrameHead,
     /// Where the text and the uuid are, in their order.
     free: [Span; 2],
 }
 
 impl Shape {
     /// Remembers a line by its head; `None` if it is no partial message.
-    pub(super) fn of(line: &[u8], head: &Head) -> Option<Self> {
+    pub(super) fn of(line: &[u8], head: &FrameHead) -> Option<Self> {
         let (text, uuid) = (head.piece?.text, head.span(Field::Uuid));
         let mut free = [text, uuid];
         free.sort_by_key(|span| span.range().start);
@@ -30,7 +30,7 @@ impl Shape {
     }
 
     /// Reads a line that is of this shape.
-    pub(super) fn read(&self, line: &[u8]) -> Option<Head> {
+    pub(super) fn read(&self, line: &[u8]) -> Option<FrameHead> {
         let [first, second] = self.free.map(Span::range);
         let same = |at: usize, part: &[u8]| line.get(at..)?.starts_with(part).then_some(at + part.len());
         let begin = same(0, &self.line[..first.start])?;

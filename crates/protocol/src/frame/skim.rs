@@ -2,12 +2,12 @@
 
 use outrigger_json::walk::{self, Walk};
 
-use super::delta::{Piece, PieceKind};
-use super::head::{Field, Found, Head, Span};
+use super::delta::{DeltaPiece, PieceKind};
+use super::head::{Field, FrameHead, RoutingString, Span};
 
 /// Reads the first value of `text`: how many bytes it takes, and whether it is an object. `None` if it is not JSON; the head then
 /// has what was read until there. The head is to be empty.
-pub(super) fn value(text: &[u8], head: &mut Head) -> Option<(usize, bool)> {
+pub(super) fn value(text: &[u8], head: &mut FrameHead) -> Option<(usize, bool)> {
     let mut walk = Walk::of(text);
     let is_object = walk.peek()? == b'{';
     if is_object {
@@ -21,7 +21,7 @@ pub(super) fn value(text: &[u8], head: &mut Head) -> Option<(usize, bool)> {
 
 /// The head that is read, and what was seen of a piece.
 struct Skim<'h> {
-    head: &'h mut Head,
+    head: &'h mut FrameHead,
     plain: Plain,
 }
 
@@ -32,7 +32,7 @@ struct Plain {
     /// Which fields were seen, one bit each.
     seen: u8,
     is_not: bool,
-    piece: Option<Piece>,
+    piece: Option<DeltaPiece>,
 }
 
 impl Plain {
@@ -50,7 +50,7 @@ impl Plain {
         self.seen |= field;
     }
 
-    fn piece(&mut self) -> Option<Piece> {
+    fn piece(&mut self) -> Option<DeltaPiece> {
         let is_plain = !self.is_not && self.seen & Self::NEEDED == Self::NEEDED;
         self.piece.take().filter(|_| is_plain)
     }
@@ -164,7 +164,7 @@ impl Skim<'_> {
         })?;
         // Three fields, and all three of them.
         self.plain.piece = match (seen, is_delta, index, delta) {
-            (3, true, Some(index), Some((kind, text))) => Some(Piece { index, kind, text }),
+            (3, true, Some(index), Some((kind, text))) => Some(DeltaPiece { index, kind, text }),
             _ => None,
         };
         Some(())
@@ -226,26 +226,26 @@ fn inner<'t>(walk: &mut Walk<'t>, mut field: impl FnMut(&mut Walk<'t>, &[u8]) ->
 
 /// A string, or an integer as its text: the CLI repeats numeric ids. Nothing for any other value.
 #[inline]
-fn string(walk: &mut Walk<'_>) -> Option<Option<Found>> {
+fn string(walk: &mut Walk<'_>) -> Option<Option<RoutingString>> {
     let from = walk.at();
     match walk.peek()? {
         b'"' => {
             let (quoted, escaped) = walk.quoted()?;
             let is_plain = !escaped && quoted.is_ascii();
             let span = Span::part(from + 1, quoted.len()).filter(|_| is_plain);
-            Some(Some(span.map_or_else(|| own(quoted), Found::Part)))
+            Some(Some(span.map_or_else(|| own(quoted), RoutingString::Part)))
         }
         b'-' | b'0'..=b'9' => {
             walk.value()?;
-            Some(integer(walk.since(from)).map(Found::Own))
+            Some(integer(walk.since(from)).map(RoutingString::Own))
         }
         _ => walk.value().map(|()| None),
     }
 }
 
 #[cold]
-fn own(quoted: &[u8]) -> Found {
-    Found::Own(walk::unescaped(quoted).into())
+fn own(quoted: &[u8]) -> RoutingString {
+    RoutingString::Own(walk::unescaped(quoted).into())
 }
 
 fn integer(number: &[u8]) -> Option<Box<str>> {

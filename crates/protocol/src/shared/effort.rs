@@ -10,7 +10,7 @@ closed_enum! {
         Low = "low",
         /// The middle.
         Medium = "medium",
-        /// More.
+        /// More than the middle.
         High = "high",
         /// Still more; not every model has it.
         XHigh = "xhigh",

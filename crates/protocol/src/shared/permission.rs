@@ -103,7 +103,7 @@ closed_enum! {
         UserTemporary = "user_temporary",
         /// Allowed for good.
         UserPermanent = "user_permanent",
-        /// Refused.
+        /// Rejected.
         UserReject = "user_reject",
     }
 }

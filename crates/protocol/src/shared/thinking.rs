@@ -24,7 +24,7 @@ pub enum ThinkingConfig {
         #[serde(skip_serializing_if = "crate::whole::unset")]
         display: Option<ThinkingDisplay>,
     },
-    /// Off.
+    /// The model does not think.
     Disabled,
 }
 

@@ -115,7 +115,7 @@ hook_inputs! {
         pub tool_input: RawJson,
         /// The call.
         pub tool_use_id: String,
-        /// Why.
+        /// The error of the tool.
         pub error: String,
         /// Whether it was interrupted.
         pub is_interrupt: Option<bool>,
@@ -162,7 +162,7 @@ hook_inputs! {
     }
     /// A session begins.
     pub struct SessionStartInput {
-        /// Why.
+        /// Why the session begins.
         pub source: SessionStartSource,
         /// The model.
         pub model: Option<String>,
@@ -179,7 +179,7 @@ hook_inputs! {
     }
     /// A session ends.
     pub struct SessionEndInput {
-        /// Why.
+        /// Why the session ends.
         pub reason: ExitReason,
     }
     /// A turn is about to end.
@@ -239,7 +239,7 @@ hook_inputs! {
         pub to_model: String,
         /// What was asked for, as it was written; `None` for the default.
         pub requested_model: Option<String>,
-        /// Who asked.
+        /// Who changes the model.
         pub source: ModelSwitchSource,
         /// How many tokens the conversation takes.
         pub context_tokens: u64,
@@ -260,7 +260,7 @@ hook_inputs! {
         pub to_model: String,
         /// What was asked for, as it was written; `None` for the default.
         pub requested_model: Option<String>,
-        /// Who asked.
+        /// Who changes the model.
         pub source: ModelSwitchSource,
         /// How many tokens the conversation takes.
         pub context_tokens: u64,
@@ -296,7 +296,7 @@ hook_inputs! {
         pub tool_input: RawJson,
         /// The call.
         pub tool_use_id: String,
-        /// Why.
+        /// Why the call was denied.
         pub reason: String,
         /// The MCP server that the tool belongs to.
         pub mcp_server: Option<McpServerProvenance>,
@@ -356,7 +356,7 @@ hook_inputs! {
     }
     /// A settings file changed.
     pub struct ConfigChangeInput {
-        /// Which.
+        /// Which settings changed.
         pub source: ConfigChangeSource,
         /// The file.
         pub file_path: Option<String>,

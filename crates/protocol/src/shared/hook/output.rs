@@ -306,7 +306,7 @@ hook_outputs! {
     pub struct PreToolUseOutput {
         /// Decides about the call.
         pub permission_decision: PreToolUseDecision,
-        /// Says why.
+        /// The reason for the decision.
         pub permission_decision_reason: String,
         /// Runs the tool with another input. Without a decision the call is still asked, with the new input.
         pub updated_input: JsonObject as encoded,
@@ -360,7 +360,7 @@ hook_outputs! {
     pub struct PreModelSwitchOutput {
         /// Decides about the change.
         pub permission_decision: PreModelSwitchDecision,
-        /// Says why.
+        /// The reason for the decision.
         pub permission_decision_reason: String,
     }
     /// For PreSkillShellCommand. A command that a hook does not allow does not run: nobody can be asked, and the model reads a
@@ -454,9 +454,9 @@ closed_enum! {
 closed_enum! {
     /// What becomes of a change of model.
     pub enum PreModelSwitchDecision {
-        /// It happens.
+        /// The model changes.
         Allow = "allow",
-        /// It does not.
+        /// The model stays.
         Deny = "deny",
         /// Somebody is asked.
         Ask = "ask",

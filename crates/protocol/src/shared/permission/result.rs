@@ -127,7 +127,7 @@ impl PermissionAllow {
     }
 }
 
-/// Refusal.
+/// A denied call.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
