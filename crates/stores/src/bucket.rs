@@ -1,13 +1,13 @@
 //! Sessions in a bucket of an object store: for any number of machines, without a database.
 
+mod bucket_inner;
 mod clock;
 mod head;
-mod leases;
+mod lease_in_head;
+mod object_paths;
 mod objects;
-mod place;
 #[cfg(feature = "s3")]
 mod s3;
-mod shared;
 mod transcript;
 
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use outrigger_sessions::store::{
     BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoredSession, SummaryEntry,
 };
 
-use self::place::{Root, session_of};
+use self::bucket_inner::BucketInner;
+use self::object_paths::{Root, session_of};
 #[cfg(feature = "s3")]
 pub use self::s3::S3;
-use self::shared::Shared;
 
 /// How many heads a list reads at once.
 const HEADS_AT_ONCE: usize = 16;
@@ -46,7 +46,7 @@ const HEADS_AT_ONCE: usize = 16;
 /// minutes; then they use the server's.
 #[derive(Debug, Clone)]
 pub struct BucketStore {
-    shared: Arc<Shared>,
+    shared: Arc<BucketInner>,
 }
 
 impl BucketStore {
@@ -61,7 +61,7 @@ impl BucketStore {
     /// not), [`Invalid`](outrigger_sessions::store::StoreErrorKind::Invalid) when `prefix` is no path, else when it can't be
     /// reached.
     pub async fn open(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self> {
-        let shared = Shared::new(objects, Root::new(prefix)?);
+        let shared = BucketInner::new(objects, Root::new(prefix)?);
         shared.try_out().await?;
         Ok(Self {
             shared: Arc::new(shared),

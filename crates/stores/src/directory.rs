@@ -1,8 +1,8 @@
 //! Sessions in a directory of plain files: to be copied, mounted and looked at.
 
+mod file_paths;
 mod files;
-mod leases;
-mod places;
+mod lease_file;
 mod transcripts;
 
 use std::fs;
@@ -16,9 +16,9 @@ use outrigger_sessions::store::{
     SummaryEntry,
 };
 
+use self::file_paths::places;
 use self::files::{failed, make_dir, read_json};
-use self::places::places;
-use self::transcripts::{PART, Shared, Summary};
+use self::transcripts::{DirectoryInner, PART, Summary};
 
 /// Marks an escaped byte of a name.
 const ESCAPE: char = '%';
@@ -35,7 +35,7 @@ const ESCAPE: char = '%';
 /// File I/O runs on tokio's blocking threads, so a tokio runtime is needed. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DirectoryStore {
-    shared: Arc<Shared>,
+    shared: Arc<DirectoryInner>,
 }
 impl DirectoryStore {
     /// Below this directory, which is made if it isn't there.
@@ -46,13 +46,13 @@ impl DirectoryStore {
         let root = root.as_ref().to_owned();
         make_dir(&root).map_err(|error| failed("make", &root, error))?;
         Ok(Self {
-            shared: Arc::new(Shared::new(root)),
+            shared: Arc::new(DirectoryInner::new(root)),
         })
     }
 
-    async fn work<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&DirectoryInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
@@ -66,12 +66,12 @@ impl SessionStore for DirectoryStore {
             return Box::pin(std::future::ready(Ok(())));
         }
         let (key, entries) = (key.clone(), entries.to_vec());
-        Box::pin(self.work(move |shared| shared.append(&key, &entries, None)))
+        Box::pin(self.run_blocking(move |shared| shared.append(&key, &entries, None)))
     }
 
     fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
         let key = key.clone();
-        Box::pin(self.work(move |shared| shared.load(&key)))
+        Box::pin(self.run_blocking(move |shared| shared.load(&key)))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -80,7 +80,7 @@ impl SessionStore for DirectoryStore {
 
     fn list_sessions<'a>(&'a self, project_key: &'a str) -> BoxFuture<'a, Result<Vec<StoredSession>>> {
         let project = project_key.to_owned();
-        Box::pin(self.work(move |shared| {
+        Box::pin(self.run_blocking(move |shared| {
             let list = shared.list(&project)?;
             Ok(list
                 .into_iter()
@@ -94,7 +94,7 @@ impl SessionStore for DirectoryStore {
         project_key: &'a str,
     ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
         let project = project_key.to_owned();
-        Box::pin(self.work(move |shared| {
+        Box::pin(self.run_blocking(move |shared| {
             let mut summaries = Vec::new();
             for (id, mtime, place) in shared.list(&project)? {
                 let summary: Option<Summary> = read_json(&place.join("summary.json"))?;
@@ -108,12 +108,12 @@ impl SessionStore for DirectoryStore {
 
     fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
         let key = key.clone();
-        Box::pin(self.work(move |shared| shared.delete(&key)))
+        Box::pin(self.run_blocking(move |shared| shared.delete(&key)))
     }
 
     fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {
         let key = key.clone();
-        Box::pin(self.work(move |shared| {
+        Box::pin(self.run_blocking(move |shared| {
             let parts = places(&shared.session(&key).join("parts"), PART)?;
             Ok(parts.into_iter().map(|(part, _)| part).collect())
         }))
@@ -132,17 +132,17 @@ impl LeaseStore for DirectoryStore {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Lease>> {
         let (key, owner) = (key.main(), owner.to_owned());
-        Box::pin(self.work(move |shared| shared.acquire(&key, &owner, ttl)))
+        Box::pin(self.run_blocking(move |shared| shared.acquire(&key, &owner, ttl)))
     }
 
     fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
         let lease = lease.clone();
-        Box::pin(self.work(move |shared| shared.renew(lease, ttl)))
+        Box::pin(self.run_blocking(move |shared| shared.renew(lease, ttl)))
     }
 
     fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
         let lease = lease.clone();
-        Box::pin(self.work(move |shared| shared.release(&lease)))
+        Box::pin(self.run_blocking(move |shared| shared.release(&lease)))
     }
 
     fn append_fenced<'a>(
@@ -154,13 +154,13 @@ impl LeaseStore for DirectoryStore {
         let (lease, key, entries) = (lease.clone(), key.clone(), entries.to_vec());
         Box::pin(async move {
             crate::covered(&lease, &key)?;
-            self.work(move |shared| shared.append(&key, &entries, Some(&lease)))
+            self.run_blocking(move |shared| shared.append(&key, &entries, Some(&lease)))
                 .await
         })
     }
 
     fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
         let key = key.main();
-        Box::pin(self.work(move |shared| shared.holder(&key)))
+        Box::pin(self.run_blocking(move |shared| shared.holder(&key)))
     }
 }

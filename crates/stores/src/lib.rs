@@ -33,7 +33,7 @@ mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(any(feature = "postgres-tls", feature = "s3"))]
-mod tls;
+mod trusted_certificates;
 
 #[cfg(feature = "bucket")]
 pub use bucket::BucketStore;

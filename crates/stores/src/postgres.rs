@@ -1,9 +1,9 @@
 //! Sessions in PostgreSQL: for any number of machines.
 
-mod schema;
-mod target;
+mod postgres_schema;
 #[cfg(feature = "postgres-tls")]
-mod tls;
+mod postgres_tls;
+mod target;
 mod value_table;
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row};
 
-use self::target::Target;
+use self::target::PostgresTarget;
 
 /// How many connections [`PostgresStore::connect`] opens at most.
 const CONNECTIONS: usize = 16;
@@ -81,7 +81,7 @@ impl PostgresStore {
     /// When `config` can't be read, the server can't be reached or fails the checks above, or the tables were made by a newer version of
     /// this crate.
     pub async fn connect(config: &str) -> Result<Self> {
-        let target = Target::read(config)?;
+        let target = PostgresTarget::read(config)?;
         let recycling = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
@@ -89,7 +89,7 @@ impl PostgresStore {
         let manager = if target.config.get_ssl_mode() == SslMode::Disable {
             Manager::from_config(target.config, NoTls, recycling)
         } else {
-            let connector = tls::connector(&target)?;
+            let connector = postgres_tls::connector(&target)?;
             Manager::from_config(target.config, connector, recycling)
         };
         #[cfg(not(feature = "postgres-tls"))]
@@ -125,7 +125,7 @@ impl PostgresStore {
     /// # Errors
     /// When the server fails, or the tables were made by a newer version of this crate.
     pub async fn migrate(&self) -> Result<u32> {
-        schema::migrate(&mut self.client().await?).await
+        postgres_schema::migrate(&mut self.client().await?).await
     }
 
     async fn client(&self) -> Result<Object> {

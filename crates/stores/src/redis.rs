@@ -1,7 +1,7 @@
 //! Sessions in Redis: for machines that have one anyway.
 
 mod keys;
-mod leases;
+mod lease_hash;
 mod lists;
 mod options;
 mod server;
@@ -18,7 +18,7 @@ use outrigger_sessions::store::{
 
 use self::keys::Names;
 pub use self::options::RedisOptions;
-use self::server::{Server, Work};
+use self::server::{NamedScript, Server};
 
 /// How much of a transcript is read at once, in bytes.
 const PAGE: &str = "1048576";
@@ -35,13 +35,16 @@ const MAX_ENTRIES: usize = 500_000;
 /// The version of what is stored.
 const VERSION: u32 = 1;
 
-static APPEND: LazyLock<Work> = LazyLock::new(|| Work::new("append", include_str!("redis/append.lua")));
-static READ: LazyLock<Work> = LazyLock::new(|| Work::new("load a session", include_str!("redis/page.lua")));
-static DELETE: LazyLock<Work> = LazyLock::new(|| Work::new("delete", include_str!("redis/delete.lua")));
-static DELETE_PART: LazyLock<Work> =
-    LazyLock::new(|| Work::new("delete", include_str!("redis/delete_part.lua")));
-static STEP: LazyLock<Work> =
-    LazyLock::new(|| Work::new("bring what is stored up to date", include_str!("redis/step.lua")));
+static APPEND: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("append", include_str!("redis/append.lua")));
+static READ: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("load a session", include_str!("redis/page.lua")));
+static DELETE: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("delete", include_str!("redis/delete.lua")));
+static DELETE_PART: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("delete", include_str!("redis/delete_part.lua")));
+static STEP: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("bring what is stored up to date", include_str!("redis/step.lua")));
 
 /// Keeps sessions in Redis or Valkey: one server or a cluster. Cheap to clone; all clones share a connection. Tested with Redis 7.0; it
 /// uses only commands of Redis 5.
@@ -72,19 +75,19 @@ static STEP: LazyLock<Work> =
 /// after the next program's append. Times are those of the node.
 #[derive(Debug, Clone)]
 pub struct RedisStore {
-    shared: Arc<Shared>,
+    shared: Arc<RedisInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RedisInner {
     server: Server,
     prefix: String,
-    known: Mutex<HashMap<SessionKey, Known>>,
+    known: Mutex<HashMap<SessionKey, CachedSession>>,
 }
 
 /// How far a session is, as far as this process knows. The script notices and reports what is stale.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct CachedSession {
     /// The name of the newest append.
     newest: String,
     summary: String,
@@ -105,7 +108,7 @@ impl RedisStore {
     }
 
     fn new(server: Server, prefix: String) -> Self {
-        let shared = Shared {
+        let shared = RedisInner {
             server,
             prefix,
             known: Mutex::default(),
@@ -128,7 +131,7 @@ impl RedisStore {
         let mut ask = redis::cmd("GET");
         ask.arg(&key);
         loop {
-            let version: Option<String> = server.ask("look at its version", &ask).await?;
+            let version: Option<String> = server.query("look at its version", &ask).await?;
             let version = version.unwrap_or_else(|| "0".to_owned());
             let now: u32 = version.parse().map_err(|_| {
                 let what = format!("{key} in Redis is {version:?}, which is no version of a session store");
@@ -149,13 +152,13 @@ impl RedisStore {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionKey, Known>> {
+    fn cached_sessions(&self) -> MutexGuard<'_, HashMap<SessionKey, CachedSession>> {
         // Nothing panics while it is held.
         self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, key: &SessionKey, known: Known) {
-        let mut all = self.known();
+    fn remember(&self, key: &SessionKey, known: CachedSession) {
+        let mut all = self.cached_sessions();
         if all.len() >= MAX_KNOWN {
             all.clear();
         }
@@ -189,7 +192,7 @@ impl RedisStore {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let part = key.subpath.as_deref().unwrap_or_default();
         let mut left = distinct(entries);
-        let mut known = self.known().get(key).cloned().unwrap_or_default();
+        let mut known = self.cached_sessions().get(key).cloned().unwrap_or_default();
         for _ in 0..ATTEMPTS {
             let summary = key.is_main().then(|| self.folded(key, &known, &left));
             let mut arguments = vec![
@@ -230,7 +233,12 @@ impl RedisStore {
     }
 
     /// The summary once these are added.
-    fn folded(&self, key: &SessionKey, known: &Known, added: &[(Option<String>, &RawJson)]) -> String {
+    fn folded(
+        &self,
+        key: &SessionKey,
+        known: &CachedSession,
+        added: &[(Option<String>, &RawJson)],
+    ) -> String {
         let before = RawJson::from_text(known.summary.clone()).unwrap_or_default();
         let before = (!known.summary.is_empty()).then(|| SummaryEntry::new(&key.session_id, 0, before));
         let added: Vec<RawJson> = added.iter().map(|(_, entry)| (*entry).clone()).collect();
@@ -241,7 +249,7 @@ impl RedisStore {
         let mut command = redis::cmd("SMEMBERS");
         command.arg(self.names(key).parts);
         let server = &self.shared.server;
-        server.ask("list the parts of a session", &command).await
+        server.query("list the parts of a session", &command).await
     }
 
     async fn delete_part(&self, key: &SessionKey, part: &str) -> Result<()> {
@@ -270,7 +278,7 @@ impl RedisStore {
             let answer = self.shared.server.write(&DELETE, &keys, &parts).await?;
             match (answer.first().map(String::as_str), &answer[..]) {
                 (Some("ok"), [_, born]) => {
-                    self.known().remove(key);
+                    self.cached_sessions().remove(key);
                     return self.unlist(key, born).await;
                 }
                 // Another process has added a part.
@@ -320,7 +328,7 @@ fn distinct(entries: &[RawJson]) -> Vec<(Option<String>, &RawJson)> {
         .collect()
 }
 
-fn strange(work: &Work, answer: &[String]) -> StoreError {
+fn strange(work: &NamedScript, answer: &[String]) -> StoreError {
     let what = format!("{work:?} answered {answer:.200?}");
     StoreError::new(StoreErrorKind::Damaged, what)
 }

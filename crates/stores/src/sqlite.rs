@@ -1,6 +1,6 @@
 //! Sessions in one SQLite file: for a program that keeps its own, on one machine.
 
-mod schema;
+mod sqlite_schema;
 mod writer;
 
 use std::fs::File;
@@ -32,11 +32,11 @@ const READERS: usize = 8;
 /// Reading and listing run where tokio lets blocking work run, so a tokio runtime is needed.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
-    shared: Arc<Shared>,
+    shared: Arc<SqliteInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SqliteInner {
     path: PathBuf,
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
@@ -50,9 +50,9 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let connection = create(&path)?;
-        schema::migrate(&connection)?;
+        sqlite_schema::migrate(&connection)?;
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SqliteInner {
                 writer: Writer::start(connection)?,
                 path,
                 readers: Mutex::default(),
@@ -66,7 +66,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn migrate(path: impl AsRef<Path>) -> Result<u32> {
-        schema::migrate(&create(path.as_ref())?)
+        sqlite_schema::migrate(&create(path.as_ref())?)
     }
 
     /// Reads, where blocking is allowed.
@@ -314,27 +314,27 @@ impl LeaseStore for SqliteStore {
         let key = key.main();
         Box::pin(async move {
             let of = key.clone();
-            let held = self.read("look at a lease", move |connection| held(connection, &of));
-            let held = held.await?.filter(|held| !held.released);
+            let newest_lease = self.read("look at a lease", move |connection| held(connection, &of));
+            let held = newest_lease.await?.filter(|held| !held.released);
             Ok(held.map(|held| Lease::new(&key, held.owner, held.fence, held.expires_at)))
         })
     }
 }
 
 /// The newest lease of a session: its number, its owner, when it runs out, and whether it was given back.
-struct Held {
+struct StoredLease {
     fence: u64,
     owner: String,
     expires_at: u64,
     released: bool,
 }
 
-fn held(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<Held>> {
+fn held(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<StoredLease>> {
     let mut query = connection.prepare_cached(
         "SELECT fence, owner, expires_at, released FROM lease WHERE project_key = ?1 AND session_id = ?2",
     )?;
     let row = query.query_row(params![key.project_key, key.session_id], |row| {
-        Ok(Held {
+        Ok(StoredLease {
             fence: row.get(0)?,
             owner: row.get(1)?,
             expires_at: row.get(2)?,

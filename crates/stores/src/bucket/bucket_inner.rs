@@ -12,9 +12,9 @@ use outrigger_sessions::store::{Result, SessionKey, StoreError, StoreErrorKind, 
 use tokio::time::Instant;
 
 use super::clock::Clock;
-use super::head::{Found, Head, Transcript, unique};
+use super::head::{SessionHead, Transcript, VersionedHead, unique};
+use super::object_paths::{Root, part_of};
 use super::objects::{Objects, Put};
-use super::place::{Root, part_of};
 
 /// The most sessions of which heads and uuids are remembered; with more, the others are read again.
 const MAX_KNOWN: usize = 64;
@@ -26,7 +26,7 @@ const MAX_LISTED: usize = 4096;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct BucketInner {
     pub(super) objects: Objects,
     pub(super) root: Root,
     pub(super) clock: Clock,
@@ -38,12 +38,12 @@ pub(super) struct Shared {
 }
 
 /// A session as it is known here. Locked, nobody else in this process writes to it.
-pub(super) type Session = Arc<tokio::sync::Mutex<Known>>;
+pub(super) type Session = Arc<tokio::sync::Mutex<CachedSession>>;
 
 /// The known state of a session. Others may have written meanwhile, which the next write finds out.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) found: Option<Found>,
+pub(super) struct CachedSession {
+    pub(super) found: Option<VersionedHead>,
     /// By subpath.
     pub(super) uuids: HashMap<String, Uuids>,
 }
@@ -70,7 +70,7 @@ impl Uuids {
 pub(super) async fn lock<'s>(
     key: &SessionKey,
     session: &'s Session,
-) -> Result<tokio::sync::MutexGuard<'s, Known>> {
+) -> Result<tokio::sync::MutexGuard<'s, CachedSession>> {
     let locked = tokio::time::timeout(PATIENCE, session.lock()).await;
     locked.map_err(|_| {
         let why = format!("another call has worked on it for {} s", PATIENCE.as_secs());
@@ -122,7 +122,7 @@ impl Attempts {
     }
 }
 
-impl Shared {
+impl BucketInner {
     pub(super) fn new(objects: Arc<dyn ObjectStore>, root: Root) -> Self {
         Self {
             objects: Objects(objects),
@@ -145,20 +145,25 @@ impl Shared {
     }
 
     /// The head as it is now.
-    pub(super) async fn fetch(&self, key: &SessionKey) -> Result<Found> {
+    pub(super) async fn fetch(&self, key: &SessionKey) -> Result<VersionedHead> {
         let path = self.root.head(key);
         Ok(match self.objects.get(&path, 0).await? {
-            Some((bytes, version)) => Found {
-                head: Head::decode(&bytes, &path)?,
+            Some((bytes, version)) => VersionedHead {
+                head: SessionHead::decode(&bytes, &path)?,
                 version: Some(version),
             },
-            None => Found::nothing(),
+            None => VersionedHead::nothing(),
         })
     }
 
     /// Replaces the head if it is still the one that was read, and returns whether it was. Either way `known` has the current
     /// head, or nothing if that is unknown.
-    pub(super) async fn replace(&self, key: &SessionKey, known: &mut Known, mut head: Head) -> Result<bool> {
+    pub(super) async fn replace(
+        &self,
+        key: &SessionKey,
+        known: &mut CachedSession,
+        mut head: SessionHead,
+    ) -> Result<bool> {
         let Some(found) = known.found.take() else {
             return Ok(false);
         };
@@ -167,7 +172,7 @@ impl Shared {
         let mode = found.version.map_or(PutMode::Create, PutMode::Update);
         let error = match self.objects.put(&self.root.head(key), body, mode).await {
             Ok(Put::Stored(version)) => {
-                known.found = Some(Found {
+                known.found = Some(VersionedHead {
                     head,
                     version: Some(version),
                 });
@@ -195,7 +200,7 @@ impl Shared {
     }
 
     /// Removes leftovers from a session: parts that no head has named, or that none names any more.
-    pub(super) async fn sweep(&self, key: &SessionKey, head: &Head) -> Result<()> {
+    pub(super) async fn sweep(&self, key: &SessionKey, head: &SessionHead) -> Result<()> {
         let listed = self.objects.list(&self.root.parts(key)).await?;
         let left = listed.into_iter().map(|(path, _)| path);
         let left = left.filter(|path| part_of(path).is_some_and(|id| head.is_over(id)));

@@ -26,13 +26,13 @@ const TOP: u8 = u8::MAX;
 /// The stored data of a session besides its parts. It outlives the session, since no number in it may be used again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Head {
+pub(super) struct SessionHead {
     format: u32,
     /// Grows with every write. A part that was written on top of a revision can only become part of the next one.
     pub(super) revision: u64,
     /// The last write of each of those that wrote last, the newest last.
     writers: Vec<Write>,
-    pub(super) lease: Option<Held>,
+    pub(super) lease: Option<StoredLease>,
     /// By subpath; the session itself has an empty one.
     pub(super) transcripts: BTreeMap<String, Transcript>,
     /// `data` of the session's summary.
@@ -49,7 +49,7 @@ pub(super) struct Write {
 
 /// The newest lease.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct StoredLease {
     pub(super) lease: Lease,
     pub(super) released: bool,
 }
@@ -60,12 +60,12 @@ pub(super) struct Transcript {
     /// Distinguishes the session from a deleted one of the same name.
     pub(super) born: String,
     pub(super) mtime: u64,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<TranscriptPart>,
 }
 
 /// An object with entries, one a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct TranscriptPart {
     /// Its name: the revision that it was written on top of, and something unique.
     pub(super) id: String,
     pub(super) entries: u64,
@@ -75,8 +75,8 @@ pub(super) struct Part {
 
 /// A head as read, with the version that a replacement needs.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
-    pub(super) head: Head,
+pub(super) struct VersionedHead {
+    pub(super) head: SessionHead,
     /// `None` where there is none yet.
     pub(super) version: Option<UpdateVersion>,
 }
@@ -86,11 +86,11 @@ pub(super) fn unique() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
-impl Found {
+impl VersionedHead {
     /// Where no head is.
     pub(super) fn nothing() -> Self {
         Self {
-            head: Head {
+            head: SessionHead {
                 format: FORMAT,
                 revision: 0,
                 writers: Vec::new(),
@@ -103,7 +103,7 @@ impl Found {
     }
 }
 
-impl Head {
+impl SessionHead {
     pub(super) fn decode(bytes: &[u8], path: &object_store::path::Path) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
         struct Format {
@@ -203,7 +203,7 @@ impl Transcript {
     }
 }
 
-impl Part {
+impl TranscriptPart {
     /// One that is written on top of this revision.
     pub(super) fn new(revision: u64, entries: u64, bytes: u64, tier: Option<u8>) -> Self {
         Self {
@@ -235,7 +235,9 @@ mod tests {
             let bytes = 1000 + gone.iter().map(|part| part.bytes).sum::<u64>();
             written += bytes;
             let entries = 1 + gone.iter().map(|part| part.entries).sum::<u64>();
-            transcript.parts.push(Part::new(0, entries, bytes, Some(tier)));
+            transcript
+                .parts
+                .push(TranscriptPart::new(0, entries, bytes, Some(tier)));
             most = most.max(transcript.parts.len());
         }
         assert_eq!(
@@ -251,14 +253,16 @@ mod tests {
         let mut transcript = Transcript::new();
         for _ in 0..20 {
             assert_eq!(transcript.merged(MAX_PART).0, transcript.parts.len());
-            transcript.parts.push(Part::new(0, 1, MAX_PART, Some(0)));
+            transcript
+                .parts
+                .push(TranscriptPart::new(0, 1, MAX_PART, Some(0)));
         }
     }
 
     #[test]
     fn a_part_is_left_over_once_it_can_not_be_told_of_any_more() {
-        let mut head = Found::nothing().head;
-        let part = Part::new(0, 1, 1, Some(0));
+        let mut head = VersionedHead::nothing().head;
+        let part = TranscriptPart::new(0, 1, 1, Some(0));
         // Its writer may be about to tell of it.
         assert!(!head.is_over(&part.id));
         head.advance("me", 1);
@@ -272,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_write_is_found_or_known_to_be_missing_or_too_long_ago() {
-        let base = Found::nothing().head;
+        let base = VersionedHead::nothing().head;
         let mut head = base.clone();
         let write = head.advance("me", 1);
         assert_eq!(head.has(&write), Some(true));

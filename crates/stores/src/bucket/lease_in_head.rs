@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use outrigger_sessions::store::{Lease, Result, SessionKey};
 
-use super::head::Held;
-use super::shared::{Attempts, Shared, lock};
+use super::bucket_inner::{Attempts, BucketInner, lock};
+use super::head::StoredLease;
 
-impl Shared {
+impl BucketInner {
     pub(super) async fn acquire(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<Lease> {
         let now = self.now().await?;
         let session = self.session(key);
@@ -28,7 +28,7 @@ impl Shared {
             let old = next.lease.take();
             let fence = old.as_ref().map_or(0, |held| held.lease.fence) + 1;
             let lease = Lease::new(key, owner, fence, now + crate::millis(ttl));
-            next.lease = Some(Held {
+            next.lease = Some(StoredLease {
                 lease: lease.clone(),
                 released: false,
             });
@@ -59,7 +59,11 @@ impl Shared {
     }
 
     /// Changes the lease if it is the session's newest.
-    async fn change(&self, lease: &Lease, change: impl Fn(&mut Held, u64) + Send) -> Result<Held> {
+    async fn change(
+        &self,
+        lease: &Lease,
+        change: impl Fn(&mut StoredLease, u64) + Send,
+    ) -> Result<StoredLease> {
         let key = &SessionKey::new(&lease.project_key, &lease.session_id);
         let session = self.session(key);
         let known = &mut *lock(key, &session).await?;
@@ -69,7 +73,7 @@ impl Shared {
             if !next.is_held_by(lease) {
                 return Err(crate::is_over(lease));
             }
-            let mut held = Held {
+            let mut held = StoredLease {
                 lease: lease.clone(),
                 released: false,
             };

@@ -10,16 +10,16 @@ use outrigger_sessions::store::{
     BoxFuture, Lease, Result, SessionKey, StoreError, StoreErrorKind, SummaryEntry, fold_summary, uuid,
 };
 
-use super::head::{Head, MAX_PART, Part, Transcript, subpath};
+use super::bucket_inner::{Attempts, BucketInner, CachedSession, Uuids, lock};
+use super::head::{MAX_PART, SessionHead, Transcript, TranscriptPart, subpath};
 use super::objects::Put;
-use super::shared::{Attempts, Known, Shared, Uuids, lock};
 use crate::lines::{lines, write_line};
 
 /// How many parts are read or written at once.
 const AT_ONCE: usize = 4;
 
 /// What reading a transcript came to.
-enum Read {
+enum TranscriptRead {
     /// The part was read to its end.
     Whole,
     /// A part was merged into another meanwhile.
@@ -31,11 +31,11 @@ type Entry = (RawJson, Option<String>);
 
 /// A part that is to be written, and its text.
 struct Draft {
-    part: Part,
+    part: TranscriptPart,
     text: Bytes,
 }
 
-impl Shared {
+impl BucketInner {
     /// Appends, under the lease if there is one.
     pub(super) async fn append(
         &self,
@@ -64,7 +64,7 @@ impl Shared {
                 known.found = None;
                 continue;
             }
-            if let Read::Stale = self.learn(key, known, &head).await? {
+            if let TranscriptRead::Stale = self.learn(key, known, &head).await? {
                 known.found = None;
                 attempts.again(key).await?;
                 continue;
@@ -101,7 +101,13 @@ impl Shared {
     }
 
     /// Writes these entries as parts and names them in the head; returns whether that was possible.
-    async fn add(&self, key: &SessionKey, known: &mut Known, head: Head, added: &[RawJson]) -> Result<bool> {
+    async fn add(
+        &self,
+        key: &SessionKey,
+        known: &mut CachedSession,
+        head: SessionHead,
+        added: &[RawJson],
+    ) -> Result<bool> {
         let mut next = head;
         let base = next.revision;
         let now = self.clock.now();
@@ -142,7 +148,7 @@ impl Shared {
         transcript: &mut Transcript,
         base: u64,
         added: &[RawJson],
-    ) -> Result<Option<(Vec<Draft>, Vec<Part>)>> {
+    ) -> Result<Option<(Vec<Draft>, Vec<TranscriptPart>)>> {
         let mut texts = vec![(0, String::new())];
         for entry in added {
             let is_full = texts
@@ -158,7 +164,7 @@ impl Shared {
         }
         let [(n, text)] = &mut texts[..] else {
             let drafts = texts.into_iter().map(|(n, text)| Draft {
-                part: Part::new(base, n, text.len() as u64, None),
+                part: TranscriptPart::new(base, n, text.len() as u64, None),
                 text: text.into(),
             });
             return Ok(Some((drafts.collect(), Vec::new())));
@@ -177,18 +183,23 @@ impl Shared {
         whole.extend_from_slice(text.as_bytes());
         let entries = *n + gone.iter().map(|part| part.entries).sum::<u64>();
         let draft = Draft {
-            part: Part::new(base, entries, whole.len() as u64, Some(tier)),
+            part: TranscriptPart::new(base, entries, whole.len() as u64, Some(tier)),
             text: whole.into(),
         };
         Ok(Some((vec![draft], gone)))
     }
 
     /// Sees to it that the uuids of all entries are known.
-    async fn learn(&self, key: &SessionKey, known: &mut Known, head: &Head) -> Result<Read> {
+    async fn learn(
+        &self,
+        key: &SessionKey,
+        known: &mut CachedSession,
+        head: &SessionHead,
+    ) -> Result<TranscriptRead> {
         let uuids = known.uuids.entry(subpath(key).to_owned()).or_default();
         let Some(transcript) = head.transcript(key) else {
             *uuids = Uuids::default();
-            return Ok(Read::Whole);
+            return Ok(TranscriptRead::Whole);
         };
         if uuids.born != transcript.born {
             *uuids = Uuids::of(transcript);
@@ -216,7 +227,7 @@ impl Shared {
                 uuids.all.extend(uuid);
             };
             match self.read(key, transcript, &mut uuids.entries, &mut take).await? {
-                Read::Whole => {
+                TranscriptRead::Whole => {
                     // A program that resumes a session appends to it, and then need not read the session again.
                     if let Ok(mut known) = self.session(key).try_lock() {
                         known.uuids.insert(subpath(key).to_owned(), uuids);
@@ -224,7 +235,7 @@ impl Shared {
                     return Ok(Some(entries));
                 }
                 // The entries that were read are the same, in whatever part they are now.
-                Read::Stale => attempts.again(key).await?,
+                TranscriptRead::Stale => attempts.again(key).await?,
             }
         }
     }
@@ -236,9 +247,9 @@ impl Shared {
         transcript: &Transcript,
         from: &mut u64,
         take: &mut (dyn FnMut(RawJson, Option<String>) + Send),
-    ) -> Result<Read> {
+    ) -> Result<TranscriptRead> {
         let mut end = 0;
-        let wanted: Vec<(u64, &Part)> = transcript
+        let wanted: Vec<(u64, &TranscriptPart)> = transcript
             .parts
             .iter()
             .filter_map(|part| {
@@ -252,7 +263,7 @@ impl Shared {
         let mut parts = futures_util::stream::iter(parts).buffered(AT_ONCE);
         for (begin, _) in &wanted {
             let Some(entries) = parts.try_next().await?.flatten() else {
-                return Ok(Read::Stale);
+                return Ok(TranscriptRead::Stale);
             };
             for (n, (entry, uuid)) in (*begin..).zip(entries) {
                 if n >= *from {
@@ -261,7 +272,7 @@ impl Shared {
                 }
             }
         }
-        Ok(Read::Whole)
+        Ok(TranscriptRead::Whole)
     }
 
     /// Writes a part.
@@ -280,7 +291,7 @@ impl Shared {
     fn entries<'a>(
         &'a self,
         key: &'a SessionKey,
-        part: &'a Part,
+        part: &'a TranscriptPart,
     ) -> BoxFuture<'a, Result<Option<Vec<Entry>>>> {
         Box::pin(async move {
             let Some(text) = self.text(key, part).await? else {
@@ -294,7 +305,11 @@ impl Shared {
     }
 
     /// The text of a part; `None` if it isn't there.
-    fn text<'a>(&'a self, key: &'a SessionKey, part: &'a Part) -> BoxFuture<'a, Result<Option<Bytes>>> {
+    fn text<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        part: &'a TranscriptPart,
+    ) -> BoxFuture<'a, Result<Option<Bytes>>> {
         Box::pin(async move {
             let read = self
                 .objects
@@ -307,7 +322,7 @@ impl Shared {
         })
     }
 
-    fn damaged(&self, key: &SessionKey, part: &Part) -> StoreError {
+    fn damaged(&self, key: &SessionKey, part: &TranscriptPart) -> StoreError {
         let what = format!(
             "{} in the bucket is not what the head of {key} says: {} bytes with {} entries",
             self.root.part(key, &part.id),

@@ -6,22 +6,22 @@ use outrigger_sessions::store::{Lease, Result, SessionKey};
 use serde::{Deserialize, Serialize};
 
 use super::files::{failed, read_json, sync_up, write_json};
-use super::transcripts::{Locked, Shared};
+use super::transcripts::{DirectoryInner, Locked};
 
 /// `lease.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Held {
+struct StoredLease {
     lease: Lease,
     released: bool,
 }
 
 const FILE: &str = "lease.json";
 
-impl Shared {
+impl DirectoryInner {
     pub(super) fn acquire(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<Lease> {
         let locked = self.lock(key)?;
         let now = crate::now_ms();
-        let old: Option<Held> = read_json(&locked.directory.join(FILE))?;
+        let old: Option<StoredLease> = read_json(&locked.directory.join(FILE))?;
         if let Some(held) = &old
             && !held.released
             && held.lease.expires_at > now
@@ -53,7 +53,7 @@ impl Shared {
 
     pub(super) fn holder(&self, key: &SessionKey) -> Result<Option<Lease>> {
         // The file is replaced as a whole, so it can be read while another process has the lock.
-        let held: Option<Held> = read_json(&self.session(key).join(FILE))?;
+        let held: Option<StoredLease> = read_json(&self.session(key).join(FILE))?;
         Ok(held.filter(|held| !held.released).map(|held| held.lease))
     }
 
@@ -70,8 +70,8 @@ impl Shared {
 impl Locked {
     /// Checks that the lease is the session's newest and was not released.
     pub(super) fn mine(&self, lease: &Lease) -> Result<()> {
-        let held: Option<Held> = read_json(&self.directory.join(FILE))?;
-        let is_mine = |held: &Held| {
+        let held: Option<StoredLease> = read_json(&self.directory.join(FILE))?;
+        let is_mine = |held: &StoredLease| {
             held.lease.fence == lease.fence && held.lease.owner == lease.owner && !held.released
         };
         if held.as_ref().is_some_and(is_mine) {
@@ -83,6 +83,6 @@ impl Locked {
 
     fn hold(&self, lease: &Lease, released: bool) -> Result<()> {
         let lease = lease.clone();
-        write_json(&self.directory.join(FILE), &Held { lease, released })
+        write_json(&self.directory.join(FILE), &StoredLease { lease, released })
     }
 }

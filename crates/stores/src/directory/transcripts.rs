@@ -13,25 +13,25 @@ use outrigger_sessions::store::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::file_paths::{place, places};
 use super::files::{entries, failed, read_json, sync_directory, sync_up, write_json};
-use super::places::{place, places};
 use crate::lines::{lines, write_line};
 
 /// How the file of a part ends.
 pub(super) const PART: &str = ".jsonl";
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct DirectoryInner {
     pub(super) root: PathBuf,
     /// How long to wait for another process that has a session's lock.
     patience: Duration,
     /// The known state of transcripts that were appended to, so that they need not be read again.
-    known: Mutex<HashMap<SessionKey, Known>>,
+    known: Mutex<HashMap<SessionKey, IndexedPrefix>>,
 }
 
 /// The uuids in the first bytes of a transcript.
 #[derive(Debug, Default)]
-struct Known {
+struct IndexedPrefix {
     length: u64,
     /// The last of these bytes. If the file has others, another process has deleted the transcript and written a new one.
     end: Vec<u8>,
@@ -64,7 +64,7 @@ pub(super) struct Locked {
     _lock: File,
 }
 
-impl Known {
+impl IndexedPrefix {
     /// Whether the file is still in the known state.
     fn is_of(&self, file: &mut File) -> io::Result<bool> {
         let mut end = vec![0; self.end.len()];
@@ -99,7 +99,7 @@ fn whole(content: &[u8]) -> usize {
     begun.unwrap_or(at)
 }
 
-impl Shared {
+impl DirectoryInner {
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
             root,
@@ -190,7 +190,7 @@ impl Shared {
             .unwrap_or_default();
         let mut length = file.metadata().map_err(wrong)?.len();
         if !known.is_of(&mut file).map_err(wrong)? {
-            known = Known::default();
+            known = IndexedPrefix::default();
         }
         if known.length != length {
             file.seek(SeekFrom::Start(known.length)).map_err(wrong)?;
@@ -350,7 +350,7 @@ mod tests {
         let synced = || SYNCED.take();
         synced();
         let key = SessionKey::new("-p", "s");
-        let shared = Shared::new(root.path().to_owned());
+        let shared = DirectoryInner::new(root.path().to_owned());
         shared.append(&key, &[entry("a")], None).unwrap();
         let session = shared.session(&key);
         let all = synced();
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn what_is_deleted_is_gone_on_disk_before_the_call_returns() {
         let root = tempfile::tempdir().unwrap();
-        let shared = Shared::new(root.path().to_owned());
+        let shared = DirectoryInner::new(root.path().to_owned());
         let key = SessionKey::new("-p", "s");
         let (short, long) = (key.with_subpath("x"), key.with_subpath("x".repeat(600)));
         for key in [&key, &short, &long] {
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn the_way_to_a_lease_is_on_disk_before_it_is_given() {
         let root = tempfile::tempdir().unwrap();
-        let shared = Shared::new(root.path().to_owned());
+        let shared = DirectoryInner::new(root.path().to_owned());
         let key = SessionKey::new("-p", "s");
         drop(shared.lock(&key).unwrap());
         SYNCED.take();
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn a_lock_that_is_never_given_back_is_not_waited_for_without_end() {
         let root = tempfile::tempdir().unwrap();
-        let mut shared = Shared::new(root.path().to_owned());
+        let mut shared = DirectoryInner::new(root.path().to_owned());
         shared.patience = Duration::from_millis(30);
         let key = SessionKey::new("-p", "s");
         let held = shared.lock(&key).unwrap();

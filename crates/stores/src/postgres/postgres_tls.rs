@@ -10,18 +10,18 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::target::{Target, Trust};
+use super::target::{PostgresTarget, Trust};
 
 /// What connections to that target are made with.
-pub(super) fn connector(target: &Target) -> Result<MakeRustlsConnect> {
+pub(super) fn connector(target: &PostgresTarget) -> Result<MakeRustlsConnect> {
     let config = match target.trust {
         Trust::Anybody => with(Lax {
             authorities: None,
-            provider: crate::tls::provider(),
+            provider: crate::trusted_certificates::provider(),
         })?,
         Trust::Authority => {
-            let roots = Arc::new(crate::tls::roots(target.authorities.as_deref())?);
-            let provider = crate::tls::provider();
+            let roots = Arc::new(crate::trusted_certificates::roots(target.authorities.as_deref())?);
+            let provider = crate::trusted_certificates::provider();
             let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
             let verifier =
                 verifier.map_err(|error| StoreError::failed("no certificate can be looked at", error))?;
@@ -30,14 +30,16 @@ pub(super) fn connector(target: &Target) -> Result<MakeRustlsConnect> {
                 provider,
             })?
         }
-        Trust::Name => crate::tls::client(crate::tls::roots(target.authorities.as_deref())?)?,
+        Trust::Name => crate::trusted_certificates::client(crate::trusted_certificates::roots(
+            target.authorities.as_deref(),
+        )?)?,
     };
     Ok(MakeRustlsConnect::new(config))
 }
 
 fn with(verifier: Lax) -> Result<ClientConfig> {
-    let builder =
-        ClientConfig::builder_with_provider(crate::tls::provider()).with_safe_default_protocol_versions();
+    let builder = ClientConfig::builder_with_provider(crate::trusted_certificates::provider())
+        .with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| StoreError::failed("TLS can't be set up", error))?;
     let builder = builder
         .dangerous()

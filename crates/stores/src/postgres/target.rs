@@ -24,14 +24,14 @@ pub(super) enum Trust {
     not(any(feature = "postgres-tls", test)),
     expect(dead_code, reason = "without TLS there is nobody to trust")
 )]
-pub(super) struct Target {
+pub(super) struct PostgresTarget {
     pub(super) config: Config,
     pub(super) trust: Trust,
     /// The authorities; the system's if there are none here, which is so with [`Trust::Name`] only.
     pub(super) authorities: Option<PathBuf>,
 }
 
-impl Target {
+impl PostgresTarget {
     /// Reads what libpq would: both forms, with the `sslmode`s that the client below does not know.
     pub(super) fn read(text: &str) -> Result<Self> {
         let (mut mode, mut authorities) = (None, None);
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (SslMode, Trust, Option<PathBuf>) {
-        let target = Target::read(text).unwrap();
+        let target = PostgresTarget::read(text).unwrap();
         (target.config.get_ssl_mode(), target.trust, target.authorities)
     }
 
@@ -242,19 +242,20 @@ mod tests {
             "host",
             "host='h",
         ] {
-            assert!(Target::read(text).is_err(), "{text}");
+            assert!(PostgresTarget::read(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn the_rest_is_as_it_was() {
-        let target =
-            Target::read(r"host=h sslmode=disable options='-c search_path=\'a b\'' user=o\'x dbname = d")
-                .unwrap();
+        let target = PostgresTarget::read(
+            r"host=h sslmode=disable options='-c search_path=\'a b\'' user=o\'x dbname = d",
+        )
+        .unwrap();
         assert_eq!(target.config.get_options(), Some("-c search_path='a b'"));
         assert_eq!(target.config.get_user(), Some("o'x"));
         assert_eq!(target.config.get_dbname(), Some("d"));
-        let target = Target::read("postgresql://u@h/d?sslmode=disable&application_name=x").unwrap();
+        let target = PostgresTarget::read("postgresql://u@h/d?sslmode=disable&application_name=x").unwrap();
         assert_eq!(target.config.get_application_name(), Some("x"));
         assert_eq!(target.config.get_dbname(), Some("d"));
     }

@@ -6,12 +6,15 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{BoxFuture, Lease, LeaseStore, Result, SessionKey};
 
-use super::server::Work;
+use super::server::NamedScript;
 use super::{RedisStore, damaged, strange};
 
-static ACQUIRE: LazyLock<Work> = LazyLock::new(|| Work::new("acquire a lease", include_str!("acquire.lua")));
-static RENEW: LazyLock<Work> = LazyLock::new(|| Work::new("renew a lease", include_str!("renew.lua")));
-static RELEASE: LazyLock<Work> = LazyLock::new(|| Work::new("release a lease", include_str!("release.lua")));
+static ACQUIRE: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("acquire a lease", include_str!("acquire.lua")));
+static RENEW: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("renew a lease", include_str!("renew.lua")));
+static RELEASE: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("release a lease", include_str!("release.lua")));
 
 impl RedisStore {
     async fn take(&self, key: &SessionKey, owner: &str, ttl: Duration, by_force: bool) -> Result<Lease> {
@@ -103,7 +106,7 @@ impl LeaseStore for RedisStore {
             let mut command = redis::cmd("HMGET");
             let fields = ["owner", "fence", "expires_at", "released"];
             command.arg(self.names(key).lease).arg(&fields);
-            let held: Vec<Option<String>> = self.shared.server.ask("look at a lease", &command).await?;
+            let held: Vec<Option<String>> = self.shared.server.query("look at a lease", &command).await?;
             let [Some(owner), Some(fence), Some(until), Some(released)] = &held[..] else {
                 return Ok(None);
             };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use outrigger_sessions::store::{Result, SessionKey};
 
-use super::{Known, RedisStore, keys};
+use super::{CachedSession, RedisStore, keys};
 
 /// How many sessions are looked at together when they are listed.
 const TOGETHER: usize = 64;
@@ -13,13 +13,13 @@ const TOGETHER: usize = 64;
 impl RedisStore {
     /// Puts a session on the list of its project, unless we know that it is there. `born` is the name of its first append, empty if
     /// there was none.
-    pub(super) async fn list(&self, key: &SessionKey, born: &str, mut known: Known) -> Result<()> {
+    pub(super) async fn list(&self, key: &SessionKey, born: &str, mut known: CachedSession) -> Result<()> {
         if !born.is_empty() && known.listed.as_deref() != Some(born) {
             let mut command = redis::cmd("SADD");
             command
                 .arg(keys::index(&self.shared.prefix, &key.project_key))
                 .arg(listing(born, key));
-            let _: i64 = self.shared.server.tell("list a session", &command).await?;
+            let _: i64 = self.shared.server.execute("list a session", &command).await?;
             known.listed = Some(born.to_owned());
         }
         self.remember(key, known);
@@ -39,7 +39,7 @@ impl RedisStore {
             let mut command = redis::cmd("SSCAN");
             command.arg(&index).arg(&cursor).arg("COUNT").arg(1000);
             let (next, some): (String, Vec<String>) =
-                self.shared.server.ask("list sessions", &command).await?;
+                self.shared.server.query("list sessions", &command).await?;
             listings.extend(some);
             if next == "0" {
                 break;
@@ -54,7 +54,7 @@ impl RedisStore {
             let key = SessionKey::new(project, session);
             let mut command = redis::cmd("HMGET");
             command.arg(self.names(&key).info).arg("born").arg(fields);
-            let mut found: Vec<Option<String>> = self.shared.server.ask("list sessions", &command).await?;
+            let mut found: Vec<Option<String>> = self.shared.server.query("list sessions", &command).await?;
             if found.first().is_some_and(|found| found.as_deref() == Some(born)) {
                 return Ok(Some((key.session_id, found.split_off(1))));
             }
@@ -64,7 +64,7 @@ impl RedisStore {
             let _: i64 = self
                 .shared
                 .server
-                .ask("tidy a list of sessions", &command)
+                .query("tidy a list of sessions", &command)
                 .await?;
             Ok(None)
         });
@@ -81,7 +81,7 @@ impl RedisStore {
         command
             .arg(keys::index(&self.shared.prefix, &key.project_key))
             .arg(listing(born, key));
-        let _: i64 = self.shared.server.tell("delete", &command).await?;
+        let _: i64 = self.shared.server.execute("delete", &command).await?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use redis::cluster::ClusterClientBuilder;
 use redis::{Client, Value};
 
 use super::RedisStore;
-use super::server::{Link, Server, failed};
+use super::server::{RedisConnection, Server, failed};
 
 /// How a [`RedisStore`] is reached, and how careful it is.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl RedisOptions {
             .set_number_of_retries(2);
         let connecting = self.in_time(ConnectionManager::new_with_config(client, config));
         let link = connecting.await?.map_err(|error| failed("connect", error))?;
-        self.store(Link::One(link)).await
+        self.store(RedisConnection::One(link)).await
     }
 
     /// Connects to a cluster, of which some nodes are named by their addresses.
@@ -121,7 +121,7 @@ impl RedisOptions {
             .map_err(|error| failed("read its addresses", error))?;
         let link = self.in_time(client.get_async_connection()).await?;
         let link = link.map_err(|error| failed("connect to the cluster", error))?;
-        self.store(Link::Cluster(link)).await
+        self.store(RedisConnection::Cluster(link)).await
     }
 
     #[cfg(not(feature = "redis-tls"))]
@@ -174,7 +174,7 @@ impl RedisOptions {
         })
     }
 
-    async fn store(&self, link: Link) -> Result<RedisStore> {
+    async fn store(&self, link: RedisConnection) -> Result<RedisStore> {
         if self.prefix.contains(['{', '}']) {
             let what = format!("the prefix {:?} of a Redis session store has braces", self.prefix);
             return Err(StoreError::new(StoreErrorKind::Invalid, what));
@@ -200,7 +200,7 @@ fn is_tls(url: &str) -> bool {
 async fn keeps_what_it_has(server: &Server) -> Result<()> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
-    let answer = server.ask::<Value>("look at the server", &info).await;
+    let answer = server.query::<Value>("look at the server", &info).await;
     let Ok(answer) = answer else {
         // A user without the right to read the policy may still have a good server. A server that can't be reached fails again later.
         return Ok(());

@@ -12,14 +12,14 @@ use redis::{
 
 /// Sends commands. Cheap to clone: all clones share the connection.
 #[derive(Clone)]
-pub(super) enum Link {
+pub(super) enum RedisConnection {
     One(ConnectionManager),
     Cluster(ClusterConnection),
 }
 
 #[derive(Clone)]
 pub(super) struct Server {
-    pub(super) link: Link,
+    pub(super) link: RedisConnection,
     pub(super) patience: Duration,
     /// How many replicas have to have a write before it counts as done.
     pub(super) replicas: usize,
@@ -28,7 +28,7 @@ pub(super) struct Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("is_cluster", &matches!(self.link, Link::Cluster(_)))
+            .field("is_cluster", &matches!(self.link, RedisConnection::Cluster(_)))
             .field("patience", &self.patience)
             .field("replicas", &self.replicas)
             .finish()
@@ -37,13 +37,13 @@ impl fmt::Debug for Server {
 
 /// A script, and its purpose, for errors.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct NamedScript {
     what: &'static str,
     code: &'static str,
     script: Script,
 }
 
-impl Work {
+impl NamedScript {
     pub(super) fn new(what: &'static str, code: &'static str) -> Self {
         Self {
             what,
@@ -70,7 +70,7 @@ impl Work {
 
 impl Server {
     /// One command, answered in time.
-    pub(super) async fn ask<T: FromRedisValue>(&self, what: &str, command: &Cmd) -> Result<T> {
+    pub(super) async fn query<T: FromRedisValue>(&self, what: &str, command: &Cmd) -> Result<T> {
         let answer = self.within(what, self.send(command)).await?;
         let answer = answer.and_then(Value::extract_error);
         let answer = answer.and_then(|value| redis::from_redis_value(value).map_err(RedisError::from));
@@ -78,27 +78,41 @@ impl Server {
     }
 
     /// A command that writes, done once the replicas have it.
-    pub(super) async fn tell<T: FromRedisValue>(&self, what: &str, command: &Cmd) -> Result<T> {
+    pub(super) async fn execute<T: FromRedisValue>(&self, what: &str, command: &Cmd) -> Result<T> {
         let answer = self.written(what, command).await?;
         let answer = answer.and_then(|value| redis::from_redis_value(value).map_err(RedisError::from));
         answer.map_err(|error| failed(what, error))
     }
 
     /// A script that only reads.
-    pub(super) async fn read(&self, work: &Work, keys: &[&str], arguments: &[&str]) -> Result<Vec<String>> {
-        match self.ask(work.what, &work.command(false, keys, arguments)).await {
+    pub(super) async fn read(
+        &self,
+        work: &NamedScript,
+        keys: &[&str],
+        arguments: &[&str],
+    ) -> Result<Vec<String>> {
+        match self.query(work.what, &work.command(false, keys, arguments)).await {
             Err(error) if is_unknown(&error) => {
-                self.ask(work.what, &work.command(true, keys, arguments)).await
+                self.query(work.what, &work.command(true, keys, arguments)).await
             }
             done => done,
         }
     }
 
     /// A script that writes, done once the replicas have it.
-    pub(super) async fn write(&self, work: &Work, keys: &[&str], arguments: &[&str]) -> Result<Vec<String>> {
-        match self.tell(work.what, &work.command(false, keys, arguments)).await {
+    pub(super) async fn write(
+        &self,
+        work: &NamedScript,
+        keys: &[&str],
+        arguments: &[&str],
+    ) -> Result<Vec<String>> {
+        match self
+            .execute(work.what, &work.command(false, keys, arguments))
+            .await
+        {
             Err(error) if is_unknown(&error) => {
-                self.tell(work.what, &work.command(true, keys, arguments)).await
+                self.execute(work.what, &work.command(true, keys, arguments))
+                    .await
             }
             done => done,
         }
@@ -142,16 +156,16 @@ impl Server {
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         match self.link.clone() {
-            Link::One(mut link) => link.req_packed_command(command).await,
-            Link::Cluster(mut link) => link.req_packed_command(command).await,
+            RedisConnection::One(mut link) => link.req_packed_command(command).await,
+            RedisConnection::Cluster(mut link) => link.req_packed_command(command).await,
         }
     }
 
     /// In a cluster to the one node that the first of them is for.
     async fn send_both(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         match self.link.clone() {
-            Link::One(mut link) => link.req_packed_commands(pipeline, 0, 2).await,
-            Link::Cluster(mut link) => link.req_packed_commands(pipeline, 0, 2).await,
+            RedisConnection::One(mut link) => link.req_packed_commands(pipeline, 0, 2).await,
+            RedisConnection::Cluster(mut link) => link.req_packed_commands(pipeline, 0, 2).await,
         }
     }
 

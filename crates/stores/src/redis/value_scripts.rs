@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use outrigger_sessions::store::{BoxFuture, Result, StoredValue, ValueStore};
 
-use super::server::Work;
+use super::server::NamedScript;
 use super::{RedisStore, keys, strange};
 
-static READ: LazyLock<Work> = LazyLock::new(|| Work::new("read a value", include_str!("value.lua")));
-static REPLACE: LazyLock<Work> =
-    LazyLock::new(|| Work::new("replace a value", include_str!("replace_value.lua")));
+static READ: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("read a value", include_str!("value.lua")));
+static REPLACE: LazyLock<NamedScript> =
+    LazyLock::new(|| NamedScript::new("replace a value", include_str!("replace_value.lua")));
 
 impl ValueStore for RedisStore {
     fn read<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<StoredValue>> {

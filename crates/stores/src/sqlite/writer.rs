@@ -10,7 +10,7 @@ use outrigger_sessions::store::{
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::{Held, failed, held, subpath};
+use super::{StoredLease, failed, held, subpath};
 
 /// How many writes may wait; further ones fail as busy.
 const QUEUE: usize = 4096;
@@ -19,7 +19,7 @@ const QUEUE: usize = 4096;
 const GROUP: usize = 256;
 
 /// The channel of the reply. Its receiver may be gone.
-type Reply<T> = oneshot::Sender<Result<T>>;
+type ReplySender<T> = oneshot::Sender<Result<T>>;
 
 /// Something to write.
 pub(super) enum Command {
@@ -27,26 +27,26 @@ pub(super) enum Command {
         key: SessionKey,
         entries: Vec<RawJson>,
         fence: Option<Lease>,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     Delete {
         key: SessionKey,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     Acquire {
         key: SessionKey,
         owner: String,
         ttl: Duration,
-        reply: Reply<Lease>,
+        reply: ReplySender<Lease>,
     },
     Renew {
         lease: Lease,
         ttl: Duration,
-        reply: Reply<Lease>,
+        reply: ReplySender<Lease>,
     },
     Release {
         lease: Lease,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
 }
 
@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// Has something written, and waits until it is committed.
-    pub(super) async fn send<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T> {
+    pub(super) async fn send<T>(&self, command: impl FnOnce(ReplySender<T>) -> Command) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.queue.try_send(command(reply)).map_err(|error| {
             let what = match error {
@@ -87,7 +87,7 @@ impl Writer {
 }
 
 /// An answer that is given once the transaction is committed.
-type Told = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+type CommitReply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 fn run(mut connection: Connection, commands: &Receiver<Command>) {
     while let Ok(first) = commands.recv() {
@@ -97,7 +97,7 @@ fn run(mut connection: Connection, commands: &Receiver<Command>) {
         {
             group.push(next);
         }
-        let mut told: Vec<Told> = Vec::with_capacity(group.len());
+        let mut told: Vec<CommitReply> = Vec::with_capacity(group.len());
         let committed = commit(&mut connection, group, &mut told);
         for tell in told {
             tell(committed.clone());
@@ -106,7 +106,11 @@ fn run(mut connection: Connection, commands: &Receiver<Command>) {
 }
 
 /// Does them in one transaction. What one of them gets wrong is undone for it alone.
-fn commit(connection: &mut Connection, group: Vec<Command>, told: &mut Vec<Told>) -> Result<(), StoreError> {
+fn commit(
+    connection: &mut Connection,
+    group: Vec<Command>,
+    told: &mut Vec<CommitReply>,
+) -> Result<(), StoreError> {
     let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let mut transaction = match begun {
         Ok(transaction) => transaction,
@@ -122,7 +126,7 @@ fn commit(connection: &mut Connection, group: Vec<Command>, told: &mut Vec<Told>
     transaction.commit().map_err(|error| failed("commit", error))
 }
 
-fn refused(command: Command, error: &StoreError) -> Told {
+fn refused(command: Command, error: &StoreError) -> CommitReply {
     let error = error.clone();
     match command {
         Command::Append { reply, .. } | Command::Delete { reply, .. } | Command::Release { reply, .. } => {
@@ -132,7 +136,7 @@ fn refused(command: Command, error: &StoreError) -> Told {
     }
 }
 
-fn perform(transaction: &mut Transaction<'_>, command: Command) -> Told {
+fn perform(transaction: &mut Transaction<'_>, command: Command) -> CommitReply {
     match command {
         Command::Append {
             key,
@@ -156,7 +160,7 @@ fn perform(transaction: &mut Transaction<'_>, command: Command) -> Told {
 }
 
 /// Gives the answer once it is known whether the group was committed.
-fn after<T: Send + 'static>(reply: Reply<T>, done: Result<T>) -> Told {
+fn after<T: Send + 'static>(reply: ReplySender<T>, done: Result<T>) -> CommitReply {
     Box::new(move |committed| {
         // The receiver may be gone.
         let _ = reply.send(committed.and(done));
@@ -272,7 +276,7 @@ fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration
 }
 
 /// Checks that the lease is the session's newest and was not released.
-fn mine(connection: &Connection, lease: &Lease) -> Result<Held> {
+fn mine(connection: &Connection, lease: &Lease) -> Result<StoredLease> {
     let key = SessionKey::new(&lease.project_key, &lease.session_id);
     let held = held(connection, &key).map_err(|error| failed("look at a lease", error))?;
     held.filter(|held| held.fence == lease.fence && held.owner == lease.owner && !held.released)

@@ -53,7 +53,7 @@ pub(super) struct Connector {
 impl Connector {
     /// Trusts the authorities in this file, or those of the system.
     pub(super) fn new(authorities: Option<&Path>) -> Result<Self> {
-        let tls = crate::tls::client(crate::tls::roots(authorities)?)?;
+        let tls = crate::trusted_certificates::client(crate::trusted_certificates::roots(authorities)?)?;
         Ok(Self { tls })
     }
 }
