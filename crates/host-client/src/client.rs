@@ -24,7 +24,7 @@ use crate::document::{
     TokenRecord,
 };
 use crate::error::{Error, Result};
-use crate::exchange::{Bounds, Call, Exchange, Failed, Repeat};
+use crate::exchange::{Bounds, Exchange, Failed, HostRequest, Repeat};
 use crate::overview::OverviewStream;
 use crate::request::{ApprovalFilter, DiffFrom, Fork, NewSession, NewToken, Prompt, query};
 use crate::stream::SessionStream;
@@ -159,20 +159,20 @@ impl HostClient {
         self.0.host()
     }
 
-    async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T> {
-        self.tried(call).await.map_err(Error::from)
+    async fn fetch<T: DeserializeOwned>(&self, request: HostRequest) -> Result<T> {
+        self.try_fetch(request).await.map_err(Error::from)
     }
 
-    async fn tried<T: DeserializeOwned>(&self, call: Call) -> Result<T, Failed> {
-        let answer = self.0.call(&call).await?;
+    async fn try_fetch<T: DeserializeOwned>(&self, request: HostRequest) -> Result<T, Failed> {
+        let answer = self.0.send(&request).await?;
         serde_json::from_slice(&answer.body).map_err(|error| Failed {
             error: Error::Unexpected(error.to_string()),
             may_be_done: true,
         })
     }
 
-    async fn done(&self, call: Call) -> Result<()> {
-        self.0.call(&call).await.map(drop).map_err(Error::from)
+    async fn execute(&self, request: HostRequest) -> Result<()> {
+        self.0.send(&request).await.map(drop).map_err(Error::from)
     }
 
     /// Creates a session. The host knows a repetition by a random `Idempotency-Key`, or by [`NewSession::id`], which a program sets that wants to be sure
@@ -183,10 +183,11 @@ impl HostClient {
     pub async fn create_session(&self, new: &NewSession) -> Result<Session> {
         let key = HeaderValue::try_from(Uuid::new_v4().to_string());
         let key = key.map_err(|error| Error::Invalid(error.to_string()))?;
-        let mut call = Call::new(Method::POST, "/v1/sessions".to_owned(), Repeat::Safe).body(encoded(new)?);
+        let mut request =
+            HostRequest::new(Method::POST, "/v1/sessions".to_owned(), Repeat::Safe).body(encoded(new)?);
         // A host takes only one of both.
-        call.key = new.id.is_none().then_some(key);
-        self.ask(call).await
+        request.key = new.id.is_none().then_some(key);
+        self.fetch(request).await
     }
 
     /// A page of sessions, in the order of their ids: those after an id, up to `limit`, or as many as the host gives at once.
@@ -196,7 +197,7 @@ impl HostClient {
     pub async fn sessions(&self, after: Option<&str>, limit: Option<usize>) -> Result<SessionPage> {
         let limit = limit.map(|limit| limit.to_string());
         let query = query([("after", after), ("limit", limit.as_deref())]);
-        self.ask(Call::get(format!("/v1/sessions{query}"))).await
+        self.fetch(HostRequest::get(format!("/v1/sessions{query}"))).await
     }
 
     /// All sessions, by pages.
@@ -222,7 +223,7 @@ impl HostClient {
     /// # Errors
     /// When there is none, or the host refuses or is away.
     pub async fn session(&self, id: &str) -> Result<Session> {
-        self.ask(Call::get(session_path(id, "")?)).await
+        self.fetch(HostRequest::get(session_path(id, "")?)).await
     }
 
     /// Sets the title of a session, or removes it.
@@ -250,8 +251,8 @@ impl HostClient {
     }
 
     async fn change(&self, id: &str, name: &str, value: Option<&str>) -> Result<Session> {
-        let call = Call::new(Method::PATCH, session_path(id, "")?, Repeat::Safe);
-        self.ask(call.body(encoded(&BTreeMap::from([(name, value)]))?))
+        let request = HostRequest::new(Method::PATCH, session_path(id, "")?, Repeat::Safe);
+        self.fetch(request.body(encoded(&BTreeMap::from([(name, value)]))?))
             .await
     }
 
@@ -265,8 +266,8 @@ impl HostClient {
 
     /// What is not there after a lost answer is what this removed.
     async fn deleted(&self, path: String) -> Result<()> {
-        let call = Call::new(Method::DELETE, path, Repeat::Safe);
-        match self.0.call(&call).await {
+        let request = HostRequest::new(Method::DELETE, path, Repeat::Safe);
+        match self.0.send(&request).await {
             Ok(_) => Ok(()),
             Err(Failed { error, may_be_done })
                 if may_be_done && error.problem().is_some_and(|problem| problem.status == 404) =>
@@ -307,12 +308,12 @@ impl HostClient {
             payload: &'a RawJson,
         }
         #[derive(Deserialize)]
-        struct Answer {
+        struct AcceptedEvents {
             events: Vec<Accepted>,
         }
         let events = frames.iter().map(|payload| Event { payload }).collect();
-        let call = Call::new(Method::POST, session_path(session, "/events")?, Repeat::Safe);
-        let answer: Answer = self.ask(call.body(encoded(&Events { events })?)).await?;
+        let request = HostRequest::new(Method::POST, session_path(session, "/events")?, Repeat::Safe);
+        let answer: AcceptedEvents = self.fetch(request.body(encoded(&Events { events })?)).await?;
         if answer.events.len() != frames.len() {
             return Err(Error::Unexpected(
                 "it does not say what became of each frame".to_owned(),
@@ -330,7 +331,7 @@ impl HostClient {
         let (after, limit) = (after.to_string(), limit.map(|limit| limit.to_string()));
         let query = query([("after", Some(&*after)), ("limit", limit.as_deref())]);
         let path = session_path(session, "/events")?;
-        self.ask(Call::get(path + &query)).await
+        self.fetch(HostRequest::get(path + &query)).await
     }
 
     /// A page of the events of some types, such as `user` and `result`, after a sequence number. It may be empty although more follow: the next page begins
@@ -353,7 +354,7 @@ impl HostClient {
             ("types", Some(&*types)),
         ]);
         let path = session_path(session, "/events")?;
-        self.ask(Call::get(path + &query)).await
+        self.fetch(HostRequest::get(path + &query)).await
     }
 
     /// The events of a session after a sequence number, as they come. It connects on its first [`next`](SessionStream::next).
@@ -371,8 +372,8 @@ impl HostClient {
     }
 
     async fn act(&self, session: &str, action: &str, repeat: Repeat) -> Result<Session> {
-        let call = Call::new(Method::POST, session_path(session, action)?, repeat);
-        self.ask(call.body("{}")).await
+        let request = HostRequest::new(Method::POST, session_path(session, action)?, repeat);
+        self.fetch(request.body("{}")).await
     }
 
     /// Interrupts the turn that runs. It is not sent again when its answer is lost: it could hit the next turn.
@@ -415,8 +416,8 @@ impl HostClient {
     pub async fn fork(&self, session: &str, fork: &Fork) -> Result<Session> {
         let mut fork = fork.clone();
         fork.id.get_or_insert_with(|| Uuid::new_v4().to_string());
-        let call = Call::new(Method::POST, session_path(session, "/fork")?, Repeat::Safe);
-        self.ask(call.body(encoded(&fork)?)).await
+        let request = HostRequest::new(Method::POST, session_path(session, "/fork")?, Repeat::Safe);
+        self.fetch(request.body(encoded(&fork)?)).await
     }
 
     /// Takes files back to what they were before a prompt. Returns the CLI's answer; with `dry_run` nothing is changed. It is not sent again when its
@@ -434,8 +435,8 @@ impl HostClient {
             event_id: prompt,
             dry_run,
         };
-        let call = Call::new(Method::POST, session_path(session, "/rewind")?, Repeat::Unsafe);
-        self.ask(call.body(encoded(&rewind)?)).await
+        let request = HostRequest::new(Method::POST, session_path(session, "/rewind")?, Repeat::Unsafe);
+        self.fetch(request.body(encoded(&rewind)?)).await
     }
 
     /// The stored session behind a session. Tried once.
@@ -443,10 +444,10 @@ impl HostClient {
     /// # Errors
     /// When there is no such session, the CLI has stored nothing yet, or the host refuses or is away.
     pub async fn transcript(&self, session: &str) -> Result<Transcript> {
-        let call = Call::get(session_path(session, "/transcript")?);
+        let request = HostRequest::get(session_path(session, "/transcript")?);
         let accept = HeaderValue::from_static("application/x-ndjson, application/problem+json");
         let deadline = self.0.bounds.deadline;
-        let response = timeout(deadline, self.0.open(&call, accept)).await;
+        let response = timeout(deadline, self.0.open(&request, accept)).await;
         let response = response.map_err(|_| Error::TimedOut(deadline))??;
         Ok(Transcript::new(response.into_body(), self.0.bounds.silence))
     }
@@ -457,7 +458,7 @@ impl HostClient {
     /// When there is no such session, the directory is in no git repository, or the host refuses or is away.
     pub async fn diff(&self, session: &str, from: DiffFrom) -> Result<Diff> {
         let path = session_path(session, "/diff")?;
-        self.ask(Call::get(format!("{path}?from={}", from.as_str())))
+        self.fetch(HostRequest::get(format!("{path}?from={}", from.as_str())))
             .await
     }
 
@@ -479,7 +480,7 @@ impl HostClient {
             Some(session) => session_path(session, "/usage")?,
             None => "/v1/usage".to_owned(),
         };
-        self.ask(Call::get(path)).await
+        self.fetch(HostRequest::get(path)).await
     }
 
     /// Who did what with the host, the newest first, from before the number `before` on; a page, as the host has it. Needs the scope `admin`.
@@ -488,7 +489,7 @@ impl HostClient {
     /// When the host refuses or is away.
     pub async fn audit(&self, before: Option<u64>) -> Result<RawJson> {
         let query = before.map_or_else(String::new, |before| format!("?before={before}"));
-        self.ask(Call::get(format!("/v1/audit{query}"))).await
+        self.fetch(HostRequest::get(format!("/v1/audit{query}"))).await
     }
 
     /// A page of approvals, the oldest first.
@@ -496,7 +497,7 @@ impl HostClient {
     /// # Errors
     /// When the host refuses or is away.
     pub async fn approvals(&self, filter: &ApprovalFilter) -> Result<ApprovalPage> {
-        self.ask(Call::get(format!("/v1/approvals{}", filter.query())))
+        self.fetch(HostRequest::get(format!("/v1/approvals{}", filter.query())))
             .await
     }
 
@@ -522,7 +523,7 @@ impl HostClient {
     /// # Errors
     /// When there is none, or the host refuses or is away.
     pub async fn approval(&self, id: &str) -> Result<Approval> {
-        self.ask(Call::get(approval_path(id, "")?)).await
+        self.fetch(HostRequest::get(approval_path(id, "")?)).await
     }
 
     /// Decides about an approval; the first decision counts. `answer` is what the CLI gets: for tools, questions and plans
@@ -534,8 +535,8 @@ impl HostClient {
     /// # Errors
     /// When somebody else decided first ([`Error::decided_before`]), when the answer is none to such a question, or the host refuses or is away.
     pub async fn decide(&self, id: &str, answer: &RawJson) -> Result<Approval> {
-        let call = Call::new(Method::POST, approval_path(id, "/decision")?, Repeat::Safe);
-        let decided = self.tried(call.body(answer.get().to_owned())).await;
+        let request = HostRequest::new(Method::POST, approval_path(id, "/decision")?, Repeat::Safe);
+        let decided = self.try_fetch(request.body(answer.get().to_owned())).await;
         decided.or_else(|Failed { error, may_be_done }| {
             let before = if may_be_done { error.decided_before() } else { None };
             let is_ours = |approval: &Approval| {
@@ -552,11 +553,11 @@ impl HostClient {
     /// When the host refuses or is away.
     pub async fn adoptable(&self, cwd: Option<&str>) -> Result<Vec<AdoptableSession>> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct AdoptableSessions {
             sessions: Vec<AdoptableSession>,
         }
         let path = format!("/v1/adoptable{}", query([("cwd", cwd)]));
-        let answer: Answer = self.ask(Call::get(path)).await?;
+        let answer: AdoptableSessions = self.fetch(HostRequest::get(path)).await?;
         Ok(answer.sessions)
     }
 
@@ -575,8 +576,8 @@ impl HostClient {
             session_id: session,
             cwd,
         };
-        let call = Call::new(Method::POST, "/v1/adoptions".to_owned(), Repeat::Unsafe);
-        self.ask(call.body(encoded(&adoption)?)).await
+        let request = HostRequest::new(Method::POST, "/v1/adoptions".to_owned(), Repeat::Unsafe);
+        self.fetch(request.body(encoded(&adoption)?)).await
     }
 
     /// The tokens that were issued.
@@ -585,10 +586,10 @@ impl HostClient {
     /// When the host refuses or is away.
     pub async fn tokens(&self) -> Result<Vec<TokenRecord>> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct TokenList {
             tokens: Vec<TokenRecord>,
         }
-        let answer: Answer = self.ask(Call::get("/v1/tokens".to_owned())).await?;
+        let answer: TokenList = self.fetch(HostRequest::get("/v1/tokens".to_owned())).await?;
         Ok(answer.tokens)
     }
 
@@ -597,8 +598,8 @@ impl HostClient {
     /// # Errors
     /// When the host refuses or is away.
     pub async fn issue_token(&self, new: &NewToken) -> Result<IssuedToken> {
-        let call = Call::new(Method::POST, "/v1/tokens".to_owned(), Repeat::Unsafe);
-        self.ask(call.body(encoded(new)?)).await
+        let request = HostRequest::new(Method::POST, "/v1/tokens".to_owned(), Repeat::Unsafe);
+        self.fetch(request.body(encoded(new)?)).await
     }
 
     /// Revokes a token, and ends its streams.
@@ -618,8 +619,9 @@ impl HostClient {
         struct Code<'a> {
             code: &'a str,
         }
-        let call = Call::new(Method::POST, "/v1/tokens/exchange".to_owned(), Repeat::Unsafe).anonymous();
-        self.ask(call.body(encoded(&Code { code })?)).await
+        let request =
+            HostRequest::new(Method::POST, "/v1/tokens/exchange".to_owned(), Repeat::Unsafe).anonymous();
+        self.fetch(request.body(encoded(&Code { code })?)).await
     }
 
     /// Whether the host accepts connections (`/healthz`). It needs no token.
@@ -627,7 +629,7 @@ impl HostClient {
     /// # Errors
     /// When it does not, within the patience.
     pub async fn health(&self) -> Result<()> {
-        self.done(Call::open("/healthz")).await
+        self.execute(HostRequest::open("/healthz")).await
     }
 
     /// Whether the host can read its log (`/readyz`). It needs no token.
@@ -635,7 +637,7 @@ impl HostClient {
     /// # Errors
     /// When it cannot, within the patience.
     pub async fn ready(&self) -> Result<()> {
-        self.done(Call::open("/readyz")).await
+        self.execute(HostRequest::open("/readyz")).await
     }
 
     /// The metrics of the host, as Prometheus reads them.
@@ -643,7 +645,7 @@ impl HostClient {
     /// # Errors
     /// When the host refuses or is away.
     pub async fn metrics(&self) -> Result<String> {
-        let answer = self.0.call(&Call::get("/metrics".to_owned())).await?;
+        let answer = self.0.send(&HostRequest::get("/metrics".to_owned())).await?;
         let text = String::from_utf8(answer.body.into());
         text.map_err(|_| Error::Unexpected("metrics that are not UTF-8".to_owned()))
     }
@@ -653,7 +655,7 @@ impl HostClient {
     /// # Errors
     /// When the host is away.
     pub async fn openapi(&self) -> Result<RawJson> {
-        self.ask(Call::open("/openapi.json")).await
+        self.fetch(HostRequest::open("/openapi.json")).await
     }
 }
 

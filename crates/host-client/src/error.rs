@@ -39,7 +39,7 @@ pub enum Error {
     /// The connection broke before the answer was whole. The host may have done what it was asked to do.
     #[error("the connection to the host broke before its answer was whole")]
     Lost {
-        /// What broke.
+        /// The error of the connection.
         source: Source,
     },
     /// The answer, or a sign of life on a stream, did not come in time. The host may have done what it was asked to do.

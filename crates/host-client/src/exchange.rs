@@ -39,7 +39,7 @@ pub(crate) enum Repeat {
 /// What bounds the client.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
-    /// One try.
+    /// How long one try may take.
     pub(crate) deadline: Duration,
     /// All tries.
     pub(crate) patience: Duration,
@@ -51,7 +51,7 @@ pub(crate) struct Bounds {
 }
 
 /// A request.
-pub(crate) struct Call {
+pub(crate) struct HostRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Bytes>,
@@ -61,7 +61,7 @@ pub(crate) struct Call {
     pub(crate) is_known: bool,
 }
 
-impl Call {
+impl HostRequest {
     pub(crate) fn new(method: Method, path: String, repeat: Repeat) -> Self {
         Self {
             method,
@@ -94,7 +94,7 @@ impl Call {
 }
 
 /// The answer to a request.
-pub(crate) struct Answer {
+pub(crate) struct HostResponse {
     pub(crate) body: Bytes,
 }
 
@@ -179,12 +179,12 @@ impl Exchange {
     }
 
     /// Sends a request until there is an answer, within the patience.
-    pub(crate) async fn call(&self, call: &Call) -> Result<Answer, Failed> {
+    pub(crate) async fn send(&self, request: &HostRequest) -> Result<HostResponse, Failed> {
         let until = Instant::now() + self.bounds.patience;
         let mut may_be_done = false;
         let mut tries = 0;
         loop {
-            let error = match timeout(self.bounds.deadline, self.once(call)).await {
+            let error = match timeout(self.bounds.deadline, self.once(request)).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => error,
                 Err(_) => Error::TimedOut(self.bounds.deadline),
@@ -193,7 +193,7 @@ impl Exchange {
             // A server that failed may have failed behind the deed.
             let is_done_perhaps = error.may_be_done();
             if !self.may_pass(&error)
-                || (is_done_perhaps && call.repeat == Repeat::Unsafe)
+                || (is_done_perhaps && request.repeat == Repeat::Unsafe)
                 || error.problem().is_some_and(|problem| problem.status == 500)
             {
                 return Err(failed(error, may_be_done));
@@ -203,40 +203,44 @@ impl Exchange {
             if Instant::now() + wait > until {
                 return Err(failed(error, may_be_done));
             }
-            debug!(path = call.path, %error, ?wait, "a request is sent again");
+            debug!(path = request.path, %error, ?wait, "a request is sent again");
             tries += 1;
             sleep(wait).await;
         }
     }
 
-    async fn once(&self, call: &Call) -> Result<Answer> {
+    async fn once(&self, request: &HostRequest) -> Result<HostResponse> {
         let response = self
-            .open(call, HeaderValue::from_static("application/json"))
+            .open(request, HeaderValue::from_static("application/json"))
             .await?;
         let body = whole(response.into_body(), self.bounds.answer_bytes).await?;
-        Ok(Answer { body })
+        Ok(HostResponse { body })
     }
 
     /// Sends a request once, and reads the head of its answer. Refusals and redirects are errors.
-    pub(crate) async fn open(&self, call: &Call, accept: HeaderValue) -> Result<Response<Incoming>> {
-        let uri = self.address.of(&call.path)?;
-        let mut request = Request::new(Full::new(call.body.clone().unwrap_or_default()));
-        *request.method_mut() = call.method.clone();
-        *request.uri_mut() = uri;
-        let headers = request.headers_mut();
+    pub(crate) async fn open(
+        &self,
+        request: &HostRequest,
+        accept: HeaderValue,
+    ) -> Result<Response<Incoming>> {
+        let uri = self.address.of(&request.path)?;
+        let mut http_request = Request::new(Full::new(request.body.clone().unwrap_or_default()));
+        *http_request.method_mut() = request.method.clone();
+        *http_request.uri_mut() = uri;
+        let headers = http_request.headers_mut();
         headers.insert(header::ACCEPT, accept);
-        if call.body.is_some() {
+        if request.body.is_some() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        if let Some(key) = &call.key {
+        if let Some(key) = &request.key {
             headers.insert(HeaderName::from_static("idempotency-key"), key.clone());
         }
-        if call.is_known
+        if request.is_known
             && let Some(authorization) = &self.authorization
         {
             headers.insert(header::AUTHORIZATION, authorization.clone());
         }
-        let response = self.client.request(request).await.map_err(|source| {
+        let response = self.client.request(http_request).await.map_err(|source| {
             if source.is_connect() {
                 Error::Unreachable {
                     host: self.host().to_owned(),

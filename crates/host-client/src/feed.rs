@@ -11,7 +11,7 @@ use hyper::header::{self, HeaderValue};
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 
 use crate::error::{Error, Result};
-use crate::exchange::{Call, Exchange, next_bytes};
+use crate::exchange::{Exchange, HostRequest, next_bytes};
 use crate::sse::{SseEvent, SseParser};
 
 /// A connection that lasted so long was a good one: the next try does not wait longer for the failures before it.
@@ -40,11 +40,11 @@ pub(crate) struct Feed {
 enum State {
     Waiting(Pin<Box<Sleep>>),
     Opening(Opening),
-    Open(Box<Open>),
+    Open(Box<OpenFeed>),
     Over,
 }
 
-struct Open {
+struct OpenFeed {
     body: Incoming,
     parser: SseParser,
     /// What the last bytes completed.
@@ -117,7 +117,7 @@ impl Feed {
                 State::Opening(opening) => match opening.as_mut().await {
                     Ok(body) => {
                         let now = Instant::now();
-                        self.state = State::Open(Box::new(Open {
+                        self.state = State::Open(Box::new(OpenFeed {
                             body,
                             parser: SseParser::new(self.exchange.bounds.event_bytes),
                             ready: VecDeque::new(),
@@ -147,7 +147,7 @@ impl Feed {
     }
 }
 
-impl Open {
+impl OpenFeed {
     /// Reads the next bytes. What they complete before an error is kept until the connection is given up, which is now: it comes again.
     async fn read(&mut self, silence: Duration) -> Result<()> {
         match timeout_at(self.heard + silence, next_bytes(&mut self.body)).await {
@@ -167,9 +167,9 @@ impl Open {
 fn open(exchange: Arc<Exchange>, path: String) -> Opening {
     Box::pin(async move {
         let stream = HeaderValue::from_static("text/event-stream");
-        let call = Call::get(path);
+        let request = HostRequest::get(path);
         let deadline = exchange.bounds.deadline;
-        let response = timeout(deadline, exchange.open(&call, stream)).await;
+        let response = timeout(deadline, exchange.open(&request, stream)).await;
         let response = response.map_err(|_| Error::TimedOut(deadline))??;
         let kind = response.headers().get(header::CONTENT_TYPE);
         let is_stream = kind

@@ -19,7 +19,7 @@ pub enum OverviewItem {
     Synced,
     /// The connection broke. With the next one each session is told again: what the reader knows may be old by then.
     Disconnected {
-        /// Why.
+        /// The error of the connection.
         error: Error,
         /// When the next connection is made.
         retry_in: Duration,

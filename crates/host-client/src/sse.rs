@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[derive(Debug, Clone)]
-    struct Sent {
+    struct SentSseEvent {
         name: String,
         data: Vec<String>,
     }
 
-    fn sent() -> impl Strategy<Value = Sent> {
+    fn sent() -> impl Strategy<Value = SentSseEvent> {
         ("[a-z_]{0,8}", proptest::collection::vec("[^\r\n]{0,12}", 1..4))
-            .prop_map(|(name, data)| Sent { name, data })
+            .prop_map(|(name, data)| SentSseEvent { name, data })
     }
 
     proptest! {

@@ -40,7 +40,7 @@ pub enum StreamItem {
     },
     /// The connection broke, or could not be made. The stream goes on from its cursor after this time. Nothing durable is lost.
     Disconnected {
-        /// Why.
+        /// The error of the connection.
         error: Error,
         /// When the next connection is made.
         retry_in: Duration,

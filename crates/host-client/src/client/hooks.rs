@@ -7,7 +7,7 @@ use super::{HostClient, encoded};
 use crate::address::segment;
 use crate::document::{AddedWebhook, Schedule, Webhook};
 use crate::error::Result;
-use crate::exchange::{Call, Repeat};
+use crate::exchange::{HostRequest, Repeat};
 use crate::request::{NewSchedule, NewWebhook};
 
 impl HostClient {
@@ -17,10 +17,10 @@ impl HostClient {
     /// When the host refuses or is away.
     pub async fn webhooks(&self) -> Result<Vec<Webhook>> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct WebhookList {
             webhooks: Vec<Webhook>,
         }
-        let answer: Answer = self.ask(Call::get("/v1/webhooks".to_owned())).await?;
+        let answer: WebhookList = self.fetch(HostRequest::get("/v1/webhooks".to_owned())).await?;
         Ok(answer.webhooks)
     }
 
@@ -30,8 +30,8 @@ impl HostClient {
     /// # Errors
     /// When the operator does not allow the address, or the host refuses or is away.
     pub async fn add_webhook(&self, new: &NewWebhook) -> Result<AddedWebhook> {
-        let call = Call::new(Method::POST, "/v1/webhooks".to_owned(), Repeat::Unsafe);
-        self.ask(call.body(encoded(new)?)).await
+        let request = HostRequest::new(Method::POST, "/v1/webhooks".to_owned(), Repeat::Unsafe);
+        self.fetch(request.body(encoded(new)?)).await
     }
 
     /// Removes a webhook.
@@ -48,7 +48,8 @@ impl HostClient {
     /// When there is none, or the host refuses or is away.
     pub async fn enable_webhook(&self, id: &str) -> Result<()> {
         let path = format!("/v1/webhooks/{}/enable", segment(id)?);
-        self.done(Call::new(Method::POST, path, Repeat::Safe)).await
+        self.execute(HostRequest::new(Method::POST, path, Repeat::Safe))
+            .await
     }
 
     /// The schedules of all sessions.
@@ -57,10 +58,10 @@ impl HostClient {
     /// When the host refuses or is away.
     pub async fn schedules(&self) -> Result<Vec<Schedule>> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct ScheduleList {
             schedules: Vec<Schedule>,
         }
-        let answer: Answer = self.ask(Call::get("/v1/schedules".to_owned())).await?;
+        let answer: ScheduleList = self.fetch(HostRequest::get("/v1/schedules".to_owned())).await?;
         Ok(answer.schedules)
     }
 
@@ -69,8 +70,8 @@ impl HostClient {
     /// # Errors
     /// When the expression or the time zone is none, there is no such session, or the host refuses or is away.
     pub async fn add_schedule(&self, new: &NewSchedule) -> Result<Schedule> {
-        let call = Call::new(Method::POST, "/v1/schedules".to_owned(), Repeat::Unsafe);
-        self.ask(call.body(encoded(new)?)).await
+        let request = HostRequest::new(Method::POST, "/v1/schedules".to_owned(), Repeat::Unsafe);
+        self.fetch(request.body(encoded(new)?)).await
     }
 
     /// Removes a schedule. Prompts that it has sent stay.
