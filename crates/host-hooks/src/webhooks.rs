@@ -82,9 +82,9 @@ impl NewWebhook {
 
 /// The webhooks of a host. Cheap to clone. Nothing is sent unless [`run`](Self::run) runs.
 #[derive(Debug, Clone)]
-pub struct Webhooks(Arc<Shared>);
+pub struct Webhooks(Arc<WebhooksInner>);
 
-pub(crate) struct Shared {
+pub(crate) struct WebhooksInner {
     log: Arc<dyn Log>,
     rule: AddressRule,
     limits: WebhookLimits,
@@ -93,7 +93,7 @@ pub(crate) struct Shared {
     changed: watch::Sender<()>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for WebhooksInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Webhooks")
             .field("rule", &self.rule)
@@ -110,7 +110,7 @@ impl Webhooks {
 
     /// Like [`new`](Self::new), with a clock of the program.
     pub fn with_clock(host: &SessionHost, rule: AddressRule, limits: WebhookLimits, clock: Clock) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(WebhooksInner {
             log: host.event_log(),
             rule,
             limits,

@@ -11,9 +11,9 @@ use outrigger_host::{HostError, Result, Source, Webhook, WebhookWrite};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::health::{Health, Next};
+use super::health::{AfterFailure, Health};
 use super::payload::{self, Unsigned};
-use super::{Shared, signature};
+use super::{WebhooksInner, signature};
 use crate::deliver::{Deliver, DeliveryError, Message};
 
 /// How many events are read from the log at once.
@@ -29,7 +29,7 @@ const SCAN: usize = 256;
 const POSITIONS: usize = 4096;
 
 pub(super) struct Dispatcher {
-    job: Arc<Job>,
+    job: Arc<DeliveryContext>,
     health: Health,
     /// Sessions that may have events for the webhook.
     dirty: BTreeSet<SessionId>,
@@ -41,22 +41,22 @@ pub(super) struct Dispatcher {
 }
 
 /// What the deliveries of a webhook share.
-struct Job {
-    shared: Arc<Shared>,
+struct DeliveryContext {
+    shared: Arc<WebhooksInner>,
     webhook: Webhook,
     deliver: Arc<dyn Deliver>,
 }
 
 /// What became of a page of a session.
-struct Done {
+struct DeliveredPage {
     session: SessionId,
     /// The last event that the webhook has got or did not want.
     position: u64,
     delivered: bool,
-    end: End,
+    end: PageEnd,
 }
 
-enum End {
+enum PageEnd {
     /// All events were read.
     Reached,
     /// There may be more.
@@ -68,17 +68,17 @@ enum End {
 
 /// What woke a dispatcher.
 enum Woke {
-    Done(Result<Done>),
+    Done(Result<DeliveredPage>),
     /// A session has news; `None` if any may.
     News(Option<SessionId>),
     Resumed,
 }
 
 impl Dispatcher {
-    pub(super) fn new(shared: Arc<Shared>, webhook: Webhook, deliver: Arc<dyn Deliver>) -> Self {
+    pub(super) fn new(shared: Arc<WebhooksInner>, webhook: Webhook, deliver: Arc<dyn Deliver>) -> Self {
         Self {
             health: Health::new(webhook.failing_since),
-            job: Arc::new(Job {
+            job: Arc::new(DeliveryContext {
                 shared,
                 webhook,
                 deliver,
@@ -127,8 +127,8 @@ impl Dispatcher {
                 Woke::News(session) => self.hear(session),
                 Woke::Done(done) => match self.settle(done?, paused.is_some()).await? {
                     None => {}
-                    Some(Next::Pause(pause)) => paused = Some(Instant::now() + pause),
-                    Some(Next::Disable) => return Ok(()),
+                    Some(AfterFailure::Pause(pause)) => paused = Some(Instant::now() + pause),
+                    Some(AfterFailure::Disable) => return Ok(()),
                 },
             }
         }
@@ -164,8 +164,8 @@ impl Dispatcher {
     }
 
     /// Takes in what became of a delivery. `is_paused` says whether another one has failed in the meantime.
-    async fn settle(&mut self, done: Done, is_paused: bool) -> Result<Option<Next>> {
-        let Done {
+    async fn settle(&mut self, done: DeliveredPage, is_paused: bool) -> Result<Option<AfterFailure>> {
+        let DeliveredPage {
             session,
             position,
             delivered,
@@ -186,21 +186,21 @@ impl Dispatcher {
         }
         self.positions.insert(session.clone(), position);
         let error = match end {
-            End::Gone => {
+            PageEnd::Gone => {
                 self.positions.remove(&session);
                 return Ok(None);
             }
-            End::Reached => {
+            PageEnd::Reached => {
                 if has_news {
                     self.dirty.insert(session);
                 }
                 return Ok(None);
             }
-            End::More => {
+            PageEnd::More => {
                 self.dirty.insert(session);
                 return Ok(None);
             }
-            End::Failed(error) => error,
+            PageEnd::Failed(error) => error,
         };
         self.dirty.insert(session.clone());
         if is_paused && !error.is_gone {
@@ -208,11 +208,11 @@ impl Dispatcher {
         }
         let (now, limits) = (self.job.shared.clock.millis(), &self.job.shared.limits);
         let next = if error.is_gone {
-            Next::Disable
+            AfterFailure::Disable
         } else {
             self.health.fail(now, error.retry_after, fastrand::f64(), limits)
         };
-        if next == Next::Disable {
+        if next == AfterFailure::Disable {
             tracing::warn!(%webhook, url = self.job.webhook.url, %error, "a webhook was disabled");
             let reason = error.reason;
             let disable = WebhookWrite::Disable {
@@ -251,9 +251,9 @@ async fn wait(until: Option<Instant>) {
     }
 }
 
-impl Job {
+impl DeliveryContext {
     /// Delivers the next events of a session, in order, up to the first failure.
-    async fn page(self: Arc<Self>, session: SessionId, position: Option<u64>) -> Result<Done> {
+    async fn page(self: Arc<Self>, session: SessionId, position: Option<u64>) -> Result<DeliveredPage> {
         let log = &self.shared.log;
         let mut position = match position {
             Some(position) => position,
@@ -262,10 +262,10 @@ impl Job {
         let mut delivered = false;
         let end = match self.deliver_page(&session, &mut position, &mut delivered).await {
             Ok(end) => end,
-            Err(HostError::NoSession(_)) => End::Gone,
+            Err(HostError::NoSession(_)) => PageEnd::Gone,
             Err(error) => return Err(error),
         };
-        Ok(Done {
+        Ok(DeliveredPage {
             session,
             position,
             delivered,
@@ -278,18 +278,18 @@ impl Job {
         session: &SessionId,
         position: &mut u64,
         delivered: &mut bool,
-    ) -> Result<End> {
+    ) -> Result<PageEnd> {
         let log = &self.shared.log;
         let page = log.events(session, *position, PAGE).await?;
         if page.head_seq < *position {
             // Another session has the id of one that was removed.
             *position = 0;
-            return Ok(End::More);
+            return Ok(PageEnd::More);
         }
         if page.trimmed_seq > *position {
             let message = payload::truncated(session, page.trimmed_seq).map_err(unwritable)?;
             if let Err(error) = self.attempt(message).await {
-                return Ok(End::Failed(error));
+                return Ok(PageEnd::Failed(error));
             }
             *delivered = true;
             *position = page.trimmed_seq;
@@ -309,7 +309,7 @@ impl Job {
                 let message =
                     payload::message(&self.webhook, event, kind, approval.as_ref()).map_err(unwritable)?;
                 if let Err(error) = self.attempt(message).await {
-                    return Ok(End::Failed(error));
+                    return Ok(PageEnd::Failed(error));
                 }
                 *delivered = true;
                 self.confirm(session, event.seq).await?;
@@ -318,11 +318,11 @@ impl Job {
         }
         // A page of long events is short.
         if *position >= page.head_seq {
-            return Ok(End::Reached);
+            return Ok(PageEnd::Reached);
         }
         // So that a restart does not read again what is not wanted.
         self.confirm(session, *position).await?;
-        Ok(End::More)
+        Ok(PageEnd::More)
     }
 
     /// Makes it durable that the webhook has got the events up to here.

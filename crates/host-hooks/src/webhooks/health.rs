@@ -18,7 +18,7 @@ pub(super) struct Health {
 
 /// What follows from a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum AfterFailure {
     /// Nothing is sent for this long.
     Pause(Duration),
     /// Nothing is sent any more.
@@ -46,12 +46,12 @@ impl Health {
         asked: Option<Duration>,
         random: f64,
         limits: &WebhookLimits,
-    ) -> Next {
+    ) -> AfterFailure {
         // A clock that was set back begins anew, so that nothing is disabled too early.
         let since = self.since.filter(|since| *since <= now).unwrap_or(now);
         self.since = Some(since);
         if u128::from(now - since) >= limits.give_up.as_millis() {
-            return Next::Disable;
+            return AfterFailure::Disable;
         }
         let doubled = limits
             .first_pause
@@ -60,7 +60,7 @@ impl Health {
         let pause = doubled
             .min(limits.longest_pause)
             .mul_f64(1.0 - 0.5 * random.clamp(0.0, 1.0));
-        Next::Pause(pause.max(asked.unwrap_or_default().min(LONGEST_ASKED)))
+        AfterFailure::Pause(pause.max(asked.unwrap_or_default().min(LONGEST_ASKED)))
     }
 
     pub(super) fn since(&self) -> Option<u64> {
@@ -81,8 +81,8 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..12 {
             pauses.push(match health.fail(1000, None, 0.0, &limits) {
-                Next::Pause(pause) => pause.as_secs(),
-                Next::Disable => 0,
+                AfterFailure::Pause(pause) => pause.as_secs(),
+                AfterFailure::Disable => 0,
             });
         }
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600]);
@@ -124,8 +124,8 @@ mod tests {
                 let next = health.fail(now, asked, random, &limits);
                 let failing_for = Duration::from_millis(now - since.unwrap_or(now));
                 match next {
-                    Next::Disable => prop_assert!(failing_for >= limits.give_up),
-                    Next::Pause(pause) => {
+                    AfterFailure::Disable => prop_assert!(failing_for >= limits.give_up),
+                    AfterFailure::Pause(pause) => {
                         prop_assert!(failing_for < limits.give_up);
                         prop_assert!(pause >= limits.first_pause / 2);
                         prop_assert!(pause >= asked.unwrap_or_default().min(LONGEST_ASKED));
