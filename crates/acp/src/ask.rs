@@ -13,31 +13,31 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::permissions::{
     PermissionDecision, PermissionRequest, PersonReply, PlanRequest, QuestionReply, QuestionRequest,
 };
-use outrigger::{Callbacks, ElicitationRequest, ElicitationResult, Reply};
+use outrigger::{CallbackReply, Callbacks, ElicitationRequest, ElicitationResult};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::form::{Filled, Form, Forms};
 pub(crate) use self::permission_options::Approved;
-use self::permission_options::Choice;
-use crate::client::{Asked, Client};
+use self::permission_options::PermissionChoice;
+use crate::client::{Client, EditorReply};
 
 /// How many questions may wait for the session's task.
 pub(crate) const WAITING: usize = 256;
 
 /// A question to the editor. It goes through the session's task, so that it is sent behind the updates that it is about.
-pub(crate) enum Ask {
+pub(crate) enum EditorQuestion {
     /// May this call run?
     Permission {
         request: Box<PermissionRequest>,
         options: Vec<acp::PermissionOption>,
-        reply: oneshot::Sender<Asked<acp::RequestPermissionResponse>>,
+        reply: oneshot::Sender<EditorReply<acp::RequestPermissionResponse>>,
     },
     /// A form to fill in, or a URL to open.
     Elicitation {
         request: Box<acp::CreateElicitationRequest>,
         /// The subagent that asks.
         agent: Option<String>,
-        reply: oneshot::Sender<Asked<acp::CreateElicitationResponse>>,
+        reply: oneshot::Sender<EditorReply<acp::CreateElicitationResponse>>,
     },
     Decided {
         call: String,
@@ -65,8 +65,8 @@ pub(crate) enum Decision {
 }
 
 /// Answers the CLI for one session.
-pub(crate) struct Desk {
-    asks: mpsc::Sender<Ask>,
+pub(crate) struct CliResponder {
+    asks: mpsc::Sender<EditorQuestion>,
     session: acp::SessionId,
     client: Client,
     /// The modes of the session, which its task keeps up to date.
@@ -90,9 +90,13 @@ impl Modes {
     }
 }
 
-impl Desk {
+impl CliResponder {
     /// The callbacks of a session, and their questions for its task.
-    pub(crate) fn new(session: acp::SessionId, client: Client, modes: Modes) -> (Self, mpsc::Receiver<Ask>) {
+    pub(crate) fn new(
+        session: acp::SessionId,
+        client: Client,
+        modes: Modes,
+    ) -> (Self, mpsc::Receiver<EditorQuestion>) {
         let (asks, asked) = mpsc::channel(WAITING);
         let desk = Self {
             asks,
@@ -113,7 +117,7 @@ impl Desk {
     /// Asks the user about a call, and returns the position of the chosen option.
     async fn choose(&self, request: PermissionRequest, options: Vec<acp::PermissionOption>) -> Chosen {
         let (reply, sent) = oneshot::channel();
-        let ask = Ask::Permission {
+        let ask = EditorQuestion::Permission {
             request: Box::new(request),
             options: options.clone(),
             reply,
@@ -133,7 +137,7 @@ impl Desk {
     }
 
     /// Lets the user decide about a call.
-    async fn decide(&self, request: PermissionRequest, choices: Vec<Choice>) -> PermissionDecision {
+    async fn decide(&self, request: PermissionRequest, choices: Vec<PermissionChoice>) -> PermissionDecision {
         let call = request.call_id().to_owned();
         let options = choices.iter().map(|choice| choice.option.clone()).collect();
         let mut anew = None;
@@ -150,7 +154,7 @@ impl Desk {
         let reply = reply.unwrap_or_else(|| PersonReply::no(""));
         if let Some(approved) = anew {
             // If the session's task has ended, nobody needs this.
-            let _ = self.asks.send(Ask::Approved { call, approved }).await;
+            let _ = self.asks.send(EditorQuestion::Approved { call, approved }).await;
             return reply.into();
         }
         let ends_turn = matches!(reply, PersonReply::Stop);
@@ -166,7 +170,7 @@ impl Desk {
 
     async fn decided(&self, call: String, decision: Decision) {
         // If the session's task has ended, nobody needs this.
-        let _ = self.asks.send(Ask::Decided { call, decision }).await;
+        let _ = self.asks.send(EditorQuestion::Decided { call, decision }).await;
     }
 
     async fn elicit(
@@ -180,14 +184,14 @@ impl Desk {
 
 /// Sends a form or a URL to the editor, behind the updates of the session.
 async fn elicit(
-    asks: &mpsc::Sender<Ask>,
+    asks: &mpsc::Sender<EditorQuestion>,
     request: acp::CreateElicitationRequest,
     agent: Option<String>,
 ) -> Result<acp::CreateElicitationResponse, Error> {
     let (reply, sent) = oneshot::channel();
     let request = Box::new(request);
     let gone = || crate::error::internal("the session is being closed");
-    let ask = Ask::Elicitation {
+    let ask = EditorQuestion::Elicitation {
         request,
         agent,
         reply,
@@ -240,7 +244,7 @@ fn chosen(response: &acp::RequestPermissionResponse, options: &[acp::PermissionO
     }
 }
 
-impl Callbacks for Desk {
+impl Callbacks for CliResponder {
     async fn permission(&self, request: PermissionRequest) -> PermissionDecision {
         let choices = permission_options::choices(&request);
         self.decide(request, choices).await
@@ -277,8 +281,8 @@ impl Callbacks for Desk {
         reply
     }
 
-    async fn elicitation(&self, request: ElicitationRequest) -> Reply<ElicitationResult> {
-        Reply::Now(self.elicitation_of_server(&request).await)
+    async fn elicitation(&self, request: ElicitationRequest) -> CallbackReply<ElicitationResult> {
+        CallbackReply::Now(self.elicitation_of_server(&request).await)
     }
 }
 

@@ -72,7 +72,7 @@ async fn ask(options: &Options) -> acp::AuthStatusResponse {
     };
     match tokio::time::timeout(STATUS_PATIENCE, auth(options, &["status", "--json"])).await {
         // The exit status also depends on the sign-in, so it is no failure.
-        Ok(Ok(output)) => match serde_json::from_slice::<Told>(&output.stdout) {
+        Ok(Ok(output)) => match serde_json::from_slice::<AuthStatusOutput>(&output.stdout) {
             Ok(told) => told.status(),
             Err(error) => unknown(format!(
                 "what the CLI said of it could not be read ({}): {error}",
@@ -90,7 +90,7 @@ async fn ask(options: &Options) -> acp::AuthStatusResponse {
 /// The fields of `auth status --json` that are used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Told {
+struct AuthStatusOutput {
     logged_in: bool,
     auth_method: Option<String>,
     api_provider: Option<String>,
@@ -100,11 +100,11 @@ struct Told {
     subscription_type: Option<String>,
 }
 
-impl Told {
+impl AuthStatusOutput {
     fn status(self) -> acp::AuthStatusResponse {
         let provider = self.api_provider.filter(|provider| provider != "firstParty");
         let token = self.auth_method.filter(|method| method == "oauth_token");
-        of(Standing {
+        of(LoginStatus {
             is_in: self.logged_in,
             provider,
             key: self.api_key_source.filter(|source| is_some(source)),
@@ -122,7 +122,7 @@ pub(crate) fn of_account(account: &AccountInfo) -> acp::AuthStatusResponse {
     let provider = provider.filter(|provider| **provider != ApiProvider::FirstParty);
     let key = account.api_key_source.clone().filter(|source| is_some(source));
     let token = account.token_source.clone().filter(|source| is_some(source));
-    of(Standing {
+    of(LoginStatus {
         is_in: provider.is_some() || key.is_some() || token.is_some() || account.email.is_some(),
         provider: provider.map(|provider| provider.as_str().to_owned()),
         key,
@@ -142,7 +142,7 @@ fn is_some(source: &str) -> bool {
     !source.is_empty() && source != "none"
 }
 
-struct Standing {
+struct LoginStatus {
     is_in: bool,
     provider: Option<String>,
     key: Option<String>,
@@ -152,7 +152,7 @@ struct Standing {
     plan: Option<String>,
 }
 
-fn of(standing: Standing) -> acp::AuthStatusResponse {
+fn of(standing: LoginStatus) -> acp::AuthStatusResponse {
     if !standing.is_in {
         return nobody();
     }

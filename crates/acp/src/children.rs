@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::schema as acp;
 
-use crate::event::{ChildSession, ChildState, ChildWork, Event, RecordedAgent, Status, Subagent, Told};
+use crate::event::{
+    ChildSession, ChildState, ChildWork, Event, PeerMessage, RecordedAgent, Status, Subagent,
+};
 
 /// How many subagents of a session have a session of their own.
 pub(crate) const MOST: usize = 1024;
@@ -360,7 +362,7 @@ impl Children {
         let to = child.session.clone();
         self.put(
             Some(agent),
-            Event::Told(Box::new(Told {
+            Event::Told(Box::new(PeerMessage {
                 message_id,
                 from,
                 to,

@@ -14,21 +14,21 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 pub(crate) use self::account::KnownAccount;
-use self::gate::Gate;
+use self::gate::WriteGate;
 use crate::error;
 use crate::event::Event;
 use crate::meta::SdkMessage;
 use crate::wire::v2::convert;
-use crate::wire::{Encoder, Shown, Update};
+use crate::wire::{Encoder, PermissionCall, Update};
 
 /// A request to the editor: resolves to the answer. Dropping it cancels the request.
-pub(crate) type Asked<T> = BoxFuture<'static, Result<T, Error>>;
+pub(crate) type EditorReply<T> = BoxFuture<'static, Result<T, Error>>;
 
 /// The editor. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Client {
     connection: Connection,
-    gate: Arc<Gate>,
+    gate: Arc<WriteGate>,
     capabilities: Arc<acp::ClientCapabilities>,
     known_auth: Arc<KnownAccount>,
 }
@@ -55,7 +55,7 @@ impl From<v1::ConnectionTo<sdk::Client>> for Connection {
 impl Client {
     pub(crate) fn new(
         connection: Connection,
-        gate: Arc<Gate>,
+        gate: Arc<WriteGate>,
         capabilities: Arc<acp::ClientCapabilities>,
         known_auth: Arc<KnownAccount>,
     ) -> Self {
@@ -193,23 +193,23 @@ impl Client {
     pub(crate) fn ask_permission(
         &self,
         session: &acp::SessionId,
-        shown: Shown,
+        shown: PermissionCall,
         options: Vec<acp::PermissionOption>,
-    ) -> Asked<acp::RequestPermissionResponse> {
+    ) -> EditorReply<acp::RequestPermissionResponse> {
         match (&self.connection, shown) {
-            (Connection::V1(connection), Shown::V1(call)) => {
+            (Connection::V1(connection), PermissionCall::V1(call)) => {
                 let question = acp::RequestPermissionRequest::new(session.clone(), *call, options);
                 let sent = connection.send_request(question);
                 Box::pin(async move { sent.block_task().await })
             }
-            (Connection::V2(connection), Shown::V2 { title, call }) => {
+            (Connection::V2(connection), PermissionCall::V2 { title, call }) => {
                 let options = convert::permission_options(options);
                 let question = draft::RequestPermissionRequest::new(of(session), title, options)
                     .subject(draft::RequestPermissionSubject::from(*call));
                 let sent = connection.send_request(question);
                 Box::pin(async move { Ok(convert::permission(sent.block_task().await?)) })
             }
-            (Connection::V1(_), Shown::V2 { .. }) | (Connection::V2(_), Shown::V1(_)) => {
+            (Connection::V1(_), PermissionCall::V2 { .. }) | (Connection::V2(_), PermissionCall::V1(_)) => {
                 let error = error::internal("a question was written for another version of the protocol");
                 Box::pin(std::future::ready(Err(error)))
             }
@@ -221,7 +221,7 @@ impl Client {
         &self,
         session: &acp::SessionId,
         path: &Path,
-    ) -> Option<Asked<acp::ReadTextFileResponse>> {
+    ) -> Option<EditorReply<acp::ReadTextFileResponse>> {
         match &self.connection {
             Connection::V1(connection) => {
                 let sent = connection.send_request(acp::ReadTextFileRequest::new(session.clone(), path));
@@ -237,7 +237,7 @@ impl Client {
         session: &acp::SessionId,
         path: &Path,
         text: String,
-    ) -> Option<Asked<()>> {
+    ) -> Option<EditorReply<()>> {
         match &self.connection {
             Connection::V1(connection) => {
                 let request = acp::WriteTextFileRequest::new(session.clone(), path, text);
@@ -254,7 +254,7 @@ impl Client {
     pub(crate) fn elicit(
         &self,
         question: acp::CreateElicitationRequest,
-    ) -> Asked<acp::CreateElicitationResponse> {
+    ) -> EditorReply<acp::CreateElicitationResponse> {
         match &self.connection {
             Connection::V1(connection) => {
                 let sent = connection.send_request(question);
@@ -271,7 +271,7 @@ impl Client {
     }
 
     /// Sends a request to an MCP server in the editor. Dropping the returned future cancels it.
-    pub(crate) fn mcp(&self, request: acp::MessageMcpRequest) -> Asked<acp::MessageMcpResponse> {
+    pub(crate) fn mcp(&self, request: acp::MessageMcpRequest) -> EditorReply<acp::MessageMcpResponse> {
         match &self.connection {
             Connection::V1(connection) => {
                 let sent = connection.send_request(request);
@@ -284,7 +284,7 @@ impl Client {
         }
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
+    pub(crate) fn gate(&self) -> &WriteGate {
         &self.gate
     }
 }

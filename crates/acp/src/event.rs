@@ -33,7 +33,7 @@ pub(crate) enum Event {
     /// The model's thinking.
     Thought(Chunk),
     /// A new tool call.
-    Call(Box<Call>),
+    Call(Box<NewToolCall>),
     /// A change of a known tool call.
     CallChanged(Box<CallChange>),
     /// A change of a terminal of the agent.
@@ -63,7 +63,7 @@ pub(crate) enum Event {
     /// The state of such a session.
     ChildState(Box<ChildState>),
     /// A message of one session to another.
-    Told(Box<Told>),
+    Told(Box<PeerMessage>),
     /// Data for programs: sent as `_meta` or as an extension notification.
     Extra(Box<Extra>),
 }
@@ -80,7 +80,7 @@ pub(crate) struct Chunk {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
-    /// Markdown.
+    /// A text in Markdown.
     Text(String),
     /// An image, in base64.
     Image {
@@ -95,7 +95,7 @@ pub(crate) enum Content {
 
 /// A new tool call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct NewToolCall {
     /// The API's id of the call.
     pub(crate) id: Arc<str>,
     /// The CLI's name of the tool.
@@ -204,7 +204,7 @@ pub(crate) struct TerminalChange {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TerminalEvent {
-    /// It began.
+    /// The command began.
     Opened { command: String, cwd: Option<PathBuf> },
     Output {
         /// Bytes, since the end may be a part of a character.
@@ -393,7 +393,7 @@ pub(crate) enum ChildWork {
 
 /// A message of one session to another.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct PeerMessage {
     pub(crate) message_id: Arc<str>,
     pub(crate) from: Arc<str>,
     pub(crate) to: Arc<str>,

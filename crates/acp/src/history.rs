@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub(crate) use self::window::{Page, Window};
 use crate::event::{Event, Extra, RecordedAgent, Topic};
-use crate::reduce::{Reducer, Step};
+use crate::reduce::{ReducedStep, Reducer};
 
 /// What a replay reads.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ struct Reading {
 /// The tool calls of a message.
 fn calls(message: &SessionMessage) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Said {
+    struct MessageBlocks {
         content: Vec<Block>,
     }
     #[derive(Deserialize)]
@@ -179,7 +179,7 @@ fn calls(message: &SessionMessage) -> Vec<String> {
     if message.kind != MessageKind::Assistant {
         return Vec::new();
     }
-    let said: Option<Said> = message.message.as_ref().and_then(|raw| raw.decode().ok());
+    let said: Option<MessageBlocks> = message.message.as_ref().and_then(|raw| raw.decode().ok());
     let blocks = said.map(|said| said.content).unwrap_or_default().into_iter();
     blocks
         .filter(|block| block.r#type == "tool_use")
@@ -187,11 +187,11 @@ fn calls(message: &SessionMessage) -> Vec<String> {
         .collect()
 }
 
-fn events(steps: Vec<Step>) -> Vec<Event> {
+fn events(steps: Vec<ReducedStep>) -> Vec<Event> {
     let events = steps.into_iter().filter_map(|step| match step {
-        Step::Event(event) => Some(event),
+        ReducedStep::Event(event) => Some(event),
         // Effects are for running commands only.
-        Step::Effect(_) => None,
+        ReducedStep::Effect(_) => None,
     });
     events.collect()
 }
@@ -238,7 +238,7 @@ mod tests {
         .unwrap();
         all.extend(history.end());
         all.into_iter()
-            .map(|event| line(&Step::Event(event)) + "\n")
+            .map(|event| line(&ReducedStep::Event(event)) + "\n")
             .collect()
     }
 

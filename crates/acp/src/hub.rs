@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::spare_slot::{SpareRequest, SpareSlot, WarmSpare};
-use crate::answer::Answer;
-use crate::client::gate::Gate;
+use crate::client::gate::WriteGate;
 use crate::client::{Client, Connection, KnownAccount};
 use crate::config::Config;
+use crate::response_sender::ResponseSender;
 use crate::session::Handle;
 use crate::{children, error, mcp};
 
@@ -26,7 +26,7 @@ pub(crate) struct Hub {
     pub(crate) config: Config,
     /// Routes notifications of MCP servers in the editor.
     pub(crate) routes: mcp::Routes,
-    gate: Arc<Gate>,
+    gate: Arc<WriteGate>,
     capabilities: Mutex<Arc<acp::ClientCapabilities>>,
     known_auth: Arc<KnownAccount>,
     sessions: Mutex<HashMap<String, Handle>>,
@@ -36,7 +36,7 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    pub(crate) fn new(config: Config, gate: Arc<Gate>, stop: CancellationToken) -> Arc<Self> {
+    pub(crate) fn new(config: Config, gate: Arc<WriteGate>, stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             config,
             routes: mcp::Routes::default(),
@@ -98,7 +98,7 @@ impl Hub {
     }
 
     /// Answers a request from a task, unless the editor cancels it or the connection ends first.
-    pub(crate) fn answer<T, F>(self: &Arc<Self>, answer: Answer<T>, work: F)
+    pub(crate) fn answer<T, F>(self: &Arc<Self>, answer: ResponseSender<T>, work: F)
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,

@@ -9,7 +9,6 @@
 //! With the feature `host`, the sessions can live on a host of sessions (`Config::host`): then a link of the module `host` is in the place of
 //! `claude`.
 
-mod answer;
 mod ask;
 mod auth;
 mod buffers;
@@ -34,6 +33,7 @@ mod program;
 mod prompt;
 mod reduce;
 mod replay;
+mod response_sender;
 mod review;
 mod rewind;
 mod sdk_error;

@@ -18,7 +18,7 @@ const MOST: usize = 64;
 
 /// The later conversations of a session, oldest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Note {
+struct LineageFile {
     #[serde(rename = "wentOnAs")]
     went_on_as: Vec<String>,
 }
@@ -125,7 +125,7 @@ fn file(sessions: &Sessions, id: &SessionId) -> PathBuf {
     directory(sessions).join(format!("{id}.json"))
 }
 
-fn read(path: &Path) -> Option<Note> {
+fn read(path: &Path) -> Option<LineageFile> {
     let text = std::fs::read(path).ok()?;
     match serde_json::from_slice(&text) {
         Ok(note) => Some(note),

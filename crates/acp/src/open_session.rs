@@ -18,8 +18,7 @@ use outrigger::protocol::shared::SystemPrompt;
 use outrigger::{Claim, Options, Session, Spare};
 use tokio::sync::mpsc;
 
-use crate::answer::Answer;
-use crate::ask::{Ask, Desk, Forms, Modes};
+use crate::ask::{CliResponder, EditorQuestion, Forms, Modes};
 use crate::auth;
 use crate::choices::Choices;
 use crate::client::Client;
@@ -30,10 +29,11 @@ use crate::hub::Hub;
 use crate::mcp;
 use crate::meta::{RawMessages, SessionMeta};
 use crate::replay;
+use crate::response_sender::ResponseSender;
 use crate::review;
 use crate::sdk_error;
 use crate::session::mcp_servers::Mcp;
-use crate::session::{self, Actor, CancelBell, Inbox, OnHost, Order, Parts};
+use crate::session::{self, Actor, CancelBell, Inbox, OnHost, Parts, SessionCommand};
 use crate::spare;
 use crate::stored;
 use crate::wire::v2::convert;
@@ -221,7 +221,7 @@ async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Opens a session, answers the request, and runs the session.
-pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answer<Opened>) {
+pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: ResponseSender<Opened>) {
     let work = Arc::clone(hub);
     let stop = hub.stop().clone();
     hub.spawn(async move {
@@ -262,7 +262,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         mcp,
         modes,
         asks,
-        mut orders,
+        mut commands,
         cancel,
         raw,
         on_host,
@@ -272,13 +272,13 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
     let stop = hub.stop().clone();
     let arrived = match opening {
         Opening::Started(session) => Some((session, Default::default())),
-        Opening::Claimed(start) => session::arrival(start, &mut orders, &cancel, &stop).await,
+        Opening::Claimed(start) => session::arrival(start, &mut commands, &cancel, &stop).await,
     };
     if let Some((session, early)) = arrived {
         let choices = Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
             .switches(client.has_switches());
         let inbox = Inbox {
-            orders,
+            commands,
             cancel,
             asks,
             stop,
@@ -327,8 +327,8 @@ struct Ready {
     again: Options,
     mcp: Mcp,
     modes: Modes,
-    asks: mpsc::Receiver<Ask>,
-    orders: mpsc::Receiver<Order>,
+    asks: mpsc::Receiver<EditorQuestion>,
+    commands: mpsc::Receiver<SessionCommand>,
     cancel: CancelBell,
     raw: RawMessages,
     on_host: Option<OnHost>,
@@ -371,7 +371,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         }
     };
     let can_be_claimed = claim.is_some();
-    let (handle, orders, cancel) = session::orders();
+    let (handle, commands, cancel) = session::commands();
     let ready = match claim.zip(spare) {
         Some((claim, warm)) => {
             let again = wanted.put(warm.options, &given, prompt)?;
@@ -392,7 +392,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 mcp: Mcp::new(host, servers),
                 modes: warm.modes,
                 asks: warm.asks,
-                orders,
+                commands,
                 cancel,
                 raw: given.raw,
                 on_host: None,
@@ -404,7 +404,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 .from(base, wanted.put(config::always(base.clone()), &given, prompt)?)
                 .await?;
             let modes = Modes::default();
-            let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
+            let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
             let again = servers.add_to(options, &host).callbacks(desk);
             let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
@@ -434,7 +434,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 mcp: Mcp::new(host, servers),
                 modes,
                 asks,
-                orders,
+                commands,
                 cancel,
                 raw: given.raw,
                 on_host: None,

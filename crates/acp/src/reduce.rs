@@ -8,7 +8,7 @@ mod commands;
 mod compaction;
 mod messages;
 mod plan;
-mod seen;
+mod recent_set;
 mod step;
 mod system;
 mod text;
@@ -29,9 +29,9 @@ use self::calls::Calls;
 use self::commands::Commands;
 use self::compaction::Compactions;
 use self::plan::Plan;
-use self::seen::Seen;
+use self::recent_set::RecentSet;
 use self::step::Steps;
-pub(crate) use self::step::{Effect, Step};
+pub(crate) use self::step::{Effect, ReducedStep};
 use self::text::Streams;
 use self::usage::Meter;
 use crate::event::{AgentDetails, Event, Notice, Status, Subagent, Topic};
@@ -69,11 +69,11 @@ pub(crate) struct Reducer {
     /// Whether the CLI reported the title itself.
     is_named: bool,
     /// Hashes of the uuids of frames.
-    frames: Seen<u64>,
+    frames: RecentSet<u64>,
     /// The uuids of this client's prompts.
-    prompts: Seen<String>,
+    prompts: RecentSet<String>,
     /// Notices that a session gets only once.
-    notices: Seen<String>,
+    notices: RecentSet<String>,
     /// The last output of a slash command in this turn.
     local: Option<String>,
     /// The last text of each subagent, by its call.
@@ -98,9 +98,9 @@ impl Reducer {
             model: None,
             title: None,
             is_named: false,
-            frames: Seen::new(REMEMBERED),
-            prompts: Seen::new(REMEMBERED),
-            notices: Seen::new(REMEMBERED),
+            frames: RecentSet::new(REMEMBERED),
+            prompts: RecentSet::new(REMEMBERED),
+            notices: RecentSet::new(REMEMBERED),
             local: None,
             last_words: HashMap::new(),
             subagents: HashMap::new(),
@@ -108,7 +108,7 @@ impl Reducer {
         }
     }
 
-    pub(crate) fn frame(&mut self, frame: &Frame, now: Instant) -> Vec<Step> {
+    pub(crate) fn frame(&mut self, frame: &Frame, now: Instant) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         if frame.uuid().is_some_and(|uuid| !self.frames.insert(hash(uuid))) {
             tracing::debug!(uuid = frame.uuid(), "a frame came twice");
@@ -142,14 +142,14 @@ impl Reducer {
     }
 
     /// The steps of one event.
-    fn collect(&mut self, event: impl FnOnce(&mut Self, &mut Steps)) -> Vec<Step> {
+    fn collect(&mut self, event: impl FnOnce(&mut Self, &mut Steps)) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         event(self, &mut steps);
         steps.0
     }
 
     /// Takes the next message of a stored session: nothing of it streams, runs, or waits for the user.
-    pub(crate) fn recorded(&mut self, message: Message, now: Instant) -> Vec<Step> {
+    pub(crate) fn recorded(&mut self, message: Message, now: Instant) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         self.is_history = true;
         self.reduce(message, now, &mut steps);
@@ -157,7 +157,7 @@ impl Reducer {
     }
 
     /// The replay ends: calls that are still open never end.
-    pub(crate) fn history_over(&mut self) -> Vec<Step> {
+    pub(crate) fn history_over(&mut self) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         self.calls.give_up(true, Status::Cancelled, &mut steps);
         self.is_history = false;
@@ -173,12 +173,12 @@ impl Reducer {
     pub(crate) fn commands(
         &mut self,
         commands: &[outrigger::protocol::inbound::system::SlashCommand],
-    ) -> Vec<Step> {
+    ) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.commands.changed(commands, steps))
     }
 
     /// Reports the permission mode if it is new.
-    pub(crate) fn mode_is(&mut self, mode: &str) -> Vec<Step> {
+    pub(crate) fn mode_is(&mut self, mode: &str) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.mode(mode, steps))
     }
 
@@ -191,7 +191,7 @@ impl Reducer {
         parent: Option<Arc<str>>,
         input: &RawJson,
         now: Instant,
-    ) -> Vec<Step> {
+    ) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         self.calls.begin(id, tool, parent, now, &mut steps);
         self.calls.asked(id, input, &self.dir, now, &mut steps);
@@ -199,7 +199,7 @@ impl Reducer {
     }
 
     /// The call runs.
-    pub(crate) fn runs(&mut self, id: &str) -> Vec<Step> {
+    pub(crate) fn runs(&mut self, id: &str) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.calls.run(id, &this.dir, steps))
     }
 
@@ -209,12 +209,12 @@ impl Reducer {
     }
 
     /// The plan of this call was approved, although its turn was ended.
-    pub(crate) fn approved(&mut self, id: &str) -> Vec<Step> {
+    pub(crate) fn approved(&mut self, id: &str) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.calls.approve(id, &this.dir, steps))
     }
 
     /// An empty conversation replaces this one.
-    pub(crate) fn begins_anew(&mut self) -> Vec<Step> {
+    pub(crate) fn begins_anew(&mut self) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         self.plan.clear(&mut steps);
         self.streams = Streams::default();
@@ -224,7 +224,7 @@ impl Reducer {
     }
 
     /// Reports the title on disk if it is new. It may be older than a title that the CLI reported.
-    pub(crate) fn titled(&mut self, title: String) -> Vec<Step> {
+    pub(crate) fn titled(&mut self, title: String) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         if !self.is_named {
             self.title(title, &mut steps);
@@ -238,7 +238,7 @@ impl Reducer {
     }
 
     /// The CLI's reply: the size of the context window, and the tokens in use.
-    pub(crate) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Step> {
+    pub(crate) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.meter.asked(model, size, used, steps))
     }
 
@@ -253,22 +253,22 @@ impl Reducer {
     }
 
     /// More output of a background command; see [`Effect::Tail`].
-    pub(crate) fn tailed(&mut self, call: &str, bytes: Vec<u8>) -> Vec<Step> {
+    pub(crate) fn tailed(&mut self, call: &str, bytes: Vec<u8>) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.calls.output(call, bytes, steps))
     }
 
     /// The output of a background command is complete, or can't be read; see [`Effect::Untail`].
-    pub(crate) fn tail_ended(&mut self, call: &str) -> Vec<Step> {
+    pub(crate) fn tail_ended(&mut self, call: &str) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.calls.tail_ended(call, &this.dir, steps))
     }
 
     /// The turn was cancelled: ends its calls, whatever the CLI still reports.
-    pub(crate) fn cancelled(&mut self) -> Vec<Step> {
+    pub(crate) fn cancelled(&mut self) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.turn_over(Status::Cancelled, steps))
     }
 
     /// The process ended, with all calls.
-    pub(crate) fn died(&mut self) -> Vec<Step> {
+    pub(crate) fn died(&mut self) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         self.turn_over(Status::Failed, &mut steps);
         self.calls.give_up(true, Status::Failed, &mut steps);
@@ -286,7 +286,7 @@ impl Reducer {
         self.calls.due()
     }
 
-    pub(crate) fn tick(&mut self, now: Instant) -> Vec<Step> {
+    pub(crate) fn tick(&mut self, now: Instant) -> Vec<ReducedStep> {
         self.collect(|this, steps| this.calls.tick(now, &this.dir, steps))
     }
 

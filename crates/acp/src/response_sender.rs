@@ -5,14 +5,14 @@ use agent_client_protocol::{Error, JsonRpcResponse, Protocol, RequestCancellatio
 /// An answer that is sent once. The caller gives a `T`; `write` converts it to the response of the request's version.
 ///
 /// Dropped unsent, it becomes an error, which the connection sends.
-pub(crate) struct Answer<T> {
+pub(crate) struct ResponseSender<T> {
     cancellation: RequestCancellation,
     give: Box<Give<T>>,
 }
 
 type Give<T> = dyn FnOnce(Result<T, Error>) -> Result<(), Error> + Send;
 
-impl<T: 'static> Answer<T> {
+impl<T: 'static> ResponseSender<T> {
     pub(crate) fn new<R: JsonRpcResponse, P: Protocol>(
         responder: Responder<R, P>,
         write: impl FnOnce(T) -> R + Send + 'static,
@@ -40,7 +40,7 @@ impl<T: 'static> Answer<T> {
     }
 }
 
-impl<R: JsonRpcResponse, P: Protocol> From<Responder<R, P>> for Answer<R> {
+impl<R: JsonRpcResponse, P: Protocol> From<Responder<R, P>> for ResponseSender<R> {
     fn from(responder: Responder<R, P>) -> Self {
         Self {
             cancellation: responder.cancellation(),

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::pending::{Ending, Pending};
+use self::pending::{FinalText, Pending};
 use crate::buffers;
 use crate::client::{Client, Connection};
 use crate::config::Config;
@@ -111,13 +111,13 @@ struct Reviewer {
     /// The end of the connection waits for these.
     tasks: TaskTracker,
     /// The texts before calls that run.
-    before: Mutex<VecDeque<Before>>,
+    before: Mutex<VecDeque<FileBefore>>,
     /// One review at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
 /// A file before a call.
-struct Before {
+struct FileBefore {
     call: String,
     path: PathBuf,
     /// `None` if there is no such file.
@@ -158,7 +158,7 @@ impl Reviewer {
         if before.len() == MOST {
             before.pop_front();
         }
-        before.push_back(Before { call, path, text });
+        before.push_back(FileBefore { call, path, text });
         HookOutput::none()
     }
 
@@ -204,14 +204,14 @@ impl Reviewer {
         HookOutput::specific(PostToolUseOutput::default().additional_context(told))
     }
 
-    fn take(&self, call: &str) -> Option<Before> {
+    fn take(&self, call: &str) -> Option<FileBefore> {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let position = before.iter().position(|before| before.call == call)?;
         before.remove(position)
     }
 
-    async fn review(self: Arc<Self>, before: Before, stop: CancellationToken) -> std::io::Result<Review> {
-        let Before { path, text: old, .. } = before;
+    async fn review(self: Arc<Self>, before: FileBefore, stop: CancellationToken) -> std::io::Result<Review> {
+        let FileBefore { path, text: old, .. } = before;
         let _turn = tokio::select! {
             turn = self.turn.lock() => turn,
             () = stop.cancelled() => return Ok(Review::Kept),
@@ -242,9 +242,9 @@ impl Reviewer {
         };
         let ending = blocking(move || pending.end(is_written)).await?;
         Ok(match ending {
-            Ending::New => Review::Kept,
-            Ending::Old => Review::Rejected,
-            Ending::Other => Review::Changed,
+            FinalText::New => Review::Kept,
+            FinalText::Old => Review::Rejected,
+            FinalText::Other => Review::Changed,
         })
     }
 }
@@ -252,10 +252,10 @@ impl Reviewer {
 /// The file that a call writes.
 fn target(input: &RawJson) -> Option<PathBuf> {
     #[derive(Deserialize)]
-    struct Target {
+    struct FilePathInput {
         file_path: PathBuf,
     }
-    let target = input.decode::<Target>().ok()?.file_path;
+    let target = input.decode::<FilePathInput>().ok()?.file_path;
     target.is_absolute().then_some(target)
 }
 

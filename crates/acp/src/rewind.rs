@@ -69,7 +69,7 @@ pub(crate) enum Behind {
 
 /// The position of a prompt in its conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PromptPosition {
     pub(crate) behind: Behind,
     /// The number of messages from the prompt on.
     pub(crate) removed: usize,
@@ -79,7 +79,11 @@ pub(crate) struct Place {
 ///
 /// # Errors
 /// When there is no such message, or it is no prompt.
-pub(crate) async fn place(options: &Options, conversation: &str, message_id: &str) -> Result<Place, Error> {
+pub(crate) async fn place(
+    options: &Options,
+    conversation: &str,
+    message_id: &str,
+) -> Result<PromptPosition, Error> {
     let id = SessionId::new(conversation).map_err(|_| error::no_session(conversation))?;
     let until = tokio::time::Instant::now() + WRITTEN;
     loop {
@@ -98,7 +102,7 @@ fn look(
     sessions: &Sessions,
     id: &SessionId,
     message_id: &str,
-) -> outrigger::sessions::Result<Result<Place, String>> {
+) -> outrigger::sessions::Result<Result<PromptPosition, String>> {
     let mut behind = Behind::Nothing;
     let mut messages = sessions.messages(id, &MessageOptions::new())?;
     while let Some(message) = messages.next() {
@@ -106,7 +110,7 @@ fn look(
         if message.uuid == message_id {
             let removed = messages.count() + 1;
             return Ok(match is_prompt(&message) {
-                true => Ok(Place { behind, removed }),
+                true => Ok(PromptPosition { behind, removed }),
                 false => Err(format!("{message_id} is not a prompt of the user")),
             });
         }

@@ -17,7 +17,7 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
     if let Some(cause) = &cause {
         put("cause", json!(cause.to_string()));
     }
-    let told = error.told(setting);
+    let told = error.explained(setting);
     let is_missing = matches!(cause, Some(Cause::BinaryMissing));
     // The path came from this variable.
     let whole = |hint: String| match is_missing && !hint.contains(CLI) {

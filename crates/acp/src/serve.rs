@@ -1,7 +1,7 @@
 //! A connection with an editor.
 //!
 //! The versions of the protocol differ only here and in `wire`: the handlers pass requests of both to the [hub](Hub) in the types of
-//! version 1, each with an [`Answer`](crate::answer::Answer).
+//! version 1, each with an [`ResponseSender`](crate::response_sender::ResponseSender).
 
 #[macro_use]
 mod handlers;
@@ -19,7 +19,7 @@ use agent_client_protocol::{Agent, ConnectTo as _, Lines};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::gate::Gate;
+use crate::client::gate::WriteGate;
 use crate::config::{Config, Protocol};
 use crate::hub::Hub;
 
@@ -51,7 +51,7 @@ type Served = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 /// Boxed here, so that the crates that call [`serve`] do not compile the whole agent again.
 fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: CancellationToken) -> Served {
     Box::pin(async move {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(WriteGate::default());
         let exit_grace = config.exit_grace;
         // Sessions end with the input, not only after the connection has handled the messages before.
         let stop = stop.child_token();

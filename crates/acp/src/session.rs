@@ -3,7 +3,7 @@
 pub(crate) mod activity;
 mod actor;
 mod conversation;
-mod early_orders;
+mod early_commands;
 mod flags;
 mod idle_compaction;
 mod lifecycle;
@@ -25,19 +25,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::actor::{Actor, Inbox, OnHost, Parts};
-pub(crate) use self::early_orders::{Start, arrival};
+pub(crate) use self::early_commands::{Start, arrival};
 use self::prompt_reply::PromptReply;
 pub(crate) use self::updates::{Output, Updates};
-use crate::answer::Answer;
+use crate::response_sender::ResponseSender;
 use crate::rewind::{Rewind, Rewound};
 use crate::steer::{Steer, Steered};
 use crate::{children, error};
 
-/// How many orders may wait for a session. More are rejected.
-const ORDERS: usize = 256;
+/// How many commands may wait for a session. More are rejected.
+const COMMANDS: usize = 256;
 
 /// A request to the task of a session.
-pub(crate) enum Order {
+pub(crate) enum SessionCommand {
     Prompt {
         request: acp::PromptRequest,
         answer: PromptReply,
@@ -53,11 +53,11 @@ pub(crate) enum Order {
     CancelAgent(String),
     SetMode {
         request: acp::SetSessionModeRequest,
-        answer: Answer<acp::SetSessionModeResponse>,
+        answer: ResponseSender<acp::SetSessionModeResponse>,
     },
     SetOption {
         request: acp::SetSessionConfigOptionRequest,
-        answer: Answer<acp::SetSessionConfigOptionResponse>,
+        answer: ResponseSender<acp::SetSessionConfigOptionResponse>,
     },
     /// Rewinds to an earlier prompt.
     Rewind {
@@ -71,13 +71,13 @@ pub(crate) enum Order {
     },
     Mcp {
         wish: mcp_servers::Wish,
-        reply: mcp_servers::Reply,
+        reply: mcp_servers::McpReply,
     },
     /// Ends the session. The reply comes after its end.
     Close(oneshot::Sender<()>),
 }
 
-impl Order {
+impl SessionCommand {
     pub(crate) fn refuse(self, error: Error) {
         match self {
             Self::Prompt { answer, .. } => answer.refuse(error),
@@ -96,11 +96,11 @@ impl Order {
 /// A handle of a session. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Handle {
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<SessionCommand>,
     cancel: CancelBell,
 }
 
-/// Signals a cancel, even when the queue of orders is full.
+/// Signals a cancel, even when the queue of commands is full.
 #[derive(Clone, Default)]
 pub(crate) struct CancelBell(std::sync::Arc<Bell>);
 
@@ -157,45 +157,47 @@ impl CancelBell {
 }
 
 impl Handle {
-    /// Sends an order, without waiting.
-    pub(crate) fn order(&self, order: Order) {
-        match self.orders.try_send(order) {
+    /// Sends a command, without waiting.
+    pub(crate) fn command(&self, command: SessionCommand) {
+        match self.commands.try_send(command) {
             Ok(()) => {}
             // A cancel must not be dropped.
-            Err(mpsc::error::TrySendError::Full(Order::Cancel)) => self.cancel.ring(),
-            Err(mpsc::error::TrySendError::Full(Order::CancelAgent(agent))) => self.cancel.ring_for(agent),
-            Err(mpsc::error::TrySendError::Full(order)) => {
-                order.refuse(error::internal(format!(
-                    "the session is busy: {ORDERS} requests wait already; wait for some of them to be answered"
+            Err(mpsc::error::TrySendError::Full(SessionCommand::Cancel)) => self.cancel.ring(),
+            Err(mpsc::error::TrySendError::Full(SessionCommand::CancelAgent(agent))) => {
+                self.cancel.ring_for(agent)
+            }
+            Err(mpsc::error::TrySendError::Full(command)) => {
+                command.refuse(error::internal(format!(
+                    "the session is busy: {COMMANDS} requests wait already; wait for some of them to be answered"
                 )));
             }
-            Err(mpsc::error::TrySendError::Closed(order)) => {
-                order.refuse(error::internal("the session was closed"))
+            Err(mpsc::error::TrySendError::Closed(command)) => {
+                command.refuse(error::internal("the session was closed"))
             }
         }
     }
 
     /// Rewinds to an earlier prompt.
     pub(crate) async fn rewind(&self, request: Rewind) -> Result<Rewound, Error> {
-        self.told(|reply| Order::Rewind { request, reply }).await
+        self.told(|reply| SessionCommand::Rewind { request, reply }).await
     }
 
     /// Sets the title, and returns whether the CLI has taken it.
     pub(crate) async fn set_title(&self, title: String) -> Result<bool, Error> {
-        self.told(|reply| Order::SetTitle { title, reply }).await
+        self.told(|reply| SessionCommand::SetTitle { title, reply }).await
     }
 
     /// Adds a prompt to the running turn.
     pub(crate) async fn steer(&self, request: Steer) -> Result<Steered, Error> {
-        self.told(|reply| Order::Steer { request, reply }).await
+        self.told(|reply| SessionCommand::Steer { request, reply }).await
     }
 
     async fn told<T>(
         &self,
-        order: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Order,
+        command: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> SessionCommand,
     ) -> Result<T, Error> {
         let (reply, told) = oneshot::channel();
-        self.order(order(reply));
+        self.command(command(reply));
         match told.await {
             Ok(told) => told,
             Err(_) => Err(error::internal("the session was closed")),
@@ -204,13 +206,13 @@ impl Handle {
 
     /// Whether both are handles of one session.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.orders.same_channel(&other.orders)
+        self.commands.same_channel(&other.commands)
     }
 
     /// Ends the session, and waits for its end.
     pub(crate) async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        if self.orders.send(Order::Close(done)).await.is_ok() {
+        if self.commands.send(SessionCommand::Close(done)).await.is_ok() {
             // An error also means that the task has ended.
             let _ = closed.await;
         }
@@ -218,15 +220,15 @@ impl Handle {
 }
 
 /// The handle of a new session, and the receivers for its task.
-pub(crate) fn orders() -> (Handle, mpsc::Receiver<Order>, CancelBell) {
-    let (orders, ordered) = mpsc::channel(ORDERS);
+pub(crate) fn commands() -> (Handle, mpsc::Receiver<SessionCommand>, CancelBell) {
+    let (commands, receiver) = mpsc::channel(COMMANDS);
     let cancel = CancelBell::default();
     let handle = Handle {
-        orders,
+        commands,
         cancel: cancel.clone(),
     };
-    (handle, ordered, cancel)
+    (handle, receiver, cancel)
 }
 
 /// Fires at the end of the connection, which ends the session.
-pub(crate) type Stop = CancellationToken;
+pub(crate) type ConnectionEnd = CancellationToken;

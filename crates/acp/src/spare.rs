@@ -17,7 +17,7 @@ use agent_client_protocol::v1::schema as acp;
 use tokio::sync::oneshot;
 
 use self::staleness::Marks;
-use crate::ask::{Desk, Modes};
+use crate::ask::{CliResponder, Modes};
 use crate::client::Client;
 use crate::config;
 use crate::hub::{Hub, SpareRequest, WarmSpare};
@@ -90,7 +90,7 @@ async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<Spare
 async fn start(hub: &Hub, client: Client) -> outrigger::Result<WarmSpare> {
     let id = acp::SessionId::new(uuid::Uuid::new_v4().to_string());
     let modes = Modes::default();
-    let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
+    let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
     let forms = desk.forms();
     let options = config::always(hub.config.options.clone()).callbacks(desk);
     let mut options = review::add_to(options, &hub.config, &client, &id, hub.tasks());

@@ -22,7 +22,7 @@ pub(crate) enum Update {
 }
 
 /// The call in a permission request.
-pub(crate) enum Shown {
+pub(crate) enum PermissionCall {
     V1(Box<acp::ToolCallUpdate>),
     V2 {
         /// The title of the question.
@@ -60,10 +60,10 @@ impl Encoder {
     }
 
     /// The call in a permission request.
-    pub(crate) fn shown(&mut self, change: CallChange) -> Shown {
+    pub(crate) fn shown(&mut self, change: CallChange) -> PermissionCall {
         match self {
-            Self::V1(encoder) => Shown::V1(Box::new(encoder.shown(change))),
-            Self::V2(encoder) => Shown::V2 {
+            Self::V1(encoder) => PermissionCall::V1(Box::new(encoder.shown(change))),
+            Self::V2(encoder) => PermissionCall::V2 {
                 title: change.title.clone().unwrap_or_else(|| change.tool.to_string()),
                 call: Box::new(encoder.shown(change)),
             },

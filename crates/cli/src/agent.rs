@@ -13,7 +13,7 @@ use outrigger::protocol::shared::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::exit::{Failure, Status};
 use crate::policy;
 use crate::screen::{Notes, Screen};
@@ -257,7 +257,7 @@ impl std::ops::Deref for AgentArgs {
 
 impl AgentArgs {
     /// [`SessionArgs::hosted`], for this conversation.
-    pub(crate) fn hosted(&self, asking: &Ask, screen: &Screen) -> Result<Options, Failure> {
+    pub(crate) fn hosted(&self, asking: &Responder, screen: &Screen) -> Result<Options, Failure> {
         let Conversation {
             resume,
             continue_latest,
@@ -363,7 +363,7 @@ impl SessionArgs {
     }
 
     /// The options with what answers the CLI, and with what there is to see when more is to be shown.
-    pub(crate) fn hosted(&self, asking: &Ask, screen: &Screen) -> Result<Options, Failure> {
+    pub(crate) fn hosted(&self, asking: &Responder, screen: &Screen) -> Result<Options, Failure> {
         let policy = self.policy.as_deref().map(policy::read).transpose()?;
         let notes = self.verbose.then(|| screen.notes());
         let options = asking.answers(self.options()?, policy, notes.clone());

@@ -31,13 +31,13 @@ const NO_ANSWER: &str = "the person at the terminal gave no answer";
 
 /// Who answers what the CLI asks.
 #[derive(Clone)]
-pub(crate) enum Ask {
+pub(crate) enum Responder {
     Person(Arc<Person>),
     /// Nobody, and why.
     Nobody(&'static str),
 }
 
-impl Ask {
+impl Responder {
     /// Asks at the terminal of this process, if it has one.
     pub(crate) fn at_terminal() -> Self {
         if keyboard::has_terminal() {
@@ -160,7 +160,7 @@ fn recorded(options: Options, handler: impl PermissionHandler, notes: Option<Not
     }))
 }
 
-impl PermissionHandler for Ask {
+impl PermissionHandler for Responder {
     fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async move {
             match self {
@@ -252,11 +252,11 @@ impl Attention<'_> {
         Some(answer?.trim().to_owned())
     }
 
-    fn tell(&self, text: &str) {
+    fn show(&self, text: &str) {
         console().ask(&plain(text));
     }
 
-    /// It is decided.
+    /// Closes the question, which is answered.
     fn done(mut self) {
         self.open = false;
     }

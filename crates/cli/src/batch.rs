@@ -15,7 +15,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use outrigger::options::Options;
 use outrigger::protocol::RawJson;
 use outrigger::{AfterTools, Retry};
-use outrigger_fleet::batch::{Batch, BatchRun, JobResult, Journal, Monitor, Order, Stop, Summary};
+use outrigger_fleet::batch::{Batch, BatchOrder, BatchRun, BatchStop, JobResult, Journal, Monitor, Summary};
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
 use outrigger_fleet::gate::{Gate, Limits};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use self::prompts::Given;
 use crate::agent::{SessionArgs, schema, usage};
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::screen::Screen;
@@ -147,7 +147,7 @@ impl Args {
     async fn options(&self, screen: &Screen) -> Result<Options, Failure> {
         let mut options = self
             .agent
-            .hosted(&Ask::nobody(), screen)?
+            .hosted(&Responder::nobody(), screen)?
             // Nobody reads along.
             .include_partial_messages(false);
         if let Some(timeout) = self.try_timeout {
@@ -229,8 +229,8 @@ impl Args {
         let mut batch = Batch::new(options)
             .jobs(self.jobs.into())
             .order(match self.ordered {
-                true => Order::AsTheyCame,
-                false => Order::AsTheyEnd,
+                true => BatchOrder::AsTheyCame,
+                false => BatchOrder::AsTheyEnd,
             })
             .retry(retry)
             .gate(Gate::new(limits), None);
@@ -273,8 +273,8 @@ impl Args {
         self.say_way_on(bar);
         Ok(match (asked, &summary.stopped) {
             (Some(signal), _) => signal.status(),
-            (None, Some(Stop::Budget(_))) => Status::Limit,
-            (None, Some(Stop::Deadline(_))) => Status::TimedOut,
+            (None, Some(BatchStop::Budget(_))) => Status::Limit,
+            (None, Some(BatchStop::Deadline(_))) => Status::TimedOut,
             _ => Status::Failed,
         })
     }
@@ -339,7 +339,7 @@ impl Results {
 
     /// Writes a line, at once.
     fn write(&mut self, result: JobResult) -> Result<(), Failure> {
-        let mut line = Line {
+        let mut line = ResultLine {
             metadata: self.metadata.remove(&result.id),
             id: result.id,
             index: result.index,
@@ -382,7 +382,7 @@ impl Results {
 
 /// A line of the results.
 #[derive(Serialize)]
-struct Line {
+struct ResultLine {
     id: String,
     index: u64,
     status: &'static str,

@@ -1,10 +1,10 @@
 //! `outrigger cassette`: recorded sessions, looked at and changed. `outrigger record` and `outrigger replay` make and play them.
 
-mod check;
+mod check_cassette;
 pub(crate) mod record;
+mod record_prompts;
 pub(crate) mod replay;
-mod said;
-mod show;
+mod show_cassette;
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Show(show::Show),
-    Check(check::Check),
+    Show(show_cassette::Show),
+    Check(check_cassette::Check),
     Trim(Trim),
     EditIds(EditIds),
 }

@@ -11,7 +11,7 @@ use outrigger::{AmbientEvent, Error, Event, Outcome, Session, Turn};
 use tokio::sync::mpsc;
 
 use crate::agent::AgentArgs;
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::input::{WITHOUT_BLANK, prompt_of};
@@ -59,10 +59,10 @@ async fn talk(
     interactive: bool,
 ) -> CommandResult {
     let asking = match (args.agent.no_ask, interactive) {
-        (true, _) => Ask::nobody(),
+        (true, _) => Responder::nobody(),
         // Two readers of one terminal would take each other's lines.
-        (false, true) => Ask::by(keyboard.clone()),
-        (false, false) => Ask::at_terminal(),
+        (false, true) => Responder::by(keyboard.clone()),
+        (false, false) => Responder::at_terminal(),
     };
     let mut screen = Screen::new(true, args.agent.verbose, args.agent.quiet)
         .live(args.plain)
@@ -121,7 +121,7 @@ struct Chat {
 }
 
 /// What a line asks this program to do next.
-enum Next {
+enum AfterLine {
     GoOn,
     Quit,
 }
@@ -146,16 +146,16 @@ impl Chat {
                 && let Some(line) = self.waiting.pop_front()
             {
                 match self.begin(&line).await? {
-                    Next::GoOn if self.turn.is_none() && self.waiting.is_empty() => self.show_prompt(),
-                    Next::GoOn => {}
-                    Next::Quit => return Ok(self.status),
+                    AfterLine::GoOn if self.turn.is_none() && self.waiting.is_empty() => self.show_prompt(),
+                    AfterLine::GoOn => {}
+                    AfterLine::Quit => return Ok(self.status),
                 }
             }
             let busy = self.turn.is_some();
             tokio::select! {
                 input = inputs.recv(), if open && self.waiting.len() < WAITING => match input {
                     Some(Input::Line(line)) => {
-                        if let Next::Quit = self.line(&line).await? {
+                        if let AfterLine::Quit = self.line(&line).await? {
                             return Ok(self.status);
                         }
                     }
@@ -198,19 +198,19 @@ impl Chat {
     }
 
     /// Takes a line: joins continued ones, and queues it. A person's commands to this program are not queued.
-    async fn line(&mut self, line: &str) -> Result<Next, Failure> {
+    async fn line(&mut self, line: &str) -> Result<AfterLine, Failure> {
         self.interrupts = 0;
         if let Some(begun) = line.strip_suffix('\\') {
             self.unfinished.push_str(begun);
             self.unfinished.push('\n');
-            return Ok(Next::GoOn);
+            return Ok(AfterLine::GoOn);
         }
         let line = std::mem::take(&mut self.unfinished) + line;
         if line.trim().is_empty() {
             if self.turn.is_none() {
                 self.show_prompt();
             }
-            return Ok(Next::GoOn);
+            return Ok(AfterLine::GoOn);
         }
         if self.interactive && self.turn.is_some() && local::is_local(&line) {
             return self.begin(&line).await;
@@ -220,11 +220,11 @@ impl Chat {
             self.screen.note(&format!("(queued) {line}"))?;
         }
         self.waiting.push_back(line);
-        Ok(Next::GoOn)
+        Ok(AfterLine::GoOn)
     }
 
     /// Carries out a line: a command to this program, or a prompt.
-    async fn begin(&mut self, line: &str) -> Result<Next, Failure> {
+    async fn begin(&mut self, line: &str) -> Result<AfterLine, Failure> {
         if local::read(line).is_none()
             && let Some(tip) = local::unknown(line, &self.session.command_names())
         {
@@ -233,17 +233,17 @@ impl Chat {
             }
             self.screen.end_line()?;
             console().err(&format!("{}\n", crate::plain::plain(&tip)));
-            return Ok(Next::GoOn);
+            return Ok(AfterLine::GoOn);
         }
         match local::read(line) {
-            Some(local::Command::Quit) => return Ok(Next::Quit),
+            Some(local::Command::Quit) => return Ok(AfterLine::Quit),
             Some(command) => {
                 let said = command.run(&self.session).await;
                 self.screen.end_line()?;
                 match said {
                     Ok(said) => self.screen.print(&said)?,
                     Err(error) if error.is_closed() => return Err(error.into()),
-                    Err(error) => self.tell(error),
+                    Err(error) => self.show_error(error),
                 }
                 self.screen.end_line()?;
             }
@@ -254,10 +254,10 @@ impl Chat {
                     self.screen.waits(Phase::Waiting);
                 }
                 Err(error) if error.is_closed() => return Err(error.into()),
-                Err(error) => self.tell(error),
+                Err(error) => self.show_error(error),
             },
         }
-        Ok(Next::GoOn)
+        Ok(AfterLine::GoOn)
     }
 
     async fn end_turn(&mut self) -> Result<(), Failure> {
@@ -286,7 +286,7 @@ impl Chat {
             if !self.interactive {
                 self.status = Status::of(outcome);
             }
-            self.tell(error);
+            self.show_error(error);
         }
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Chat {
         Ok(None)
     }
 
-    fn tell(&self, error: Error) {
+    fn show_error(&self, error: Error) {
         console().err(&words::describe(&error.into()));
     }
 

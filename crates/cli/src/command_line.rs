@@ -28,30 +28,30 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let cli = read(words);
     cli.map_err(|stop| match stop {
-        Stop::Told(error) => told(&error),
-        Stop::Failed(failure) => words::report(Err(failure)),
+        NoCommand::Told(error) => print_error(&error),
+        NoCommand::Failed(failure) => words::report(Err(failure)),
     })
 }
 
 /// Why a command line leads to no command.
-enum Stop {
+enum NoCommand {
     Told(clap::Error),
     Failed(exit::Failure),
 }
 
-impl From<clap::Error> for Stop {
+impl From<clap::Error> for NoCommand {
     fn from(error: clap::Error) -> Self {
         Self::Told(error)
     }
 }
 
-impl From<exit::Failure> for Stop {
+impl From<exit::Failure> for NoCommand {
     fn from(failure: exit::Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-fn read(words: Vec<OsString>) -> Result<Cli, Stop> {
+fn read(words: Vec<OsString>) -> Result<Cli, NoCommand> {
     let matches = command().try_get_matches_from(words.clone());
     let mut matches = matches.map_err(|error| with_tip(error, &command(), &words))?;
     // What the profile says is looked at only once all else is fine, so that help and tips need no file.
@@ -62,7 +62,7 @@ fn read(words: Vec<OsString>) -> Result<Cli, Stop> {
 }
 
 /// Says what is wrong, or what was asked for, and makes the exit status.
-fn told(error: &clap::Error) -> ExitCode {
+fn print_error(error: &clap::Error) -> ExitCode {
     let written = error.print();
     if error.use_stderr() {
         return ExitCode::from(Status::Usage as u8);
@@ -112,8 +112,8 @@ mod tests {
     fn said(words: &[&str]) -> String {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         match read(words) {
-            Err(Stop::Told(error)) => error.to_string(),
-            Err(Stop::Failed(_)) => panic!("nothing else is wrong"),
+            Err(NoCommand::Told(error)) => error.to_string(),
+            Err(NoCommand::Failed(_)) => panic!("nothing else is wrong"),
             Ok(_) => String::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! The configuration file: values of flags for every run, and profiles of them. A flag of the command line outranks a variable of the
 //! environment, which outranks the profile, which outranks the rest of the file.
 
-mod check;
+mod check_config;
 mod file;
 mod flags;
 
@@ -51,17 +51,17 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Asked,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Asked {
+enum ConfigCommand {
     /// Write where the configuration file is, or would be.
     Path {
         #[command(flatten)]
         which: ConfigArgs,
     },
-    Check(check::Check),
+    Check(check_config::Check),
     /// Check the configuration file, and show which values hold for a profile, and where they stand.
     ///
     /// All profiles are checked, whichever is shown. Ends with 2 if anything is wrong.
@@ -78,12 +78,12 @@ enum Asked {
 pub(crate) fn run(args: &Args, command: &Command) -> CommandResult {
     let mut stdout = io::stdout().lock();
     match &args.command {
-        Asked::Check(check) => return check.run(&mut stdout, command),
-        Asked::Path { which } => {
+        ConfigCommand::Check(check) => return check.run(&mut stdout, command),
+        ConfigCommand::Path { which } => {
             let path = which.path().ok_or_else(|| usage(NOWHERE.to_owned()))?;
             writeln!(stdout, "{}", path.display())?;
         }
-        Asked::Show { which, json } => {
+        ConfigCommand::Show { which, json } => {
             let Some(file) = which.file(command)? else {
                 eprintln!("outrigger: there is no configuration file");
                 return Ok(Status::Failed);

@@ -3,8 +3,8 @@
 //! The model's words come from a script; the agent's process, its tools and the protocol are the real ones. Only where the
 //! CLI cannot be had is the agent simulated, too, and that is said.
 
+mod demo_screen;
 mod get;
-mod screen;
 pub(crate) mod simulated;
 mod steps;
 
@@ -19,8 +19,8 @@ use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::Sandbox;
 
 use crate::exit::{CommandResult, Status};
+pub(crate) use demo_screen::Screen;
 pub(crate) use get::Cli;
-pub(crate) use screen::Screen;
 
 /// What `outrigger demo` takes.
 ///
@@ -148,8 +148,8 @@ async fn session(
     }
     let seconds = began.elapsed().as_secs_f64();
     let count = match done? {
-        steps::Ended::Well(count) => count,
-        steps::Ended::Told(status) => return Ok(status),
+        steps::DemoEnd::Well(count) => count,
+        steps::DemoEnd::Told(status) => return Ok(status),
     };
     screen.end(&format!(
         "{count} steps, each did what it should, in {seconds:.1} s."

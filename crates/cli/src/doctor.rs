@@ -56,13 +56,13 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         writeln!(out)?;
     } else {
         let paint = Paint::on(&out);
-        write!(out, "{}", shown(&report, paint))?;
+        write!(out, "{}", report_text(&report, paint))?;
     }
     out.flush()?;
     Ok(if healthy { Status::Success } else { Status::Failed })
 }
 
-fn shown(report: &DoctorReport, paint: Paint) -> String {
+fn report_text(report: &DoctorReport, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: &str| {
         let label = format!("{label:<15}");
@@ -138,7 +138,7 @@ fn shown(report: &DoctorReport, paint: Paint) -> String {
     }
     let _ = writeln!(text);
     for problem in &report.problems {
-        text.push_str(&told(problem, paint));
+        text.push_str(&problem_text(problem, paint));
     }
     let count = |severity| {
         report
@@ -165,7 +165,7 @@ fn shown(report: &DoctorReport, paint: Paint) -> String {
     text
 }
 
-fn told(problem: &Problem, paint: Paint) -> String {
+fn problem_text(problem: &Problem, paint: Paint) -> String {
     let severity = match problem.severity {
         Severity::Error => paint.red(format!("{:<15}", "Problem")),
         Severity::Warning => paint.yellow(format!("{:<15}", "Warning")),

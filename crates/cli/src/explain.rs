@@ -6,7 +6,7 @@ use outrigger::protocol::RawJson;
 use outrigger::protocol::shared::JsonObject;
 
 use crate::agent::{AgentArgs, usage};
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Status};
 use crate::plain::plain;
@@ -34,9 +34,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         .map_err(|error| usage(format!("the input of {} is no JSON object: {error}", args.tool)))?;
     let input = RawJson::from_text(&args.input)?;
     let asking = if args.agent.no_ask {
-        Ask::nobody()
+        Responder::nobody()
     } else {
-        Ask::at_terminal()
+        Responder::at_terminal()
     };
     let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
     let options = args.agent.hosted(&asking, &screen)?;

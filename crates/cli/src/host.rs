@@ -29,12 +29,12 @@ enum Command {
         #[arg(value_hint = ValueHint::FilePath)]
         to: PathBuf,
         #[command(flatten)]
-        place: Place,
+        place: HostDataArgs,
     },
     /// Read the whole log and look for what must not be: gaps, decisions that are there twice, a file that is damaged.
     Check {
         #[command(flatten)]
-        place: Place,
+        place: HostDataArgs,
     },
     /// List who did what with the host, the newest last: tokens, what they did and were refused. What was sent to sessions is in their events.
     Audit {
@@ -42,7 +42,7 @@ enum Command {
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         last: usize,
         #[command(flatten)]
-        place: Place,
+        place: HostDataArgs,
     },
     /// Exchange the link of a first start for a token, and keep the token for the other commands.
     ///
@@ -89,13 +89,13 @@ enum Tokens {
 
 /// Where the log is.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct HostDataArgs {
     /// The directory that `outrigger serve` keeps its log in.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 }
 
-impl Place {
+impl HostDataArgs {
     fn log(self) -> Result<PathBuf, Failure> {
         let path = log_file(self.data)?;
         if path.is_file() {

@@ -19,14 +19,14 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// What was asked, not yet a prompt: whether it is a command only the session can tell.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PromptInput {
     /// The text of the command line.
     argument: Option<String>,
     /// What came on standard input.
     piped: Option<String>,
 }
 
-impl Asked {
+impl PromptInput {
     /// Takes the prompt from the command line, and from standard input where that is a pipe or a file.
     ///
     /// # Errors

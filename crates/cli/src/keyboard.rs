@@ -151,11 +151,11 @@ pub(crate) type Expected = oneshot::Receiver<Option<String>>;
 /// Reads lines in a thread of its own, which ends with the program: a read cannot be taken back.
 #[derive(Clone)]
 pub(crate) struct Lines {
-    desk: Arc<Mutex<Desk>>,
+    desk: Arc<Mutex<KeyboardState>>,
 }
 
 #[derive(Default)]
-struct Desk {
+struct KeyboardState {
     question: Option<oneshot::Sender<Option<String>>>,
     /// The input has ended.
     closed: bool,
@@ -192,7 +192,7 @@ impl Lines {
                 }
             }
             // An open question gets no answer any more.
-            *desk.lock().unwrap_or_else(PoisonError::into_inner) = Desk {
+            *desk.lock().unwrap_or_else(PoisonError::into_inner) = KeyboardState {
                 question: None,
                 closed: true,
             };

@@ -10,11 +10,11 @@ use outrigger::options::Options;
 use outrigger::{AmbientEvent, Cause, Event, EventLine, Frames, Outcome, Session, Turn};
 
 use crate::agent::{AgentArgs, schema};
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::config::ConfigArgs;
 use crate::event_lines::write_event;
 use crate::exit::{CommandResult, Failure, Status};
-use crate::input::Asked;
+use crate::input::PromptInput;
 use crate::paint::Paint;
 use crate::report::{Report, final_text, text};
 use crate::screen::{Phase, Screen, note};
@@ -127,7 +127,7 @@ async fn answer(args: Args, telemetry: Option<&RunTelemetry>) -> CommandResult {
         .showing_place(args.agent.is_in_worktree());
     screen.waits(Phase::Starting);
     let early = async {
-        let asked = Asked::read(args.prompt.clone()).await?;
+        let asked = PromptInput::read(args.prompt.clone()).await?;
         let mut options = args.options(&screen).await?;
         if let Some(telemetry) = telemetry {
             options = telemetry.options(options);
@@ -232,7 +232,7 @@ fn is_timeout(error: &outrigger::Error) -> bool {
 
 async fn ask(
     args: &Args,
-    asked: Asked,
+    asked: PromptInput,
     session: &Session,
     screen: &mut Screen,
     watchman: &mut Watchman,
@@ -264,7 +264,7 @@ async fn ask(
         timed_out,
     };
     args.end_turn(screen, &turns.outcome)?;
-    rest(screen, session);
+    show_background(screen, session);
     if args.no_wait || timed_out || watchman.status().is_some() {
         return Ok(turns);
     }
@@ -280,7 +280,7 @@ async fn ask(
                 Some(AmbientEvent::Event(event)) => args.emit(event, screen)?,
                 Some(AmbientEvent::TurnEnded(outcome)) => {
                     args.end_turn(screen, &outcome)?;
-                    rest(screen, session);
+                    show_background(screen, session);
                     turns.follow_ups.push(outcome);
                 }
                 Some(_) => {}
@@ -310,7 +310,7 @@ async fn ask(
 }
 
 /// The turn is over; agents in the background may not be.
-fn rest(screen: &Screen, session: &Session) {
+fn show_background(screen: &Screen, session: &Session) {
     screen.rests();
     let tasks = session.tasks();
     let agents: Vec<&str> = tasks
@@ -359,9 +359,9 @@ impl Args {
 
     async fn options(&self, screen: &Screen) -> Result<Options, Failure> {
         let asking = if self.agent.no_ask {
-            Ask::nobody()
+            Responder::nobody()
         } else {
-            Ask::at_terminal()
+            Responder::at_terminal()
         };
         let options = self.agent.hosted(&asking, screen)?;
         let Some(path) = &self.schema else {

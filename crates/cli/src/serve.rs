@@ -1,6 +1,6 @@
 //! `outrigger serve`: a host of sessions on this machine.
 
-mod demo;
+mod demo_session;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     // Before anything is started, so that a signal finds it caught.
     let signals = Signals::catch()?;
     if args.demo {
-        return demo::run(args.listen, signals).await;
+        return demo_session::run(args.listen, signals).await;
     }
     let mut settings = settings(&args)?;
     if args.check {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod confirm;
+mod conversation_markdown;
 mod delete;
 mod export;
 mod find;
@@ -12,14 +13,13 @@ mod interrupt;
 mod list;
 mod made;
 mod mark;
-mod markdown;
+mod message_pieces;
 mod moving;
 mod pager;
 mod progress;
 mod repair;
-mod said;
 mod search;
-mod show;
+mod show_session;
 mod stored;
 pub(crate) mod table;
 mod talk;
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 enum Command {
     #[command(visible_alias = "ls")]
     List(list::List),
-    Show(show::Show),
+    Show(show_session::Show),
     Agents(agents::Agents),
     Search(search::Find),
     Follow(follow::Follow),

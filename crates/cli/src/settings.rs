@@ -88,7 +88,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
             return Ok(Status::Success);
         }
     };
-    let resolve = asked(&show)?;
+    let resolve = resolver(&show)?;
     let resolved = tokio::task::spawn_blocking(move || resolve.resolve()).await?;
     for problem in &resolved.problems {
         eprintln!("outrigger: {}", plain(&problem.to_string()));
@@ -117,7 +117,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     Ok(Status::Success)
 }
 
-fn asked(show: &Show) -> Result<ResolveSettings, Failure> {
+fn resolver(show: &Show) -> Result<ResolveSettings, Failure> {
     let mut resolve = ResolveSettings::new().cwd(&show.dir);
     if let Some(Sources(sources)) = &show.setting_sources {
         resolve = resolve.setting_sources(sources.iter().copied());

@@ -44,15 +44,15 @@ fn point_before(text: &str, now: &Zoned) -> Result<SystemTime, String> {
 
 /// The day and the minute of an ISO 8601 time in the time zone of this machine (`TZ`); the text itself where it is none.
 pub(crate) fn minute(iso: &str) -> String {
-    shown(iso, "%Y-%m-%d %H:%M", TimeZone::system())
+    formatted(iso, "%Y-%m-%d %H:%M", TimeZone::system())
 }
 
 /// The same with the time zone, for what is read elsewhere.
 pub(crate) fn minute_with_zone(iso: &str) -> String {
-    shown(iso, "%Y-%m-%d %H:%M %Z", TimeZone::system())
+    formatted(iso, "%Y-%m-%d %H:%M %Z", TimeZone::system())
 }
 
-fn shown(iso: &str, form: &str, zone: TimeZone) -> String {
+fn formatted(iso: &str, form: &str, zone: TimeZone) -> String {
     // A machine that does not know its zone has UTC.
     let zone = if zone.is_unknown() { TimeZone::UTC } else { zone };
     match iso.parse::<Timestamp>() {
@@ -129,11 +129,11 @@ mod tests {
         let zone = || TimeZone::posix("XST-5:30").unwrap();
         let form = "%Y-%m-%d %H:%M %Z";
         assert_eq!(
-            shown("2026-02-03T20:05:06.789Z", form, zone()),
+            formatted("2026-02-03T20:05:06.789Z", form, zone()),
             "2026-02-04 01:35 XST"
         );
-        assert_eq!(shown("yesterday", form, zone()), "yesterday");
-        assert_eq!(shown("äääääääääää", form, zone()), "äääääääääää");
+        assert_eq!(formatted("yesterday", form, zone()), "yesterday");
+        assert_eq!(formatted("äääääääääää", form, zone()), "äääääääääää");
     }
 
     #[test]

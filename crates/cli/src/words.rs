@@ -90,7 +90,7 @@ pub(crate) fn describe(error: &anyhow::Error) -> String {
     let (mut said, mut hint) = (Vec::new(), None);
     for cause in error.chain() {
         if let Some(error) = cause.downcast_ref::<outrigger::Error>() {
-            let told = error.told(flag);
+            let told = error.explained(flag);
             said.push(told.message);
             said.extend(told.because);
             hint = told.hint;

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use outrigger::{Agent, Policy, Retry};
-use outrigger_fleet::batch::{Batch, Job, Journal};
+use outrigger_fleet::batch::{Batch, BatchJob, Journal};
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
 use outrigger_fleet::gate::{Gate, Limits};
 use serde::Deserialize;
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut jobs = Vec::new();
     for line in BufReader::new(File::open(prompts)?).lines() {
         let line: Line = serde_json::from_str(&line?)?;
-        jobs.push(Job::new(line.id, line.prompt));
+        jobs.push(BatchJob::new(line.id, line.prompt));
     }
 
     let agent = Agent::builder()

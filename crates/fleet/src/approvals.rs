@@ -66,7 +66,7 @@ use outrigger::protocol::{RawJson, walk};
 use outrigger::{Ambient, AmbientEvent, Outcome, Session, SessionId};
 use tokio::sync::Notify;
 
-use self::approval::Verdict;
+use self::approval::CallVerdict;
 pub use self::approval::{Approval, ApprovalId, ApprovalState, Decided, Decision, TooLate};
 pub use self::approval_store::{ApprovalFiles, ApprovalStore, MemoryApprovals, StoreError};
 
@@ -228,25 +228,27 @@ impl Approvals {
                 let call =
                     (input.tool_name == PLAN).then(|| (input.tool_use_id.clone(), input.tool_input.clone()));
                 let asked = this.asked(input).await;
-                if let (Some((id, input)), Ok(Verdict::Apply(Decision::Allow { updated_input }))) =
+                if let (Some((id, input)), Ok(CallVerdict::Apply(Decision::Allow { updated_input }))) =
                     (call, &asked)
                 {
                     plans.add(id, input, updated_input.as_ref());
                 }
-                if !matches!(asked, Ok(Verdict::Defer)) {
+                if !matches!(asked, Ok(CallVerdict::Defer)) {
                     applied.notify_one();
                 }
                 HookOutput::specific(match asked {
-                    Ok(Verdict::Defer) => PreToolUseOutput::defer(),
-                    Ok(Verdict::Apply(Decision::Allow { updated_input: None })) => PreToolUseOutput::allow(),
-                    Ok(Verdict::Apply(Decision::Allow {
+                    Ok(CallVerdict::Defer) => PreToolUseOutput::defer(),
+                    Ok(CallVerdict::Apply(Decision::Allow { updated_input: None })) => {
+                        PreToolUseOutput::allow()
+                    }
+                    Ok(CallVerdict::Apply(Decision::Allow {
                         updated_input: Some(input),
                     })) => PreToolUseOutput::allow()
                         .updated_input(&input)
                         .unwrap_or_else(|error| {
                             PreToolUseOutput::deny(format!("The input cannot be sent: {error}"))
                         }),
-                    Ok(Verdict::Apply(Decision::Deny { message })) => PreToolUseOutput::deny(message),
+                    Ok(CallVerdict::Apply(Decision::Deny { message })) => PreToolUseOutput::deny(message),
                     Err(error) => {
                         tracing::error!(%error, "a call is denied, since nobody can be asked about it");
                         PreToolUseOutput::deny(
@@ -461,7 +463,7 @@ impl Approvals {
     }
 
     /// The CLI asks about a call.
-    async fn asked(&self, input: PreToolUseInput) -> Result<Verdict, Unasked> {
+    async fn asked(&self, input: PreToolUseInput) -> Result<CallVerdict, Unasked> {
         let tool_use_id = input.tool_use_id.ok_or(Unasked::NoId)?;
         let session = SessionId::new(&input.session_id).map_err(|error| Unasked::Store(error.into()))?;
         let now = SystemTime::now();
@@ -469,7 +471,7 @@ impl Approvals {
             if approval.tool_use_id != tool_use_id {
                 continue;
             }
-            match approval.asked(&input.tool_input, now) {
+            match approval.on_request(&input.tool_input, now) {
                 Some((verdict, None)) => return Ok(verdict),
                 // What somebody else has changed meanwhile is asked about anew.
                 Some((verdict, Some(next))) if self.store.replace(&next).await? => return Ok(verdict),
@@ -490,7 +492,7 @@ impl Approvals {
         };
         self.store.add(&approval).await?;
         self.supersede_but(&session, Some(&approval)).await?;
-        Ok(Verdict::Defer)
+        Ok(CallVerdict::Defer)
     }
 }
 

@@ -1,16 +1,16 @@
 //! Many prompts, each in a session of its own, resumable after the program was killed.
 //!
-//! A [`Batch`] takes [`Job`]s from a stream and emits a [`JobResult`] for each: as they end, or in the order of the jobs. Some run at
+//! A [`Batch`] takes [`BatchJob`]s from a stream and emits a [`JobResult`] for each: as they end, or in the order of the jobs. Some run at
 //! once. A job that fails for a cause that passes is tried again ([`Retry`]). A [`Gate`] and a [`Budget`] are those of all other turns
 //! of the program.
 //!
 //! ```no_run
 //! use futures_util::stream;
 //! use outrigger::{Agent, Policy, Retry};
-//! use outrigger_fleet::batch::{Batch, Job, Journal};
+//! use outrigger_fleet::batch::{Batch, BatchJob, Journal};
 //!
 //! # async fn example(tickets: Vec<(String, String)>) -> Result<(), Box<dyn std::error::Error>> {
-//! let jobs = tickets.into_iter().map(|(id, text)| Job::new(id, format!("Classify this ticket: {text}")));
+//! let jobs = tickets.into_iter().map(|(id, text)| BatchJob::new(id, format!("Classify this ticket: {text}")));
 //! let batch = Batch::new(Agent::builder().permissions(Policy::read_only()))
 //!     .jobs(8)
 //!     .retry(Retry::new().tries(3))
@@ -59,7 +59,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use self::attempt::{Attempts, Ended};
+use self::attempt::{Attempts, JobEnd};
 pub use self::journal::{Journal, JournalError};
 use self::progress::Counts;
 pub use self::progress::{Monitor, Progress, Summary};
@@ -69,14 +69,14 @@ use crate::session_watch::SessionWatch;
 
 /// One prompt of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct BatchJob {
     /// Names the job, in the journal and in its result. No two jobs of a batch may have the same.
     pub id: String,
     /// The prompt.
     pub prompt: String,
 }
 
-impl Job {
+impl BatchJob {
     /// A job.
     pub fn new(id: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
@@ -95,7 +95,7 @@ pub struct JobResult {
     /// The place of the job among all jobs, from 0.
     pub index: u64,
     /// The answer, or why there is none.
-    pub result: Result<Done, JobFailure>,
+    pub result: Result<JobAnswer, JobFailure>,
     /// How often the job was tried, in all runs of the batch.
     pub tries: u32,
     /// What all tries have spent. What a killed program had spent on a job counts as what was reserved for it.
@@ -109,7 +109,7 @@ pub struct JobResult {
 /// The answer of a job.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Done {
+pub struct JobAnswer {
     /// The model's text.
     pub text: String,
     /// The structured output, if the options ask for one.
@@ -118,7 +118,7 @@ pub struct Done {
     pub is_recovered: bool,
 }
 
-impl Done {
+impl JobAnswer {
     /// The structured output as a `T`.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Done {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobFailure {
-    /// What happened.
+    /// The message of the error.
     pub message: String,
     /// The cause, if it is known.
     pub cause: Option<Cause>,
@@ -158,7 +158,7 @@ impl std::error::Error for JobFailure {}
 /// The order in which results are emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Order {
+pub enum BatchOrder {
     /// As the jobs end.
     #[default]
     AsTheyEnd,
@@ -169,7 +169,7 @@ pub enum Order {
 /// Why no job begins any more.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum BatchStop {
     /// The budget is exhausted.
     Budget(crate::budget::Exhausted),
     /// The batch's deadline has passed.
@@ -189,7 +189,7 @@ pub enum Stop {
     Asked,
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for BatchStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Budget(exhausted) => exhausted.fmt(f),
@@ -217,7 +217,7 @@ pub struct NamesSession {
 pub struct Batch {
     options: Options,
     jobs: usize,
-    order: Order,
+    order: BatchOrder,
     retry: Retry,
     retry_failed: bool,
     gate: Option<Gate>,
@@ -238,7 +238,7 @@ impl Batch {
         Self {
             options,
             jobs: 4,
-            order: Order::default(),
+            order: BatchOrder::default(),
             retry: Retry::new().tries(1),
             retry_failed: false,
             gate: None,
@@ -264,7 +264,7 @@ impl Batch {
     }
 
     /// The order of the results.
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: BatchOrder) -> Self {
         self.order = order;
         self
     }
@@ -322,7 +322,7 @@ impl Batch {
     /// When the options name a session.
     pub fn run<S>(self, jobs: S) -> Result<BatchRun, NamesSession>
     where
-        S: Stream<Item = Job> + Send + 'static,
+        S: Stream<Item = BatchJob> + Send + 'static,
     {
         Attempts::check(&self.options)?;
         let counts = Arc::new(Counts::new(jobs.size_hint()));
@@ -340,10 +340,10 @@ impl Batch {
             let jobs = jobs
                 .enumerate()
                 .take_while(move |_| std::future::ready(!begins.is_stopped()))
-                .map(move |(index, job)| Running::spawn(Arc::clone(&attempts), index, job));
+                .map(move |(index, job)| JobTask::spawn(Arc::clone(&attempts), index, job));
             match order {
-                Order::AsTheyEnd => jobs.buffer_unordered(at_once).boxed(),
-                Order::AsTheyCame => jobs.buffered(at_once).boxed(),
+                BatchOrder::AsTheyEnd => jobs.buffer_unordered(at_once).boxed(),
+                BatchOrder::AsTheyCame => jobs.buffered(at_once).boxed(),
             }
         };
         let results = running.filter_map(std::future::ready).boxed();
@@ -389,7 +389,7 @@ impl BatchRun {
     /// Runs what is left, drops its results, and says how the batch ended.
     ///
     /// # Errors
-    /// When it could not go on: [`Stop::Fatal`], [`Stop::Journal`] and [`Stop::WrongJob`]. A batch that stopped for its budget or its
+    /// When it could not go on: [`BatchStop::Fatal`], [`BatchStop::Journal`] and [`BatchStop::WrongJob`]. A batch that stopped for its budget or its
     /// deadline has a summary that says so.
     ///
     /// # Cancel safety
@@ -398,7 +398,9 @@ impl BatchRun {
         while self.next().await.is_some() {}
         let summary = self.monitor.summary();
         match summary.stopped {
-            Some(Stop::Fatal(_) | Stop::Journal(_) | Stop::WrongJob { .. }) => Err(BatchError(summary)),
+            Some(BatchStop::Fatal(_) | BatchStop::Journal(_) | BatchStop::WrongJob { .. }) => {
+                Err(BatchError(summary))
+            }
             _ => Ok(summary),
         }
     }
@@ -417,7 +419,7 @@ impl BatchError {
     /// The error that every job would have ended with.
     pub fn error(&self) -> Option<&Error> {
         match &self.0.stopped {
-            Some(Stop::Fatal(error)) => Some(error),
+            Some(BatchStop::Fatal(error)) => Some(error),
             _ => None,
         }
     }
@@ -435,35 +437,35 @@ impl fmt::Display for BatchError {
 impl std::error::Error for BatchError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.stopped {
-            Some(Stop::Fatal(error)) => Some(error),
-            Some(Stop::Journal(error)) => error.source(),
+            Some(BatchStop::Fatal(error)) => Some(error),
+            Some(BatchStop::Journal(error)) => error.source(),
             _ => None,
         }
     }
 }
 
 /// A job on a task of its own, which ends with this.
-struct Running(JoinHandle<Ended>);
+struct JobTask(JoinHandle<JobEnd>);
 
-impl Running {
+impl JobTask {
     /// Its result; `None` if the job did not end before the batch stopped.
     fn spawn(
         attempts: Arc<Attempts>,
         index: usize,
-        job: Job,
+        job: BatchJob,
     ) -> Pin<Box<dyn Future<Output = Option<JobResult>> + Send>> {
         Box::pin(async move {
             let mut this = Self(tokio::spawn(Arc::clone(&attempts).job(index, job)));
             match (&mut this.0).await {
-                Ok(Ended::Result(result)) => Some(*result),
+                Ok(JobEnd::Result(result)) => Some(*result),
                 // A panic is a fault of this crate or of a callback of the program; the job counts as not done.
-                Ok(Ended::NotDone) | Err(_) => None,
+                Ok(JobEnd::NotDone) | Err(_) => None,
             }
         })
     }
 }
 
-impl Drop for Running {
+impl Drop for JobTask {
     fn drop(&mut self) {
         self.0.abort();
     }

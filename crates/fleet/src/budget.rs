@@ -37,7 +37,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Dollars alone.
+    /// An amount of dollars, without tokens.
     pub fn usd(usd: Usd) -> Self {
         Self { usd, tokens: 0 }
     }
@@ -263,12 +263,12 @@ pub struct LedgerRow {
 /// A budget. Cloning is cheap; all clones are the same budget.
 #[derive(Debug, Clone)]
 pub struct Budget {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<BudgetInner>>,
     id: AccountId,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct BudgetInner {
     accounts: Accounts,
     prices: Prices,
 }
@@ -279,7 +279,7 @@ impl Budget {
         let (accounts, id) = Accounts::new(name.into(), cap);
         let prices = Prices::default();
         Self {
-            shared: Arc::new(Mutex::new(Shared { accounts, prices })),
+            shared: Arc::new(Mutex::new(BudgetInner { accounts, prices })),
             id,
         }
     }
@@ -361,7 +361,7 @@ impl Budget {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, BudgetInner> {
         // Nothing panics halfway through a change.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -45,7 +45,7 @@ pub struct Gate(Kind, Arc<Watchers>);
 #[derive(Debug, Clone)]
 enum Kind {
     /// Of this process.
-    Local(Arc<Shared>),
+    Local(Arc<LocalGate>),
     /// Over a store.
     Linked(Arc<Handle>),
 }
@@ -160,7 +160,7 @@ impl std::fmt::Display for GateState {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LocalGate {
     began: Instant,
     inner: Mutex<Inner>,
     phase: watch::Sender<GatePhase>,
@@ -177,7 +177,7 @@ impl Gate {
     /// An open gate. Limits of zero count as one.
     pub fn new(limits: Limits) -> Self {
         Self(
-            Kind::Local(Arc::new(Shared {
+            Kind::Local(Arc::new(LocalGate {
                 began: Instant::now(),
                 inner: Mutex::new(Inner {
                     core: GateCore::new(limits.normalized()),
@@ -349,11 +349,11 @@ impl GateChanges {
 /// them to [`observe`](Self::observe), and the outcome to [`finish`](Self::finish).
 #[derive(Debug)]
 #[must_use = "the place at the gate is given up when this is dropped"]
-pub struct Pass(Held);
+pub struct Pass(HeldPass);
 
 #[derive(Debug)]
-enum Held {
-    Local(Arc<Shared>, PassId),
+enum HeldPass {
+    Local(Arc<LocalGate>, PassId),
     Linked(Arc<Handle>, u64),
     /// The place is given up already.
     Nothing,
@@ -361,7 +361,7 @@ enum Held {
 
 impl Pass {
     fn linked(handle: Arc<Handle>, number: u64) -> Self {
-        Self(Held::Linked(handle, number))
+        Self(HeldPass::Linked(handle, number))
     }
 
     /// Tells the gate what an event of the turn shows about the API.
@@ -380,12 +380,12 @@ impl Pass {
             tracing::debug!(?wait, "the API refuses requests; the gate closes");
         }
         match &self.0 {
-            Held::Local(shared, id) => shared.with(|core, now| match evidence {
+            HeldPass::Local(shared, id) => shared.with(|core, now| match evidence {
                 Evidence::Limited(wait) => core.limited(now, wait, fastrand::f64()),
                 Evidence::Answered => core.answered(*id),
             }),
-            Held::Linked(handle, number) => handle.learn(*number, evidence),
-            Held::Nothing => {}
+            HeldPass::Linked(handle, number) => handle.learn(*number, evidence),
+            HeldPass::Nothing => {}
         }
     }
 }
@@ -393,21 +393,21 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         match &self.0 {
-            Held::Local(shared, id) => shared.with(|core, _| core.leave(*id)),
-            Held::Linked(handle, number) => handle.leave(*number),
-            Held::Nothing => {}
+            HeldPass::Local(shared, id) => shared.with(|core, _| core.leave(*id)),
+            HeldPass::Linked(handle, number) => handle.leave(*number),
+            HeldPass::Nothing => {}
         }
     }
 }
 
 /// A place in the order of those who wait.
-struct Place {
-    shared: Arc<Shared>,
+struct QueuedWaiter {
+    shared: Arc<LocalGate>,
     id: WaiterId,
     left: bool,
 }
 
-impl Drop for Place {
+impl Drop for QueuedWaiter {
     fn drop(&mut self) {
         if !self.left {
             let mut inner = self.shared.lock();
@@ -417,7 +417,7 @@ impl Drop for Place {
     }
 }
 
-impl Shared {
+impl LocalGate {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing in the core panics halfway through a change.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -465,7 +465,10 @@ impl Shared {
         }
     }
 
-    fn arrive(self: &Arc<Self>, waiter: Waiter) -> Result<(Place, oneshot::Receiver<Pass>), GateError> {
+    fn arrive(
+        self: &Arc<Self>,
+        waiter: Waiter,
+    ) -> Result<(QueuedWaiter, oneshot::Receiver<Pass>), GateError> {
         let (door, pass) = oneshot::channel();
         let id = {
             let mut inner = self.lock();
@@ -477,7 +480,7 @@ impl Shared {
             inner.doors.insert(id, door);
             id
         };
-        let place = Place {
+        let place = QueuedWaiter {
             shared: Arc::clone(self),
             id,
             left: false,
@@ -506,10 +509,10 @@ impl Shared {
                 granted.and_then(|(waiter, pass)| Some((inner.doors.remove(&waiter)?, pass)))
             };
             let Some((door, id)) = granted else { return };
-            let pass = Pass(Held::Local(Arc::clone(self), id));
+            let pass = Pass(HeldPass::Local(Arc::clone(self), id));
             // The visitor may have just gone. Then the next one gets in, in the next round and not by dropping the pass.
             if let Err(mut unwanted) = door.send(pass) {
-                unwanted.0 = Held::Nothing;
+                unwanted.0 = HeldPass::Nothing;
                 self.lock().core.leave(id);
             }
         }

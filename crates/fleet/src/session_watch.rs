@@ -13,7 +13,7 @@ pub struct Starting {
     pub name: String,
     /// Counts from 1: the try of the job, in all runs of its batch; or the process of the supervised session, in this program.
     pub number: u32,
-    /// What for.
+    /// Why the process was started.
     pub reason: StartReason,
 }
 

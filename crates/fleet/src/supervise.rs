@@ -40,7 +40,7 @@ use outrigger::{
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
-pub use self::id_store::{IdFiles, IdStore, Kept};
+pub use self::id_store::{IdFiles, IdStore, SavedConversation};
 use self::supervision::How;
 pub use self::supervision::{AfterLoss, Rotation, Supervision};
 use crate::budget::{Amount, Budget, Exhausted, Reservation};
@@ -68,7 +68,7 @@ pub enum SuperviseError {
     #[error("the session is given up: its process ended {deaths} times within {within:?}")]
     #[non_exhaustive]
     GaveUp {
-        /// How often.
+        /// How often its processes ended.
         deaths: usize,
         /// Within which time.
         within: Duration,
@@ -86,7 +86,7 @@ pub enum SuperviseError {
         name: String,
         /// `loaded` or `saved`.
         what: &'static str,
-        /// Why.
+        /// The error of the store.
         source: io::Error,
     },
     /// A cap of [`Supervision::budget`], or one above it, is exceeded.
@@ -96,7 +96,7 @@ pub enum SuperviseError {
     })]
     #[non_exhaustive]
     Budget {
-        /// Which.
+        /// The budget that is exhausted.
         exhausted: Exhausted,
         /// How the turn ended that was interrupted for it. `None` if it did not begin, or did not end by the interrupt, so that its process was killed.
         outcome: Option<Outcome>,
@@ -107,7 +107,7 @@ pub enum SuperviseError {
     Rotation {
         /// `compacted` or `summarized`.
         what: &'static str,
-        /// Why.
+        /// The error of the rotation.
         source: Error,
     },
 }
@@ -142,7 +142,7 @@ pub struct Health {
 pub enum HealthState {
     /// No process was needed yet.
     NotStarted,
-    /// It runs.
+    /// A process runs.
     Running,
     /// Its process has died; the next turn starts another.
     Down,
@@ -179,7 +179,7 @@ struct Inner {
     session: Option<Session>,
     /// What is kept was loaded.
     is_loaded: bool,
-    kept: Kept,
+    kept: SavedConversation,
     /// When its processes died, within the time that counts.
     deaths: VecDeque<Instant>,
     /// The death of the newest process was counted, and why it died.
@@ -260,7 +260,7 @@ impl Supervised {
         let mut inner = self.inner.lock().await;
         inner.deaths.clear();
         inner.given_up = false;
-        self.tell(|health| {
+        self.update_health(|health| {
             if health.state == HealthState::GaveUp {
                 health.state = HealthState::Down;
             }
@@ -319,13 +319,13 @@ impl Supervised {
                 .await;
             let error = match ended {
                 Ok(outcome) => {
-                    self.tell(|health| health.turns += 1);
+                    self.update_health(|health| health.turns += 1);
                     return Ok(outcome);
                 }
                 Err(SuperviseError::Session(error)) if error.is_closed() => error,
                 Err(error) => {
                     if matches!(error, SuperviseError::Budget { outcome: Some(_), .. }) {
-                        self.tell(|health| health.turns += 1);
+                        self.update_health(|health| health.turns += 1);
                     }
                     return Err(error);
                 }
@@ -367,7 +367,7 @@ impl Supervised {
             return Ok(());
         };
         inner.earlier += &session.usage();
-        self.tell(|health| (health.state, health.pid) = (HealthState::NotStarted, None));
+        self.update_health(|health| (health.state, health.pid) = (HealthState::NotStarted, None));
         session.close().await.map(drop)
     }
 
@@ -398,7 +398,7 @@ impl Supervised {
                     inner.since.get_or_insert_with(Instant::now);
                     let (session_id, pid) = (session.id(), session.pid());
                     inner.session = Some(session);
-                    self.tell(|health| {
+                    self.update_health(|health| {
                         health.state = HealthState::Running;
                         health.session_id = session_id.or(health.session_id.take());
                         health.pid = pid;
@@ -423,7 +423,7 @@ impl Supervised {
         inner.given_up = inner.deaths.len() > self.supervision.restarts;
         let (given_up, why) = (inner.given_up, error.to_string());
         inner.counted = Some(error);
-        self.tell(|health| {
+        self.update_health(|health| {
             health.state = match given_up {
                 true => HealthState::GaveUp,
                 false => HealthState::Down,
@@ -538,7 +538,7 @@ impl Supervised {
         let mut usage = inner.earlier.clone();
         usage += &session.usage();
         let id = session.id();
-        self.tell(|health| {
+        self.update_health(|health| {
             health.spent = Amount::from(&usage);
             health.session_id.clone_from(&id);
         });
@@ -596,7 +596,7 @@ impl Supervised {
             // An older CLI does not know the request.
             let size = session.request(&request).await.ok();
             let size = size.and_then(|usage| u64::try_from(usage.total_tokens).ok());
-            self.tell(|health| health.context_tokens = size);
+            self.update_health(|health| health.context_tokens = size);
             is_due |= size.is_some_and(|size| size > most);
         }
         if !is_due {
@@ -629,15 +629,15 @@ impl Supervised {
                 inner.summary = Some(answer.text().to_owned());
                 inner.earlier += &session.usage();
                 inner.session = Some(new);
-                self.tell(|health| health.pid = pid);
+                self.update_health(|health| health.pid = pid);
             }
         }
         inner.since = Some(Instant::now());
-        self.tell(|health| health.rotations += 1);
+        self.update_health(|health| health.rotations += 1);
         Ok(())
     }
 
-    fn tell(&self, change: impl FnOnce(&mut Health)) {
+    fn update_health(&self, change: impl FnOnce(&mut Health)) {
         self.health.send_modify(change);
     }
 }

@@ -39,8 +39,8 @@ use tracing::debug;
 pub use self::document::openapi;
 #[cfg(feature = "fuzzing")]
 pub use self::laws::run as laws;
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 use crate::token::{Scope, TokenRecord};
 
 /// Who may call a route.
@@ -57,7 +57,7 @@ enum Access {
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What a route answers when all goes well.
-enum Answer {
+enum ResponseBody {
     Nothing,
     Json(SchemaOf),
     Text(&'static str),
@@ -73,8 +73,8 @@ struct Route {
     headers: &'static [&'static str],
     body: Option<SchemaOf>,
     status: StatusCode,
-    answer: Answer,
-    handler: MethodRouter<Arc<Shared>>,
+    answer: ResponseBody,
+    handler: MethodRouter<Arc<FrontState>>,
 }
 
 fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -87,7 +87,7 @@ impl Route {
         path: &'static str,
         access: Access,
         summary: &'static str,
-        handler: MethodRouter<Arc<Shared>>,
+        handler: MethodRouter<Arc<FrontState>>,
     ) -> Self {
         Self {
             method,
@@ -98,7 +98,7 @@ impl Route {
             headers: &[],
             body: None,
             status: StatusCode::OK,
-            answer: Answer::Nothing,
+            answer: ResponseBody::Nothing,
             handler,
         }
     }
@@ -124,20 +124,20 @@ impl Route {
     }
 
     fn json<T: JsonSchema>(mut self) -> Self {
-        self.answer = Answer::Json(schema_of::<T>);
+        self.answer = ResponseBody::Json(schema_of::<T>);
         self
     }
 
     /// A document of a session, of which a token without the scope `read` gets less.
-    fn told<T: unread::Document + JsonSchema>(self) -> Self
+    fn scoped_json<T: unread::Document + JsonSchema>(self) -> Self
     where
-        T::Rest: JsonSchema,
+        T::Unread: JsonSchema,
     {
-        self.json::<unread::Reply<T, T::Rest>>()
+        self.json::<unread::ScopedDocument<T, T::Unread>>()
     }
 
     fn text(mut self, content_type: &'static str) -> Self {
-        self.answer = Answer::Text(content_type);
+        self.answer = ResponseBody::Text(content_type);
         self
     }
 }
@@ -154,12 +154,12 @@ fn routes() -> Vec<Route> {
             .headers(&["Idempotency-Key"])
             .body::<sessions::Create>()
             .status(StatusCode::CREATED)
-            .told::<outrigger_host::SessionRecord>(),
+            .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new("get", "/v1/sessions/{id}", Needs(Read), "A session", get(sessions::read))
             .json::<outrigger_host::SessionRecord>(),
         Route::new("patch", "/v1/sessions/{id}", Needs(Send), "Changes a session", patch(sessions::update))
             .body::<outrigger_host::log::Update>()
-            .told::<outrigger_host::SessionRecord>(),
+            .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new(
             "delete",
             "/v1/sessions/{id}",
@@ -175,7 +175,7 @@ fn routes() -> Vec<Route> {
             "Interrupts the turn that runs",
             post(sessions::interrupt),
         )
-        .told::<outrigger_host::SessionRecord>(),
+        .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/stop",
@@ -183,7 +183,7 @@ fn routes() -> Vec<Route> {
             "Ends the process of a session; the next prompt resumes it",
             post(sessions::stop),
         )
-        .told::<outrigger_host::SessionRecord>(),
+        .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/resume",
@@ -192,7 +192,7 @@ fn routes() -> Vec<Route> {
             post(sessions::resume),
         )
         .status(StatusCode::ACCEPTED)
-        .told::<outrigger_host::SessionRecord>(),
+        .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/archive",
@@ -200,7 +200,7 @@ fn routes() -> Vec<Route> {
             "Ends a session for good; it can be read",
             post(sessions::archive),
         )
-        .told::<outrigger_host::SessionRecord>(),
+        .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/fork",
@@ -210,7 +210,7 @@ fn routes() -> Vec<Route> {
         )
         .body::<forks::Fork>()
         .status(StatusCode::CREATED)
-        .told::<outrigger_host::SessionRecord>(),
+        .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new(
             "post",
             "/v1/sessions/{id}/rewind",
@@ -219,7 +219,7 @@ fn routes() -> Vec<Route> {
             post(files::rewind),
         )
         .body::<files::Rewind>()
-        .told::<unread::Rewound>(),
+        .scoped_json::<unread::Rewound>(),
         Route::new(
             "get",
             "/v1/sessions/{id}/transcript",
@@ -275,7 +275,7 @@ fn routes() -> Vec<Route> {
         )
         .body::<adoptions::Adopt>()
         .status(StatusCode::CREATED)
-        .told::<outrigger_host::SessionRecord>(),
+        .scoped_json::<outrigger_host::SessionRecord>(),
         Route::new(
             "get",
             "/v1/sessions/{id}/events",
@@ -292,7 +292,7 @@ fn routes() -> Vec<Route> {
             "Sends frames: prompts and requests (scope `send`), decisions (scope `approve`). What is answered with 202 is durable",
             post(sending::send),
         )
-        .body::<sending::Sent>()
+        .body::<sending::SentEvents>()
         .status(StatusCode::ACCEPTED)
         .json::<sending::AcceptedAll>(),
         Route::new(
@@ -333,7 +333,7 @@ fn routes() -> Vec<Route> {
             post(approvals::decide),
         )
         .body::<serde_json::Map<String, serde_json::Value>>()
-        .told::<outrigger_host::Approval>(),
+        .scoped_json::<outrigger_host::Approval>(),
         Route::new("get", "/v1/tokens", Needs(Admin), "Lists the tokens", get(tokens::list)).json::<tokens::TokenList>(),
         Route::new("post", "/v1/tokens", Needs(Admin), "Issues a token", post(tokens::issue))
             .body::<tokens::Issue>()
@@ -407,7 +407,7 @@ fn routes() -> Vec<Route> {
 }
 
 /// The routes as they are served.
-pub(crate) fn router(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+pub(crate) fn router(shared: &Arc<FrontState>) -> Router<Arc<FrontState>> {
     let mut router = Router::new();
     for route in routes() {
         let handler = match route.access {
@@ -425,7 +425,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
 
 /// Lets a request pass that has a valid token with the scope of the route.
 async fn authorize(
-    State((shared, access)): State<(Arc<Shared>, Access)>,
+    State((shared, access)): State<(Arc<FrontState>, Access)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -460,11 +460,11 @@ async fn authorize(
 
 /// Answers a request. What changes something is carried through even if its client leaves in the middle: between two steps, a session could
 /// be archived and have a process.
-async fn answer(shared: &Arc<Shared>, token: &TokenRecord, next: Next, request: Request) -> Response {
+async fn answer(shared: &Arc<FrontState>, token: &TokenRecord, next: Next, request: Request) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
     }
-    let kept = entries::kept(Arc::clone(shared), token.clone(), request, next);
+    let kept = entries::audited(Arc::clone(shared), token.clone(), request, next);
     let answered = tokio::spawn(kept).await;
     answered.unwrap_or_else(|error| {
         tracing::error!(%error, "a request was not answered");
@@ -482,7 +482,7 @@ fn allows(token: &TokenRecord, scope: Scope) -> Result<(), Refusal> {
 }
 
 /// The valid token of a request.
-pub(crate) fn token(shared: &Shared, headers: &HeaderMap) -> Result<TokenRecord, Refusal> {
+pub(crate) fn token(shared: &FrontState, headers: &HeaderMap) -> Result<TokenRecord, Refusal> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return Err(Problem::Unauthorized.into());

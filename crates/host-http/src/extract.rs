@@ -12,18 +12,18 @@ use outrigger::SessionId;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use crate::front_state::FrontState;
 use crate::limits::Limits;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 use crate::token::TokenRecord;
 
 /// The body of a request, which is JSON.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<FrontState>> for Body<T> {
     type Rejection = Refusal;
 
-    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, shared: &Arc<FrontState>) -> Result<Self, Refusal> {
         // A page of a foreign site can send other types without being asked first.
         let is_json = single(request.headers(), header::CONTENT_TYPE.as_str())?
             .and_then(|value| value.to_str().ok())

@@ -28,10 +28,10 @@ use tracing::{debug, warn};
 use self::patient_io::PatientIo;
 pub use self::tls::{Tls, TlsError};
 use crate::api;
+use crate::front_state::FrontState;
 use crate::limits::{Limits, OpenStreams};
 use crate::peer::{Connections, Peer};
 use crate::rate::Rates;
-use crate::shared::Shared;
 use crate::token::Tokens;
 
 /// Serves the sessions of a host over HTTP.
@@ -178,7 +178,7 @@ impl Front {
         hooks.spawn(async move { ticking.run().await });
         let (close, closing) = watch::channel(false);
         let limits = self.limits.clone();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FrontState {
             host: self.host,
             tokens: self.tokens,
             limits: self.limits,
@@ -314,7 +314,7 @@ const STRANGERS: usize = 4096;
 /// How long the front waits after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-fn router(shared: Arc<Shared>) -> Router {
+fn router(shared: Arc<FrontState>) -> Router {
     api::router(&shared)
         .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
         .layer(from_fn_with_state(Arc::clone(&shared), guard::limit))

@@ -12,7 +12,7 @@ use crate::peer::Peer;
 use crate::rate::Rates;
 use crate::token::Tokens;
 
-pub(crate) struct Shared {
+pub(crate) struct FrontState {
     pub(crate) host: SessionHost,
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,

@@ -42,11 +42,11 @@
 mod api;
 mod extract;
 mod front;
+mod front_state;
 mod limits;
 mod peer;
 mod problem;
 mod rate;
-mod shared;
 mod token;
 
 /// The laws of bodies and cursors, for the fuzz target of the workspace. No part of the API.

@@ -41,10 +41,10 @@ pub(crate) struct Granted {
 
 /// The turns that run, of all sessions of a host, and whether another one may begin.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(watch::Sender<Running>);
+pub(crate) struct Turns(watch::Sender<RunningTurns>);
 
 #[derive(Debug, Default)]
-struct Running {
+struct RunningTurns {
     count: usize,
     is_draining: bool,
 }
@@ -78,7 +78,7 @@ impl Drop for RunningTurn {
 }
 
 /// Waits until a turn may begin, for as long as it takes: a usage limit may last for hours, and a budget for a day. Ends when it is dropped.
-pub(crate) async fn ask(
+pub(crate) async fn wait_for_turn(
     gate: Option<Gate>,
     budget: Option<TurnBudget>,
     log: Arc<dyn Log>,

@@ -32,7 +32,7 @@ pub(crate) enum Admission {
 
 /// A call that outlives its process while it waits for a decision. A turn is open as long as there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Call {
+pub(crate) enum WaitingCall {
     #[default]
     None,
     /// Nobody has decided.
@@ -52,7 +52,7 @@ pub(crate) struct State {
     /// The prompt whose turn runs.
     pub(crate) running: Option<Uuid>,
     /// The call that waits.
-    pub(crate) call: Call,
+    pub(crate) call: WaitingCall,
     /// Whether the process goes on with a turn of an earlier process, whose call was decided.
     pub(crate) taken_up: bool,
     /// Whether the next turn may begin: that of the call that was decided, or of the first prompt of the queue.
@@ -68,13 +68,13 @@ impl State {
     pub(crate) fn has_turn(&self) -> bool {
         self.admission == Admission::Granted
             || self.taken_up
-            || self.call == Call::Offered
-            || (self.running.is_some() && self.call == Call::None)
+            || self.call == WaitingCall::Offered
+            || (self.running.is_some() && self.call == WaitingCall::None)
     }
 
     /// Whether a turn is open, so that no prompt may begin.
     pub(crate) fn is_busy(&self) -> bool {
-        self.running.is_some() || self.taken_up || self.call != Call::None
+        self.running.is_some() || self.taken_up || self.call != WaitingCall::None
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum Input {
         /// Whether the session was in the middle of something.
         was_busy: bool,
         /// The call that waits: decided or not.
-        call: Call,
+        call: WaitingCall,
     },
     /// A prompt is durable.
     Accepted(Uuid),
@@ -166,11 +166,11 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
             }
         }
         // A process would take up the call that waits.
-        Input::Wanted if state.call == Call::None => start(&mut state, &mut effects),
+        Input::Wanted if state.call == WaitingCall::None => start(&mut state, &mut effects),
         Input::Started if state.process == Process::Starting => {
             state.process = Process::Up;
-            if state.call == Call::Decided {
-                state.call = Call::Offered;
+            if state.call == WaitingCall::Decided {
+                state.call = WaitingCall::Offered;
                 state.admission = Admission::None;
                 effects.push(Effect::Enter(SessionState::Running));
                 effects.push(Effect::TakeUp);
@@ -192,37 +192,37 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         Input::Closed(request) => {
             if state.open.remove(&request) && state.open.is_empty() {
                 effects.push(Effect::Enter(match state.call {
-                    Call::Waits => SessionState::RequiresAction,
+                    WaitingCall::Waits => SessionState::RequiresAction,
                     _ if state.is_busy() => SessionState::Running,
                     _ => SessionState::Idle,
                 }));
             }
         }
-        Input::Deferred if state.process == Process::Up && state.call == Call::None => {
-            state.call = Call::Waits;
+        Input::Deferred if state.process == Process::Up && state.call == WaitingCall::None => {
+            state.call = WaitingCall::Waits;
             effects.push(Effect::Enter(SessionState::RequiresAction));
         }
-        Input::Decided if state.call == Call::Waits => {
-            state.call = Call::Decided;
+        Input::Decided if state.call == WaitingCall::Waits => {
+            state.call = WaitingCall::Decided;
             if state.open.is_empty() {
                 effects.push(Effect::Enter(SessionState::Running));
             }
         }
-        Input::TakenUp if state.call == Call::Offered && state.process == Process::Up => {
-            state.call = Call::None;
+        Input::TakenUp if state.call == WaitingCall::Offered && state.process == Process::Up => {
+            state.call = WaitingCall::None;
             state.taken_up = true;
             effects.push(Effect::Apply);
         }
-        Input::Dropped(why) if state.call != Call::None => {
+        Input::Dropped(why) if state.call != WaitingCall::None => {
             // The turn goes on without the call, if its process is there.
-            let goes_on = state.process == Process::Up && state.call != Call::Offered;
+            let goes_on = state.process == Process::Up && state.call != WaitingCall::Offered;
             drop_call(&mut state, why, &mut effects);
             if !goes_on {
                 lose_turn(&mut state, true, &mut effects);
             }
         }
         Input::TurnEnded { deferred } => {
-            if deferred && state.call != Call::None {
+            if deferred && state.call != WaitingCall::None {
                 // This process cannot go on with the call: only one that resumes the session is asked about it again.
                 state.taken_up = false;
                 if state.process == Process::Up {
@@ -242,7 +242,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         Input::Exited => {
             let was_starting = state.process == Process::Starting;
             state.process = Process::Absent;
-            if state.call == Call::Offered {
+            if state.call == WaitingCall::Offered {
                 drop_call(
                     &mut state,
                     "the process ended before it asked about the call",
@@ -259,8 +259,8 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         }
         Input::HostCloses => {
             state.process = Process::Absent;
-            if state.call == Call::Offered {
-                state.call = Call::Decided;
+            if state.call == WaitingCall::Offered {
+                state.call = WaitingCall::Decided;
             }
             end_process(&mut state, true, &mut effects);
             return (state, effects);
@@ -304,7 +304,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
 
 /// There is no process any more. Of its turn a call may be left.
 fn end_process(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
-    if state.call == Call::None {
+    if state.call == WaitingCall::None {
         lose_turn(state, was_busy, effects);
         return;
     }
@@ -312,7 +312,7 @@ fn end_process(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
     state.taken_up = false;
     effects.push(Effect::Supersede);
     effects.push(Effect::Enter(match state.call {
-        Call::Waits => SessionState::RequiresAction,
+        WaitingCall::Waits => SessionState::RequiresAction,
         _ => SessionState::Running,
     }));
 }
@@ -334,7 +334,7 @@ fn lose_turn(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
 
 /// The call is never carried out.
 fn drop_call(state: &mut State, why: &'static str, effects: &mut Vec<Effect>) {
-    if std::mem::take(&mut state.call) != Call::None {
+    if std::mem::take(&mut state.call) != WaitingCall::None {
         effects.push(Effect::GiveUp(why));
     }
 }
@@ -366,7 +366,7 @@ fn retire(state: &mut State, effects: &mut Vec<Effect>) {
 fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
     let has_next = match state.call {
         // The process in which the call was made has to end first.
-        Call::Decided => state.process != Process::Up,
+        WaitingCall::Decided => state.process != Process::Up,
         _ => !state.is_busy() && !state.queue.is_empty(),
     };
     if !has_next {
@@ -414,9 +414,9 @@ mod tests {
             0 => Input::Recovered {
                 was_busy: of.is_multiple_of(2),
                 call: match of / 2 {
-                    0 => Call::None,
-                    1 => Call::Waits,
-                    _ => Call::Decided,
+                    0 => WaitingCall::None,
+                    1 => WaitingCall::Waits,
+                    _ => WaitingCall::Decided,
                 },
             },
             1 => Input::Accepted(Uuid::from_u128(of.into())),
@@ -458,9 +458,9 @@ mod tests {
                 }
                 let (had_process, had_call) = (state.process, state.call);
                 match (&input, had_call) {
-                    (Input::Decided, Call::Waits) => decisions += 1,
+                    (Input::Decided, WaitingCall::Waits) => decisions += 1,
                     // The log has one that was not applied.
-                    (Input::Recovered { call: Call::Decided, .. }, _) => decisions += 1,
+                    (Input::Recovered { call: WaitingCall::Decided, .. }, _) => decisions += 1,
                     _ => {}
                 }
                 let is_recovery = matches!(input, Input::Recovered { .. });
@@ -473,7 +473,7 @@ mod tests {
                 for (at, effect) in effects.iter().enumerate() {
                     match effect {
                         Effect::Mark(id, delivery) => marks.entry(*id).or_default().push(*delivery),
-                        Effect::Admit => prop_assert!(!granted && (next.call == Call::Decided || !next.is_busy())),
+                        Effect::Admit => prop_assert!(!granted && (next.call == WaitingCall::Decided || !next.is_busy())),
                         Effect::Yield => granted = false,
                         Effect::Deliver(id) => {
                             prop_assert!(std::mem::take(&mut granted), "one turn for each admission");
@@ -484,10 +484,10 @@ mod tests {
                         Effect::Close => prop_assert!(had_process == Process::Up || had_process == Process::Starting),
                         Effect::TakeUp => {
                             prop_assert!(std::mem::take(&mut granted), "one turn for each admission");
-                            prop_assert_eq!((next.process, next.call), (Process::Up, Call::Offered));
+                            prop_assert_eq!((next.process, next.call), (Process::Up, WaitingCall::Offered));
                         }
                         Effect::Apply => {
-                            prop_assert_eq!((had_call, next.process), (Call::Offered, Process::Up));
+                            prop_assert_eq!((had_call, next.process), (WaitingCall::Offered, Process::Up));
                             prop_assert!(decisions > 0, "nothing is applied that nobody decided, or twice");
                             decisions = 0;
                         }
@@ -496,15 +496,15 @@ mod tests {
                     }
                 }
                 let settled = effects.iter().any(|effect| matches!(effect, Effect::Apply | Effect::GiveUp(_)));
-                prop_assert!(had_call == Call::None || next.call != Call::None || settled || is_recovery, "no call is forgotten");
+                prop_assert!(had_call == WaitingCall::None || next.call != WaitingCall::None || settled || is_recovery, "no call is forgotten");
                 if is_retired && !next.is_busy() && next.open.is_empty() {
                     prop_assert!(effects.contains(&Effect::Close));
                 }
                 state = next;
                 prop_assert_eq!(granted, state.admission == Admission::Granted);
                 let has_process = state.process == Process::Up || state.process == Process::Closing;
-                prop_assert!(has_process || state.call != Call::None || !state.is_busy());
-                prop_assert!(state.call != Call::Offered || has_process);
+                prop_assert!(has_process || state.call != WaitingCall::None || !state.is_busy());
+                prop_assert!(state.call != WaitingCall::Offered || has_process);
             }
             for marks in marks.values() {
                 prop_assert_eq!(marks[0], Delivery::Processing);
@@ -524,7 +524,7 @@ mod tests {
                 let failed = kind == 3 || kind == 7 || kind == 10;
                 state = transition(state, input(kind, of)).0;
                 let has_next = match state.call {
-                    Call::Decided => state.process != Process::Up,
+                    WaitingCall::Decided => state.process != Process::Up,
                     _ => !state.is_busy() && !state.queue.is_empty(),
                 };
                 if !failed && has_next {

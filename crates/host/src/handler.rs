@@ -9,7 +9,7 @@ use outrigger::permissions::{
 
 use outrigger::hooks::{self, Hook, HookOutput, PreToolUseInput, PreToolUseOutput};
 use outrigger::protocol::Frame;
-use outrigger::{ElicitationResult, Options, Reply, SessionId};
+use outrigger::{CallbackReply, ElicitationResult, Options, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::approval::Approval;
@@ -47,9 +47,9 @@ pub(crate) struct ToOwner {
 
 /// The owner of a process, whom its handlers ask. A spare has none before its claim, and everything that it asks is denied.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seat(Arc<OnceLock<ToOwner>>);
+pub(crate) struct OwnerSlot(Arc<OnceLock<ToOwner>>);
 
-impl Seat {
+impl OwnerSlot {
     /// The process has this owner from now on. Only the first one counts.
     pub(crate) fn take(&self, owner: ToOwner) {
         drop(self.0.set(owner));
@@ -68,7 +68,7 @@ pub(crate) fn with_handlers(
     policy: &HostPolicy,
     options: Options,
     session: &SessionId,
-    seat: &Seat,
+    seat: &OwnerSlot,
     deferred: Option<&str>,
 ) -> Options {
     let asked = seat.clone();
@@ -78,7 +78,7 @@ pub(crate) fn with_handlers(
             let has_owner = asked.owner().is_some();
             async move {
                 match has_owner {
-                    true => Reply::Parked,
+                    true => CallbackReply::Parked,
                     false => ElicitationResult::Decline.into(),
                 }
             }
@@ -94,7 +94,7 @@ fn hook(
     policy: &HostPolicy,
     session: SessionId,
     matcher: &str,
-    seat: Seat,
+    seat: OwnerSlot,
 ) -> Hook<hooks::event::PreToolUse> {
     let first = policy.decides_first.clone();
     let hook = hooks::pre_tool_use(move |input: PreToolUseInput, _| {
@@ -108,7 +108,7 @@ async fn before_call(
     input: PreToolUseInput,
     first: Option<Arc<dyn Layer>>,
     session: SessionId,
-    seat: Seat,
+    seat: OwnerSlot,
 ) -> HookOutput<hooks::event::PreToolUse> {
     let deny = |why: &str| HookOutput::specific(PreToolUseOutput::deny(why));
     let Some(owner) = seat.owner() else {
@@ -154,7 +154,7 @@ async fn before_call(
 }
 
 /// The handler of a session. If the operator's code decides first, the handler sends the ids of the requests that are for people.
-fn of(policy: &HostPolicy, seat: Seat) -> impl PermissionHandler + use<> {
+fn of(policy: &HostPolicy, seat: OwnerSlot) -> impl PermissionHandler + use<> {
     let first = policy.decides_first.clone();
     let is_alone = first.is_none();
     permissions::chain()
@@ -170,7 +170,7 @@ fn of(policy: &HostPolicy, seat: Seat) -> impl PermissionHandler + use<> {
 
 /// Leaves every question to the inbox.
 struct Inbox {
-    seat: Seat,
+    seat: OwnerSlot,
     /// Whether nothing decides before, so that the owner knows that every request is for people.
     is_alone: bool,
 }
@@ -197,7 +197,7 @@ impl PermissionHandler for Inbox {
 /// The operator's own code, if there is any.
 struct First {
     layer: Option<Arc<dyn Layer>>,
-    seat: Seat,
+    seat: OwnerSlot,
 }
 
 impl Layer for First {
@@ -262,7 +262,7 @@ mod tests {
                 }
             }
         })));
-        let seat = Seat::default();
+        let seat = OwnerSlot::default();
         let handler = of(&policy, seat.clone());
         let denied = |decision: &PermissionDecision| matches!(decision, PermissionDecision::Deny(deny) if deny.message == NO_OWNER);
         assert!(denied(&handler.decide(request()).await));

@@ -17,7 +17,7 @@ use self::owners::{Owners, make_room};
 use crate::error::{HostError, Result};
 use crate::handler::with_handlers;
 use crate::log::Log;
-use crate::owner::{Command, Shared};
+use crate::owner::{Command, OwnerContext};
 use crate::policy::HostPolicy;
 use crate::spares::{SpareCounts, Spares};
 
@@ -32,7 +32,7 @@ pub struct SessionHost(
 );
 
 struct Inner {
-    shared: Arc<Shared>,
+    shared: Arc<OwnerContext>,
     owners: Arc<Owners>,
     closed: AtomicBool,
     tasks: Mutex<JoinSet<()>>,
@@ -75,7 +75,7 @@ impl SessionHost {
         let idle = Arc::downgrade(&owners);
         let places = Arc::new(Semaphore::new(policy.max_processes.max(1)));
         let spares = Arc::new(spares_of(&policy, &places));
-        let shared = Shared {
+        let shared = OwnerContext {
             places,
             spares: Arc::clone(&spares),
             policy,

@@ -117,12 +117,12 @@ pub enum Write {
     GiveUp {
         /// The approval.
         id: Uuid,
-        /// Why.
+        /// The reason, for the event.
         reason: String,
     },
     /// No deferred approval of the session is ever carried out; see [`GiveUp`](Self::GiveUp).
     GiveUpAll {
-        /// Why.
+        /// The reason, for the events.
         reason: String,
     },
     /// Adds a schedule of the session.
@@ -216,7 +216,7 @@ pub struct Counts {
 /// What waits for the process of a session.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Waiting {
+pub struct PendingWork {
     /// What clients sent and the owner has not begun with, in order.
     pub received: Vec<Received>,
     /// Prompts whose turn has not ended, and requests that have no response.
@@ -290,7 +290,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the log fails.
-    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Waiting>>;
+    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<PendingWork>>;
 
     /// Up to `limit` approvals, the oldest first, from behind `after` on: of one session or of all, in one state or in any.
     ///

@@ -27,7 +27,7 @@ use uuid::Uuid;
 use crate::admission::{self, Granted, RunningTurn, Turns};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
-use crate::core::{Call, Effect, Input, State, transition};
+use crate::core::{Effect, Input, State, WaitingCall, transition};
 use crate::error::{HostError, Result};
 use crate::event::SessionState;
 use crate::handler::HookRequest;
@@ -57,7 +57,7 @@ const ROOM_POLL: Duration = Duration::from_millis(250);
 pub(crate) enum Command {
     Interrupt(oneshot::Sender<Result<()>>),
     /// A request for the CLI. A process is started for it if there is none.
-    Ask(Ask),
+    Ask(ClientControlRequest),
     Stop(oneshot::Sender<()>),
     /// The log has another model or permission mode.
     Apply(Update),
@@ -66,7 +66,7 @@ pub(crate) enum Command {
 }
 
 /// A control request of a client, and who waits for the answer.
-pub(crate) struct Ask {
+pub(crate) struct ClientControlRequest {
     pub(crate) subtype: &'static str,
     pub(crate) fields: Value,
     /// Whether it must not come into the way of a turn.
@@ -92,7 +92,7 @@ pub(crate) struct Contact {
 }
 
 /// What all owners share.
-pub(crate) struct Shared {
+pub(crate) struct OwnerContext {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) policy: HostPolicy,
     pub(crate) places: Arc<Semaphore>,
@@ -105,7 +105,7 @@ pub(crate) struct Shared {
     pub(crate) make_room: Box<dyn Fn() + Send + Sync>,
 }
 
-struct Running {
+struct RunningProcess {
     session: Session,
     frames: Frames,
     turn: Option<oneshot::Receiver<TurnEnd>>,
@@ -114,7 +114,7 @@ struct Running {
     /// Whether it can ask about a call that an earlier process left open.
     may_ask: bool,
     /// What clients asked of the process.
-    asked: JoinSet<Reply>,
+    asked: JoinSet<ControlResult>,
     /// Each request of a client that waits for the CLI's answer has a clone.
     asks: Arc<()>,
     _place: OwnedSemaphorePermit,
@@ -124,7 +124,7 @@ struct Running {
 type TurnEnd = Result<Option<String>, (String, bool)>;
 
 /// What became of a request of a client.
-struct Reply {
+struct ControlResult {
     /// The event of the request.
     id: Uuid,
     result: Result<RawJson, String>,
@@ -133,11 +133,11 @@ struct Reply {
 }
 
 pub(crate) struct Owner {
-    shared: Arc<Shared>,
+    shared: Arc<OwnerContext>,
     id: SessionId,
     contact: Arc<Contact>,
     state: State,
-    running: Option<Running>,
+    running: Option<RunningProcess>,
     prompts: HashMap<Uuid, RawJson>,
     /// Requests of clients that have no response yet: their events, and their ids.
     requests: HashMap<Uuid, String>,
@@ -175,7 +175,7 @@ pub(crate) struct Owner {
 enum Woke {
     Frame(Option<Result<Frame, Lag>>),
     Turn(TurnEnd),
-    Replied(Reply),
+    Replied(ControlResult),
     Command(Option<Command>),
     News,
     Release,
@@ -188,7 +188,7 @@ enum Woke {
 }
 
 impl Owner {
-    pub(crate) fn new(shared: Arc<Shared>, id: SessionId, contact: Arc<Contact>) -> Self {
+    pub(crate) fn new(shared: Arc<OwnerContext>, id: SessionId, contact: Arc<Contact>) -> Self {
         Self {
             shared,
             id,
@@ -244,7 +244,7 @@ impl Owner {
         self.read_news().await?;
         loop {
             // Without a process it waits only to be asked, or for the time when nobody may decide any more.
-            let may_expire = self.state.call == Call::Waits && !self.expiring.is_empty();
+            let may_expire = self.state.call == WaitingCall::Waits && !self.expiring.is_empty();
             if self.running.is_none() && self.admission.is_none() && !may_expire {
                 // A client may want a process.
                 match commands.try_recv() {
@@ -453,7 +453,7 @@ impl Owner {
         };
         let session = running.session.clone();
         self.write(vec![Write::Applied(approval.id)]).await?;
-        let failed = tell(&session, &approval.request_id, &approval).await?;
+        let failed = send_decision(&session, &approval.request_id, &approval).await?;
         self.feed(Input::Closed(approval.request_id), failed.into_iter().collect())
             .await
     }
@@ -467,7 +467,13 @@ impl Owner {
         let model = self.shared.log.session(&self.id).await?.model;
         let log = Arc::clone(&self.shared.log);
         let mut asked = JoinSet::new();
-        asked.spawn(admission::ask(gate, budget, log, self.id.clone(), model));
+        asked.spawn(admission::wait_for_turn(
+            gate,
+            budget,
+            log,
+            self.id.clone(),
+            model,
+        ));
         self.admission = Some(asked);
         Ok(None)
     }
@@ -548,8 +554,8 @@ impl Owner {
         let Some((_, approval)) = self.expiring.pop_front() else {
             return Ok(());
         };
-        let waits =
-            self.state.call == Call::Waits && self.call.as_ref().is_some_and(|call| call.id == approval.id);
+        let waits = self.state.call == WaitingCall::Waits
+            && self.call.as_ref().is_some_and(|call| call.id == approval.id);
         if !waits && !self.state.open.contains(&approval.request_id) {
             return Ok(());
         }
@@ -655,7 +661,7 @@ impl Owner {
 }
 
 /// Gives a decision to the process that asks for it. If that fails, there is an event of it.
-async fn tell(session: &Session, request: &str, approval: &Approval) -> Result<Option<Write>> {
+async fn send_decision(session: &Session, request: &str, approval: &Approval) -> Result<Option<Write>> {
     let id = RequestId::from(request);
     let Some(decision) = &approval.decision else {
         return Ok(None);

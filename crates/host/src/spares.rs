@@ -16,7 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::handler::Seat;
+use crate::handler::OwnerSlot;
 
 /// How old a spare may become: what it read of the user's configuration is as old. As in a [`Pool`](outrigger::Pool).
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
@@ -53,7 +53,7 @@ pub struct SpareCounts {
 }
 
 /// The options of a spare whose session will have this id.
-type OptionsOf = dyn Fn(&SessionId, &Seat) -> Options + Send + Sync;
+type OptionsOf = dyn Fn(&SessionId, &OwnerSlot) -> Options + Send + Sync;
 
 /// The spares of a host.
 pub(crate) struct Spares {
@@ -73,9 +73,9 @@ impl fmt::Debug for Spares {
 #[derive(Default)]
 struct State {
     /// The oldest first.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingSpare>,
     /// To be ended.
-    over: Vec<Waiting>,
+    over: Vec<WaitingSpare>,
     /// How many of those that are over have a place still.
     ending: usize,
     is_starting: bool,
@@ -87,10 +87,10 @@ struct State {
     failed: u64,
 }
 
-struct Waiting {
+struct WaitingSpare {
     id: SessionId,
     spare: Spare,
-    seat: Seat,
+    seat: OwnerSlot,
     place: OwnedSemaphorePermit,
     /// Since when a session has the id.
     reserved: Option<Instant>,
@@ -127,13 +127,13 @@ impl Drop for Reservation {
 /// A spare for a session, with its place among the processes of the host.
 pub(crate) struct Taken {
     pub(crate) spare: Spare,
-    pub(crate) seat: Seat,
+    pub(crate) seat: OwnerSlot,
     pub(crate) place: OwnedSemaphorePermit,
 }
 
 /// What the keeper does next.
 struct Tended {
-    over: Vec<Waiting>,
+    over: Vec<WaitingSpare>,
     place: Option<OwnedSemaphorePermit>,
     next: Option<Instant>,
     is_closed: bool,
@@ -150,7 +150,7 @@ impl State {
     }
 
     /// Ends those that this is true of.
-    fn end(&mut self, mut is_over: impl FnMut(&Waiting) -> bool) {
+    fn end(&mut self, mut is_over: impl FnMut(&WaitingSpare) -> bool) {
         self.over
             .extend(self.waiting.extract_if(.., |waiting| is_over(waiting)));
     }
@@ -161,7 +161,7 @@ impl Spares {
     pub(crate) fn new(
         wanted: usize,
         places: Arc<Semaphore>,
-        options: impl Fn(&SessionId, &Seat) -> Options + Send + Sync + 'static,
+        options: impl Fn(&SessionId, &OwnerSlot) -> Options + Send + Sync + 'static,
     ) -> Self {
         Self {
             wanted,
@@ -183,7 +183,7 @@ impl Spares {
 
     pub(crate) fn counts(&self) -> SpareCounts {
         let state = self.state();
-        let is_reserved = |waiting: &&Waiting| waiting.reserved.is_some();
+        let is_reserved = |waiting: &&WaitingSpare| waiting.reserved.is_some();
         SpareCounts {
             ready: state.waiting.len() as u64,
             reserved: state.waiting.iter().filter(is_reserved).count() as u64,
@@ -197,7 +197,7 @@ impl Spares {
     /// Keeps a spare for the first process of a new session, which gets its id.
     pub(crate) fn reserve(self: &Arc<Self>) -> Option<Reservation> {
         let mut state = self.state();
-        let free = |waiting: &&mut Waiting| waiting.reserved.is_none() && waiting.spare.is_alive();
+        let free = |waiting: &&mut WaitingSpare| waiting.reserved.is_none() && waiting.spare.is_alive();
         let waiting = state.waiting.iter_mut().find(free)?;
         waiting.reserved = Some(Instant::now());
         let id = waiting.id.clone();
@@ -213,9 +213,9 @@ impl Spares {
     /// The spare of a session that starts.
     pub(crate) fn take(&self, session: &SessionId) -> Option<Taken> {
         let mut state = self.state();
-        let is_its = |waiting: &Waiting| waiting.id == *session && waiting.spare.is_alive();
+        let is_its = |waiting: &WaitingSpare| waiting.id == *session && waiting.spare.is_alive();
         let at = state.waiting.iter().position(is_its)?;
-        let Waiting {
+        let WaitingSpare {
             spare, seat, place, ..
         } = state.waiting.remove(at);
         state.not_before = state.not_before.max(Some(Instant::now() + REFILL));
@@ -281,7 +281,7 @@ impl Spares {
     fn tend(&self) -> Tended {
         let now = Instant::now();
         let mut state = self.state();
-        let ended = |waiting: &Waiting| waiting.spare.wait_ended().now_or_never();
+        let ended = |waiting: &WaitingSpare| waiting.spare.wait_ended().now_or_never();
         let errors: Vec<Error> = state.waiting.iter().filter_map(ended).collect();
         for error in &errors {
             state.failed(error);
@@ -322,7 +322,7 @@ impl Spares {
     }
 
     /// A start has ended.
-    fn settle(&self, started: Result<Waiting, Box<dyn std::error::Error + Send + Sync>>) {
+    fn settle(&self, started: Result<WaitingSpare, Box<dyn std::error::Error + Send + Sync>>) {
         let mut state = self.state();
         state.is_starting = false;
         match started {
@@ -332,12 +332,15 @@ impl Spares {
         }
     }
 
-    fn starts(&self, place: OwnedSemaphorePermit) -> impl Future<Output = Result<Waiting, Error>> + use<> {
-        let (id, seat) = (SessionId::random(), Seat::default());
+    fn starts(
+        &self,
+        place: OwnedSemaphorePermit,
+    ) -> impl Future<Output = Result<WaitingSpare, Error>> + use<> {
+        let (id, seat) = (SessionId::random(), OwnerSlot::default());
         let options = (self.options)(&id, &seat);
         async move {
             let spare = options.prewarm().await?;
-            Ok(Waiting {
+            Ok(WaitingSpare {
                 id,
                 spare,
                 seat,
@@ -357,7 +360,7 @@ impl Spares {
                 next,
                 is_closed,
             } = self.tend();
-            for Waiting { spare, place, .. } in over {
+            for WaitingSpare { spare, place, .. } in over {
                 ends.spawn(async move {
                     if let Err(error) = spare.close().await {
                         tracing::debug!(%error, "ending a spare process");
@@ -415,7 +418,7 @@ mod tests {
 
     fn kept(cli: &Simulated, wanted: usize, places: usize) -> (Arc<Spares>, JoinHandle<()>) {
         let cli = cli.clone();
-        let options = move |id: &SessionId, _: &Seat| cli.options().session_id(id.as_str());
+        let options = move |id: &SessionId, _: &OwnerSlot| cli.options().session_id(id.as_str());
         let spares = Arc::new(Spares::new(wanted, Arc::new(Semaphore::new(places)), options));
         let keeper = tokio::spawn(Arc::clone(&spares).keep());
         (spares, keeper)

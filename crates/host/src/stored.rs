@@ -21,7 +21,7 @@ const PIECE: usize = 64 * 1024;
 /// How many pieces are read ahead.
 const AHEAD: usize = 2;
 
-fn told(session: &SessionId) -> impl Fn(Error) -> HostError {
+fn stored_error(session: &SessionId) -> impl Fn(Error) -> HostError {
     move |error| match error.is_not_found() {
         true => HostError::NotStored(session.clone()),
         false => HostError::Stored(error.to_string()),
@@ -32,7 +32,9 @@ fn told(session: &SessionId) -> impl Fn(Error) -> HostError {
 pub(crate) fn file(policy: &HostPolicy, session: &SessionRecord) -> Result<SessionFile> {
     let cwd = Path::new(&session.cwd);
     let sessions = policy.stored(Some(cwd))?;
-    sessions.find_in(&session.id, cwd).map_err(told(&session.id))
+    sessions
+        .find_in(&session.id, cwd)
+        .map_err(stored_error(&session.id))
 }
 
 /// Puts the file of a session away in which nothing of a conversation is: the first process was killed, or the disk was full, before it had written a prompt. The
@@ -45,11 +47,11 @@ pub(crate) fn put_away(policy: &HostPolicy, session: &SessionRecord) -> Result<b
         Ok(file) if file.path != path => return Ok(false),
         Ok(file) => {
             let messages = file.messages(&MessageOptions::default());
-            messages.map_err(told(&session.id))?.count_all() > 0
+            messages.map_err(stored_error(&session.id))?.count_all() > 0
         }
         // An empty file is none.
         Err(error) if error.is_not_found() => false,
-        Err(error) => return Err(told(&session.id)(error)),
+        Err(error) => return Err(stored_error(&session.id)(error)),
     };
     if has_messages {
         return Ok(false);
@@ -80,7 +82,7 @@ pub(crate) fn fork(
     match file(policy, source)?.fork(&options) {
         Ok(_) => Ok(()),
         Err(Error::Exists(_)) => Err(HostError::Reused(format!("the session id {id}"))),
-        Err(error) => Err(told(&source.id)(error)),
+        Err(error) => Err(stored_error(&source.id)(error)),
     }
 }
 
@@ -231,12 +233,12 @@ pub(crate) fn adopt(policy: &HostPolicy, session: &SessionId, cwd: Option<&Path>
         Some(cwd) => sessions.find_in(session, policy.directory(cwd)?),
         None => sessions.find(session),
     };
-    let file = file.map_err(told(session))?;
-    let recorded = file.recorded_dir().map_err(told(session))?;
+    let file = file.map_err(stored_error(session))?;
+    let recorded = file.recorded_dir().map_err(stored_error(session))?;
     let recorded = recorded.ok_or_else(|| HostError::NotStored(session.clone()))?;
     // The CLI finds the session only from there.
     let cwd = policy.directory(&recorded)?;
-    let info = file.info().map_err(told(session))?;
+    let info = file.info().map_err(stored_error(session))?;
     let title = info.and_then(|info| info.custom_title);
     let lease = sessions
         .claim(session)
@@ -244,7 +246,7 @@ pub(crate) fn adopt(policy: &HostPolicy, session: &SessionId, cwd: Option<&Path>
         .take()
         .map_err(|error| match error {
             Error::Busy(busy) => HostError::InUse(session.clone(), busy.owner.name),
-            error => told(session)(error),
+            error => stored_error(session)(error),
         })?;
     Ok(Adoption {
         cwd,

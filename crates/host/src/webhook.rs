@@ -28,7 +28,7 @@ named! {
 }
 
 impl WebhookEvent {
-    /// All of them.
+    /// All events that a webhook can want.
     pub const ALL: [Self; 6] = [
         Self::SessionStateChanged,
         Self::ApprovalOpened,
@@ -136,7 +136,7 @@ pub enum WebhookWrite {
         /// See [`Webhook::failing_since`], with [`Webhook::last_error`].
         failing: Option<(u64, String)>,
     },
-    /// Disables it.
+    /// Disables a webhook.
     Disable {
         /// The webhook.
         webhook: Uuid,

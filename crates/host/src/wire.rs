@@ -20,7 +20,7 @@ use crate::log::NewEvent;
 use crate::policy::HostPolicy;
 
 /// Something that a client sent.
-pub(crate) enum Sent {
+pub(crate) enum ClientFrame {
     /// An event that waits for the owner of the session.
     Accept(NewEvent),
     /// A decision, or why the client has none.
@@ -120,19 +120,21 @@ impl<'de> Deserialize<'de> for Unambiguous {
 /// Whether the host takes a frame of a client as a decision; `None` if it does not take the frame.
 #[cfg(feature = "fuzzing")]
 pub fn is_decision(frame: RawJson) -> Option<bool> {
-    sent(frame).ok().map(|sent| matches!(sent, Sent::Decision { .. }))
+    read_client_frame(frame)
+        .ok()
+        .map(|sent| matches!(sent, ClientFrame::Decision { .. }))
 }
 
 /// Reads what a client sent.
-pub(crate) fn sent(frame: RawJson) -> Result<Sent> {
+pub(crate) fn read_client_frame(frame: RawJson) -> Result<ClientFrame> {
     #[derive(Deserialize)]
-    struct Head {
+    struct FrameHead {
         r#type: String,
         uuid: Option<Uuid>,
         request_id: Option<String>,
     }
     check_readable(&frame)?;
-    let head: Head = frame.decode().map_err(invalid)?;
+    let head: FrameHead = frame.decode().map_err(invalid)?;
     let id = match head.r#type.as_str() {
         "user" => {
             let id = head.uuid.unwrap_or_else(Uuid::new_v4);
@@ -153,7 +155,7 @@ pub(crate) fn sent(frame: RawJson) -> Result<Sent> {
         }
         "control_response" => {
             let (request, answer) = response(&frame)?;
-            return Ok(Sent::Decision { request, answer });
+            return Ok(ClientFrame::Decision { request, answer });
         }
         kind => {
             return Err(HostError::Invalid(format!(
@@ -163,7 +165,7 @@ pub(crate) fn sent(frame: RawJson) -> Result<Sent> {
     };
     let mut event = NewEvent::new(Source::Client, head.r#type, frame);
     event.event_id = id;
-    Ok(Sent::Accept(event))
+    Ok(ClientFrame::Accept(event))
 }
 
 /// The id of an event that has no `uuid`, so that it is known when it is sent again.
@@ -372,7 +374,7 @@ pub(crate) fn input_hash(input: &str) -> String {
 
 fn approval_of(session: &SessionId, request: RawJson, subtype: &str) -> Option<Approval> {
     #[derive(Deserialize)]
-    struct Asked {
+    struct ApprovalRequest {
         request_id: String,
         request: Request,
     }
@@ -388,7 +390,7 @@ fn approval_of(session: &SessionId, request: RawJson, subtype: &str) -> Option<A
         "request_user_dialog" => ApprovalKind::Dialog,
         _ => return None,
     };
-    let asked: Asked = request.decode().ok()?;
+    let asked: ApprovalRequest = request.decode().ok()?;
     let tool = asked.request.tool_name;
     let kind = match tool.as_deref() {
         Some("AskUserQuestion") => ApprovalKind::Question,
@@ -450,28 +452,28 @@ pub(crate) fn verdict(policy: &HostPolicy, kind: ApprovalKind, answer: &RawJson)
 /// Whether an answer has another input for a call than the one that was asked about. Answers to questions and plans are inputs, too.
 pub(crate) fn changes_input(approval: &Approval, answer: &RawJson) -> bool {
     #[derive(Deserialize)]
-    struct Answer {
+    struct PermissionAnswer {
         #[serde(rename = "updatedInput")]
         input: Option<RawJson>,
     }
     #[derive(Deserialize)]
-    struct Asked {
-        request: Call,
+    struct CallRequest {
+        request: CallWithInput,
     }
     #[derive(Deserialize)]
-    struct Call {
+    struct CallWithInput {
         input: RawJson,
     }
     if approval.kind != ApprovalKind::Tool {
         return false;
     }
     let changed = match answer.decode() {
-        Ok(Answer { input: Some(changed) }) => changed,
-        Ok(Answer { input: None }) => return false,
+        Ok(PermissionAnswer { input: Some(changed) }) => changed,
+        Ok(PermissionAnswer { input: None }) => return false,
         // What can't be read says nothing that may be relied on.
         Err(_) => return true,
     };
-    let Ok(Asked { request }) = approval.request.decode() else {
+    let Ok(CallRequest { request }) = approval.request.decode() else {
         return true;
     };
     // Clients write the same input in their own way.
@@ -578,7 +580,7 @@ mod tests {
             r#"{"type":"user","type":"user","message":{"content":"a"}}"#,
             r#"{"type":"user","t\u0079pe":"control_response","message":{"content":"a"}}"#,
         ] {
-            assert!(sent(raw(twice)).is_err(), "{twice}");
+            assert!(read_client_frame(raw(twice)).is_err(), "{twice}");
         }
     }
 

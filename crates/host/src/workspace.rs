@@ -62,7 +62,7 @@ pub enum CleanUp {
     /// When its session is deleted.
     #[default]
     Deleted,
-    /// Never.
+    /// The workspace is never removed.
     Never,
 }
 
@@ -125,9 +125,9 @@ pub struct WorkspaceDiff {
 }
 
 /// The directory of a session below that of the policy.
-struct Place(PathBuf);
+struct SessionWorkspace(PathBuf);
 
-impl Place {
+impl SessionWorkspace {
     fn of(policy: &WorkspacePolicy, session: &SessionId) -> Self {
         Self(policy.directory.join(session.as_str()))
     }
@@ -250,7 +250,7 @@ pub(crate) async fn plan(
 
 /// Makes what is missing of a session's worktree, and of the record of its files.
 pub(crate) async fn prepare(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<(), String> {
-    let place = Place::of(policy, &session.id);
+    let place = SessionWorkspace::of(policy, &session.id);
     if let Some(worktree) = &session.worktree
         && Path::new(&worktree.path).parent().and_then(Path::file_name) == place.0.file_name()
         && !place.mark("ready").exists()
@@ -279,7 +279,11 @@ pub(crate) async fn prepare(policy: &WorkspacePolicy, session: &SessionRecord) -
 }
 
 /// Makes the git directory of the host, which finds the objects of the repository that the directory is in, if it is in one.
-async fn create_git(policy: &WorkspacePolicy, place: &Place, directory: &Path) -> Result<(), String> {
+async fn create_git(
+    policy: &WorkspacePolicy,
+    place: &SessionWorkspace,
+    directory: &Path,
+) -> Result<(), String> {
     let git = place.git();
     let _ = std::fs::remove_dir_all(&git);
     create_private(&place.0)?;
@@ -334,7 +338,7 @@ async fn create_git(policy: &WorkspacePolicy, place: &Place, directory: &Path) -
 }
 
 /// Makes the worktree. What an earlier try left is removed.
-async fn make(policy: &WorkspacePolicy, place: &Place, worktree: &Worktree) -> Result<(), String> {
+async fn make(policy: &WorkspacePolicy, place: &SessionWorkspace, worktree: &Worktree) -> Result<(), String> {
     create_private(&place.0)?;
     let repository = Path::new(&worktree.repository);
     let run = |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
@@ -382,7 +386,12 @@ async fn make(policy: &WorkspacePolicy, place: &Place, worktree: &Worktree) -> R
 }
 
 /// Runs git on the git directory of the host.
-async fn own(policy: &WorkspacePolicy, place: &Place, name: &str, args: &[&str]) -> Result<String, String> {
+async fn own(
+    policy: &WorkspacePolicy,
+    place: &SessionWorkspace,
+    name: &str,
+    args: &[&str],
+) -> Result<String, String> {
     Git::new(name, &place.git(), policy.git_deadline)
         .env("GIT_DIR", place.git())
         .args(args)
@@ -402,7 +411,7 @@ async fn snapshot(
     session: &SessionRecord,
     root: &Path,
 ) -> Result<Snapshot, String> {
-    let git = Place::of(policy, &session.id).git();
+    let git = SessionWorkspace::of(policy, &session.id).git();
     // An index of its own, so that no other run and no lock that a crash left is in the way.
     let index = git.join(format!("index-{}", Uuid::new_v4()));
     let kept = git.join("index");
@@ -453,7 +462,7 @@ pub(crate) async fn begin_turn(
     session: &SessionRecord,
     files: impl Fn() -> Result<PathBuf>,
 ) -> Result<(), String> {
-    let place = Place::of(policy, &session.id);
+    let place = SessionWorkspace::of(policy, &session.id);
     let now = snapshot_inside(policy, session, files).await;
     let now = now.map_err(|error| error.to_string())?;
     if own(policy, &place, "rev-parse", &["--verify", "--quiet", START])
@@ -474,7 +483,7 @@ pub(crate) async fn diff(
     files: impl Fn() -> Result<PathBuf>,
     from: DiffFrom,
 ) -> Result<WorkspaceDiff> {
-    let place = Place::of(policy, &session.id);
+    let place = SessionWorkspace::of(policy, &session.id);
     let reference = match from {
         DiffFrom::Turn => TURN,
         DiffFrom::Start => START,
@@ -523,7 +532,13 @@ async fn work_in(
         return Ok(Some("it has commits of its own"));
     }
     let base = format!("{}^{{tree}}", worktree.base);
-    let base = own(policy, &Place::of(policy, &session.id), "rev-parse", &[&base]).await?;
+    let base = own(
+        policy,
+        &SessionWorkspace::of(policy, &session.id),
+        "rev-parse",
+        &[&base],
+    )
+    .await?;
     let now = snapshot(policy, session, tree).await?;
     Ok((now.incomplete || now.tree != base).then_some("it has changes"))
 }
@@ -536,7 +551,7 @@ pub(crate) async fn remove(
     is_shared: bool,
     force: bool,
 ) -> Result<Option<&'static str>, String> {
-    let place = Place::of(policy, &session.id);
+    let place = SessionWorkspace::of(policy, &session.id);
     let mut gone = vec![place.0.clone()];
     let worktree = session.worktree.as_ref();
     if let Some((worktree, home)) =

@@ -8,15 +8,15 @@ use serde_json::value::RawValue;
 
 /// An `assistant` or `user` frame.
 #[derive(Deserialize)]
-pub(crate) struct Said<'f> {
+pub(crate) struct ConversationFrame<'f> {
     #[serde(borrow, default)]
     pub(crate) uuid: Option<Cow<'f, str>>,
     #[serde(borrow)]
-    pub(crate) message: SaidMessage<'f>,
+    pub(crate) message: ConversationMessage<'f>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct SaidMessage<'f> {
+pub(crate) struct ConversationMessage<'f> {
     #[serde(borrow, default)]
     pub(crate) id: Option<Cow<'f, str>>,
     #[serde(borrow, default)]
@@ -27,7 +27,7 @@ pub(crate) struct SaidMessage<'f> {
     content: Option<&'f RawValue>,
 }
 
-impl<'f> SaidMessage<'f> {
+impl<'f> ConversationMessage<'f> {
     /// The content blocks; none if the content is a text.
     pub(crate) fn blocks(&self) -> Vec<Block<'f>> {
         self.content
@@ -72,13 +72,13 @@ pub(crate) struct Block<'f> {
 
 /// A request of the CLI.
 #[derive(Deserialize)]
-pub(crate) struct Asked<'f> {
+pub(crate) struct CliRequestFrame<'f> {
     #[serde(borrow)]
-    pub(crate) request: AskedBody<'f>,
+    pub(crate) request: CliRequestBody<'f>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct AskedBody<'f> {
+pub(crate) struct CliRequestBody<'f> {
     #[serde(borrow, default)]
     pub(crate) tool_name: Option<Cow<'f, str>>,
     #[serde(borrow, default)]
@@ -87,7 +87,7 @@ pub(crate) struct AskedBody<'f> {
     input: Option<&'f RawValue>,
 }
 
-impl AskedBody<'_> {
+impl CliRequestBody<'_> {
     /// The event, of the input of a hook.
     pub(crate) fn hook_event(&self) -> Option<String> {
         #[derive(Deserialize)]

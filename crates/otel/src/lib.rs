@@ -24,13 +24,13 @@
 //! ```
 
 mod content;
+mod frame_fields;
 mod instruments;
+mod measured_sources;
 pub mod names;
 #[cfg(feature = "otlp")]
 mod otlp;
-mod reading;
 mod resident;
-mod shared;
 mod telemetry;
 
 #[cfg(feature = "otlp")]

@@ -14,7 +14,7 @@ use crate::names;
 
 /// What is measured. A thing of the same name takes the place of the one before.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shared(Arc<Mutex<Watched>>);
+pub(crate) struct MeasuredSources(Arc<Mutex<Watched>>);
 
 #[derive(Default)]
 struct Watched {
@@ -22,10 +22,10 @@ struct Watched {
     gates: Vec<(String, (Gate, Arc<()>))>,
     budgets: Vec<(String, Budget)>,
     /// `None` once the session is gone.
-    supervised: Vec<(String, Asked)>,
+    supervised: Vec<(String, HealthSource)>,
 }
 
-type Asked = Arc<dyn Fn() -> Option<Health> + Send + Sync>;
+type HealthSource = Arc<dyn Fn() -> Option<Health> + Send + Sync>;
 
 impl fmt::Debug for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +41,7 @@ fn put<T>(things: &mut Vec<(String, T)>, name: &str, thing: T) {
     things.push((name.to_owned(), thing));
 }
 
-impl Shared {
+impl MeasuredSources {
     fn with<R>(&self, of: impl FnOnce(&mut Watched) -> R) -> R {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

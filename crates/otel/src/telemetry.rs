@@ -25,8 +25,8 @@ use outrigger_fleet::supervise::Supervised;
 use self::spans::SessionSpans;
 pub use self::start_telemetry::StartTelemetry;
 use crate::instruments::{Instruments, Sessions};
+use crate::measured_sources::MeasuredSources;
 use crate::names;
-use crate::shared::Shared;
 
 const SCOPE: &str = "outrigger";
 
@@ -37,7 +37,7 @@ pub struct Telemetry {
     pub(crate) logger: SdkLogger,
     pub(crate) instruments: Arc<Instruments>,
     sessions: Sessions,
-    shared: Shared,
+    shared: MeasuredSources,
     /// Prompts, answers, inputs and results are emitted.
     pub(crate) content: bool,
     /// The CLI emits its own telemetry, too.
@@ -50,7 +50,7 @@ impl Telemetry {
     /// The program flushes and shuts down its providers itself.
     pub fn new(traces: &SdkTracerProvider, metrics: &SdkMeterProvider, logs: &SdkLoggerProvider) -> Self {
         let sessions = Sessions::default();
-        let shared = Shared::default();
+        let shared = MeasuredSources::default();
         let meter = metrics.meter(SCOPE);
         shared.register(&meter);
         Self {

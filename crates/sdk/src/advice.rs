@@ -1,7 +1,7 @@
 //! Errors and advice for users who do not see Rust names.
 //!
 //! Errors and advice of this crate name what a program can change as Rust has it, in backticks: `` `cwd` ``, `` `Auth::Login` ``.
-//! People at a terminal or in an editor cannot set these. A program that shows errors to people uses [`Error::told`], with names
+//! People at a terminal or in an editor cannot set these. A program that shows errors to people uses [`Error::explained`], with names
 //! of
 //! its own:
 //!
@@ -44,7 +44,7 @@ pub const NAMES: &[&str] = &[
 /// An error in parts, none of which repeats another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Told {
+pub struct ExplainedError {
     /// What went wrong.
     pub message: String,
     /// The causes, the nearest first.
@@ -56,7 +56,7 @@ pub struct Told {
 impl Error {
     /// The error, its sources and its [`hint`](Self::hint), with `name` for what Rust names in them. What `name` has no word for stays as
     /// it is. Only names in this crate's own texts are replaced, never in those of the CLI or the model.
-    pub fn told(&self, name: impl Fn(&str) -> Option<String>) -> Told {
+    pub fn explained(&self, name: impl Fn(&str) -> Option<String>) -> ExplainedError {
         let is_ours = self.names_options();
         let told = |text: String| if is_ours { reworded(&text, &name) } else { text };
         let message = told(self.to_string());
@@ -74,7 +74,7 @@ impl Error {
         }
         let hint = self.hint().map(|hint| reworded(hint, &name));
         let hint = hint.filter(|hint| !says(&because, hint));
-        Told {
+        ExplainedError {
             message,
             because,
             hint,

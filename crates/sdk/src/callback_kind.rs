@@ -12,20 +12,20 @@ use crate::peer::BoxFuture;
 
 /// What a callback returns: the answer, or that it comes later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply<T> {
+pub enum CallbackReply<T> {
     /// The answer.
     Now(T),
     /// The request stays open, for a later answer by its id.
     Parked,
 }
 
-impl<T> From<T> for Reply<T> {
+impl<T> From<T> for CallbackReply<T> {
     fn from(answer: T) -> Self {
         Self::Now(answer)
     }
 }
 
-impl<T: Serialize> Reply<T> {
+impl<T: Serialize> CallbackReply<T> {
     pub(crate) fn into_answer(self) -> CliReply {
         match self {
             Self::Now(answer) => CliReply::success(&answer),

@@ -11,7 +11,7 @@ use outrigger_protocol::outbound::{
     ElicitationResult, HostAuthTokenAnswer, Initialize, OauthTokenAnswer, UserDialogResult,
 };
 
-use crate::callback_kind::{Callback, Reply};
+use crate::callback_kind::{Callback, CallbackReply};
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest, Others};
 use crate::dialog::{DialogCallback, DialogRequest, Dialogs};
 use crate::elicitation::{ElicitationRequest, Elicitations};
@@ -76,7 +76,7 @@ pub trait Callbacks: Send + Sync + 'static {
     fn elicitation(
         &self,
         _request: ElicitationRequest,
-    ) -> impl Future<Output = Reply<ElicitationResult>> + Send {
+    ) -> impl Future<Output = CallbackReply<ElicitationResult>> + Send {
         async { ElicitationResult::Decline.into() }
     }
 
@@ -86,7 +86,10 @@ pub trait Callbacks: Send + Sync + 'static {
     }
 
     /// Shows a dialog; see [`Options::dialog`](crate::Options::dialog).
-    fn dialog(&self, _request: DialogRequest) -> impl Future<Output = Reply<UserDialogResult>> + Send {
+    fn dialog(
+        &self,
+        _request: DialogRequest,
+    ) -> impl Future<Output = CallbackReply<UserDialogResult>> + Send {
         async { UserDialogResult::Cancelled.into() }
     }
 
@@ -164,7 +167,7 @@ pub(crate) struct Handlers {
     pub(crate) questions: Option<Callback<QuestionRequest, QuestionReply>>,
     pub(crate) plans: Option<Callback<PlanRequest, PermissionDecision>>,
     pub(crate) plans_first: Option<DecidedPlans>,
-    pub(crate) elicitation: Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>,
+    pub(crate) elicitation: Option<Callback<ElicitationRequest, CallbackReply<ElicitationResult>>>,
     pub(crate) dialogs: BTreeMap<String, DialogCallback>,
     pub(crate) oauth_token: Option<Callback<TokenRequest<OauthTokenRefresh>, OauthTokenAnswer>>,
     pub(crate) host_auth_token: Option<Callback<TokenRequest<HostAuthTokenRefresh>, HostAuthTokenAnswer>>,

@@ -89,15 +89,15 @@ pub(crate) struct Attached {
 }
 
 /// A whole line for the writer, with its line ending.
-pub(crate) type Line = Vec<u8>;
+pub(crate) type OutgoingLine = Vec<u8>;
 
 /// The state that the handles of a session share.
 pub(crate) struct Conn {
     driver: Mutex<Driver>,
     /// Answers, requests and cancellations; written before prompts.
-    control: mpsc::Sender<Line>,
+    control: mpsc::Sender<OutgoingLine>,
     stdin: StdinWriter,
-    prompts: mpsc::Sender<Line>,
+    prompts: mpsc::Sender<OutgoingLine>,
     supervisor: mpsc::Sender<tasks::SupervisorCommand>,
     pub(crate) ended: watch::Receiver<Option<Error>>,
     /// Woken whenever a turn ended or the state of the run may have changed.

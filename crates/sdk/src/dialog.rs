@@ -8,7 +8,7 @@ use outrigger_protocol::Frame;
 use outrigger_protocol::inbound::RequestUserDialog;
 pub use outrigger_protocol::outbound::UserDialogResult;
 
-use crate::callback_kind::{Callback, Reply, read};
+use crate::callback_kind::{Callback, CallbackReply, read};
 use crate::conn::Context;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::peer::BoxFuture;
@@ -43,7 +43,7 @@ impl DialogRequest {
 }
 
 /// An error closes the dialog.
-impl<E: std::fmt::Display> From<Result<UserDialogResult, E>> for Reply<UserDialogResult> {
+impl<E: std::fmt::Display> From<Result<UserDialogResult, E>> for CallbackReply<UserDialogResult> {
     fn from(result: Result<UserDialogResult, E>) -> Self {
         Self::Now(result.unwrap_or_else(|error| {
             tracing::warn!(%error, "the dialog is cancelled");
@@ -52,7 +52,7 @@ impl<E: std::fmt::Display> From<Result<UserDialogResult, E>> for Reply<UserDialo
     }
 }
 
-pub(crate) type DialogCallback = Callback<DialogRequest, Reply<UserDialogResult>>;
+pub(crate) type DialogCallback = Callback<DialogRequest, CallbackReply<UserDialogResult>>;
 
 /// Answers `request_user_dialog` for the declared kinds, and leaves the others open: another client may have declared them, and a
 /// reply from here would take them away.

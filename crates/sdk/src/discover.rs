@@ -58,7 +58,7 @@ impl fmt::Display for FoundBy {
 /// The CLI, found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct DiscoveredCli {
     /// Its absolute path. Symbolic links are left as they are: the installer moves them when it updates.
     pub path: PathBuf,
     /// How it was found.
@@ -142,7 +142,7 @@ impl FindError {
 /// # Errors
 ///
 /// [`FindError::Unusable`] if a path that was named cannot be run, [`FindError::NotFound`] if none was named and none found.
-pub fn find(given: Option<&Path>, surroundings: &Surroundings) -> Result<Found, FindError> {
+pub fn find(given: Option<&Path>, surroundings: &Surroundings) -> Result<DiscoveredCli, FindError> {
     let (mut refused, mut tried) = (Vec::new(), Vec::new());
     for (path, origin) in candidates(given, surroundings) {
         let named = matches!(origin, FoundBy::Given | FoundBy::Variable(_));
@@ -152,7 +152,7 @@ pub fn find(given: Option<&Path>, surroundings: &Surroundings) -> Result<Found, 
             Err(Unusable::NotAbsolute)
         };
         match inspected {
-            Ok(binary) => return Ok(Found { path, origin, binary }),
+            Ok(binary) => return Ok(DiscoveredCli { path, origin, binary }),
             Err(why) if named => return Err(FindError::Unusable { path, origin, why }),
             Err(Unusable::Missing) => tried.push(path),
             Err(why) => refused.push((path, why)),

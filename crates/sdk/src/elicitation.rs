@@ -6,7 +6,7 @@ use outrigger_protocol::Frame;
 use outrigger_protocol::inbound::Elicitation;
 pub use outrigger_protocol::outbound::ElicitationResult;
 
-use crate::callback_kind::{Callback, Reply, read};
+use crate::callback_kind::{Callback, CallbackReply, read};
 use crate::conn::Context;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::error::Error;
@@ -57,7 +57,7 @@ impl ElicitationRequest {
 }
 
 /// An error declines.
-impl<E: std::fmt::Display> From<Result<ElicitationResult, E>> for Reply<ElicitationResult> {
+impl<E: std::fmt::Display> From<Result<ElicitationResult, E>> for CallbackReply<ElicitationResult> {
     fn from(result: Result<ElicitationResult, E>) -> Self {
         Self::Now(result.unwrap_or_else(|error| {
             tracing::warn!(%error, "the question of an MCP server is declined");
@@ -67,7 +67,9 @@ impl<E: std::fmt::Display> From<Result<ElicitationResult, E>> for Reply<Elicitat
 }
 
 /// Answers `elicitation`; declines if there is no callback.
-pub(crate) struct Elicitations(pub(crate) Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>);
+pub(crate) struct Elicitations(
+    pub(crate) Option<Callback<ElicitationRequest, CallbackReply<ElicitationResult>>>,
+);
 
 impl Answerer for Elicitations {
     fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {

@@ -91,7 +91,7 @@ pub(crate) trait Problem: StdError + Any + Send + Sync {
         false
     }
 
-    /// Whether the message has names of options and no text from outside: then [`Error::told`] may replace the names.
+    /// Whether the message has names of options and no text from outside: then [`Error::explained`] may replace the names.
     fn names_options(&self) -> bool {
         false
     }
@@ -417,7 +417,7 @@ impl Error {
     }
 
     /// What to do about the error, if that is known and not part of the message: the advice of the [`cause`](Self::cause), and of
-    /// a few errors without one. It has the Rust names of options; [`told`](Self::told) replaces them.
+    /// a few errors without one. It has the Rust names of options; [`explained`](Self::explained) replaces them.
     pub fn hint(&self) -> Option<&'static str> {
         if let Some(problem) = self.as_lease_problem() {
             return problem.hint();

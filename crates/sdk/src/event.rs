@@ -319,7 +319,7 @@ impl Reducer {
             Ok(Message::User(user)) => self.user(*user, frame),
             Ok(other) => {
                 self.end_of_task(&other);
-                self.tell(None, other, frame);
+                self.emit_message(None, other, frame);
             }
             Err(misfit) => {
                 self.ready.push_back(Event::Undecodable(frame.clone(), misfit));
@@ -339,11 +339,11 @@ impl Reducer {
         }
     }
 
-    fn tell(&mut self, parent: Option<&str>, message: Message, frame: &Frame) {
-        self.say(parent, Event::Message(Box::new(message), frame.clone()));
+    fn emit_message(&mut self, parent: Option<&str>, message: Message, frame: &Frame) {
+        self.emit(parent, Event::Message(Box::new(message), frame.clone()));
     }
 
-    fn say(&mut self, parent: Option<&str>, event: Event) {
+    fn emit(&mut self, parent: Option<&str>, event: Event) {
         self.ready.push_back(said_by(parent, event));
     }
 }
@@ -366,7 +366,7 @@ impl Reducer {
                 .or(assistant.api_error_type.as_deref())
                 .unwrap_or("unknown")
                 .to_owned();
-            return self.say(parent, Event::ApiError { kind, text });
+            return self.emit(parent, Event::ApiError { kind, text });
         }
         let whose = |stream| Whose {
             stream,
@@ -398,7 +398,7 @@ impl Reducer {
                         }),
                         other => Event::Block(Box::new(other)),
                     };
-                    self.say(parent, event);
+                    self.emit(parent, event);
                     self.bounds.end_block(parent, &mut self.ready);
                 }
             }
@@ -427,7 +427,7 @@ impl Reducer {
                 self.bounds.learn(parent, whose, None);
                 if let Some(text) = rest {
                     self.bounds.streams(parent, whose, index, &of, &mut self.ready);
-                    self.say(parent, event(text));
+                    self.emit(parent, event(text));
                 }
                 self.bounds.end_streamed(parent, stream, index, &mut self.ready);
             }
@@ -435,7 +435,7 @@ impl Reducer {
                 // What is open is another one.
                 self.bounds.end_block(parent, &mut self.ready);
                 self.bounds.finished(parent, whose, of, None, &mut self.ready);
-                self.say(parent, event(text));
+                self.emit(parent, event(text));
                 self.bounds.end_block(parent, &mut self.ready);
             }
             (None, None) => {}
@@ -482,7 +482,7 @@ impl Reducer {
                 }
                 // The finished block has them.
                 BlockDelta::Signature(_) | BlockDelta::Citations(_) | BlockDelta::Compaction(_) => return,
-                _ => return self.tell(parent, Message::StreamEvent(event), frame),
+                _ => return self.emit_message(parent, Message::StreamEvent(event), frame),
             },
             ApiStreamEvent::ContentBlockStop(stop) => {
                 if let Some(stream) = self.streams.current(parent) {
@@ -502,7 +502,7 @@ impl Reducer {
                 return;
             }
             // A broken stream, what is new, and what does not fit.
-            _ => return self.tell(parent, Message::StreamEvent(event), frame),
+            _ => return self.emit_message(parent, Message::StreamEvent(event), frame),
         };
         self.piece(parent, index, kind, text);
     }
@@ -526,7 +526,7 @@ impl Reducer {
                 let whose = Whose::stream(self.streams.goes_on(parent, index, None));
                 self.bounds.input(parent, whose, index, &mut self.ready);
                 let partial_json = text;
-                return self.say(parent, Event::ToolInput { index, partial_json });
+                return self.emit(parent, Event::ToolInput { index, partial_json });
             }
             _ if self.lags => return,
             PieceKind::Text => (BlockKind::Text, Event::Text),
@@ -536,7 +536,7 @@ impl Reducer {
         let whose = Whose::stream(self.streams.piece(parent, index, kind, &text));
         self.bounds.streams(parent, whose, index, &of, &mut self.ready);
         if !text.is_empty() {
-            self.say(parent, event(text));
+            self.emit(parent, event(text));
         }
     }
 
@@ -552,7 +552,7 @@ impl Reducer {
             if !user.is_replay.unwrap_or(false) {
                 self.bounds.end_unless_streamed(parent, &mut self.ready);
             }
-            return self.tell(parent, Message::User(Box::new(user)), frame);
+            return self.emit_message(parent, Message::User(Box::new(user)), frame);
         }
         // What stands beside the results has no event of its own.
         if !user
@@ -562,7 +562,7 @@ impl Reducer {
             .iter()
             .all(|block| is_tool_result(&block))
         {
-            self.tell(parent, Message::User(Box::new(user.clone())), frame);
+            self.emit_message(parent, Message::User(Box::new(user.clone())), frame);
         }
         let MessageContent::Blocks(blocks) = user.message.content else {
             return;
@@ -597,7 +597,7 @@ impl Reducer {
                 output: if left == 0 { output.take() } else { output.clone() },
                 frame: frame.clone(),
             });
-            self.say(parent, result);
+            self.emit(parent, result);
         }
     }
 }

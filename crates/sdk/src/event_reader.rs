@@ -3,7 +3,7 @@
 use outrigger_protocol::Frame;
 
 use crate::event::{Event, Lag, Reducer};
-use crate::outcome::{Around, Before, Outcome, is_result};
+use crate::outcome::{Around, FailureEvidence, Outcome, is_result};
 use crate::streams::AmbientEvent;
 use crate::usage::Meter;
 
@@ -36,7 +36,7 @@ use crate::usage::Meter;
 pub struct EventReader {
     reducer: Reducer,
     meter: Meter,
-    before: Before,
+    before: FailureEvidence,
     /// The client has asked for an interrupt in this turn.
     interrupted: bool,
 }

@@ -70,10 +70,10 @@ enum State {
     Over,
 }
 
-type Rest = Box<std::iter::Take<std::iter::Skip<Messages>>>;
+type RemainingMessages = Box<std::iter::Take<std::iter::Skip<Messages>>>;
 
 /// What is being read: nothing, where nothing is left.
-type Reading = Option<Rest>;
+type Reading = Option<RemainingMessages>;
 
 /// What is left, what was read, and why no more.
 type Page = (Reading, Vec<Frame>, Option<FilesError>);
@@ -351,7 +351,7 @@ impl Stream for History {
 }
 
 /// Reads some, where blocking is allowed.
-fn turn_page(mut reading: Rest) -> Page {
+fn turn_page(mut reading: RemainingMessages) -> Page {
     let (mut page, mut bytes) = (Vec::new(), 0);
     while page.len() < PAGE_MESSAGES && bytes < PAGE_BYTES {
         match reading.next() {

@@ -159,7 +159,7 @@ mod version;
 
 pub use answer::Answer;
 pub use assemble::{Assembler, PartialBlock, PartialContent};
-pub use callback_kind::Reply;
+pub use callback_kind::CallbackReply;
 pub use callbacks::Callbacks;
 pub use cause::Cause;
 pub use child::{Detached, Local};

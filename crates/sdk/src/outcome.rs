@@ -13,7 +13,7 @@ use outrigger_protocol::inbound::DeferredToolUse;
 use outrigger_protocol::{Frame, Misfit, RawJson};
 
 use self::facts::Retry;
-pub(crate) use self::facts::{Around, Before, Facts, is_result};
+pub(crate) use self::facts::{Around, Facts, FailureEvidence, is_result};
 pub use self::verdict::Verdict;
 use crate::cause::Cause;
 use crate::usage::TurnUsage;

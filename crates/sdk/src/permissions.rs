@@ -22,7 +22,7 @@ pub use outrigger_protocol::shared::{
 use outrigger_protocol::shared::JsonObject;
 use outrigger_protocol::{Frame, RawJson};
 
-pub use self::explanation::{Decider, Explanation, Step, Warning};
+pub use self::explanation::{Decider, DecisionStep, Explanation, Warning};
 pub use self::layers::{
     Chain, Decided, DecidedBy, Foreseen, Layer, Opinion, Outlook, Sink, chain, layer, record,
 };

@@ -111,7 +111,7 @@ impl PoolLimits {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<PoolInner>);
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,7 +122,7 @@ impl fmt::Debug for Pool {
 /// A key of a pool, from [`Pool::keep`].
 #[derive(Debug, Clone)]
 pub struct PoolKey {
-    pool: Weak<Shared>,
+    pool: Weak<PoolInner>,
     index: usize,
 }
 
@@ -180,20 +180,20 @@ pub struct PoolStats {
     pub failures: Vec<(u32, Option<Error>)>,
 }
 
-struct Shared {
+struct PoolInner {
     limits: PoolLimits,
     state: Mutex<State>,
     wake: Arc<Notify>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for PoolInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("PoolInner").finish_non_exhaustive()
     }
 }
 
 /// The keeper ends with the pool.
-impl Drop for Shared {
+impl Drop for PoolInner {
     fn drop(&mut self) {
         self.wake.notify_one();
     }
@@ -233,7 +233,7 @@ impl Shelf {
     }
 }
 
-impl Shared {
+impl PoolInner {
     fn state(&self) -> MutexGuard<'_, State> {
         // The state is valid after every line, and nothing of ours panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -243,7 +243,7 @@ impl Shared {
 impl Pool {
     /// A pool without keys.
     pub fn new(limits: PoolLimits) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(PoolInner {
             limits,
             state: Mutex::default(),
             wake: Arc::default(),

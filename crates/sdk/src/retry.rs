@@ -179,7 +179,7 @@ impl Session {
             prompt: prompt.without_id(),
             began: Instant::now(),
             retry,
-            stage: Stage::Turn(Box::new(turn)),
+            stage: RetryStage::Turn(Box::new(turn)),
             tools,
             used_tools: tools,
             failed: Vec::new(),
@@ -197,7 +197,7 @@ pub struct Retrying {
     prompt: Prompt,
     retry: Retry,
     began: Instant,
-    stage: Stage,
+    stage: RetryStage,
     /// A tool may have run in the current try.
     tools: bool,
     /// A tool may have run in any.
@@ -206,7 +206,7 @@ pub struct Retrying {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum RetryStage {
     Turn(Box<Turn>),
     /// The next try begins then.
     Waits(Instant),
@@ -221,8 +221,8 @@ impl Retrying {
     pub async fn next(&mut self) -> Option<RetryEvent> {
         loop {
             match &mut self.stage {
-                Stage::Over(_) => return None,
-                Stage::Waits(until) => {
+                RetryStage::Over(_) => return None,
+                RetryStage::Waits(until) => {
                     sleep_until(*until).await;
                     let prompt = match &self.retry.after_tools {
                         AfterTools::GoOn(text) if self.used_tools => Prompt::text(text.clone()),
@@ -230,11 +230,11 @@ impl Retrying {
                     };
                     self.tools = prompt.command_name().is_some();
                     self.stage = match self.session.prompt(prompt).await {
-                        Ok(turn) => Stage::Turn(Box::new(turn)),
-                        Err(error) => Stage::Over(Err(error)),
+                        Ok(turn) => RetryStage::Turn(Box::new(turn)),
+                        Err(error) => RetryStage::Over(Err(error)),
                     };
                 }
-                Stage::Turn(turn) => {
+                RetryStage::Turn(turn) => {
                     if let Some(Ok(event)) = turn.next().await {
                         self.tools |= event.may_run_tools();
                         return Some(RetryEvent::Event(event));
@@ -242,11 +242,11 @@ impl Retrying {
                     let ended = turn.outcome().await;
                     self.used_tools |= self.tools;
                     if let Some(failed) = self.next_try(&ended) {
-                        self.stage = Stage::Waits(Instant::now() + failed.wait);
+                        self.stage = RetryStage::Waits(Instant::now() + failed.wait);
                         self.failed.push(failed.clone());
                         return Some(RetryEvent::Failed(failed));
                     }
-                    self.stage = Stage::Over(ended);
+                    self.stage = RetryStage::Over(ended);
                 }
             }
         }
@@ -261,7 +261,7 @@ impl Retrying {
     /// As [`Turn::outcome`].
     pub async fn outcome(&mut self) -> Result<Outcome> {
         loop {
-            if let Stage::Over(ended) = &self.stage {
+            if let RetryStage::Over(ended) = &self.stage {
                 return ended.clone();
             }
             drop(self.next().await);
@@ -287,7 +287,7 @@ impl Retrying {
     /// The turn of the current try; `None` between tries, and after the last.
     pub fn turn(&self) -> Option<&Turn> {
         match &self.stage {
-            Stage::Turn(turn) => Some(turn),
+            RetryStage::Turn(turn) => Some(turn),
             _ => None,
         }
     }

@@ -164,7 +164,7 @@ impl ResolveSettings {
             }
         }
         if let Some(given) = &self.flag_settings {
-            let settings = settings_file::given(
+            let settings = settings_file::read_given_settings(
                 given,
                 "the settings of the flag",
                 accepted::Author::Anybody,

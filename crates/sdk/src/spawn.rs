@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tracing::{Instrument as _, Span};
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Spawns a task.
 pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
@@ -17,7 +17,7 @@ pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHand
 
 /// Spawns a task on a runtime that may not be the current one.
 pub(crate) fn spawn_on(runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    let work: Work = Box::pin(work);
+    let work: BoxedTask = Box::pin(work);
     runtime.spawn(work)
 }
 
@@ -27,11 +27,11 @@ pub(crate) fn spawn_in(span: Span, work: impl Future<Output = ()> + Send + 'stat
 }
 
 #[inline(never)]
-fn boxed(work: Work) -> JoinHandle<()> {
+fn boxed(work: BoxedTask) -> JoinHandle<()> {
     tokio::spawn(work)
 }
 
 #[inline(never)]
-fn boxed_in(span: Span, work: Work) -> JoinHandle<()> {
+fn boxed_in(span: Span, work: BoxedTask) -> JoinHandle<()> {
     tokio::spawn(work.instrument(span))
 }

@@ -45,7 +45,7 @@ impl fmt::Display for Missed {
 }
 
 impl Missed {
-    fn tell(self, callback: &Callback) {
+    fn report(self, callback: &Callback) {
         if self.lines > 0 {
             tracing::warn!(self.lines, self.bytes, "the stderr callback is too slow");
             callback.call(&self.to_string());
@@ -53,7 +53,7 @@ impl Missed {
     }
 }
 
-struct Waiting {
+struct WaitingLine {
     /// The lines that were dropped before this one.
     missed: Missed,
     line: String,
@@ -66,7 +66,7 @@ pub(crate) struct Lines {
     is_cut: bool,
     missed: Missed,
     bytes: Arc<AtomicUsize>,
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::Sender<WaitingLine>,
     /// The last dropped lines, if no line comes after them.
     last: Arc<Mutex<Missed>>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// The callback runs on a thread of its own, so that it may block. The thread ends when these lines do.
     pub(crate) fn to(callback: Callback) -> std::io::Result<Self> {
-        let (queue, mut lines) = mpsc::channel::<Waiting>(LINES);
+        let (queue, mut lines) = mpsc::channel::<WaitingLine>(LINES);
         let (bytes, last) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Missed>>::default());
         let (waiting, missed) = (Arc::clone(&bytes), Arc::clone(&last));
         let (runtime, span) = (tokio::runtime::Handle::current(), tracing::Span::current());
@@ -82,13 +82,13 @@ impl Lines {
             .name("outrigger-stderr".to_owned())
             .spawn(move || {
                 let (_runtime, _span) = (runtime.enter(), span.entered());
-                while let Some(Waiting { missed, line }) = lines.blocking_recv() {
-                    missed.tell(&callback);
+                while let Some(WaitingLine { missed, line }) = lines.blocking_recv() {
+                    missed.report(&callback);
                     callback.call(&line);
                     waiting.fetch_sub(line.len(), Ordering::Relaxed);
                 }
                 let missed = *missed.lock().unwrap_or_else(PoisonError::into_inner);
-                missed.tell(&callback);
+                missed.report(&callback);
             })?;
         Ok(Self {
             begun: Vec::new(),
@@ -129,7 +129,7 @@ impl Lines {
         let size = line.len();
         let has_room = self.bytes.fetch_add(size, Ordering::Relaxed) + size <= BYTES;
         let missed = self.missed;
-        if has_room && self.queue.try_send(Waiting { missed, line }).is_ok() {
+        if has_room && self.queue.try_send(WaitingLine { missed, line }).is_ok() {
             self.missed = Missed::default();
         } else {
             self.bytes.fetch_sub(size, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use outrigger_protocol::Frame;
 
-use crate::conn::lane::{Item, LaneOut};
+use crate::conn::lane::{LaneItem, LaneOut};
 use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;
 
@@ -33,9 +33,9 @@ impl Frames {
         loop {
             return Poll::Ready(match std::task::ready!(self.lane.poll_next(cx)) {
                 None => None,
-                Some(Item::Frame(frame)) => Some(Ok(frame)),
-                Some(Item::Lag(lag)) => Some(Err(lag)),
-                Some(Item::Outcome(_)) => continue,
+                Some(LaneItem::Frame(frame)) => Some(Ok(frame)),
+                Some(LaneItem::Lag(lag)) => Some(Err(lag)),
+                Some(LaneItem::Outcome(_)) => continue,
             });
         }
     }
@@ -101,11 +101,11 @@ impl Ambient {
             }
             match std::task::ready!(self.lane.poll_next(cx)) {
                 None => return Poll::Ready(self.last().map(AmbientEvent::Event)),
-                Some(Item::Frame(frame)) => {
+                Some(LaneItem::Frame(frame)) => {
                     self.reducer.push(&frame);
                 }
-                Some(Item::Lag(lag)) => self.reducer.lagged(lag),
-                Some(Item::Outcome(outcome)) => {
+                Some(LaneItem::Lag(lag)) => self.reducer.lagged(lag),
+                Some(LaneItem::Outcome(outcome)) => {
                     self.reducer.end_turn();
                     self.ended = Some(outcome);
                 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use outrigger_protocol::Frame;
 use uuid::Uuid;
 
-use self::log::{Entry, Log, Read};
+use self::log::{Entry, LogRead, TailLog};
 pub use self::position::{Position, PositionError};
 use crate::error::{Error, Result};
 use crate::event::{Event, Reducer};
@@ -82,12 +82,12 @@ impl TailLimits {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Tail(Arc<Shared>);
+pub struct Tail(Arc<TailInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct TailInner {
     session: Session,
-    log: Arc<Log>,
+    log: Arc<TailLog>,
 }
 
 /// What a [`TailReader`] reads at once: what one frame brings.
@@ -147,10 +147,10 @@ impl Session {
             .core()
             .last_told()
             .and_then(|id| Uuid::try_parse(id).ok());
-        let log = Arc::new(Log::new(limits, told));
+        let log = Arc::new(TailLog::new(limits, told));
         let observer: Arc<dyn Observer> = Arc::clone(&log) as _;
         self.conn().follow(Arc::downgrade(&observer));
-        Tail(Arc::new(Shared {
+        Tail(Arc::new(TailInner {
             session: self.clone(),
             log,
         }))
@@ -211,7 +211,7 @@ impl Tail {
 type Opening = Pin<Box<dyn Future<Output = Result<History>> + Send>>;
 
 /// Where a reader reads.
-enum Stage {
+enum ReaderStage {
     /// The history is being opened.
     Opening(Opening, Option<Seam>),
     /// The history is read.
@@ -244,7 +244,7 @@ struct Seam {
 /// A reader of a [`Tail`].
 pub struct TailReader {
     tail: Tail,
-    stage: Stage,
+    stage: ReaderStage,
     reducer: Reducer,
     /// The number of the next entry of the memory.
     next: u64,
@@ -276,7 +276,7 @@ impl fmt::Debug for TailReader {
         f.debug_struct("TailReader")
             .field("next", &self.next)
             .field("message", &self.message)
-            .field("is_live", &matches!(self.stage, Stage::Live))
+            .field("is_live", &matches!(self.stage, ReaderStage::Live))
             .finish_non_exhaustive()
     }
 }
@@ -285,7 +285,7 @@ impl TailReader {
     fn new(tail: Tail) -> Self {
         Self {
             tail,
-            stage: Stage::Live,
+            stage: ReaderStage::Live,
             reducer: Reducer::default(),
             next: 0,
             message: None,
@@ -300,7 +300,7 @@ impl TailReader {
     /// The position behind what was read last.
     pub fn position(&self) -> Position {
         Position {
-            log: matches!(self.stage, Stage::Live | Stage::Over).then_some(self.tail.0.log.id),
+            log: matches!(self.stage, ReaderStage::Live | ReaderStage::Over).then_some(self.tail.0.log.id),
             next: self.next,
             message: self.message,
         }
@@ -316,7 +316,7 @@ impl TailReader {
         let log = Arc::clone(&self.tail.0.log);
         (self.next, self.message) = log.beginning();
         while self.next < end
-            && let Read::Entry(entry) = log.read(self.next)
+            && let LogRead::Entry(entry) = log.read(self.next)
         {
             drop(self.take(&entry));
             self.next += 1;
@@ -342,7 +342,7 @@ impl TailReader {
             tokio::time::sleep(pause).await;
             session.history().await
         };
-        self.stage = Stage::Opening(Box::pin(opening), Some(seam));
+        self.stage = ReaderStage::Opening(Box::pin(opening), Some(seam));
     }
 
     /// What happened next; `None` when the session has ended and everything was read. [`Session::wait_ended`] tells how it ended.
@@ -359,25 +359,25 @@ impl TailReader {
                 return Some(Ok(self.step(TailItem::Missed(missed))));
             }
             let events = match &mut self.stage {
-                Stage::Over => return None,
-                Stage::Opening(opening, seam) => {
+                ReaderStage::Over => return None,
+                ReaderStage::Opening(opening, seam) => {
                     let opened = opening.as_mut().await;
                     match (opened, seam.take()) {
                         (Ok(history), Some(seam)) => {
-                            self.stage = Stage::History(Box::new(Joining { history, seam }));
+                            self.stage = ReaderStage::History(Box::new(Joining { history, seam }));
                         }
-                        (Ok(_), None) => self.stage = Stage::Over,
+                        (Ok(_), None) => self.stage = ReaderStage::Over,
                         (Err(error), _) => return Some(Err(self.fail(error))),
                     }
                     Vec::new()
                 }
-                Stage::History(joining) => match joining.history.next_frame().await {
+                ReaderStage::History(joining) => match joining.history.next_frame().await {
                     Some(Ok(frame)) => self.on_history(&frame),
                     Some(Err(error)) => return Some(Err(self.fail(error))),
                     None => self.history_is_over(),
                 },
-                Stage::Live => match self.tail.0.log.read_or_wait(self.next).await {
-                    Read::Entry(entry) => {
+                ReaderStage::Live => match self.tail.0.log.read_or_wait(self.next).await {
+                    LogRead::Entry(entry) => {
                         self.next += 1;
                         match self.take(&entry) {
                             Some(TailItem::Events(events)) => events,
@@ -385,7 +385,7 @@ impl TailReader {
                             None => Vec::new(),
                         }
                     }
-                    Read::Gone(frames) => {
+                    LogRead::Gone(frames) => {
                         self.missed = Some(Missed {
                             frames: Some(frames),
                             restarts: false,
@@ -395,9 +395,9 @@ impl TailReader {
                         self.open_history(self.message);
                         events
                     }
-                    Read::Ended => {
+                    LogRead::Ended => {
                         self.reducer.end();
-                        self.stage = Stage::Over;
+                        self.stage = ReaderStage::Over;
                         self.events()
                     }
                 },
@@ -409,7 +409,7 @@ impl TailReader {
     }
 
     fn fail(&mut self, error: Error) -> Error {
-        self.stage = Stage::Over;
+        self.stage = ReaderStage::Over;
         error
     }
 
@@ -451,7 +451,7 @@ impl TailReader {
 
     /// Reads a message of the history.
     fn on_history(&mut self, frame: &Frame) -> Vec<Event> {
-        let Stage::History(joining) = &mut self.stage else {
+        let ReaderStage::History(joining) = &mut self.stage else {
             return Vec::new();
         };
         let seam = &mut joining.seam;
@@ -492,7 +492,7 @@ impl TailReader {
 
     /// Whether the memory begins in the middle of the message that was read last.
     fn goes_on_with(&self, from: u64) -> bool {
-        let Read::Entry(Entry::Frame(first)) = self.tail.0.log.read(from) else {
+        let LogRead::Entry(Entry::Frame(first)) = self.tail.0.log.read(from) else {
             return false;
         };
         match first.kind() {
@@ -503,7 +503,7 @@ impl TailReader {
     }
 
     fn history_is_over(&mut self) -> Vec<Event> {
-        let Stage::History(joining) = &self.stage else {
+        let ReaderStage::History(joining) = &self.stage else {
             return Vec::new();
         };
         let Seam {
@@ -529,7 +529,7 @@ impl TailReader {
             return Vec::new();
         }
         self.next = from;
-        self.stage = Stage::Live;
+        self.stage = ReaderStage::Live;
         self.is_cut = false;
         if gone.is_none() {
             if !self.goes_on_with(from) {
@@ -556,28 +556,28 @@ fn message_id(frame: &Frame) -> Option<Uuid> {
 /// The id that the API gave an answer of the model in the main conversation.
 fn answer_id(frame: &Frame) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Line {
-        message: Answer,
+    struct AssistantLine {
+        message: AssistantMessage,
     }
     #[derive(serde::Deserialize)]
-    struct Answer {
+    struct AssistantMessage {
         id: Option<String>,
     }
     let is_answer = frame.kind() == "assistant" && frame.parent_tool_use_id().is_none();
     if !is_answer {
         return None;
     }
-    let line: Line = serde_json::from_slice(frame.bytes()).ok()?;
+    let line: AssistantLine = serde_json::from_slice(frame.bytes()).ok()?;
     line.message.id
 }
 
 /// Whether it is a message of the user, and no result of a tool.
 fn is_prompt(frame: &Frame) -> bool {
     #[derive(serde::Deserialize)]
-    struct Line {
+    struct UserLine {
         #[serde(rename = "toolUseResult", alias = "tool_use_result")]
         result: Option<serde::de::IgnoredAny>,
     }
-    let line: Option<Line> = serde_json::from_slice(frame.bytes()).ok();
+    let line: Option<UserLine> = serde_json::from_slice(frame.bytes()).ok();
     frame.kind() == "user" && line.is_none_or(|line| line.result.is_none())
 }

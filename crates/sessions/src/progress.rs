@@ -108,13 +108,13 @@ impl<'o> Meter<'o> {
     pub(crate) fn begin(&mut self, total: u64) -> Result<()> {
         self.at = Progress { done: 0, total };
         self.since = 0;
-        self.tell(self.at)
+        self.observe(self.at)
     }
 
     /// So much more is done.
     pub(crate) fn add(&mut self, bytes: u64) -> Result<()> {
         if self.at.add(bytes, &mut self.since) {
-            return self.ask();
+            return self.ask_observer();
         }
         Ok(())
     }
@@ -122,15 +122,15 @@ impl<'o> Meter<'o> {
     /// Everything is done, and cannot be stopped any more.
     pub(crate) fn end(&mut self) {
         let done = self.at.total;
-        let _ = self.tell(Progress { done, ..self.at });
+        let _ = self.observe(Progress { done, ..self.at });
     }
 
     /// Asks the observer whether to continue; the last time is when all is copied and nothing of it is visible yet.
-    pub(crate) fn ask(&mut self) -> Result<()> {
-        self.tell(self.at.before_end())
+    pub(crate) fn ask_observer(&mut self) -> Result<()> {
+        self.observe(self.at.before_end())
     }
 
-    fn tell(&mut self, progress: Progress) -> Result<()> {
+    fn observe(&mut self, progress: Progress) -> Result<()> {
         let Some(observe) = &mut self.observe else {
             return Ok(());
         };

@@ -19,7 +19,7 @@ pub use damage::{Damage, DamageReason};
 pub use envelope::{Envelope, RecordKind};
 pub(crate) use fields::{Fields, elements, fields, is_truthy, last, text_of};
 pub use lines::{Line, Lines};
-pub use reader::{Item, Records};
+pub use reader::{RecordLine, Records};
 
 /// Where a line is in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -37,8 +37,8 @@
 //!
 //! Everything else, unknown records included, stays as it is, byte for byte.
 
+mod damaged_lines;
 mod finding;
-mod lines;
 mod links;
 mod mend;
 mod tools;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use hits::Hits;
-pub use texts::Part;
+pub use texts::ConversationPart;
 
 use crate::error::Result;
 use crate::id::AgentId;
@@ -38,7 +38,7 @@ pub struct Search {
     /// letter in Unicode; accents always count, and nothing is normalised.
     pub case_sensitive: bool,
     /// In what parts of conversations; all of them unless it is set.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ConversationPart>,
     /// Those messages too that are not meant to be shown as somebody's words, such as reminders and the summaries of compactions.
     /// False unless it is set.
     pub include_meta: bool,
@@ -88,7 +88,7 @@ pub struct Hit {
     /// When the message was recorded, as ISO 8601.
     pub timestamp: Option<String>,
     /// What part of the conversation it is.
-    pub part: Part,
+    pub part: ConversationPart,
     /// The tool that was called, if it is an input.
     pub tool: Option<String>,
     /// What was found, with some of the text before and after it, as it was said.
@@ -103,7 +103,7 @@ impl Search {
         Self {
             text: text.into(),
             case_sensitive: false,
-            parts: Part::ALL.to_vec(),
+            parts: ConversationPart::ALL.to_vec(),
             include_meta: false,
             include_subagents: false,
             dir: None,
@@ -128,7 +128,7 @@ impl Search {
     }
 
     /// Looks only in these parts of conversations.
-    pub fn parts(mut self, parts: impl IntoIterator<Item = Part>) -> Self {
+    pub fn parts(mut self, parts: impl IntoIterator<Item = ConversationPart>) -> Self {
         self.parts = parts.into_iter().collect();
         self
     }
@@ -228,10 +228,10 @@ impl Sessions {
     ///
     /// ```no_run
     /// use outrigger_sessions::Sessions;
-    /// use outrigger_sessions::search::{Part, Search};
+    /// use outrigger_sessions::search::{ConversationPart, Search};
     ///
     /// # fn main() -> outrigger_sessions::Result<()> {
-    /// let search = Search::new("flaky test").parts([Part::Prompt, Part::Answer]).tool("Edit");
+    /// let search = Search::new("flaky test").parts([ConversationPart::Prompt, ConversationPart::Answer]).tool("Edit");
     /// for hit in Sessions::from_env()?.search(&search)?.take(20) {
     ///     let hit = hit?;
     ///     println!("{}: {}", hit.session.session_id, hit.snippet);

@@ -14,12 +14,12 @@ mod compare;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod entry;
-mod error;
-mod import;
+mod import_from_disk;
 mod key;
-mod lease;
+mod lease_store;
 mod memory;
 mod sessions;
+mod store_error;
 mod summary;
 mod transcripts;
 mod values;
@@ -30,14 +30,16 @@ use std::pin::Pin;
 use outrigger_protocol::RawJson;
 use serde::{Deserialize, Serialize};
 
-pub use self::compare::{Difference, Standing, compare};
+pub use self::compare::{Difference, StoreComparison, compare};
 pub use self::entry::uuid;
-pub use self::error::{Result, StoreError, StoreErrorKind};
-pub use self::import::{Batches, ImportOptions, Imported, import_to_store, portions, split_metadata};
+pub use self::import_from_disk::{
+    Batches, ImportOptions, Imported, import_to_store, portions, split_metadata,
+};
 pub use self::key::SessionKey;
-pub use self::lease::{Lease, LeaseStore};
+pub use self::lease_store::{Lease, LeaseStore};
 pub use self::memory::MemoryStore;
 pub use self::sessions::StoreSessions;
+pub use self::store_error::{Result, StoreError, StoreErrorKind};
 pub use self::summary::{SummaryEntry, fold_summary};
 pub use self::transcripts::{Transcripts, is_part_name, pull_into};
 pub use self::values::{StoredValue, ValueStore};

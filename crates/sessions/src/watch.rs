@@ -218,17 +218,17 @@ impl Follow {
                 change: Change::Gone,
             }));
         }
-        if let Some(event) = self.ask()? {
+        if let Some(event) = self.poll_tails()? {
             return Ok(Some(event));
         }
         if self.find_subagents(true)? {
-            return self.ask();
+            return self.poll_tails();
         }
         Ok(None)
     }
 
     /// Asks each file for what is new, beginning with another one each time.
-    fn ask(&mut self) -> Result<Option<Event>> {
+    fn poll_tails(&mut self) -> Result<Option<Event>> {
         for _ in 0..self.tails.len() {
             self.turn = (self.turn + 1) % self.tails.len();
             let Some((agent, tail)) = self.tails.get_mut(self.turn) else {

@@ -8,13 +8,13 @@ use outrigger::protocol::shared::JsonObject;
 use outrigger::{ElicitationRequest, ElicitationResult};
 use tokio::sync::mpsc;
 
-use super::{Ask, Desk, elicit};
+use super::{CliResponder, EditorQuestion, elicit};
 use crate::client::Client;
 
 /// Sends the forms of one session to the editor. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Forms {
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<EditorQuestion>,
     session: acp::SessionId,
     client: Client,
 }
@@ -91,7 +91,7 @@ impl Forms {
     }
 }
 
-impl Desk {
+impl CliResponder {
     /// The channel for forms that do not come from the CLI.
     pub(crate) fn forms(&self) -> Forms {
         Forms {

@@ -13,7 +13,7 @@ use crate::tool::REFUSED;
 
 /// An option with its meaning.
 #[derive(Debug, Clone)]
-pub(crate) struct Choice {
+pub(crate) struct PermissionChoice {
     pub(crate) option: acp::PermissionOption,
     pub(crate) reply: PersonReply,
     /// For a plan in a new conversation; the reply ends the turn of the old one.
@@ -27,15 +27,20 @@ pub(crate) struct Approved {
     pub(crate) mode: PermissionMode,
 }
 
-fn choice(id: &str, name: impl Into<String>, kind: acp::PermissionOptionKind, reply: PersonReply) -> Choice {
-    Choice {
+fn choice(
+    id: &str,
+    name: impl Into<String>,
+    kind: acp::PermissionOptionKind,
+    reply: PersonReply,
+) -> PermissionChoice {
+    PermissionChoice {
         option: acp::PermissionOption::new(id.to_owned(), name, kind),
         reply,
         anew: None,
     }
 }
 
-fn once(name: &str) -> Choice {
+fn once(name: &str) -> PermissionChoice {
     choice(
         "allow-once",
         name,
@@ -44,18 +49,18 @@ fn once(name: &str) -> Choice {
     )
 }
 
-fn always(id: &str, name: impl Into<String>, updates: Vec<PermissionUpdate>) -> Choice {
+fn always(id: &str, name: impl Into<String>, updates: Vec<PermissionUpdate>) -> PermissionChoice {
     let reply = PersonReply::Always(updates);
     choice(id, name, acp::PermissionOptionKind::AllowAlways, reply)
 }
 
-fn reject(name: &str) -> Choice {
+fn reject(name: &str) -> PermissionChoice {
     let reply = PersonReply::No(REFUSED.to_owned());
     choice("reject", name, acp::PermissionOptionKind::RejectOnce, reply)
 }
 
 /// The choices for a call, in order.
-pub(crate) fn choices(request: &PermissionRequest) -> Vec<Choice> {
+pub(crate) fn choices(request: &PermissionRequest) -> Vec<PermissionChoice> {
     if request.tool_name == "EnterPlanMode" {
         return vec![once("Yes, enter plan mode"), reject("No, start implementing now")];
     }
@@ -68,7 +73,7 @@ pub(crate) fn choices(request: &PermissionRequest) -> Vec<Choice> {
 }
 
 /// The choices for a plan. `modes` are the modes of the session; `plan` is the plan for a new conversation.
-pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<Choice> {
+pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<PermissionChoice> {
     let to = |mode| {
         vec![PermissionUpdate::set_mode(
             mode,
@@ -112,7 +117,7 @@ pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<Choice> {
 }
 
 /// The choice for a new conversation, in the offered mode with the fewest questions.
-fn clearing(modes: &[&str], plan: &str) -> Choice {
+fn clearing(modes: &[&str], plan: &str) -> PermissionChoice {
     let (id, then, mode) = if modes.contains(&"auto") {
         ("auto", "use auto mode", PermissionMode::Auto)
     } else if modes.contains(&"bypassPermissions") {
@@ -120,7 +125,7 @@ fn clearing(modes: &[&str], plan: &str) -> Choice {
     } else {
         ("accept-edits", "auto-accept edits", PermissionMode::AcceptEdits)
     };
-    Choice {
+    PermissionChoice {
         anew: Some(Approved {
             plan: plan.to_owned(),
             mode,
@@ -152,7 +157,7 @@ pub(crate) fn fit_clearing(options: &mut Vec<acp::PermissionOption>, can_clear: 
 }
 
 /// The lasting choices.
-fn lasting(request: &PermissionRequest) -> Vec<Choice> {
+fn lasting(request: &PermissionRequest) -> Vec<PermissionChoice> {
     let with_updates = |name: String, updates| vec![always("allow-with-updates", name, updates)];
     let tool = request.tool_name.as_str();
     let text = |key: &str| {
@@ -207,7 +212,7 @@ fn lasting(request: &PermissionRequest) -> Vec<Choice> {
 fn skill_choices(
     skill: Option<String>,
     local: impl Fn(Option<String>) -> Vec<PermissionUpdate>,
-) -> Vec<Choice> {
+) -> Vec<PermissionChoice> {
     let Some(skill) = skill else { return Vec::new() };
     let mut choices = vec![always(
         "allow-skill-exact",
@@ -464,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_plan_can_be_carried_out_in_a_new_conversation() {
-        let of = |modes: &[&str], plan| -> Vec<Choice> {
+        let of = |modes: &[&str], plan| -> Vec<PermissionChoice> {
             let choices = plan_choices(modes, plan).into_iter();
             choices.filter(|choice| choice.anew.is_some()).collect()
         };

@@ -4,7 +4,7 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::permissions::{Answers, QuestionReply, QuestionRequest};
 use outrigger::protocol::tools::Question;
 
-use super::{Chosen, Desk};
+use super::{Chosen, CliResponder};
 
 /// The names of the fields of a question: the choice, and the user's own text.
 fn field(question: usize) -> String {
@@ -15,7 +15,7 @@ fn own_words(question: usize) -> String {
     format!("question_{question}_custom")
 }
 
-impl Desk {
+impl CliResponder {
     /// All questions in one form.
     pub(super) async fn question_by_form(&self, request: &QuestionRequest) -> QuestionReply {
         let scope = acp::ElicitationSessionScope::new(self.session.clone())

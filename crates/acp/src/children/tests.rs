@@ -1,14 +1,14 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::event::{AgentDetails, Call, CallChange, Chunk, Content, Kind};
+use crate::event::{AgentDetails, CallChange, Chunk, Content, Kind, NewToolCall};
 
 fn children() -> Children {
     Children::new(&acp::SessionId::new("root"))
 }
 
 fn call(id: &str, parent: Option<&str>) -> Event {
-    Event::Call(Box::new(Call {
+    Event::Call(Box::new(NewToolCall {
         id: id.into(),
         tool: "Agent".into(),
         parent: parent.map(Arc::from),

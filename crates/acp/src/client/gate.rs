@@ -18,25 +18,25 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Counts the updates that are sent and not written.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
-    waiting: Mutex<Waiting>,
+pub(crate) struct WriteGate {
+    waiting: Mutex<UnwrittenUpdates>,
     opened: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnwrittenUpdates {
     sizes: VecDeque<usize>,
     bytes: usize,
 }
 
-impl Waiting {
+impl UnwrittenUpdates {
     fn is_few(&self) -> bool {
         self.sizes.len() < MOST && self.bytes < MOST_BYTES
     }
 }
 
-impl Gate {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl WriteGate {
+    fn waiting(&self) -> MutexGuard<'_, UnwrittenUpdates> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_closes_at_the_bound_and_opens_below_it() {
-        let gate = Gate::default();
+        let gate = WriteGate::default();
         for _ in 0..MOST - 1 {
             gate.sent(1);
         }
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn few_that_are_long_close_it_too() {
-        let gate = Gate::default();
+        let gate = WriteGate::default();
         gate.sent(10);
         // It may go although it is longer than all together may be.
         assert!(gate.is_open());
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_was_not_counted_as_sent_is_not_counted_as_written() {
-        let gate = Gate::default();
+        let gate = WriteGate::default();
         gate.written();
         assert!(gate.is_open());
     }

@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::{Call, CallChange, Chunk, Content, Kind, Status};
+    use crate::event::{CallChange, Chunk, Content, Kind, NewToolCall, Status};
 
     fn chunk(text: &str) -> Chunk {
         Chunk {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn call(id: &str) -> Event {
-        Event::Call(Box::new(Call {
+        Event::Call(Box::new(NewToolCall {
             id: id.into(),
             tool: "Bash".into(),
             parent: None,

@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 pub(crate) enum Host {}
 
 impl Host {
-    pub(crate) async fn create(&self, _: &Path) -> Result<Seat, Error> {
+    pub(crate) async fn create(&self, _: &Path) -> Result<HostSession, Error> {
         match *self {}
     }
 
-    pub(crate) async fn find(&self, _: &acp::SessionId) -> Result<Seat, Error> {
+    pub(crate) async fn find(&self, _: &acp::SessionId) -> Result<HostSession, Error> {
         match *self {}
     }
 
-    pub(crate) async fn fork(&self, _: &acp::SessionId) -> Result<Seat, Error> {
+    pub(crate) async fn fork(&self, _: &acp::SessionId) -> Result<HostSession, Error> {
         match *self {}
     }
 
@@ -40,9 +40,9 @@ impl Host {
 }
 
 #[derive(Debug)]
-pub(crate) enum Seat {}
+pub(crate) enum HostSession {}
 
-impl Seat {
+impl HostSession {
     pub(crate) fn id(&self) -> acp::SessionId {
         match *self {}
     }
@@ -71,15 +71,15 @@ impl Seat {
         match *self {}
     }
 
-    pub(crate) fn link(self, _: CancellationToken) -> Link {
+    pub(crate) fn link(self, _: CancellationToken) -> HostLink {
         match self {}
     }
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Link {}
+pub(crate) enum HostLink {}
 
-impl Link {
+impl HostLink {
     pub(crate) fn go(&self) {
         match *self {}
     }
@@ -89,7 +89,7 @@ impl Link {
     }
 }
 
-impl Transport for Link {
+impl Transport for HostLink {
     fn open<'a>(&'a self, _: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
         match *self {}
     }

@@ -30,13 +30,13 @@ const MOST_ANSWERS: u8 = 3;
 /// Connects the SDK with a session of a host. Cheap to clone. Connections that break are made anew by the client of the host; another
 /// [`open`](Transport::open) goes on behind the last event of the one before.
 #[derive(Debug, Clone)]
-pub(crate) struct Link(Arc<Shared>);
+pub(crate) struct HostLink(Arc<HostLinkInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct HostLinkInner {
     client: HostClient,
     session: String,
-    place: Mutex<Place>,
+    place: Mutex<LogPosition>,
     /// Somebody reads the frames.
     go: Notify,
     /// The editor leaves. What is open stays so, for others.
@@ -45,12 +45,12 @@ struct Shared {
 
 /// How far the log was read.
 #[derive(Debug)]
-struct Place {
+struct LogPosition {
     cursor: u64,
     frames: LogFrames,
 }
 
-impl Link {
+impl HostLink {
     pub(super) fn new(
         client: HostClient,
         session: String,
@@ -58,10 +58,10 @@ impl Link {
         frames: LogFrames,
         left: CancellationToken,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(HostLinkInner {
             client,
             session,
-            place: Mutex::new(Place { cursor, frames }),
+            place: Mutex::new(LogPosition { cursor, frames }),
             go: Notify::new(),
             left,
         }))
@@ -79,20 +79,20 @@ impl Link {
     }
 }
 
-impl Shared {
-    fn place(&self) -> MutexGuard<'_, Place> {
+impl HostLinkInner {
+    fn place(&self) -> MutexGuard<'_, LogPosition> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Transport for Link {
+impl Transport for HostLink {
     fn open<'a>(&'a self, _: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
         let (stdin, written) = duplex(PIPE);
         let (out, stdout) = duplex(PIPE);
         let (mut complaints, stderr) = duplex(PIPE);
         let shared = Arc::clone(&self.0);
         let task = tokio::spawn(async move {
-            let work = Work::new(shared, out);
+            let work = LinkConnection::new(shared, out);
             let Err(error) = work.run(BufReader::new(written).lines()).await else {
                 return Exit::with_code(0);
             };
@@ -148,7 +148,7 @@ impl Drop for LinkProcess {
 }
 
 /// What was sent to the host.
-enum Sent {
+enum SentToHost {
     Prompt(String),
     /// A request, by the SDK's id.
     Request(String),
@@ -156,10 +156,10 @@ enum Sent {
     Withdrawal,
 }
 
-type Sending = BoxFuture<'static, (Sent, Result<()>)>;
+type Sending = BoxFuture<'static, (SentToHost, Result<()>)>;
 
 /// A question that the SDK has.
-struct Question {
+struct PendingQuestion {
     line: String,
     answers: u8,
 }
@@ -174,8 +174,8 @@ enum Reading {
 }
 
 /// One connection with the SDK.
-struct Work {
-    shared: Arc<Shared>,
+struct LinkConnection {
+    shared: Arc<HostLinkInner>,
     out: DuplexStream,
     /// What makes the ids of this connection's requests different from those of all others.
     prefix: String,
@@ -188,13 +188,13 @@ struct Work {
     /// The questions that waited before the events were read, each with its line. Those that the events have are not among them.
     waiting: Vec<(String, String)>,
     is_broken: bool,
-    questions: HashMap<String, Question>,
+    questions: HashMap<String, PendingQuestion>,
     /// The conversations (the call of each subagent) whose message streams from its beginning on.
     whole: HashSet<Option<String>>,
 }
 
-impl Work {
-    fn new(shared: Arc<Shared>, out: DuplexStream) -> Self {
+impl LinkConnection {
+    fn new(shared: Arc<HostLinkInner>, out: DuplexStream) -> Self {
         Self {
             shared,
             out,
@@ -222,7 +222,7 @@ impl Work {
                     self.sending = None;
                     if let Err(error) = result {
                         self.failed(sent, &error).await;
-                    } else if let Sent::Decision(request) = sent {
+                    } else if let SentToHost::Decision(request) = sent {
                         self.questions.remove(&request);
                     }
                 }
@@ -271,7 +271,7 @@ impl Work {
     /// A line of the SDK.
     async fn take(&mut self, line: String) -> Result<()> {
         #[derive(Deserialize)]
-        struct Head {
+        struct SdkFrameHead {
             r#type: String,
             uuid: Option<String>,
             request_id: Option<String>,
@@ -282,7 +282,7 @@ impl Work {
         struct Answered {
             request_id: String,
         }
-        let Ok(head) = serde_json::from_str::<Head>(&line) else {
+        let Ok(head) = serde_json::from_str::<SdkFrameHead>(&line) else {
             return Ok(());
         };
         if self.shared.left.is_cancelled() && head.r#type != "user" {
@@ -292,7 +292,7 @@ impl Work {
             ("user", _) => {
                 if let (Some(prompt), Ok(frame)) = (head.uuid, RawJson::from_text(line)) {
                     self.shared.place().frames.sends(&prompt);
-                    self.send(Sent::Prompt(prompt), frame);
+                    self.send(SentToHost::Prompt(prompt), frame);
                 }
             }
             ("control_request", Some(id)) => {
@@ -300,11 +300,11 @@ impl Work {
             }
             ("control_cancel_request", Some(id)) => {
                 let frame = json!({"type": "control_cancel_request", "request_id": self.named(&id)});
-                self.send(Sent::Withdrawal, frame.into());
+                self.send(SentToHost::Withdrawal, frame.into());
             }
             ("control_response", _) => {
                 if let (Some(answered), Ok(frame)) = (head.response, RawJson::from_text(line)) {
-                    self.send(Sent::Decision(answered.request_id), frame);
+                    self.send(SentToHost::Decision(answered.request_id), frame);
                 }
             }
             (kind, _) => tracing::debug!(kind, "a host has no use for this frame"),
@@ -333,7 +333,7 @@ impl Work {
             _ => {}
         }
         let frame = json!({"type": "control_request", "request_id": self.named(&id), "request": request});
-        self.send(Sent::Request(id), frame.into());
+        self.send(SentToHost::Request(id), frame.into());
         Ok(())
     }
 
@@ -341,7 +341,7 @@ impl Work {
         format!("{}{id}", self.prefix)
     }
 
-    fn send(&mut self, what: Sent, frame: RawJson) {
+    fn send(&mut self, what: SentToHost, frame: RawJson) {
         let shared = Arc::clone(&self.shared);
         self.sending = Some(Box::pin(async move {
             let sent = shared.client.send(&shared.session, &[frame]).await;
@@ -359,15 +359,15 @@ impl Work {
     }
 
     /// The host did not take a frame, or nobody knows whether it did.
-    async fn failed(&mut self, sent: Sent, error: &Error) {
+    async fn failed(&mut self, sent: SentToHost, error: &Error) {
         let why = whole(error);
         match sent {
-            Sent::Prompt(prompt) => {
+            SentToHost::Prompt(prompt) => {
                 let line = self.shared.place().frames.gives_up(&prompt, &why);
                 self.write(&line).await;
             }
-            Sent::Request(id) => self.reply(&id, Err(why)).await,
-            Sent::Decision(request) => {
+            SentToHost::Request(id) => self.reply(&id, Err(why)).await,
+            SentToHost::Decision(request) => {
                 self.tell(&format!("The host did not take the answer\n{why}"), "warning")
                     .await;
                 let again = self.questions.get_mut(&request).map(|question| {
@@ -380,7 +380,7 @@ impl Work {
                     _ => drop(self.questions.remove(&request)),
                 }
             }
-            Sent::Withdrawal => tracing::debug!(why, "a request was not withdrawn"),
+            SentToHost::Withdrawal => tracing::debug!(why, "a request was not withdrawn"),
         }
     }
 
@@ -512,7 +512,7 @@ impl Work {
         if self.questions.contains_key(&request) {
             return None;
         }
-        let question = Question {
+        let question = PendingQuestion {
             line: line.to_owned(),
             answers: 0,
         };
@@ -556,10 +556,10 @@ impl Work {
 
 fn request_id(text: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Head {
+    struct RequestIdOnly {
         request_id: String,
     }
-    serde_json::from_str::<Head>(text)
+    serde_json::from_str::<RequestIdOnly>(text)
         .ok()
         .map(|head| head.request_id)
 }
@@ -599,7 +599,7 @@ fn without_suggestions(line: &str) -> String {
     frame.to_string()
 }
 
-async fn pending(sending: &mut Option<Sending>) -> (Sent, Result<()>) {
+async fn pending(sending: &mut Option<Sending>) -> (SentToHost, Result<()>) {
     match sending {
         Some(sending) => sending.await,
         None => std::future::pending().await,

@@ -38,7 +38,7 @@ pub(super) struct LogFrames {
 
 /// What the host says of a session.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct HostStatus {
     r#type: String,
     event_id: Option<String>,
     status: Option<String>,
@@ -101,7 +101,7 @@ impl LogFrames {
             EventSource::Host => event
                 .payload
                 .decode()
-                .map(|told: Told| self.told(&told, &event.event_id))
+                .map(|told: HostStatus| self.told(&told, &event.event_id))
                 .unwrap_or_default(),
             _ => Vec::new(),
         }
@@ -168,7 +168,7 @@ impl LogFrames {
     }
 
     /// The host says this.
-    fn told(&mut self, told: &Told, event: &str) -> Vec<String> {
+    fn told(&mut self, told: &HostStatus, event: &str) -> Vec<String> {
         match told.r#type.as_str() {
             "delivery_update" => match (&told.event_id, told.status.as_deref()) {
                 (Some(prompt), Some("processing")) => self.begins(prompt, event),

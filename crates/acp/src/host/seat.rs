@@ -8,7 +8,7 @@ use outrigger::protocol::Frame;
 use outrigger_host_client::{self as client, Fork, HostClient, NewSession, Session, SessionState};
 use tokio_util::sync::CancellationToken;
 
-use super::link::Link;
+use super::link::HostLink;
 use super::log_frames::LogFrames;
 use crate::error::{self, bad};
 use crate::timestamp;
@@ -26,7 +26,7 @@ impl Host {
     ///
     /// # Errors
     /// When the operator does not allow the directory, or the host refuses or is away.
-    pub(crate) async fn create(&self, cwd: &Path) -> Result<Seat, Error> {
+    pub(crate) async fn create(&self, cwd: &Path) -> Result<HostSession, Error> {
         let Some(dir) = cwd.to_str() else {
             return Err(bad("cwd", format!("{} is not UTF-8", cwd.display())));
         };
@@ -43,7 +43,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is none, it was archived, or the host refuses or is away.
-    pub(crate) async fn find(&self, id: &acp::SessionId) -> Result<Seat, Error> {
+    pub(crate) async fn find(&self, id: &acp::SessionId) -> Result<HostSession, Error> {
         let session = self.0.session(&id.0).await;
         let session = session.map_err(|error| self.failed_of(&error, id))?;
         if session.state == SessionState::Ended {
@@ -60,7 +60,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is none, a turn runs in it, nothing of it is stored, or the host refuses or is away.
-    pub(crate) async fn fork(&self, id: &acp::SessionId) -> Result<Seat, Error> {
+    pub(crate) async fn fork(&self, id: &acp::SessionId) -> Result<HostSession, Error> {
         let fork = self.0.fork(&id.0, &Fork::default()).await;
         let fork = fork.map_err(|error| self.failed_of(&error, id))?;
         Ok(self.seat(&fork))
@@ -117,8 +117,8 @@ impl Host {
         titled.map(drop).map_err(|error| self.failed_of(&error, id))
     }
 
-    fn seat(&self, session: &Session) -> Seat {
-        Seat {
+    fn seat(&self, session: &Session) -> HostSession {
+        HostSession {
             client: self.0.clone(),
             id: session.id.clone(),
             cwd: PathBuf::from(&session.cwd),
@@ -176,7 +176,7 @@ pub(super) fn whole(error: &dyn std::error::Error) -> String {
 
 /// A session of a host, about to be opened.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct HostSession {
     client: HostClient,
     id: String,
     cwd: PathBuf,
@@ -190,7 +190,7 @@ pub(crate) struct Seat {
     frames: LogFrames,
 }
 
-impl Seat {
+impl HostSession {
     pub(crate) fn id(&self) -> acp::SessionId {
         acp::SessionId::new(self.id.clone())
     }
@@ -248,8 +248,8 @@ impl Seat {
 
     /// What connects this agent with the session, from the end of what was read on; from now on, if nothing was read.
     /// `left` fires when the editor leaves.
-    pub(crate) fn link(self, left: CancellationToken) -> Link {
+    pub(crate) fn link(self, left: CancellationToken) -> HostLink {
         let cursor = if self.read > 0 { self.read } else { self.head };
-        Link::new(self.client, self.id, cursor, self.frames, left)
+        HostLink::new(self.client, self.id, cursor, self.frames, left)
     }
 }

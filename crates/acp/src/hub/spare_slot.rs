@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::{Options, Spare};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::ask::{Ask, Forms, Modes};
+use crate::ask::{EditorQuestion, Forms, Modes};
 
 /// A spare, with what its session needs.
 pub(crate) struct WarmSpare {
@@ -16,7 +16,7 @@ pub(crate) struct WarmSpare {
     /// The options of its start.
     pub(crate) options: Options,
     pub(crate) modes: Modes,
-    pub(crate) asks: mpsc::Receiver<Ask>,
+    pub(crate) asks: mpsc::Receiver<EditorQuestion>,
     pub(crate) forms: Forms,
 }
 

@@ -133,18 +133,18 @@ impl Failure {
     }
 }
 
-type Answer = Result<Value, Failure>;
+type McpResult = Result<Value, Failure>;
 
 /// The state of a connection.
-struct Link {
+struct McpLink {
     peer: Peer,
     sender: RawSender,
-    said: Mutex<Said>,
+    said: Mutex<InitializeData>,
 }
 
 /// The CLI's and the server's `initialize` data.
 #[derive(Default)]
-struct Said {
+struct InitializeData {
     client: Option<Value>,
     /// The log level that the CLI set.
     log_level: Option<Value>,
@@ -153,7 +153,7 @@ struct Said {
 
 /// Serves one connection of the CLI. At its end, open requests are cancelled.
 async fn serve(peer: Peer, mut connection: RawConnection) {
-    let link = Arc::new(Link {
+    let link = Arc::new(McpLink {
         peer,
         sender: connection.sender(),
         said: Mutex::default(),
@@ -228,8 +228,8 @@ async fn serve(peer: Peer, mut connection: RawConnection) {
     }
 }
 
-impl Link {
-    fn said(&self) -> std::sync::MutexGuard<'_, Said> {
+impl McpLink {
+    fn said(&self) -> std::sync::MutexGuard<'_, InitializeData> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,7 +244,7 @@ impl Link {
         }
     }
 
-    async fn answer(&self, id: &Value, answer: Answer) {
+    async fn answer(&self, id: &Value, answer: McpResult) {
         let mut message = json!({ "jsonrpc": "2.0", "id": id });
         match answer {
             Ok(result) => message["result"] = result,
@@ -256,18 +256,18 @@ impl Link {
     /// Answers an unreadable message, if it has an id.
     async fn not_read(&self, message: &RawJson, why: &str) {
         #[derive(Deserialize)]
-        struct Head {
+        struct MessageId {
             id: Value,
         }
         tracing::warn!(server = %self.peer.name, why, "a message for an MCP server of the editor could not be read");
-        if let Ok(Head { id }) = message.decode() {
+        if let Ok(MessageId { id }) = message.decode() {
             let why = format!("the message could not be read: {why}");
             self.answer(&id, Err(Failure::new(INVALID_REQUEST, why))).await;
         }
     }
 
     /// Answers a request of the CLI.
-    async fn request(&self, method: &str, params: Option<Value>) -> Answer {
+    async fn request(&self, method: &str, params: Option<Value>) -> McpResult {
         let params = match params {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(params)) => params,
@@ -292,7 +292,7 @@ impl Link {
     }
 
     /// The reply to `initialize`, from `server/discover`.
-    async fn initialize(&self, params: &Map<String, Value>) -> Answer {
+    async fn initialize(&self, params: &Map<String, Value>) -> McpResult {
         self.said().client = params.get("clientInfo").cloned();
         let told = self.once("server/discover", Map::new()).await?;
         let known = |version: &&Value| version.as_str() == Some(REVISION);
@@ -344,7 +344,7 @@ impl Link {
     }
 
     /// Sends a request to the server, and repeats it with the user's input as long as the server asks for some.
-    async fn ask(&self, method: &str, params: Map<String, Value>) -> Answer {
+    async fn ask(&self, method: &str, params: Map<String, Value>) -> McpResult {
         let mut asking = params.clone();
         for _ in 0..ROUNDS {
             let result = self.once(method, asking).await?;
@@ -373,7 +373,7 @@ impl Link {
     }
 
     /// Gets the input that a server asked for.
-    async fn input(&self, wanted: &Value) -> Answer {
+    async fn input(&self, wanted: &Value) -> McpResult {
         let params = &wanted["params"];
         let text = |name: &str| params[name].as_str().map(str::to_owned);
         let editor = &self.peer.editor;
@@ -413,7 +413,7 @@ impl Link {
     /// Sends one request to the server. Its notifications go to the CLI before the answer.
     ///
     /// Without a deadline: the CLI has one, and cancels the request.
-    async fn once(&self, method: &str, mut params: Map<String, Value>) -> Answer {
+    async fn once(&self, method: &str, mut params: Map<String, Value>) -> McpResult {
         let Peer { editor, id, .. } = &self.peer;
         let meta = params.entry("_meta").or_insert_with(|| json!({}));
         if let Some(meta) = meta.as_object_mut() {

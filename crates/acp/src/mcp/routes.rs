@@ -12,17 +12,17 @@ const WAITING: usize = 256;
 
 /// The open requests to MCP servers of an editor, by id. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Routes(Arc<Shared>);
+pub(crate) struct Routes(Arc<RoutesInner>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct RoutesInner {
     /// Ids are never reused: a late notification must not reach another request.
     next: AtomicU64,
-    open: Mutex<HashMap<Arc<str>, Open>>,
+    open: Mutex<HashMap<Arc<str>, OpenRoute>>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenRoute {
     server: acp::McpServerAcpId,
     told: mpsc::Sender<acp::MessageMcpNotification>,
 }
@@ -32,11 +32,11 @@ struct Open {
 pub(super) struct Route {
     pub(super) id: acp::McpRequestId,
     pub(super) told: mpsc::Receiver<acp::MessageMcpNotification>,
-    shared: Arc<Shared>,
+    shared: Arc<RoutesInner>,
 }
 
-impl Shared {
-    fn open(&self) -> MutexGuard<'_, HashMap<Arc<str>, Open>> {
+impl RoutesInner {
+    fn open(&self) -> MutexGuard<'_, HashMap<Arc<str>, OpenRoute>> {
         // The map is valid after every line, and no code that could panic runs under the lock.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,7 +48,7 @@ impl Routes {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let id = acp::McpRequestId::new(format!("outrigger-{number}"));
         let (tell, told) = mpsc::channel(WAITING);
-        let open = Open {
+        let open = OpenRoute {
             server: server.clone(),
             told: tell,
         };

@@ -8,11 +8,11 @@ use outrigger::options::Auth;
 use outrigger::{Agent, Options};
 
 use super::{Opening, Origin, Ready, Wanted};
-use crate::ask::{Desk, Modes};
+use crate::ask::{CliResponder, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
 use crate::error::bad;
-use crate::host::{Host, Seat};
+use crate::host::{Host, HostSession};
 use crate::hub::Hub;
 use crate::mcp;
 use crate::meta::SessionMeta;
@@ -52,7 +52,7 @@ fn check(wanted: &Wanted, given: &SessionMeta) -> Result<(), Error> {
 }
 
 /// The options of a session behind a link. Deadlines of the model are the host's.
-fn options(seat: &Seat) -> Options {
+fn options(seat: &HostSession) -> Options {
     Agent::builder()
         .auth(Auth::Unchecked)
         .session_id(seat.id().0.to_string())
@@ -118,7 +118,7 @@ pub(super) async fn prepare(
     let options = options(&seat);
     let link = seat.link(hub.stop().child_token());
     let modes = Modes::default();
-    let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
+    let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
     let forms = desk.forms();
     let again = options
         .transport(link.clone())
@@ -145,7 +145,7 @@ pub(super) async fn prepare(
     if let Some(model) = model {
         choices.model_is(&model);
     }
-    let (handle, orders, cancel) = session::orders();
+    let (handle, commands, cancel) = session::commands();
     hub.enter(&id, handle.clone())?;
     let editor = super::host(hub, &client, forms, &again);
     Ok(Ready {
@@ -159,7 +159,7 @@ pub(super) async fn prepare(
         mcp: Mcp::new(editor, mcp::Servers::of(&[])?),
         modes,
         asks,
-        orders,
+        commands,
         cancel,
         raw: given.raw,
         on_host: Some(session::OnHost {

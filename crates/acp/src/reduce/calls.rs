@@ -10,10 +10,10 @@ use outrigger::protocol::RawJson;
 
 use self::open_call::OpenCall;
 use super::BackgroundCall;
-use super::seen::Seen;
+use super::recent_set::RecentSet;
 use super::step::{Effect, Steps};
 use crate::event::{CallChange, CallContent, Content, Status, TerminalEvent};
-use crate::tool::{self, Background, Partial, Printed, Role, Shown, WorkDir};
+use crate::tool::{self, Background, Partial, Printed, Role, ToolResultView, WorkDir};
 
 /// A call without a permission request for this time counts as running: the CLI does not report the start of a call.
 ///
@@ -30,12 +30,12 @@ const MOST: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Calls {
     open: HashMap<Arc<str>, OpenCall>,
-    ended: Seen<Arc<str>>,
+    ended: RecentSet<Arc<str>>,
     begun: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ending {
+pub(super) struct CallEnd {
     pub(super) status: Status,
     pub(super) code: Option<i32>,
     /// The report of the task.
@@ -44,7 +44,7 @@ pub(super) struct Ending {
 
 /// The result of a call.
 pub(super) struct CallResult {
-    pub(super) shown: Shown,
+    pub(super) shown: ToolResultView,
     pub(super) status: Status,
     /// Whether the call ran at all.
     pub(super) ran: bool,
@@ -54,7 +54,7 @@ impl Calls {
     pub(super) fn new() -> Self {
         Self {
             open: HashMap::new(),
-            ended: Seen::new(MOST),
+            ended: RecentSet::new(MOST),
             begun: 0,
         }
     }
@@ -295,7 +295,7 @@ impl Calls {
         &mut self,
         id: &str,
         background: Background,
-        shown: Shown,
+        shown: ToolResultView,
         dir: &WorkDir,
         now: Instant,
         steps: &mut Steps,
@@ -329,7 +329,7 @@ impl Calls {
     pub(super) fn ended_task(
         &mut self,
         id: &str,
-        ending: Ending,
+        ending: CallEnd,
         dir: &WorkDir,
         now: Instant,
         steps: &mut Steps,
@@ -372,23 +372,23 @@ impl Calls {
         }
     }
 
-    fn end(&mut self, id: &str, ending: Ending, dir: &WorkDir, steps: &mut Steps) {
+    fn end(&mut self, id: &str, ending: CallEnd, dir: &WorkDir, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id) else {
             return;
         };
         let shown = match call.role {
-            Role::Shell => Shown {
+            Role::Shell => ToolResultView {
                 printed: Some(Printed {
                     text: String::new(),
                     code: ending.code,
                 }),
-                ..Shown::default()
+                ..ToolResultView::default()
             },
-            _ => Shown {
+            _ => ToolResultView {
                 content: ending
                     .report
                     .map(|report| vec![CallContent::Content(Content::Text(report))]),
-                ..Shown::default()
+                ..ToolResultView::default()
             },
         };
         call.finish(ending.status, shown, dir, steps);

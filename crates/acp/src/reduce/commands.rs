@@ -69,7 +69,7 @@ mod tests {
         let names = ["reload-skills", "__remote-workflow", "heapdump", "model", "model"];
         let mut steps = Steps::default();
         Commands::default().changed(&names.map(command), &mut steps);
-        let [crate::reduce::Step::Event(Event::Commands(told))] = steps.0.as_slice() else {
+        let [crate::reduce::ReducedStep::Event(Event::Commands(told))] = steps.0.as_slice() else {
             panic!("{:?}", steps.0);
         };
         let told: Vec<&str> = told.iter().map(|command| command.name.as_str()).collect();

@@ -14,7 +14,7 @@ use super::step::Steps;
 use super::text::Begun;
 use super::{MOST_AGENTS, Reducer};
 use crate::event::{AgentDetails, AgentPrompt, CallContent, Chunk, Content, Event, Notice, Status, Topic};
-use crate::tool::{self, Printed, Role, Shown};
+use crate::tool::{self, Printed, Role, ToolResultView};
 
 impl Reducer {
     /// A delta of a block.
@@ -143,9 +143,9 @@ impl Reducer {
                     self.calls.run(&block.id, &self.dir, steps);
                 }
                 ContentBlock::McpToolResult(block) => {
-                    let shown = Shown {
+                    let shown = ToolResultView {
                         content: Some(tool::blocks(block.content.as_ref())),
-                        ..Shown::default()
+                        ..ToolResultView::default()
                     };
                     self.served(
                         &block.tool_use_id,
@@ -226,7 +226,7 @@ impl Reducer {
     }
 
     /// The result of a tool of the API.
-    fn served(&mut self, id: &str, shown: Shown, is_error: bool, now: Instant, steps: &mut Steps) {
+    fn served(&mut self, id: &str, shown: ToolResultView, is_error: bool, now: Instant, steps: &mut Steps) {
         let status = if is_error {
             Status::Failed
         } else {
@@ -241,7 +241,7 @@ impl Reducer {
     }
 
     fn served_quietly(&mut self, id: &str, now: Instant, steps: &mut Steps) {
-        self.served(id, Shown::default(), false, now, steps);
+        self.served(id, ToolResultView::default(), false, now, steps);
     }
 
     pub(super) fn user(&mut self, said: UserMessage, now: Instant, steps: &mut Steps) {
@@ -358,9 +358,9 @@ impl Reducer {
             };
         if is_stopped || (is_error && not_run.is_some() && tool::is_refusal(result.content.as_ref())) {
             // The remaining text is for the model only.
-            shown = Shown {
+            shown = ToolResultView {
                 printed: shown.printed.map(|_| Printed::default()),
-                ..Shown::default()
+                ..ToolResultView::default()
             };
         }
         if let (Some(output), false) = (output, is_error)

@@ -5,13 +5,13 @@ use std::hash::Hash;
 
 /// The last values, up to a limit.
 #[derive(Debug)]
-pub(super) struct Seen<T> {
+pub(super) struct RecentSet<T> {
     known: HashSet<T>,
     order: VecDeque<T>,
     most: usize,
 }
 
-impl<T: Hash + Eq + Clone> Seen<T> {
+impl<T: Hash + Eq + Clone> RecentSet<T> {
     pub(super) fn new(most: usize) -> Self {
         Self {
             known: HashSet::new(),
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_oldest_is_forgotten() {
-        let mut seen = Seen::new(2);
+        let mut seen = RecentSet::new(2);
         assert!(seen.insert(1) && seen.insert(2) && !seen.insert(1));
         assert!(seen.insert(3));
         assert!(!seen.contains(&1) && seen.contains(&2) && seen.contains(&3));

@@ -11,7 +11,7 @@ use crate::tool;
 
 /// One consequence of a frame.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ReducedStep {
     /// The client gets it.
     Event(Event),
     /// The session's task does it.
@@ -36,11 +36,11 @@ pub(crate) enum Effect {
 
 /// Steps in order.
 #[derive(Debug, Default)]
-pub(crate) struct Steps(pub(crate) Vec<Step>);
+pub(crate) struct Steps(pub(crate) Vec<ReducedStep>);
 
 impl Steps {
     pub(super) fn event(&mut self, event: Event) {
-        self.0.push(Step::Event(event));
+        self.0.push(ReducedStep::Event(event));
     }
 
     pub(super) fn change(&mut self, change: CallChange) {
@@ -48,7 +48,7 @@ impl Steps {
     }
 
     pub(super) fn effect(&mut self, effect: Effect) {
-        self.0.push(Step::Effect(effect));
+        self.0.push(ReducedStep::Effect(effect));
     }
 
     /// A notice, with the CLI's message for programs.

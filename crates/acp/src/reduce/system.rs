@@ -11,10 +11,11 @@ use outrigger::protocol::inbound::system::{
 use serde::Serialize;
 
 use super::Reducer;
-use super::calls::Ending;
+use super::calls::CallEnd;
 use super::step::Steps;
 use crate::event::{
-    AgentDetails, Call, CallChange, Chunk, Content, Event, Kind, Location, Notice, Severity, Status, Topic,
+    AgentDetails, CallChange, Chunk, Content, Event, Kind, Location, NewToolCall, Notice, Severity, Status,
+    Topic,
 };
 use crate::tool;
 
@@ -377,7 +378,7 @@ impl Reducer {
         let is_report = task.summary_is_report == Some(true) || task.status != TaskOutcome::Completed;
         let said = Some(task.summary.clone()).filter(|said| is_report && !said.trim().is_empty());
         let last = self.last_words.remove(&call);
-        let ending = Ending {
+        let ending = CallEnd {
             status,
             code,
             report: handed.or(said).or(last),
@@ -423,7 +424,7 @@ impl Reducer {
         };
         let id: Arc<str> = recall.uuid.as_str().into();
         let tool: Arc<str> = "memory_recall".into();
-        steps.event(Event::Call(Box::new(Call {
+        steps.event(Event::Call(Box::new(NewToolCall {
             id: id.clone(),
             tool: tool.clone(),
             parent: None,

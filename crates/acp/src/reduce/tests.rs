@@ -1,7 +1,7 @@
 //! Frames of the real CLI, in their own and in other orders, and their events.
 
 mod background;
-mod calls;
+mod call_lifecycle;
 mod gauge;
 mod kinds;
 mod laws;

@@ -30,13 +30,13 @@ struct Stream {
 #[derive(Debug)]
 struct Block {
     index: u64,
-    what: What,
+    what: LastBlock,
     /// Whether its whole text came in a message too.
     sealed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum LastBlock {
     /// The text that was emitted.
     Text(String),
     Thought(String),
@@ -111,10 +111,10 @@ impl Streams {
             return;
         }
         let (what, text) = match begun {
-            Begun::Text(text) => (What::Text(String::new()), Some(text)),
-            Begun::Thought(text) => (What::Thought(String::new()), Some(text)),
-            Begun::Call(id) => (What::Call(id), None),
-            Begun::Other => (What::Other, None),
+            Begun::Text(text) => (LastBlock::Text(String::new()), Some(text)),
+            Begun::Thought(text) => (LastBlock::Thought(String::new()), Some(text)),
+            Begun::Call(id) => (LastBlock::Call(id), None),
+            Begun::Other => (LastBlock::Other, None),
         };
         stream.blocks.push(Block {
             index,
@@ -143,8 +143,8 @@ impl Streams {
             // If the beginning of the block was lost, text is emitted nonetheless.
             (None, PieceKind::Text | PieceKind::Thinking) => {
                 let what = match kind {
-                    PieceKind::Text => What::Text(String::new()),
-                    _ => What::Thought(String::new()),
+                    PieceKind::Text => LastBlock::Text(String::new()),
+                    _ => LastBlock::Thought(String::new()),
                 };
                 stream.blocks.push(Block {
                     index,
@@ -156,16 +156,16 @@ impl Streams {
             (None, _) => return None,
         };
         // The same if the beginning was unreadable.
-        if stream.blocks[at].what == What::Other {
+        if stream.blocks[at].what == LastBlock::Other {
             match kind {
-                PieceKind::Text => stream.blocks[at].what = What::Text(String::new()),
-                PieceKind::Thinking => stream.blocks[at].what = What::Thought(String::new()),
+                PieceKind::Text => stream.blocks[at].what = LastBlock::Text(String::new()),
+                PieceKind::Thinking => stream.blocks[at].what = LastBlock::Thought(String::new()),
                 _ => {}
             }
         }
         match (&stream.blocks[at].what, kind) {
-            (What::Call(id), PieceKind::InputJson) => Some(id.clone()),
-            (What::Text(_), PieceKind::Text) | (What::Thought(_), PieceKind::Thinking) => {
+            (LastBlock::Call(id), PieceKind::InputJson) => Some(id.clone()),
+            (LastBlock::Text(_), PieceKind::Text) | (LastBlock::Thought(_), PieceKind::Thinking) => {
                 stream.grow(at, text, steps);
                 None
             }
@@ -220,7 +220,7 @@ impl Streams {
         }
         let block = &mut stream.blocks[at];
         block.sealed = true;
-        if let What::Text(emitted) | What::Thought(emitted) = &mut block.what {
+        if let LastBlock::Text(emitted) | LastBlock::Thought(emitted) = &mut block.what {
             emitted.clear();
         }
     }
@@ -230,8 +230,8 @@ impl Block {
     /// The emitted text, if the block is of this kind and not complete.
     fn open(&self, is_thought: bool) -> Option<&str> {
         match &self.what {
-            What::Text(emitted) if !is_thought && !self.sealed => Some(emitted),
-            What::Thought(emitted) if is_thought && !self.sealed => Some(emitted),
+            LastBlock::Text(emitted) if !is_thought && !self.sealed => Some(emitted),
+            LastBlock::Thought(emitted) if is_thought && !self.sealed => Some(emitted),
             _ => None,
         }
     }
@@ -244,11 +244,11 @@ impl Stream {
         if block.sealed {
             return;
         }
-        let (What::Text(emitted) | What::Thought(emitted)) = &mut block.what else {
+        let (LastBlock::Text(emitted) | LastBlock::Thought(emitted)) = &mut block.what else {
             return;
         };
         emitted.push_str(text);
-        let is_thought = matches!(block.what, What::Thought(_));
+        let is_thought = matches!(block.what, LastBlock::Thought(_));
         let chunk = chunk(self.parent.clone(), self.message.clone(), text);
         emit(is_thought, chunk, steps);
     }

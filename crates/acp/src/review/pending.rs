@@ -12,14 +12,14 @@ use crate::private_dir;
 /// An edit that the editor is about to write.
 #[derive(Debug)]
 pub(super) struct Pending {
-    note: Note,
+    note: PendingEdit,
     /// Locked, until this process drops it or dies.
     lock: File,
     kept: PathBuf,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+struct PendingEdit {
     path: PathBuf,
     /// `None` if the edit made the file.
     old: Option<String>,
@@ -28,7 +28,7 @@ struct Note {
 
 /// The text of the file in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum FinalText {
     New,
     Old,
     Other,
@@ -43,7 +43,7 @@ impl Pending {
         private_dir::create(place)?;
         let kept = place.join(format!("{}.json", uuid::Uuid::new_v4()));
         let lock = File::options().write(true).create_new(true).open(&kept)?;
-        let note = Note {
+        let note = PendingEdit {
             path: path.to_owned(),
             old,
             new,
@@ -69,11 +69,11 @@ impl Pending {
     ///
     /// # Errors
     /// When the file can't be read or written. The new text stays beside.
-    pub(super) fn end(self, is_written: bool) -> io::Result<Ending> {
+    pub(super) fn end(self, is_written: bool) -> io::Result<FinalText> {
         let ending = match self.note.found()? {
-            Ending::Old if !is_written => {
+            FinalText::Old if !is_written => {
                 self.note.put_new()?;
-                Ending::New
+                FinalText::New
             }
             found => found,
         };
@@ -82,7 +82,7 @@ impl Pending {
     }
 }
 
-impl Note {
+impl PendingEdit {
     fn put_old(&self) -> io::Result<()> {
         match &self.old {
             Some(old) => fs::write(&self.path, old),
@@ -95,19 +95,19 @@ impl Note {
     }
 
     /// The text that the file has. Editors may write other line ends.
-    fn found(&self) -> io::Result<Ending> {
+    fn found(&self) -> io::Result<FinalText> {
         let found = text_of(&self.path, u64::MAX);
         let found = match found {
             Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Ending::Other),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(FinalText::Other),
             Err(error) => return Err(error),
         };
         let lines = |text: &str| text.replace("\r\n", "\n");
         Ok(match &found {
-            Some(found) if *found == self.new => Ending::New,
-            found if *found == self.old => Ending::Old,
-            Some(found) if lines(found) == lines(&self.new) => Ending::New,
-            _ => Ending::Other,
+            Some(found) if *found == self.new => FinalText::New,
+            found if *found == self.old => FinalText::Old,
+            Some(found) if lines(found) == lines(&self.new) => FinalText::New,
+            _ => FinalText::Other,
         })
     }
 
@@ -142,7 +142,7 @@ fn recover_one(kept: &Path) -> io::Result<()> {
     }
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
-    match serde_json::from_slice::<Note>(&text) {
+    match serde_json::from_slice::<PendingEdit>(&text) {
         Ok(note) => {
             if note.is_interrupted()? {
                 tracing::info!(path = %note.path.display(), "an edit that a crash interrupted is finished");
@@ -175,12 +175,12 @@ pub(super) fn text_of(path: &Path, longest: u64) -> io::Result<Option<String>> {
 mod tests {
     use super::*;
 
-    struct Case {
+    struct PendingCase {
         home: tempfile::TempDir,
         path: PathBuf,
     }
 
-    impl Case {
+    impl PendingCase {
         /// A file that an edit has written.
         fn new() -> Self {
             let home = tempfile::tempdir().unwrap();
@@ -220,15 +220,15 @@ mod tests {
     fn what_the_editor_wrote_stays_and_what_it_did_not_write_is_written() {
         for old in [Some("old\n"), None] {
             for (found, is_written, text, ending) in [
-                (Some("new\n"), true, Some("new\n"), Ending::New),
-                (Some("new\r\n"), true, Some("new\r\n"), Ending::New),
-                (old, true, old, Ending::Old),
-                (Some("mine\n"), true, Some("mine\n"), Ending::Other),
-                (old, false, Some("new\n"), Ending::New),
-                (Some("mine\n"), false, Some("mine\n"), Ending::Other),
-                (Some("new\n"), false, Some("new\n"), Ending::New),
+                (Some("new\n"), true, Some("new\n"), FinalText::New),
+                (Some("new\r\n"), true, Some("new\r\n"), FinalText::New),
+                (old, true, old, FinalText::Old),
+                (Some("mine\n"), true, Some("mine\n"), FinalText::Other),
+                (old, false, Some("new\n"), FinalText::New),
+                (Some("mine\n"), false, Some("mine\n"), FinalText::Other),
+                (Some("new\n"), false, Some("new\n"), FinalText::New),
             ] {
-                let case = Case::new();
+                let case = PendingCase::new();
                 let pending = case.begin(old);
                 assert_eq!(case.text().as_deref(), old, "the old text is put back");
                 case.write(found);
@@ -250,7 +250,7 @@ mod tests {
                 (Some("new\n"), "new\n"),
                 (Some("mine\n"), "mine\n"),
             ] {
-                let case = Case::new();
+                let case = PendingCase::new();
                 let pending = case.begin(old);
                 case.write(found);
                 recover(&case.place());
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_can_not_be_kept_is_not_put_back() {
-        let case = Case::new();
+        let case = PendingCase::new();
         fs::write(case.place(), "no directory").unwrap();
         let begun = Pending::begin(&case.place(), &case.path, None, "new\n".to_owned());
         assert!(begun.is_err());

@@ -10,9 +10,9 @@ use serde_json::Value;
 /// To the official crate a message that does not decode is a handler that fails. The crate logs that, with a description of all handlers, in which
 /// each handler doubles the escapes of those before it: with as many handlers as here, the description never ends.
 #[derive(Debug, Clone)]
-pub(super) struct Read<T>(pub(super) Result<T, Error>);
+pub(super) struct Decoded<T>(pub(super) Result<T, Error>);
 
-impl<T: JsonRpcMessage> JsonRpcMessage for Read<T> {
+impl<T: JsonRpcMessage> JsonRpcMessage for Decoded<T> {
     fn matches_method(method: &str) -> bool {
         T::matches_method(method)
     }
@@ -33,11 +33,11 @@ impl<T: JsonRpcMessage> JsonRpcMessage for Read<T> {
     }
 }
 
-impl<T: JsonRpcRequest> JsonRpcRequest for Read<T> {
+impl<T: JsonRpcRequest> JsonRpcRequest for Decoded<T> {
     type Response = T::Response;
 }
 
-impl<T: JsonRpcNotification> JsonRpcNotification for Read<T> {}
+impl<T: JsonRpcNotification> JsonRpcNotification for Decoded<T> {}
 
 /// The error of a message without the message, which the editor has, and which may be long.
 fn without_params(mut error: Error) -> Error {
@@ -80,12 +80,12 @@ macro_rules! handlers {
             {
                 #[allow(unused_variables, reason = "one handler needs no hub")]
                 let $hub = Arc::clone($hub);
-                async move |message: Read<$kind>, $responder, $connection| {
+                async move |message: Decoded<$kind>, $responder, $connection| {
                     match message.0 {
                         Ok($message) => {
                             $work;
                         }
-                        Err(error) => Answer::from($responder).refuse(error),
+                        Err(error) => ResponseSender::from($responder).refuse(error),
                     }
                     Ok(())
                 }
@@ -97,7 +97,7 @@ macro_rules! handlers {
         handlers! { $hub, $agent.on_receive_notification(
             {
                 let $hub = Arc::clone($hub);
-                async move |message: Read<$kind>, _| {
+                async move |message: Decoded<$kind>, _| {
                     match message.0 {
                         Ok($message) => {
                             $work;

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::gate::Gate;
+use crate::client::gate::WriteGate;
 use crate::wire::truncate;
 
 /// The longest accepted line. An image of 100 MB in base64 fits.
@@ -134,14 +134,14 @@ fn text(line: Vec<u8>, skipped: usize) -> String {
 /// waits for the reply would wait for ever: that becomes an error.
 fn answerable(line: String) -> String {
     #[derive(Deserialize)]
-    struct Head<'a> {
+    struct MessageHead<'a> {
         #[serde(borrow)]
         id: Option<&'a RawValue>,
         #[serde(borrow)]
         method: Option<&'a RawValue>,
     }
     let id = match serde_json::from_str(&line) {
-        Ok(Head {
+        Ok(MessageHead {
             id: Some(id),
             method: None,
         }) => id,
@@ -184,7 +184,7 @@ fn shortened(line: String) -> String {
 /// `ended` fires, and lines are dropped.
 pub(super) fn outgoing(
     writer: impl AsyncWrite + Send + 'static,
-    gate: Arc<Gate>,
+    gate: Arc<WriteGate>,
     pace: Arc<Pace>,
     ended: CancellationToken,
 ) -> impl Sink<String, Error = io::Error> + Send + 'static {

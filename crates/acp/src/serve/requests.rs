@@ -7,13 +7,13 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use tokio::sync::oneshot;
 
-use crate::answer::Answer;
 use crate::client::Connection;
 use crate::hub::Hub;
 use crate::open_session::{self, Opened, Wanted};
 use crate::replay::{HistoryPage, ReadHistory};
+use crate::response_sender::ResponseSender;
 use crate::rewind::{Rewind, Rewound};
-use crate::session::Order;
+use crate::session::SessionCommand;
 use crate::session::mcp_servers::{McpResponse, Wish};
 use crate::steer::{Steer, Steered};
 use crate::wire::Update;
@@ -31,7 +31,7 @@ impl Hub {
         self: &Arc<Self>,
         wanted: Result<Wanted, Error>,
         connection: impl Into<Connection>,
-        answer: Answer<Opened>,
+        answer: ResponseSender<Opened>,
     ) {
         match wanted {
             Ok(wanted) => open_session::open(self, wanted, self.client(connection), answer),
@@ -39,28 +39,31 @@ impl Hub {
         }
     }
 
-    /// Passes an order to its session.
-    pub(super) fn order(&self, session: &acp::SessionId, order: Order) {
+    /// Passes a command to its session.
+    pub(super) fn command(&self, session: &acp::SessionId, command: SessionCommand) {
         match self.session(session) {
-            Ok(session) => session.order(order),
-            Err(error) => order.refuse(error),
+            Ok(session) => session.command(command),
+            Err(error) => command.refuse(error),
         }
     }
 
     pub(super) fn cancel(&self, session: &acp::SessionId) {
-        let open = self.session(session).ok().map(|open| (open, Order::Cancel));
+        let open = self
+            .session(session)
+            .ok()
+            .map(|open| (open, SessionCommand::Cancel));
         let child = || {
             self.child(session)
-                .map(|(open, agent)| (open, Order::CancelAgent(agent)))
+                .map(|(open, agent)| (open, SessionCommand::CancelAgent(agent)))
         };
         match open.or_else(child) {
-            Some((session, cancel)) => session.order(cancel),
+            Some((session, cancel)) => session.command(cancel),
             // Notifications have no answer.
             None => tracing::debug!(session = %session.0, "a cancel for a session that is not open"),
         }
     }
 
-    pub(super) fn rewind(self: &Arc<Self>, request: Rewind, answer: Answer<Rewound>) {
+    pub(super) fn rewind(self: &Arc<Self>, request: Rewind, answer: ResponseSender<Rewound>) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("a rewind"));
         }
@@ -72,7 +75,7 @@ impl Hub {
         self: &Arc<Self>,
         request: ReadHistory,
         connection: impl Into<Connection>,
-        answer: Answer<HistoryPage>,
+        answer: ResponseSender<HistoryPage>,
     ) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("a part of the history"));
@@ -94,7 +97,7 @@ impl Hub {
         });
     }
 
-    pub(super) fn steer(self: &Arc<Self>, request: Steer, answer: Answer<Steered>) {
+    pub(super) fn steer(self: &Arc<Self>, request: Steer, answer: ResponseSender<Steered>) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("steering"));
         }
@@ -105,7 +108,7 @@ impl Hub {
     pub(super) fn list_sessions(
         self: &Arc<Self>,
         request: acp::ListSessionsRequest,
-        answer: Answer<acp::ListSessionsResponse>,
+        answer: ResponseSender<acp::ListSessionsResponse>,
     ) {
         if let Some(host) = self.config.host.clone() {
             return self.answer(answer, async move { host.list(request).await });
@@ -117,7 +120,7 @@ impl Hub {
     pub(super) fn delete_session(
         self: &Arc<Self>,
         request: acp::DeleteSessionRequest,
-        answer: Answer<acp::DeleteSessionResponse>,
+        answer: ResponseSender<acp::DeleteSessionResponse>,
     ) {
         if let Some(host) = self.config.host.clone() {
             let open = self.sessions().remove(request.session_id.0.as_ref());
@@ -148,7 +151,7 @@ impl Hub {
     pub(super) fn set_title(
         self: &Arc<Self>,
         request: acp::SetSessionTitleRequest,
-        answer: Answer<acp::SetSessionTitleResponse>,
+        answer: ResponseSender<acp::SetSessionTitleResponse>,
         connection: impl Into<Connection> + Send + 'static,
     ) {
         let hub = Arc::clone(self);
@@ -176,7 +179,7 @@ impl Hub {
     pub(super) fn archive(
         self: &Arc<Self>,
         request: acp::ArchiveSessionRequest,
-        answer: Answer<acp::ArchiveSessionResponse>,
+        answer: ResponseSender<acp::ArchiveSessionResponse>,
     ) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("the archive"));
@@ -195,7 +198,7 @@ impl Hub {
     pub(super) fn unarchive(
         self: &Arc<Self>,
         request: acp::UnarchiveSessionRequest,
-        answer: Answer<acp::UnarchiveSessionResponse>,
+        answer: ResponseSender<acp::UnarchiveSessionResponse>,
     ) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("the archive"));
@@ -210,7 +213,7 @@ impl Hub {
     pub(super) fn status(
         self: &Arc<Self>,
         request: acp::SessionStatusRequest,
-        answer: Answer<acp::SessionStatusResponse>,
+        answer: ResponseSender<acp::SessionStatusResponse>,
     ) {
         let is_open = self.session(&request.session_id).is_ok();
         let (options, host) = (self.config.options.clone(), self.config.host.clone());
@@ -227,7 +230,7 @@ impl Hub {
         });
     }
 
-    pub(super) fn auth_status(self: &Arc<Self>, answer: Answer<acp::AuthStatusResponse>) {
+    pub(super) fn auth_status(self: &Arc<Self>, answer: ResponseSender<acp::AuthStatusResponse>) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("an account"));
         }
@@ -242,7 +245,7 @@ impl Hub {
         self: &Arc<Self>,
         request: acp::AuthenticateRequest,
         connection: impl Into<Connection>,
-        answer: Answer<acp::AuthenticateResponse>,
+        answer: ResponseSender<acp::AuthenticateResponse>,
     ) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("a sign-in"));
@@ -260,7 +263,7 @@ impl Hub {
     pub(super) fn logout(
         self: &Arc<Self>,
         connection: impl Into<Connection>,
-        answer: Answer<acp::LogoutResponse>,
+        answer: ResponseSender<acp::LogoutResponse>,
     ) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("a sign-in"));
@@ -280,7 +283,7 @@ impl Hub {
         self: &Arc<Self>,
         session: &acp::SessionId,
         wish: Result<Wish, Error>,
-        answer: Answer<McpResponse>,
+        answer: ResponseSender<McpResponse>,
     ) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("a choice of MCP servers"));
@@ -288,7 +291,7 @@ impl Hub {
         let (reply, told) = oneshot::channel();
         let ordered = wish.and_then(|wish| {
             let session = self.session(session)?;
-            session.order(Order::Mcp { wish, reply });
+            session.command(SessionCommand::Mcp { wish, reply });
             Ok(())
         });
         self.answer(answer, async move {
@@ -301,7 +304,7 @@ impl Hub {
     pub(super) fn close_session(
         self: &Arc<Self>,
         request: &acp::CloseSessionRequest,
-        answer: Answer<acp::CloseSessionResponse>,
+        answer: ResponseSender<acp::CloseSessionResponse>,
     ) {
         let id = request.session_id.0.as_ref();
         let Some(session) = self.sessions().remove(id) else {

@@ -6,15 +6,15 @@ use agent_client_protocol as sdk;
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Agent, ConnectTo, on_receive_notification, on_receive_request};
 
-use super::handlers::Read;
-use crate::answer::Answer;
+use super::handlers::Decoded;
 use crate::capabilities;
 use crate::hub::Hub;
 use crate::mcp::Servers;
 use crate::open_session::{Opened, Origin, Wanted, up_to};
 use crate::replay::ReadHistory;
+use crate::response_sender::ResponseSender;
 use crate::rewind::Rewind;
-use crate::session::Order;
+use crate::session::SessionCommand;
 use crate::session::mcp_servers::{McpReconnect, McpStatus, McpToggle, SetMcpServers, Wish};
 use crate::steer::Steer;
 
@@ -35,7 +35,7 @@ macro_rules! wanted {
 /// The answer that is due for an opened session.
 macro_rules! opened {
     ($responder:ident, $opened:ident => $response:expr) => {
-        Answer::new($responder, |$opened: Opened| {
+        ResponseSender::new($responder, |$opened: Opened| {
             $response
                 .modes($opened.choices.as_modes())
                 .config_options($opened.choices.as_options())
@@ -51,7 +51,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                 None => capabilities::answer(&request.client_capabilities),
                 Some(_) => capabilities::answer_on_host(),
             };
-            Answer::from(responder).give(Ok(answer));
+            ResponseSender::from(responder).give(Ok(answer));
             hub.initialized(request.client_capabilities);
         };
         request(request: acp::AuthenticateRequest, responder, connection) =>
@@ -92,18 +92,18 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         request(request: acp::SessionStatusRequest, responder, _) => hub.status(request, responder.into());
 
         request(request: acp::PromptRequest, responder, _) => {
-            let answer = Answer::from(responder).into();
-            hub.order(&request.session_id.clone(), Order::Prompt { request, answer });
+            let answer = ResponseSender::from(responder).into();
+            hub.command(&request.session_id.clone(), SessionCommand::Prompt { request, answer });
         };
         request(request: Steer, responder, _) => hub.steer(request, responder.into());
         notification(notification: acp::CancelNotification) => hub.cancel(&notification.session_id);
         request(request: acp::SetSessionModeRequest, responder, _) => {
             let answer = responder.into();
-            hub.order(&request.session_id.clone(), Order::SetMode { request, answer });
+            hub.command(&request.session_id.clone(), SessionCommand::SetMode { request, answer });
         };
         request(request: acp::SetSessionConfigOptionRequest, responder, _) => {
             let answer = responder.into();
-            hub.order(&request.session_id.clone(), Order::SetOption { request, answer });
+            hub.command(&request.session_id.clone(), SessionCommand::SetOption { request, answer });
         };
 
         notification(notification: acp::MessageMcpNotification) => hub.routes.tell(notification);

@@ -7,16 +7,16 @@ use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
 use agent_client_protocol::{Agent, ConnectTo, on_receive_notification, on_receive_request};
 
-use super::handlers::Read;
-use crate::answer::Answer;
+use super::handlers::Decoded;
 use crate::error::bad;
 use crate::event::State;
 use crate::hub::Hub;
 use crate::mcp::Servers;
 use crate::open_session::{Opened, Origin, Wanted, up_to};
 use crate::replay::ReadHistory;
+use crate::response_sender::ResponseSender;
 use crate::rewind::Rewind;
-use crate::session::Order;
+use crate::session::SessionCommand;
 use crate::session::mcp_servers::{DraftSetMcpServers, McpReconnect, McpStatus, McpToggle, Wish};
 use crate::session::prompt_reply::PromptReply;
 use crate::wire::v2::{self as wire, convert};
@@ -54,7 +54,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                 Some(_) => capabilities::draft_answer_on_host(),
             };
             hub.initialized(client);
-            Answer::from(responder).give(Ok(answer));
+            ResponseSender::from(responder).give(Ok(answer));
         };
         request(request: draft::LoginAuthRequest, responder, _) => {
             // All ways to sign in are terminal methods, which this request does not serve.
@@ -62,15 +62,15 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             let why = format!(
                 "{method:?} is not served by this request; sign in in a terminal, with the method's arguments"
             );
-            Answer::from(responder).refuse(bad("methodId", why));
+            ResponseSender::from(responder).refuse(bad("methodId", why));
         };
         request(_: draft::LogoutAuthRequest, responder, connection) =>
-            hub.logout(connection, Answer::new(responder, |_| draft::LogoutAuthResponse::new()));
+            hub.logout(connection, ResponseSender::new(responder, |_| draft::LogoutAuthResponse::new()));
         request(_: draft::AuthStatusRequest, responder, _) =>
-            hub.auth_status(Answer::new(responder, convert::auth_status));
+            hub.auth_status(ResponseSender::new(responder, convert::auth_status));
 
         request(request: draft::NewSessionRequest, responder, connection) => {
-            let answer = Answer::new(responder, |opened: Opened| {
+            let answer = ResponseSender::new(responder, |opened: Opened| {
                 opened!(opened, draft::NewSessionResponse::new(opened.id.0))
             });
             hub.open(wanted!(request, Origin::New), connection, answer);
@@ -84,7 +84,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             };
             let wanted = origin.and_then(|origin| wanted!(request, origin));
             let client = hub.client(connection.clone());
-            let answer = Answer::new(responder, move |opened: Opened| {
+            let answer = ResponseSender::new(responder, move |opened: Opened| {
                 // The state comes behind the replayed messages, and before the answer.
                 let idle = wire::state(State::Idle, None, Vec::new());
                 client.update(&opened.id, Update::V2(Box::new(idle)));
@@ -96,14 +96,14 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             let id = acp::SessionId::new(request.session_id.0);
             let wanted = up_to(request.meta.as_ref())
                 .and_then(|up_to| wanted!(request, Origin::Fork(id, up_to)));
-            let answer = Answer::new(responder, |opened: Opened| {
+            let answer = ResponseSender::new(responder, |opened: Opened| {
                 opened!(opened, draft::ForkSessionResponse::new(opened.id.0))
             });
             hub.open(wanted, connection, answer);
         };
         request(request: draft::CloseSessionRequest, responder, _) => {
             let wanted = acp::CloseSessionRequest::new(request.session_id.0);
-            let answer = Answer::new(responder, |_| draft::CloseSessionResponse::new());
+            let answer = ResponseSender::new(responder, |_| draft::CloseSessionResponse::new());
             match hub.session(&wanted.session_id) {
                 Ok(_) => hub.close_session(&wanted, answer),
                 // A session that is not open is closed already.
@@ -117,39 +117,39 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                 .cursor(request.cursor.map(|cursor| cursor.0.to_string()))
                 .archived(request.archived.and_then(convert::filter))
                 .meta(request.meta);
-            hub.list_sessions(wanted, Answer::new(responder, convert::sessions));
+            hub.list_sessions(wanted, ResponseSender::new(responder, convert::sessions));
         };
         request(request: draft::DeleteSessionRequest, responder, _) => {
             let wanted = acp::DeleteSessionRequest::new(request.session_id.0);
-            hub.delete_session(wanted, Answer::new(responder, |_| draft::DeleteSessionResponse::new()));
+            hub.delete_session(wanted, ResponseSender::new(responder, |_| draft::DeleteSessionResponse::new()));
         };
         request(request: draft::SetSessionTitleRequest, responder, connection) => {
             let wanted = acp::SetSessionTitleRequest::new(request.session_id.0, request.title);
-            let answer = Answer::new(responder, |done: acp::SetSessionTitleResponse| {
+            let answer = ResponseSender::new(responder, |done: acp::SetSessionTitleResponse| {
                 draft::SetSessionTitleResponse::new(done.title)
             });
             hub.set_title(wanted, answer, connection);
         };
         request(request: draft::ArchiveSessionRequest, responder, _) => {
             let wanted = acp::ArchiveSessionRequest::new(request.session_id.0);
-            hub.archive(wanted, Answer::new(responder, |_| draft::ArchiveSessionResponse::new()));
+            hub.archive(wanted, ResponseSender::new(responder, |_| draft::ArchiveSessionResponse::new()));
         };
         request(request: draft::UnarchiveSessionRequest, responder, _) => {
             let wanted = acp::UnarchiveSessionRequest::new(request.session_id.0);
-            hub.unarchive(wanted, Answer::new(responder, |_| draft::UnarchiveSessionResponse::new()));
+            hub.unarchive(wanted, ResponseSender::new(responder, |_| draft::UnarchiveSessionResponse::new()));
         };
         request(request: draft::SessionStatusRequest, responder, _) => {
             let wanted = acp::SessionStatusRequest::new(request.session_id.0);
-            hub.status(wanted, Answer::new(responder, |status| convert::status(&status)));
+            hub.status(wanted, ResponseSender::new(responder, |status| convert::status(&status)));
         };
 
         request(request: draft::PromptRequest, responder, _) => {
-            let answer = Answer::from(responder);
+            let answer = ResponseSender::from(responder);
             match convert::said(request.prompt.clone()) {
                 Ok(blocks) => {
                     let wanted = acp::PromptRequest::new(request.session_id.0, blocks).meta(request.meta);
                     let answer = PromptReply::at_begin(answer, request.prompt);
-                    hub.order(&wanted.session_id.clone(), Order::Prompt { request: wanted, answer });
+                    hub.command(&wanted.session_id.clone(), SessionCommand::Prompt { request: wanted, answer });
                 }
                 Err(error) => answer.refuse(error),
             }
@@ -157,7 +157,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         notification(notification: draft::CancelSessionNotification) =>
             hub.cancel(&acp::SessionId::new(notification.session_id.0));
         request(request: draft::SetSessionConfigOptionRequest, responder, _) => {
-            let answer = Answer::new(responder, |done: acp::SetSessionConfigOptionResponse| {
+            let answer = ResponseSender::new(responder, |done: acp::SetSessionConfigOptionResponse| {
                 draft::SetSessionConfigOptionResponse::new(convert::options(&done.config_options))
             });
             match convert::chosen(request.value) {
@@ -165,7 +165,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                     let session = acp::SessionId::new(request.session_id.0);
                     let option = request.config_id.0;
                     let request = acp::SetSessionConfigOptionRequest::new(session.clone(), option, value);
-                    hub.order(&session, Order::SetOption { request, answer });
+                    hub.command(&session, SessionCommand::SetOption { request, answer });
                 }
                 Err(error) => answer.refuse(error),
             }

@@ -5,8 +5,8 @@
 
 mod changes;
 mod cli;
-mod orders;
 mod plan_handover;
+mod session_commands;
 mod turns;
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use outrigger::{Options, Session};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use self::changes::{Changes, ReplyTo, What, make};
+use self::changes::{ChangeKind, Changes, ReplyTo, make};
 use self::cli::{ProcessEvent, next};
 use self::plan_handover::PlanHandover;
 use self::turns::Turns;
@@ -31,19 +31,19 @@ use super::idle_compaction::Idle;
 use super::lifecycle::Questions;
 use super::lookups::Lookups;
 use super::mcp_servers::Mcp;
-use super::process::{Process, Running};
-use super::prompt_buffers::Read;
+use super::process::{Process, RunningProcess};
+use super::prompt_buffers::PromptWithBuffers;
 use super::prompt_reply::PromptReply;
 use super::prompts::Prompts;
 use super::rewinding::Rewinding;
 use super::updates::{Output, Updates};
-use super::{CancelBell, Order, Stop};
-use crate::ask::{Ask, Modes};
+use super::{CancelBell, ConnectionEnd, SessionCommand};
+use crate::ask::{EditorQuestion, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
 use crate::config::IdleCompaction;
 use crate::event::RecordedAgent;
-use crate::host::Link;
+use crate::host::HostLink;
 use crate::meta::RawMessages;
 use crate::outcome::End;
 use crate::{error, outcome};
@@ -60,8 +60,8 @@ pub(crate) struct Parts {
     pub(crate) choices: Choices,
     pub(crate) mcp: Mcp,
     pub(crate) modes: Modes,
-    /// The orders that came before the session was there.
-    pub(crate) early: VecDeque<Order>,
+    /// The commands that came before the session was there.
+    pub(crate) early: VecDeque<SessionCommand>,
     /// Which of the CLI's messages the editor gets as raw JSON.
     pub(crate) raw: RawMessages,
     pub(crate) inbox: Inbox,
@@ -75,7 +75,7 @@ pub(crate) struct Parts {
 
 /// What the task of a session begins with whose process is on a host.
 pub(crate) struct OnHost {
-    pub(crate) link: Link,
+    pub(crate) link: HostLink,
     /// What was replayed, or has to be known of a turn that runs.
     pub(crate) updates: Updates,
     /// Whether a turn runs.
@@ -86,10 +86,10 @@ pub(crate) struct OnHost {
 
 /// What reaches the task of a session from outside.
 pub(crate) struct Inbox {
-    pub(crate) orders: mpsc::Receiver<Order>,
+    pub(crate) commands: mpsc::Receiver<SessionCommand>,
     pub(crate) cancel: CancelBell,
-    pub(crate) asks: mpsc::Receiver<Ask>,
-    pub(crate) stop: Stop,
+    pub(crate) asks: mpsc::Receiver<EditorQuestion>,
+    pub(crate) stop: ConnectionEnd,
 }
 
 /// The task of a session.
@@ -120,7 +120,7 @@ pub(crate) struct Actor {
     /// Resolves to the number of each prompt that the editor withdraws.
     withdrawn: FuturesUnordered<BoxFuture<'static, Option<u64>>>,
     /// Prompts that wait for unsaved texts of the editor.
-    reading: FuturesUnordered<BoxFuture<'static, Read>>,
+    reading: FuturesUnordered<BoxFuture<'static, PromptWithBuffers>>,
     turns: Turns,
     pub(super) activity: Activity<End>,
     pub(super) questions: Questions,
@@ -129,7 +129,7 @@ pub(crate) struct Actor {
     /// The editor cancelled a turn that had no prompt.
     pub(super) own_cancelled: bool,
     /// The link, if the session lives on a host. Then it goes on without this task.
-    pub(super) link: Option<Link>,
+    pub(super) link: Option<HostLink>,
 }
 
 enum Flow {
@@ -161,7 +161,7 @@ impl Actor {
             inbox: parts.inbox,
             updates,
             raw: parts.raw,
-            process: Process::Running(Running::new(parts.session)),
+            process: Process::Running(RunningProcess::new(parts.session)),
             generation: 0,
             lookups: Lookups::new(),
             rewinding: Rewinding::No,
@@ -208,7 +208,7 @@ impl Actor {
         }
     }
 
-    fn begin(&mut self, told: &Choices, early: VecDeque<Order>) {
+    fn begin(&mut self, told: &Choices, early: VecDeque<SessionCommand>) {
         if told.mode() != self.choices.mode() {
             self.send_mode();
         }
@@ -222,10 +222,10 @@ impl Actor {
             }
         }
         if self.choices.has_agents() {
-            self.changes.push(What::WhichAgent, ReplyTo::Nobody);
+            self.changes.push(ChangeKind::WhichAgent, ReplyTo::Nobody);
         }
-        for order in early {
-            self.order(order);
+        for command in early {
+            self.command(command);
         }
     }
 
@@ -249,9 +249,9 @@ impl Actor {
                     self.cancel_children(Some(&agent));
                 }
             }
-            order = self.inbox.orders.recv() => match order {
-                Some(Order::Close(done)) => return Flow::Close(Some(done)),
-                Some(order) => self.order(order),
+            command = self.inbox.commands.recv() => match command {
+                Some(SessionCommand::Close(done)) => return Flow::Close(Some(done)),
+                Some(command) => self.command(command),
                 None => return Flow::Close(None),
             },
             Some(number) = self.withdrawn.next(), if !self.withdrawn.is_empty() => {
@@ -310,7 +310,7 @@ impl Actor {
         if let Some(mut change) = self.changes.next() {
             change.generation = self.generation;
             let plan = match &change.what {
-                What::Mcp(wish) => Some(self.mcp.plan(wish)),
+                ChangeKind::Mcp(wish) => Some(self.mcp.plan(wish)),
                 _ => None,
             };
             self.changes.running = Some(Box::pin(make(session.clone(), change, plan)));
@@ -363,7 +363,7 @@ impl Actor {
             change.reply_to.failed(error::internal("the session was closed"));
         }
         // A process that is being revived ends when it is dropped.
-        let Process::Running(Running { session, frames }) = self.process else {
+        let Process::Running(RunningProcess { session, frames }) = self.process else {
             return;
         };
         // Without a reader, frames would wait on disk.

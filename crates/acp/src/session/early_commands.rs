@@ -7,21 +7,21 @@ use futures_util::future::BoxFuture;
 use outrigger::Session;
 use tokio::sync::mpsc;
 
-use super::{CancelBell, ORDERS, Order, Stop};
+use super::{COMMANDS, CancelBell, ConnectionEnd, SessionCommand};
 use crate::error;
 
 /// Starts the CLI, each time that it is called.
 pub(crate) type Start = Box<dyn FnMut() -> BoxFuture<'static, Result<Session, Error>> + Send>;
 
-/// Waits for the CLI. Returns it with the orders that came meanwhile; `None` if the session was closed before.
+/// Waits for the CLI. Returns it with the commands that came meanwhile; `None` if the session was closed before.
 ///
-/// If the start fails, all waiting orders get the error, and the next order starts the CLI again.
+/// If the start fails, all waiting commands get the error, and the next command starts the CLI again.
 pub(crate) async fn arrival(
     mut start: Start,
-    orders: &mut mpsc::Receiver<Order>,
+    commands: &mut mpsc::Receiver<SessionCommand>,
     cancel: &CancelBell,
-    stop: &Stop,
-) -> Option<(Session, VecDeque<Order>)> {
+    stop: &ConnectionEnd,
+) -> Option<(Session, VecDeque<SessionCommand>)> {
     let mut waiting = VecDeque::new();
     loop {
         let mut starting = start();
@@ -30,20 +30,20 @@ pub(crate) async fn arrival(
                 biased;
                 () = stop.cancelled() => return gone(waiting, None),
                 rung = cancel.rung() => if rung.all { cancelled(&mut waiting) },
-                order = orders.recv() => match order {
+                command = commands.recv() => match command {
                     // A process that was started ends when it is dropped.
                     None => return gone(waiting, None),
-                    Some(Order::Close(done)) => {
+                    Some(SessionCommand::Close(done)) => {
                         drop(starting);
                         return gone(waiting, Some(done));
                     }
-                    Some(Order::Cancel) => cancelled(&mut waiting),
+                    Some(SessionCommand::Cancel) => cancelled(&mut waiting),
                     // No subagent works yet.
-                    Some(Order::CancelAgent(_)) => {}
-                    Some(order) if waiting.len() == ORDERS => order.refuse(error::internal(format!(
-                        "the session is still starting, and {ORDERS} requests wait already; wait for some of them to be answered"
+                    Some(SessionCommand::CancelAgent(_)) => {}
+                    Some(command) if waiting.len() == COMMANDS => command.refuse(error::internal(format!(
+                        "the session is still starting, and {COMMANDS} requests wait already; wait for some of them to be answered"
                     ))),
-                    Some(order) => waiting.push_back(order),
+                    Some(command) => waiting.push_back(command),
                 },
                 session = &mut starting => match session {
                     Ok(session) => return Some((session, waiting)),
@@ -52,19 +52,21 @@ pub(crate) async fn arrival(
             }
         };
         tracing::warn!(%failed, "the CLI of a session did not come");
-        waiting.drain(..).for_each(|order| order.refuse(failed.clone()));
-        // Now no order waits.
+        waiting
+            .drain(..)
+            .for_each(|command| command.refuse(failed.clone()));
+        // Now no command waits.
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return None,
                 _ = cancel.rung() => {}
-                order = orders.recv() => match order {
+                command = commands.recv() => match command {
                     None => return None,
-                    Some(Order::Close(done)) => return gone(waiting, Some(done)),
-                    Some(Order::Cancel | Order::CancelAgent(_)) => {}
-                    Some(order) => {
-                        waiting.push_back(order);
+                    Some(SessionCommand::Close(done)) => return gone(waiting, Some(done)),
+                    Some(SessionCommand::Cancel | SessionCommand::CancelAgent(_)) => {}
+                    Some(command) => {
+                        waiting.push_back(command);
                         break;
                     }
                 },
@@ -73,23 +75,23 @@ pub(crate) async fn arrival(
     }
 }
 
-/// Cancels the waiting prompts. Other orders stay.
-fn cancelled(waiting: &mut VecDeque<Order>) {
-    for order in std::mem::take(waiting) {
-        match order {
-            Order::Prompt { answer, .. } => answer.cancel(),
-            order => waiting.push_back(order),
+/// Cancels the waiting prompts. Other commands stay.
+fn cancelled(waiting: &mut VecDeque<SessionCommand>) {
+    for command in std::mem::take(waiting) {
+        match command {
+            SessionCommand::Prompt { answer, .. } => answer.cancel(),
+            command => waiting.push_back(command),
         }
     }
 }
 
 fn gone(
-    mut waiting: VecDeque<Order>,
+    mut waiting: VecDeque<SessionCommand>,
     done: Option<tokio::sync::oneshot::Sender<()>>,
-) -> Option<(Session, VecDeque<Order>)> {
+) -> Option<(Session, VecDeque<SessionCommand>)> {
     cancelled(&mut waiting);
-    for order in waiting {
-        order.refuse(error::internal("the session was closed"));
+    for command in waiting {
+        command.refuse(error::internal("the session was closed"));
     }
     if let Some(done) = done {
         // The caller may have gone.

@@ -27,7 +27,7 @@ enum IdleState {
     Working,
     /// Nothing works. The compaction is announced then.
     Resting { announce: Instant },
-    /// It is announced.
+    /// The compaction is announced, and comes then.
     Announced { compact: Instant },
     /// Nothing is done until the next prompt of the user.
     Spent,

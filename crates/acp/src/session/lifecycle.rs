@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use super::actor::Actor;
 use super::prompt_reply::{Begin, PromptReply};
-use super::prompts::Ended;
-use crate::client::{Asked, Connection};
+use super::prompts::EndedPrompt;
+use crate::client::{Connection, EditorReply};
 use crate::error;
 use crate::outcome::End;
 use crate::rewind;
@@ -21,34 +21,38 @@ use crate::rewind;
 /// Counts the questions that the user has not answered.
 #[derive(Debug)]
 pub(super) struct Questions {
-    waiting: watch::Sender<Open>,
-    changes: watch::Receiver<Open>,
+    waiting: watch::Sender<OpenQuestions>,
+    changes: watch::Receiver<OpenQuestions>,
 }
 
 /// The number of open questions.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenQuestions {
     all: usize,
     /// Those of subagents, by their ids.
     of_agents: HashMap<Arc<str>, usize>,
 }
 
 /// A question that is open until this is dropped.
-struct Waiting {
+struct OpenQuestion {
     agent: Option<Arc<str>>,
-    open: watch::Sender<Open>,
+    open: watch::Sender<OpenQuestions>,
 }
 
 impl Default for Questions {
     fn default() -> Self {
-        let (waiting, changes) = watch::channel(Open::default());
+        let (waiting, changes) = watch::channel(OpenQuestions::default());
         Self { waiting, changes }
     }
 }
 
 impl Questions {
     /// Counts a question until it is answered or dropped. `agent` is the subagent that asks.
-    pub(super) fn put<T: Send + 'static>(&self, agent: Option<&str>, asked: Asked<T>) -> Asked<T> {
+    pub(super) fn put<T: Send + 'static>(
+        &self,
+        agent: Option<&str>,
+        asked: EditorReply<T>,
+    ) -> EditorReply<T> {
         let agent: Option<Arc<str>> = agent.map(Arc::from);
         self.waiting.send_modify(|open| {
             open.all += 1;
@@ -57,7 +61,7 @@ impl Questions {
             }
         });
         let open = self.waiting.clone();
-        let waiting = Waiting { agent, open };
+        let waiting = OpenQuestion { agent, open };
         Box::pin(async move {
             let _waiting = waiting;
             asked.await
@@ -80,7 +84,7 @@ impl Questions {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         self.open.send_modify(|open| {
             open.all = open.all.saturating_sub(1);
@@ -186,7 +190,7 @@ impl Actor {
     }
 
     /// Answers a prompt whose turn ended, or which had none.
-    pub(super) fn finish(&mut self, mut ended: Ended<PromptReply>, mut end: End) {
+    pub(super) fn finish(&mut self, mut ended: EndedPrompt<PromptReply>, mut end: End) {
         if let Some(message) = &ended.message {
             match &mut end {
                 Ok(response) => rewind::name_prompt(response, message.clone()),

@@ -10,9 +10,9 @@ use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
 use super::actor::Actor;
 use crate::stored;
 
-pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<Found>>>;
+pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<LookupResult>>>;
 
-pub(super) enum Found {
+pub(super) enum LookupResult {
     /// The context window of the model, and the tokens in use.
     Context { model: String, size: u64, used: u64 },
     /// The current model.
@@ -44,7 +44,10 @@ impl Actor {
         self.lookups.push(Box::pin(async move {
             let settings = session.get_settings().await;
             let settings = settings.inspect_err(|error| tracing::debug!(%error, "the model is not known"));
-            settings.ok()?.applied.map(|applied| Found::Model(applied.model))
+            settings
+                .ok()?
+                .applied
+                .map(|applied| LookupResult::Model(applied.model))
         }));
     }
 
@@ -58,32 +61,32 @@ impl Actor {
         self.lookups.push(Box::pin(async move {
             let title = stored::title_of(&options, &conversation).await;
             let title = title.inspect_err(|error| tracing::debug!(%error, "the title is not known"));
-            title.ok().flatten().map(Found::Title)
+            title.ok().flatten().map(LookupResult::Title)
         }));
     }
 
     /// Sends the updates for it.
-    pub(super) fn found(&mut self, found: Found) {
+    pub(super) fn found(&mut self, found: LookupResult) {
         match found {
-            Found::Context { model, size, used } => {
+            LookupResult::Context { model, size, used } => {
                 self.show(|updates| updates.sized(&model, size, used));
             }
-            Found::Model(model) => self.model_is(&model),
-            Found::Title(title) => {
+            LookupResult::Model(model) => self.model_is(&model),
+            LookupResult::Title(title) => {
                 self.show(|updates| updates.titled(title));
             }
         }
     }
 }
 
-fn context(session: Session) -> BoxFuture<'static, Option<Found>> {
+fn context(session: Session) -> BoxFuture<'static, Option<LookupResult>> {
     Box::pin(async move {
         // For details, the CLI would send token counts to the API.
         let asked = GetContextUsage::new().detail(ContextDetail::Summary);
         let told = session.request(&asked).await;
         let told = told.inspect_err(|error| tracing::debug!(%error, "the size of the context is not known"));
         let told = told.ok()?;
-        Some(Found::Context {
+        Some(LookupResult::Context {
             model: told.model,
             size: u64::try_from(told.raw_max_tokens).ok()?,
             used: u64::try_from(told.total_tokens).unwrap_or_default(),

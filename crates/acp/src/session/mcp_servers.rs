@@ -80,7 +80,7 @@ pub(crate) enum McpResponse {
     Done {},
 }
 
-pub(crate) type Reply = oneshot::Sender<Result<McpResponse, Error>>;
+pub(crate) type McpReply = oneshot::Sender<Result<McpResponse, Error>>;
 
 /// A request of the editor.
 #[derive(Debug, Clone)]

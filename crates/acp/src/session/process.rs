@@ -8,7 +8,7 @@ use super::conversation::Conversation;
 use crate::sdk_error;
 
 pub(super) enum Process {
-    Running(Running),
+    Running(RunningProcess),
     Reviving {
         /// The session of the process that ended.
         ended: Session,
@@ -19,12 +19,12 @@ pub(super) enum Process {
 }
 
 /// A running process, and its frames.
-pub(super) struct Running {
+pub(super) struct RunningProcess {
     pub(super) session: Session,
     pub(super) frames: Frames,
 }
 
-impl Running {
+impl RunningProcess {
     pub(super) fn new(session: Session) -> Self {
         let frames = session.frames();
         Self { session, frames }
@@ -42,7 +42,7 @@ impl Process {
     /// The session of the current or the last process.
     pub(super) fn session(&self) -> &Session {
         match self {
-            Self::Running(Running { session, .. })
+            Self::Running(RunningProcess { session, .. })
             | Self::Ended(session)
             | Self::Reviving { ended: session, .. } => session,
         }

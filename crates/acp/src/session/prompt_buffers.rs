@@ -9,7 +9,7 @@ use super::actor::Actor;
 use crate::{buffers, prompt};
 
 /// The number of a prompt, its request, and the unsaved texts by URL.
-pub(super) type Read = (u64, acp::PromptRequest, HashMap<String, String>);
+pub(super) type PromptWithBuffers = (u64, acp::PromptRequest, HashMap<String, String>);
 
 impl Actor {
     /// The files whose texts a prompt has to wait for.
@@ -29,7 +29,7 @@ impl Actor {
         number: u64,
         request: acp::PromptRequest,
         files: Vec<buffers::Mentioned>,
-    ) -> BoxFuture<'static, Read> {
+    ) -> BoxFuture<'static, PromptWithBuffers> {
         let (client, id) = (self.client.clone(), self.id.clone());
         Box::pin(async move {
             let texts = buffers::unsaved(&client, &id, files).await;
@@ -38,7 +38,7 @@ impl Actor {
     }
 
     /// The editor has answered or not: the prompt can be sent.
-    pub(super) fn buffers_read(&mut self, (number, request, texts): Read) {
+    pub(super) fn buffers_read(&mut self, (number, request, texts): PromptWithBuffers) {
         let commands = self.process.session().command_names();
         let is_command = |name: &str| commands.iter().any(|known| known == name);
         let prompt = match texts.is_empty() {

@@ -5,19 +5,19 @@ use agent_client_protocol::v2::schema as draft;
 use agent_client_protocol::{Error, RequestCancellation};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::answer::Answer;
 use crate::outcome::{self, End};
+use crate::response_sender::ResponseSender;
 
 /// The reply of a prompt.
 pub(crate) struct PromptReply {
-    what: What,
+    what: ReplyTime,
     /// Dropped with the reply, so that [`withdrawn`](Self::withdrawn) resolves.
     open: Option<DropGuard>,
 }
 
-enum What {
+enum ReplyTime {
     /// Version 1: an answer at the end of the turn, with its result.
-    AtEnd(Answer<acp::PromptResponse>),
+    AtEnd(ResponseSender<acp::PromptResponse>),
     /// Version 2: an answer as soon as the prompt is part of the conversation.
     AtBegin(Begin),
     /// None: the request behind the prompt was answered, and the model's answer comes as updates.
@@ -29,40 +29,43 @@ enum What {
 /// What to send when a prompt of version 2 becomes part of the conversation.
 pub(super) struct Begin {
     /// The answer, with the id of the message.
-    pub(super) answer: Answer<draft::PromptResponse>,
+    pub(super) answer: ResponseSender<draft::PromptResponse>,
     /// The content, which is sent back as an update.
     pub(super) said: Vec<draft::ContentBlock>,
 }
 
-impl From<Answer<acp::PromptResponse>> for PromptReply {
-    fn from(answer: Answer<acp::PromptResponse>) -> Self {
-        Self::new(What::AtEnd(answer))
+impl From<ResponseSender<acp::PromptResponse>> for PromptReply {
+    fn from(answer: ResponseSender<acp::PromptResponse>) -> Self {
+        Self::new(ReplyTime::AtEnd(answer))
     }
 }
 
 impl PromptReply {
-    fn new(what: What) -> Self {
+    fn new(what: ReplyTime) -> Self {
         let open = Some(CancellationToken::new().drop_guard());
         Self { what, open }
     }
 
     pub(super) fn nothing() -> Self {
-        Self::new(What::Nothing)
+        Self::new(ReplyTime::Nothing)
     }
 
     /// For a prompt of version 2.
-    pub(crate) fn at_begin(answer: Answer<draft::PromptResponse>, said: Vec<draft::ContentBlock>) -> Self {
-        Self::new(What::AtBegin(Begin { answer, said }))
+    pub(crate) fn at_begin(
+        answer: ResponseSender<draft::PromptResponse>,
+        said: Vec<draft::ContentBlock>,
+    ) -> Self {
+        Self::new(ReplyTime::AtBegin(Begin { answer, said }))
     }
 
     /// The prompt becomes part of the conversation. Returns what to send then, once.
     pub(super) fn begin(&mut self) -> Option<Begin> {
-        if !matches!(self.what, What::AtBegin(_)) {
+        if !matches!(self.what, ReplyTime::AtBegin(_)) {
             return None;
         }
         self.open = None;
-        match std::mem::replace(&mut self.what, What::End) {
-            What::AtBegin(begin) => Some(begin),
+        match std::mem::replace(&mut self.what, ReplyTime::End) {
+            ReplyTime::AtBegin(begin) => Some(begin),
             _ => None,
         }
     }
@@ -70,15 +73,15 @@ impl PromptReply {
     /// The turn ended, or there was none. Returns the result if the state of the session reports it.
     pub(super) fn settle(self, end: End, is_cancelled: bool) -> Option<End> {
         match self.what {
-            What::AtEnd(answer) => answer.give(end),
-            What::End => return Some(end),
-            What::Nothing => {
+            ReplyTime::AtEnd(answer) => answer.give(end),
+            ReplyTime::End => return Some(end),
+            ReplyTime::Nothing => {
                 if let Err(error) = end {
                     tracing::warn!(%error, "what was said while the model worked came to nothing");
                 }
             }
             // The prompt never was part of the conversation.
-            What::AtBegin(Begin { answer, .. }) => answer.refuse(match end {
+            ReplyTime::AtBegin(Begin { answer, .. }) => answer.refuse(match end {
                 Err(error) if !is_cancelled => error,
                 _ => Error::request_cancelled(),
             }),
@@ -98,9 +101,9 @@ impl PromptReply {
     /// Resolves to `true` when the editor cancels the request of the prompt, and to `false` when it no longer can.
     pub(super) fn withdrawn(&self) -> impl Future<Output = bool> + Send + use<> {
         let cancellation: Option<RequestCancellation> = match &self.what {
-            What::AtEnd(answer) => Some(answer.cancellation()),
-            What::AtBegin(begin) => Some(begin.answer.cancellation()),
-            What::End | What::Nothing => None,
+            ReplyTime::AtEnd(answer) => Some(answer.cancellation()),
+            ReplyTime::AtBegin(begin) => Some(begin.answer.cancellation()),
+            ReplyTime::End | ReplyTime::Nothing => None,
         };
         let over = self.open.as_ref().map(|open| open.token().clone());
         async move {

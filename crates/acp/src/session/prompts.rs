@@ -30,27 +30,27 @@ pub(crate) struct Attempt(u64);
 
 #[derive(Debug)]
 pub(crate) struct Prompts<A> {
-    open: VecDeque<Open<A>>,
+    open: VecDeque<OpenPrompt<A>>,
     attempts: u64,
     numbers: u64,
 }
 
 #[derive(Debug)]
-struct Open<A> {
+struct OpenPrompt<A> {
     number: u64,
     prompt: Prompt,
     how: How,
     answer: A,
     /// Whether it waits for unsaved texts.
     is_incomplete: bool,
-    sent: Option<Sent>,
+    sent: Option<SentPrompt>,
     /// Whether it was already lost with a process that had not reacted to it.
     again: bool,
     cancelled: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentPrompt {
     attempt: Attempt,
     stop: CancellationToken,
     /// Whether the process has written a frame since.
@@ -72,7 +72,7 @@ pub(crate) struct ToSend {
 
 /// A prompt to answer now.
 #[derive(Debug)]
-pub(crate) struct Ended<A> {
+pub(crate) struct EndedPrompt<A> {
     pub(crate) answer: A,
     pub(crate) cancelled: bool,
     /// The uuid of its message, if it was sent.
@@ -99,7 +99,7 @@ impl<A> Prompts<A> {
             return Err(answer);
         }
         self.numbers += 1;
-        self.open.push_back(Open {
+        self.open.push_back(OpenPrompt {
             number: self.numbers,
             prompt,
             how,
@@ -152,7 +152,7 @@ impl<A> Prompts<A> {
         self.attempts += 1;
         let attempt = Attempt(self.attempts);
         let stop = CancellationToken::new();
-        open.sent = Some(Sent {
+        open.sent = Some(SentPrompt {
             attempt,
             stop: stop.clone(),
             heard: false,
@@ -185,7 +185,7 @@ impl<A> Prompts<A> {
 
     /// The attempt whose turn runs, unless it is cancelled.
     pub(crate) fn running(&self) -> Option<Attempt> {
-        let sent = |open: &Open<A>| open.sent.as_ref().map(|sent| (sent.begun, sent.attempt));
+        let sent = |open: &OpenPrompt<A>| open.sent.as_ref().map(|sent| (sent.begun, sent.attempt));
         let open = self.open.iter().filter(|open| open.cancelled.is_none());
         open.filter_map(sent).find(|(begun, _)| *begun).map(|sent| sent.1)
     }
@@ -204,7 +204,7 @@ impl<A> Prompts<A> {
     /// Abandons an attempt: its prompt waits again, before all others and with new content. Returns false if it was cancelled or
     /// answered by now.
     pub(crate) fn replace(&mut self, attempt: Attempt, prompt: Prompt) -> bool {
-        let is_it = |open: &Open<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
+        let is_it = |open: &OpenPrompt<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
         let position = self.open.iter().position(is_it);
         let Some(position) = position.filter(|at| self.open[*at].cancelled.is_none()) else {
             return false;
@@ -212,7 +212,7 @@ impl<A> Prompts<A> {
         let Some(open) = self.open.remove(position) else {
             return false;
         };
-        self.open.push_front(Open {
+        self.open.push_front(OpenPrompt {
             prompt,
             how: How::Alone,
             sent: None,
@@ -224,24 +224,24 @@ impl<A> Prompts<A> {
 
     /// The reply of the prompt with this uuid.
     pub(crate) fn answer_of(&mut self, id: &str) -> Option<&mut A> {
-        let is_it = |open: &&mut Open<A>| open.id() == Some(id);
+        let is_it = |open: &&mut OpenPrompt<A>| open.id() == Some(id);
         self.open.iter_mut().find(is_it).map(|open| &mut open.answer)
     }
 
     /// The uuid of the oldest sent prompt.
     pub(crate) fn oldest_sent(&self) -> Option<&str> {
-        self.open.iter().find_map(Open::id)
+        self.open.iter().find_map(OpenPrompt::id)
     }
 
     /// An attempt ended: returns its prompt to answer. `None` if the attempt was abandoned.
-    pub(crate) fn end(&mut self, attempt: Attempt) -> Option<Ended<A>> {
-        let is_it = |open: &Open<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
+    pub(crate) fn end(&mut self, attempt: Attempt) -> Option<EndedPrompt<A>> {
+        let is_it = |open: &OpenPrompt<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
         let position = self.open.iter().position(is_it)?;
-        self.open.remove(position).map(Open::ended)
+        self.open.remove(position).map(OpenPrompt::ended)
     }
 
     /// The client cancels a prompt: a waiting one is returned to be answered, the turn of a sent one is cancelled.
-    pub(crate) fn cancel(&mut self, number: u64, now: Instant) -> Option<Ended<A>> {
+    pub(crate) fn cancel(&mut self, number: u64, now: Instant) -> Option<EndedPrompt<A>> {
         let position = self.open.iter().position(|open| open.number == number)?;
         let open = self.open.get_mut(position)?;
         open.cancelled.get_or_insert(now);
@@ -250,12 +250,12 @@ impl<A> Prompts<A> {
                 sent.stop.cancel();
                 None
             }
-            None => self.open.remove(position).map(Open::ended),
+            None => self.open.remove(position).map(OpenPrompt::ended),
         }
     }
 
     /// The client cancels all prompts.
-    pub(crate) fn cancel_all(&mut self, now: Instant) -> Vec<Ended<A>> {
+    pub(crate) fn cancel_all(&mut self, now: Instant) -> Vec<EndedPrompt<A>> {
         let numbers: Vec<u64> = self.open.iter().map(|open| open.number).collect();
         // From the last one, so that no prompt takes the turn of a cancelled one.
         let ended = numbers
@@ -274,13 +274,13 @@ impl<A> Prompts<A> {
     }
 
     /// The cancelled prompts, to be answered now. Their attempts are abandoned.
-    pub(crate) fn give_up_cancelled(&mut self) -> Vec<Ended<A>> {
+    pub(crate) fn give_up_cancelled(&mut self) -> Vec<EndedPrompt<A>> {
         let (cancelled, others) = std::mem::take(&mut self.open)
             .into_iter()
             .partition(|open| open.cancelled.is_some());
         self.open = others;
-        let cancelled: VecDeque<Open<A>> = cancelled;
-        cancelled.into_iter().map(Open::ended).collect()
+        let cancelled: VecDeque<OpenPrompt<A>> = cancelled;
+        cancelled.into_iter().map(OpenPrompt::ended).collect()
     }
 
     /// The process wrote a frame, so that it may have begun any sent prompt.
@@ -292,7 +292,7 @@ impl<A> Prompts<A> {
 
     /// The process ended. Returns the prompts of its turn; the others wait for the next process. So does, once, a prompt to which the
     /// process had not reacted: it reports that it has accepted a prompt before it begins it.
-    pub(crate) fn lose(&mut self) -> Vec<Ended<A>> {
+    pub(crate) fn lose(&mut self) -> Vec<EndedPrompt<A>> {
         let mut lost = Vec::new();
         let mut kept = VecDeque::new();
         let mut active_found = false;
@@ -315,21 +315,21 @@ impl<A> Prompts<A> {
     }
 
     /// All prompts, at the end of the session.
-    pub(crate) fn take_all(&mut self) -> Vec<Ended<A>> {
+    pub(crate) fn take_all(&mut self) -> Vec<EndedPrompt<A>> {
         std::mem::take(&mut self.open)
             .into_iter()
-            .map(Open::ended)
+            .map(OpenPrompt::ended)
             .collect()
     }
 }
 
-impl<A> Open<A> {
+impl<A> OpenPrompt<A> {
     fn id(&self) -> Option<&str> {
         self.sent.as_ref()?.message.as_deref()
     }
 
-    fn ended(self) -> Ended<A> {
-        Ended {
+    fn ended(self) -> EndedPrompt<A> {
+        EndedPrompt {
             answer: self.answer,
             cancelled: self.cancelled.is_some(),
             message: self.sent.and_then(|sent| sent.message),

@@ -16,7 +16,7 @@ use crate::error;
 use crate::rewind::{Behind, Rewind, Rewound, place};
 use crate::sdk_error;
 
-type Reply = oneshot::Sender<Result<Rewound, Error>>;
+type RewindReply = oneshot::Sender<Result<Rewound, Error>>;
 
 /// The progress of a rewind.
 #[derive(Default)]
@@ -24,11 +24,11 @@ pub(super) enum Rewinding {
     #[default]
     No,
     /// It waits for a process.
-    Asked(Rewind, Reply),
+    Asked(Rewind, RewindReply),
     /// The place of the prompt is searched, and the files are rewound.
-    Files(BoxFuture<'static, Result<Planned, Error>>, Reply),
+    Files(BoxFuture<'static, Result<Planned, Error>>, RewindReply),
     /// The process is replaced by another.
-    Conversation(Rewound, Reply),
+    Conversation(Rewound, RewindReply),
 }
 
 /// The result for the files, and what is left to do.
@@ -63,7 +63,7 @@ impl Rewinding {
 }
 
 impl Actor {
-    pub(super) fn rewind(&mut self, request: Rewind, reply: Reply) {
+    pub(super) fn rewind(&mut self, request: Rewind, reply: RewindReply) {
         let refused = if !request.files && !request.conversation {
             Some(error::bad(
                 "files",

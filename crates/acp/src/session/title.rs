@@ -7,10 +7,10 @@ use super::actor::Actor;
 use crate::sdk_error;
 
 /// Whether the CLI has taken the title. Without a running CLI, the caller stores it.
-pub(super) type Reply = oneshot::Sender<Result<bool, Error>>;
+pub(super) type TitleReply = oneshot::Sender<Result<bool, Error>>;
 
 impl Actor {
-    pub(super) fn set_title(&self, title: String, reply: Reply) {
+    pub(super) fn set_title(&self, title: String, reply: TitleReply) {
         let Some(session) = self.process.running().cloned() else {
             // The caller may have gone.
             let _ = reply.send(Ok(false));

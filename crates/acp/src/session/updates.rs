@@ -19,8 +19,8 @@ use crate::children::{Addressed, Children};
 use crate::client::Client;
 use crate::coalesce::Coalescer;
 use crate::event::{CallChange, Event, Extra, Notice, RecordedAgent, Status, Topic};
-use crate::reduce::{self, BackgroundCall, Effect, Reducer, Step};
-use crate::wire::{Encoder, Shown, Update};
+use crate::reduce::{self, BackgroundCall, Effect, ReducedStep, Reducer};
+use crate::wire::{Encoder, PermissionCall, Update};
 
 /// An update for the editor, or a state that the session's task handles first.
 pub(crate) enum Output {
@@ -130,7 +130,7 @@ impl Updates {
             call: None,
             data,
         };
-        self.all(vec![Step::Event(Event::Extra(Box::new(extra)))])
+        self.all(vec![ReducedStep::Event(Event::Extra(Box::new(extra)))])
     }
 
     /// A prompt was sent with this uuid.
@@ -187,7 +187,7 @@ impl Updates {
     }
 
     /// The user is about to be asked about a call: the updates before the question, and the view of the call.
-    pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Output>, Shown) {
+    pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Output>, PermissionCall) {
         let id: Arc<str> = request.call_id().into();
         let agent = request.agent_id.as_deref();
         let child = agent.and_then(|agent| self.children.as_ref()?.session_of(agent));
@@ -275,7 +275,7 @@ impl Updates {
         notice.description = Some(why.to_owned());
         let data = serde_json::json!({ "tokens": tokens, "after_ms": after.as_millis() });
         notice.data = RawJson::encode(&data).ok();
-        self.all(vec![Step::Event(Event::Notice(notice))])
+        self.all(vec![ReducedStep::Event(Event::Notice(notice))])
     }
 
     /// The fill of the context in percent, if it is known.
@@ -298,7 +298,7 @@ impl Updates {
     }
 
     /// The updates for steps, with any held event.
-    fn all(&mut self, steps: Vec<Step>) -> Vec<Output> {
+    fn all(&mut self, steps: Vec<ReducedStep>) -> Vec<Output> {
         let mut told = self.steps(steps);
         told.extend(self.flush());
         told
@@ -315,22 +315,22 @@ impl Updates {
         held.map(|event| self.event(event)).unwrap_or_default()
     }
 
-    fn steps(&mut self, steps: Vec<Step>) -> Vec<Output> {
+    fn steps(&mut self, steps: Vec<ReducedStep>) -> Vec<Output> {
         let mut told = Vec::new();
         for step in steps {
             match step {
-                Step::Event(event) => {
+                ReducedStep::Event(event) => {
                     for event in self.coalescer.push(event, now()) {
                         told.extend(self.event(event));
                     }
                 }
-                Step::Effect(Effect::Tail { .. }) if self.is_on_host => {}
-                Step::Effect(Effect::Untail { call }) if self.is_on_host => {
+                ReducedStep::Effect(Effect::Tail { .. }) if self.is_on_host => {}
+                ReducedStep::Effect(Effect::Untail { call }) if self.is_on_host => {
                     let steps = self.reducer.tail_ended(&call);
                     told.extend(self.steps(steps));
                 }
-                Step::Effect(Effect::Tail { call, file }) => self.tails.follow(call, file),
-                Step::Effect(Effect::Untail { call }) => self.tails.finish(&call),
+                ReducedStep::Effect(Effect::Tail { call, file }) => self.tails.follow(call, file),
+                ReducedStep::Effect(Effect::Untail { call }) => self.tails.finish(&call),
             }
         }
         told

@@ -15,7 +15,7 @@ use crate::event::{CallContent, Content, Diff, Location};
 
 /// A result for the user. `None` means that the view of the input stays.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct ToolResultView {
     /// The new content.
     pub(crate) content: Option<Vec<CallContent>>,
     pub(crate) locations: Option<Vec<Location>>,
@@ -50,16 +50,16 @@ pub(crate) fn result(
     output: Option<&RawJson>,
     is_error: bool,
     dir: &WorkDir,
-) -> Shown {
+) -> ToolResultView {
     let said = blocks(content);
     let text = text_of(&said);
     if role(tool) == Role::Shell {
         return shell(&text, said, output, is_error);
     }
     if is_error {
-        return Shown {
+        return ToolResultView {
             content: Some(vec![plain(fenced("", failure(&text)))]),
-            ..Shown::default()
+            ..ToolResultView::default()
         };
     }
     let typed = output.map(|output| ToolOutput::read(tool, output));
@@ -80,29 +80,29 @@ pub(crate) fn result(
                 new,
                 line: None,
             };
-            Shown {
+            ToolResultView {
                 content: Some(vec![CallContent::Diff(diff)]),
-                ..Shown::default()
+                ..ToolResultView::default()
             }
         }
         Some(ToolOutput::Agent(agent)) => of_agent(*agent, said),
-        Some(ToolOutput::Monitor(monitor)) => Shown {
+        Some(ToolOutput::Monitor(monitor)) => ToolResultView {
             background: Some(Background {
                 task: monitor.task_id,
                 file: None,
             }),
-            ..Shown::default()
+            ..ToolResultView::default()
         },
         Some(ToolOutput::WebSearch(search)) => {
             let lines = search.results.iter().flat_map(search_lines);
             let lines: Vec<_> = lines.collect();
-            Shown {
+            ToolResultView {
                 content: Some(if lines.is_empty() {
                     said
                 } else {
                     vec![plain(lines.join("\n"))]
                 }),
-                ..Shown::default()
+                ..ToolResultView::default()
             }
         }
         Some(ToolOutput::AskUserQuestion(asked)) => {
@@ -110,42 +110,42 @@ pub(crate) fn result(
             let lines: Vec<_> = answers
                 .map(|(question, answer)| format!("{question} {answer}"))
                 .collect();
-            Shown {
+            ToolResultView {
                 content: Some(if lines.is_empty() {
                     said
                 } else {
                     vec![plain(lines.join("\n\n"))]
                 }),
-                ..Shown::default()
+                ..ToolResultView::default()
             }
         }
-        Some(ToolOutput::Mcp(mcp)) => Shown {
+        Some(ToolOutput::Mcp(mcp)) => ToolResultView {
             // Servers often repeat the structure as text.
             output: mcp
                 .structured_content()
                 .filter(|structured| !says_the_same(structured, &text)),
             content: Some(said),
-            ..Shown::default()
+            ..ToolResultView::default()
         },
         // A tool with unknown output may continue in the background, too.
-        _ if canonical_name(tool) == "Agent" && is_internal(&text) => Shown {
+        _ if canonical_name(tool) == "Agent" && is_internal(&text) => ToolResultView {
             background: agent_in(&text),
-            ..Shown::default()
+            ..ToolResultView::default()
         },
         _ => match canonical_name(tool) {
             // The view of the input stays.
-            "ExitPlanMode" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => Shown::default(),
-            "Read" | "NotebookRead" => Shown {
+            "ExitPlanMode" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => ToolResultView::default(),
+            "Read" | "NotebookRead" => ToolResultView {
                 content: Some(said.into_iter().map(numbered).collect()),
-                ..Shown::default()
+                ..ToolResultView::default()
             },
-            "Glob" | "Grep" | "LS" | "TaskOutput" | "BashOutput" => Shown {
+            "Glob" | "Grep" | "LS" | "TaskOutput" | "BashOutput" => ToolResultView {
                 content: Some(said.into_iter().map(verbatim).collect()),
-                ..Shown::default()
+                ..ToolResultView::default()
             },
-            _ => Shown {
+            _ => ToolResultView {
                 content: Some(said),
-                ..Shown::default()
+                ..ToolResultView::default()
             },
         },
     }
@@ -241,27 +241,27 @@ pub(crate) fn is_refusal(content: Option<&MessageContent>) -> bool {
 const NOTHING: &str = "(Bash completed with no output)";
 
 /// `Bash` and similar tools.
-fn shell(text: &str, said: Vec<CallContent>, output: Option<&RawJson>, is_error: bool) -> Shown {
+fn shell(text: &str, said: Vec<CallContent>, output: Option<&RawJson>, is_error: bool) -> ToolResultView {
     // A failed tool has a text instead of a structure.
     let typed = output.and_then(|output| output.decode::<BashOutput>().ok());
     if let Some(task) = typed.as_ref().and_then(|typed| typed.background_task_id.clone()) {
         let file = file_in(text, &task);
-        return Shown {
+        return ToolResultView {
             background: Some(Background { task, file }),
-            ..Shown::default()
+            ..ToolResultView::default()
         };
     }
     let has_image = said
         .iter()
         .any(|block| matches!(block, CallContent::Content(Content::Image { .. })));
     if has_image {
-        return Shown {
+        return ToolResultView {
             content: Some(said),
             printed: Some(Printed {
                 text: String::new(),
                 code: Some(0),
             }),
-            ..Shown::default()
+            ..ToolResultView::default()
         };
     }
     let printed = match typed {
@@ -295,9 +295,9 @@ fn shell(text: &str, said: Vec<CallContent>, output: Option<&RawJson>, is_error:
             },
         },
     };
-    Shown {
+    ToolResultView {
         printed: Some(printed),
-        ..Shown::default()
+        ..ToolResultView::default()
     }
 }
 
@@ -328,9 +328,9 @@ fn file_in(text: &str, task: &str) -> Option<PathBuf> {
 }
 
 /// The changes of a file by hunks. A new file has none, and the view of its input shows it.
-fn patched(path: &Path, hunks: &[PatchHunk]) -> Shown {
+fn patched(path: &Path, hunks: &[PatchHunk]) -> ToolResultView {
     if hunks.is_empty() {
-        return Shown::default();
+        return ToolResultView::default();
     }
     let diffs = hunks.iter().map(|hunk| {
         let side = |drop: char| {
@@ -349,10 +349,10 @@ fn patched(path: &Path, hunks: &[PatchHunk]) -> Shown {
             line: at(path, hunk.new_start).line,
         })
     });
-    Shown {
+    ToolResultView {
         content: Some(diffs.collect()),
         locations: Some(hunks.iter().map(|hunk| at(path, changed(hunk))).collect()),
-        ..Shown::default()
+        ..ToolResultView::default()
     }
 }
 
@@ -361,7 +361,7 @@ fn changed(hunk: &PatchHunk) -> u64 {
     hunk.new_start.saturating_add(before as u64)
 }
 
-fn of_agent(agent: AgentOutput, said: Vec<CallContent>) -> Shown {
+fn of_agent(agent: AgentOutput, said: Vec<CallContent>) -> ToolResultView {
     match agent {
         AgentOutput::Completed(done) => {
             // The CLI wraps the answer in notes to the model.
@@ -369,35 +369,35 @@ fn of_agent(agent: AgentOutput, said: Vec<CallContent>) -> Shown {
             let notes = count(done.harness_note_count);
             let end = done.content.len().saturating_sub(count(done.harness_tail_count));
             let answer = done.content.into_iter().take(end).skip(notes);
-            Shown {
+            ToolResultView {
                 content: Some(answer.map(|text| plain(text.text)).collect()),
-                ..Shown::default()
+                ..ToolResultView::default()
             }
         }
-        AgentOutput::AsyncLaunched(launched) => Shown {
+        AgentOutput::AsyncLaunched(launched) => ToolResultView {
             // Its file is the subagent's transcript, not its output.
             background: Some(Background {
                 task: launched.agent_id,
                 file: None,
             }),
-            ..Shown::default()
+            ..ToolResultView::default()
         },
-        AgentOutput::RemoteLaunched(launched) => Shown {
+        AgentOutput::RemoteLaunched(launched) => ToolResultView {
             content: Some(vec![link(&launched.session_url, "The agent's session")]),
             background: Some(Background {
                 task: launched.task_id,
                 file: None,
             }),
-            ..Shown::default()
+            ..ToolResultView::default()
         },
         _ => match is_internal(&text_of(&said)) {
-            true => Shown {
+            true => ToolResultView {
                 background: agent_in(&text_of(&said)),
-                ..Shown::default()
+                ..ToolResultView::default()
             },
-            false => Shown {
+            false => ToolResultView {
                 content: Some(said),
-                ..Shown::default()
+                ..ToolResultView::default()
             },
         },
     }

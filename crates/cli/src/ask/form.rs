@@ -28,7 +28,7 @@ pub(super) async fn answer(person: &Person, request: &ElicitationRequest) -> Eli
         match fields(request) {
             Ok(fields) => fill_in(&attention, text, &fields).await,
             Err(why) => {
-                attention.tell(&format!("{text}(declined: {why})\n"));
+                attention.show(&format!("{text}(declined: {why})\n"));
                 ElicitationResult::Decline
             }
         }
@@ -56,7 +56,7 @@ fn described(request: &ElicitationRequest) -> String {
 /// Has an address opened. Never by this program: whom to trust is for the person to see.
 async fn visit(attention: &Attention<'_>, mut text: String, url: Option<&str>) -> ElicitationResult {
     let Some(url) = url else {
-        attention.tell(&format!("{text}(declined: it names no address)\n"));
+        attention.show(&format!("{text}(declined: it names no address)\n"));
         return ElicitationResult::Decline;
     };
     let _ = writeln!(text, "  {url}");
@@ -116,7 +116,7 @@ fn accepted(attention: &Attention<'_>, content: &BTreeMap<String, Value>) -> Eli
             content: Some(content),
         },
         Err(error) => {
-            attention.tell(&format!("(declined: the answer can't be written: {error})\n"));
+            attention.show(&format!("(declined: the answer can't be written: {error})\n"));
             ElicitationResult::Decline
         }
     }

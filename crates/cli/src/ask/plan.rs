@@ -9,7 +9,7 @@ const CHOICES: &str =
 
 /// What a line means.
 #[derive(Debug, PartialEq, Eq)]
-enum Choice {
+enum PlanChoice {
     Approve,
     AcceptEdits,
     KeepPlanning(String),
@@ -27,10 +27,10 @@ pub(super) async fn decide(person: &Person, request: &PlanRequest) -> PlanReply 
             break PlanReply::KeepPlanning(NO_ANSWER.to_owned());
         };
         match choice(&answer) {
-            Choice::Approve => break PlanReply::approve(),
-            Choice::AcceptEdits => break PlanReply::approve_and_accept_edits(),
-            Choice::KeepPlanning(why) => break PlanReply::KeepPlanning(why),
-            Choice::Again => text.clear(),
+            PlanChoice::Approve => break PlanReply::approve(),
+            PlanChoice::AcceptEdits => break PlanReply::approve_and_accept_edits(),
+            PlanChoice::KeepPlanning(why) => break PlanReply::KeepPlanning(why),
+            PlanChoice::Again => text.clear(),
         }
     };
     attention.done();
@@ -45,15 +45,15 @@ fn described(request: &PlanRequest) -> String {
     }
 }
 
-fn choice(answer: &str) -> Choice {
+fn choice(answer: &str) -> PlanChoice {
     match answer.to_ascii_lowercase().as_str() {
-        "y" | "yes" => Choice::Approve,
-        "e" | "edits" => Choice::AcceptEdits,
-        "n" | "no" => {
-            Choice::KeepPlanning("the person at the terminal does not want this carried out yet".to_owned())
-        }
-        "" => Choice::Again,
-        _ => Choice::KeepPlanning(format!(
+        "y" | "yes" => PlanChoice::Approve,
+        "e" | "edits" => PlanChoice::AcceptEdits,
+        "n" | "no" => PlanChoice::KeepPlanning(
+            "the person at the terminal does not want this carried out yet".to_owned(),
+        ),
+        "" => PlanChoice::Again,
+        _ => PlanChoice::KeepPlanning(format!(
             "the person at the terminal wants the plan changed: {}",
             super::permission::words(answer)
         )),
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_approves() {
-        assert_eq!(choice("Y"), Choice::Approve);
-        assert_eq!(choice("yes"), Choice::Approve);
-        assert_eq!(choice("e"), Choice::AcceptEdits);
-        assert_eq!(choice(""), Choice::Again);
+        assert_eq!(choice("Y"), PlanChoice::Approve);
+        assert_eq!(choice("yes"), PlanChoice::Approve);
+        assert_eq!(choice("e"), PlanChoice::AcceptEdits);
+        assert_eq!(choice(""), PlanChoice::Again);
         for no in ["n", "no", "n: smaller steps", "yes, but smaller steps", "ye"] {
-            assert!(matches!(choice(no), Choice::KeepPlanning(_)), "{no}");
+            assert!(matches!(choice(no), PlanChoice::KeepPlanning(_)), "{no}");
         }
-        let Choice::KeepPlanning(why) = choice("n: smaller steps") else {
+        let PlanChoice::KeepPlanning(why) = choice("n: smaller steps") else {
             unreachable!()
         };
         assert!(why.ends_with("changed: smaller steps"), "{why}");

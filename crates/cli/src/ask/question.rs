@@ -9,7 +9,7 @@ use super::{Attention, NO_ANSWER, Person, by_subagent};
 
 /// What a line means.
 #[derive(Debug, PartialEq, Eq)]
-enum Choice {
+enum QuestionLine {
     Choose(Vec<usize>),
     Write(String),
     Skip,
@@ -28,23 +28,23 @@ pub(super) async fn answer(person: &Person, request: &QuestionRequest) -> Questi
 
 async fn answers(attention: &Attention<'_>, request: &QuestionRequest) -> QuestionReply {
     let mut answers = request.answers();
-    attention.tell(&format!(
+    attention.show(&format!(
         "\nThe model asks{}:\n",
         by_subagent(request.request.agent_id.as_ref())
     ));
     for (number, question) in request.questions.iter().enumerate() {
         let mut text = described(question);
-        let given = loop {
+        let with_answer = loop {
             text.push_str(prompt(question));
             let Some(line) = attention.ask(&text).await else {
                 return QuestionReply::Declined(NO_ANSWER.to_owned());
             };
             match choice(question, &line) {
-                Choice::Again(why) => text = format!("{why}\n"),
+                QuestionLine::Again(why) => text = format!("{why}\n"),
                 choice => break given(answers, number, choice),
             }
         };
-        answers = match given {
+        answers = match with_answer {
             Ok(answers) => answers,
             error => return error.into(),
         };
@@ -52,11 +52,11 @@ async fn answers(attention: &Attention<'_>, request: &QuestionRequest) -> Questi
     answers.into()
 }
 
-fn given(answers: Answers, number: usize, choice: Choice) -> outrigger::Result<Answers> {
+fn given(answers: Answers, number: usize, choice: QuestionLine) -> outrigger::Result<Answers> {
     match choice {
-        Choice::Choose(choices) => answers.choose(number, choices),
-        Choice::Write(words) => answers.write(number, words),
-        Choice::Skip | Choice::Again(_) => answers.skip(number),
+        QuestionLine::Choose(choices) => answers.choose(number, choices),
+        QuestionLine::Write(words) => answers.write(number, words),
+        QuestionLine::Skip | QuestionLine::Again(_) => answers.skip(number),
     }
 }
 
@@ -83,13 +83,13 @@ fn prompt(question: &Question) -> &'static str {
     }
 }
 
-fn choice(question: &Question, line: &str) -> Choice {
+fn choice(question: &Question, line: &str) -> QuestionLine {
     if line.is_empty() {
-        return Choice::Skip;
+        return QuestionLine::Skip;
     }
     let numbers: Option<Vec<usize>> = line.split(',').map(|number| number.trim().parse().ok()).collect();
     let Some(numbers) = numbers else {
-        return Choice::Write(line.to_owned());
+        return QuestionLine::Write(line.to_owned());
     };
     let mut choices = Vec::new();
     for number in numbers {
@@ -100,16 +100,16 @@ fn choice(question: &Question, line: &str) -> Choice {
                 }
             }
             _ => {
-                return Choice::Again(format!(
+                return QuestionLine::Again(format!(
                     "There is no choice {number}. If the number itself is the answer, put a word to it."
                 ));
             }
         }
     }
     if choices.len() > 1 && !question.multi_select {
-        return Choice::Again("This takes one choice.".to_owned());
+        return QuestionLine::Again("This takes one choice.".to_owned());
     }
-    Choice::Choose(choices)
+    QuestionLine::Choose(choices)
 }
 
 #[cfg(test)]
@@ -126,21 +126,24 @@ mod tests {
     #[test]
     fn numbers_choose_and_words_stand() {
         let (one, many) = (question(false), question(true));
-        assert_eq!(choice(&one, "2"), Choice::Choose(vec![1]));
-        assert_eq!(choice(&one, ""), Choice::Skip);
+        assert_eq!(choice(&one, "2"), QuestionLine::Choose(vec![1]));
+        assert_eq!(choice(&one, ""), QuestionLine::Skip);
         assert_eq!(
             choice(&one, "green, rather"),
-            Choice::Write("green, rather".into())
+            QuestionLine::Write("green, rather".into())
         );
-        assert_eq!(choice(&many, "1, 2,1"), Choice::Choose(vec![0, 1]));
-        assert_eq!(choice(&many, "1 and more"), Choice::Write("1 and more".into()));
+        assert_eq!(choice(&many, "1, 2,1"), QuestionLine::Choose(vec![0, 1]));
+        assert_eq!(
+            choice(&many, "1 and more"),
+            QuestionLine::Write("1 and more".into())
+        );
     }
 
     #[test]
     fn a_number_that_is_no_choice_is_asked_again() {
         for line in ["3", "0", "1,2"] {
             assert!(
-                matches!(choice(&question(false), line), Choice::Again(_)),
+                matches!(choice(&question(false), line), QuestionLine::Again(_)),
                 "{line}"
             );
         }

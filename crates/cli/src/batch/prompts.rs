@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use outrigger::protocol::RawJson;
-use outrigger_fleet::batch::Job;
+use outrigger_fleet::batch::BatchJob;
 use serde::Deserialize;
 
 use crate::agent::usage;
@@ -18,7 +18,7 @@ const MOST: u64 = 1 << 30;
 /// A prompt of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
-    pub(super) job: Job,
+    pub(super) job: BatchJob,
     /// Copied to the result.
     pub(super) metadata: Option<RawJson>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Given {
 /// A line of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct PromptLine {
     #[serde(default)]
     id: Option<Id>,
     prompt: String,
@@ -73,14 +73,14 @@ fn parse(text: &[u8]) -> Result<Vec<Given>, String> {
         }
         // A string is a prompt alone.
         let read = match line.starts_with('"') {
-            true => serde_json::from_str(line).map(|prompt| Line {
+            true => serde_json::from_str(line).map(|prompt| PromptLine {
                 id: None,
                 prompt,
                 metadata: None,
             }),
             false => serde_json::from_str(line),
         };
-        let line: Line = read.map_err(|error| {
+        let line: PromptLine = read.map_err(|error| {
             wrong(format!(
                 "{error}; a line is {{\"prompt\": …}}, with an `id` and `metadata` if you like, or a string of JSON"
             ))
@@ -100,7 +100,7 @@ fn parse(text: &[u8]) -> Result<Vec<Given>, String> {
             return Err(wrong(format!("there is another prompt of the id {id:?}")));
         }
         given.push(Given {
-            job: Job::new(id, line.prompt),
+            job: BatchJob::new(id, line.prompt),
             metadata: line.metadata,
         });
     }

@@ -38,14 +38,14 @@ impl Check {
                     continue;
                 }
             };
-            let found = found(&cassette, &redactor);
-            for text in &found {
+            let problems = found(&cassette, &redactor);
+            for text in &problems {
                 writeln!(out, "{}:{}", shown(path), plain(text))?;
             }
-            if !found.is_empty() && status == Status::Success {
+            if !problems.is_empty() && status == Status::Success {
                 status = Status::Failed;
             }
-            let verdict = if found.is_empty() { "clean" } else { "not clean" };
+            let verdict = if problems.is_empty() { "clean" } else { "not clean" };
             writeln!(
                 out,
                 "{}: {} events, {verdict}",

@@ -50,7 +50,8 @@ pub(crate) struct Args {
 /// Runs it. Does not return once a CLI runs whose client is elsewhere: what reads this process's stdin can't be stopped, and would keep it.
 pub(crate) async fn run(args: Args) -> CommandResult {
     if !args.prompts.is_empty() {
-        return super::said::record(&args.prompts, &args.agent, &args.output, &args.redaction).await;
+        return super::record_prompts::record(&args.prompts, &args.agent, &args.output, &args.redaction)
+            .await;
     }
     let (program, arguments) = args
         .command
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     // Before there is a CLI, which one that comes at once must reach.
-    let caught = Caught::catch().context("signals can't be caught")?;
+    let caught = ForwardedSignals::catch().context("signals can't be caught")?;
     let mut child = command.spawn().map_err(not_started)?;
     let code = pass(&mut child, &recorder, caught).await?;
     if let Err(error) = recorder.finish() {
@@ -99,7 +100,7 @@ impl Args {
 }
 
 /// Passes everything through until the CLI has ended, and gives its exit status.
-async fn pass(child: &mut Child, recorder: &Recorder, caught: Caught) -> anyhow::Result<i32> {
+async fn pass(child: &mut Child, recorder: &Recorder, caught: ForwardedSignals) -> anyhow::Result<i32> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
         anyhow::bail!("the CLI was started without pipes");
@@ -156,14 +157,14 @@ fn code(status: std::process::ExitStatus) -> i32 {
 
 /// The signals that are handed on to the CLI.
 #[cfg(unix)]
-struct Caught {
+struct ForwardedSignals {
     terminate: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
-impl Caught {
+impl ForwardedSignals {
     /// From here on they do not end this process.
     fn catch() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -205,7 +206,7 @@ impl Caught {
 struct Caught;
 
 #[cfg(not(unix))]
-impl Caught {
+impl ForwardedSignals {
     fn catch() -> io::Result<Self> {
         Ok(Self)
     }

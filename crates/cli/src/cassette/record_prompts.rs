@@ -9,7 +9,7 @@ use outrigger_sim::cassette::Rules;
 
 use super::Redaction;
 use crate::agent::AgentArgs;
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
 use crate::screen::{Screen, note};
@@ -28,9 +28,9 @@ pub(super) async fn record(
     let mut signals = Signals::catch()?;
     let mut screen = Screen::new(true, agent.verbose, agent.quiet);
     let asking = if agent.no_ask {
-        Ask::nobody()
+        Responder::nobody()
     } else {
-        Ask::at_terminal()
+        Responder::at_terminal()
     };
     let recording = Recording::new(Local::new(), file).rules(redaction.rules(Rules::new())?);
     let options = agent.hosted(&asking, &screen)?.transport(recording.clone());

@@ -19,12 +19,12 @@ const PROFILES: &str = "profiles";
 
 /// A place in a file: the line, and the character in it, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct FilePosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl Place {
+impl FilePosition {
     /// That of a byte.
     fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or_default();
@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -45,14 +45,14 @@ impl fmt::Display for Place {
 /// Something that is wrong in a file.
 #[derive(Debug)]
 pub(super) struct Problem {
-    pub(super) at: Place,
+    pub(super) at: FilePosition,
     pub(super) message: String,
     /// What was meant, where something is near; the message names it, too.
     pub(super) meant: Option<String>,
 }
 
 impl Problem {
-    pub(super) fn new(at: Place, message: impl Into<String>) -> Self {
+    pub(super) fn new(at: FilePosition, message: impl Into<String>) -> Self {
         Self {
             at,
             message: message.into(),
@@ -94,8 +94,8 @@ pub(super) struct Setting {
     pub(super) key: String,
     pub(super) value: Value,
     /// Where the key stands.
-    pub(super) at: Place,
-    pub(super) value_at: Place,
+    pub(super) at: FilePosition,
+    pub(super) value_at: FilePosition,
     /// The profile that it stands in.
     pub(super) profile: Option<String>,
 }
@@ -161,7 +161,7 @@ impl File {
             profiles: BTreeMap::new(),
             chosen: None,
         };
-        let place = |at: usize| Place::of(text, at);
+        let place = |at: usize| FilePosition::of(text, at);
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             // What could be read all the same may not be what was meant.
@@ -262,7 +262,7 @@ impl File {
         }
     }
 
-    /// All settings.
+    /// The settings of the file and of its profiles.
     pub(super) fn all(&self) -> impl Iterator<Item = &Setting> {
         self.base.iter().chain(self.profiles.values().flatten())
     }
@@ -294,7 +294,7 @@ impl File {
 
 /// A key with its value, unless no flag can have that.
 fn setting(
-    place: &dyn Fn(usize) -> Place,
+    place: &dyn Fn(usize) -> FilePosition,
     key: &Spanned<Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
     profile: Option<&str>,

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use outrigger::discover::{Candidate, Doctor, VersionCheck};
 use outrigger_sim::claude::{Fetch, FetchError, FetchFailure, Progress};
 
-use super::screen::Screen;
+use super::demo_screen::Screen;
 
 /// The agent of the demo.
 pub(crate) enum Cli {
@@ -45,7 +45,7 @@ pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool
     let stop = StopOnDrop::default();
     let fetch = fetch.stop(Arc::clone(&stop.0));
     let fetched = {
-        let mut shown = Shown::new(screen);
+        let mut shown = DownloadProgress::new(screen);
         tokio::task::spawn_blocking(move || {
             let fetched = fetch.run(|progress| shown.progress(progress));
             shown.finish();
@@ -132,7 +132,7 @@ fn instead(screen: &Screen, error: FetchError) -> anyhow::Result<Cli> {
 }
 
 /// How far the download is: a bar on a terminal, else a line every few seconds in which something came.
-struct Shown {
+struct DownloadProgress {
     screen: Screen,
     bar: Option<ProgressBar>,
     phase: &'static str,
@@ -144,7 +144,7 @@ struct Shown {
 /// How often a line is written where there is no terminal.
 const EVERY: Duration = Duration::from_secs(5);
 
-impl Shown {
+impl DownloadProgress {
     fn new(screen: &Screen) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn where_nothing_comes_one_line_is_enough() {
-        let mut shown = Shown::new(&Screen::new());
+        let mut shown = DownloadProgress::new(&Screen::new());
         let mut later = |phase, bytes| {
             shown.told = Instant::now()
                 .checked_sub(EVERY)

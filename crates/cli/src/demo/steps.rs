@@ -14,7 +14,7 @@ use outrigger_sim::claude::Sandbox;
 use serde_json::json;
 
 use super::Model;
-use super::screen::Screen;
+use super::demo_screen::Screen;
 use crate::exit::Status;
 use crate::plain::plain;
 
@@ -36,7 +36,7 @@ pub(super) struct Steps<'a> {
 }
 
 /// How the demo ended.
-pub(super) enum Ended {
+pub(super) enum DemoEnd {
     /// After so many steps.
     Well(usize),
     /// By a signal; nothing of it is left.
@@ -44,7 +44,7 @@ pub(super) enum Ended {
 }
 
 /// What was seen of a turn.
-struct Seen {
+struct DemoTurn {
     text: String,
     pieces: usize,
     /// The results of the tool calls, and whether they are errors.
@@ -58,12 +58,12 @@ impl Steps<'_> {
         &self,
         options: Options,
         told: impl Future<Output = io::Result<Status>>,
-    ) -> anyhow::Result<Ended> {
+    ) -> anyhow::Result<DemoEnd> {
         let mut told = pin!(told);
         let options = options.include_partial_messages(true).permissions(self.decide());
         let session = tokio::select! {
             session = options.start() => session.context("the session does not start")?,
-            status = &mut told => return Ok(Ended::Told(status?)),
+            status = &mut told => return Ok(DemoEnd::Told(status?)),
         };
         let steps = async {
             self.tools(&session).await?;
@@ -75,7 +75,7 @@ impl Steps<'_> {
             done = steps => done,
             status = &mut told => {
                 session.kill().await?;
-                return Ok(Ended::Told(status?));
+                return Ok(DemoEnd::Told(status?));
             }
         };
         if let Err(error) = done {
@@ -88,7 +88,7 @@ impl Steps<'_> {
             self.screen.bad("this did not go as it should");
         }
         closed?;
-        Ok(Ended::Well(5))
+        Ok(DemoEnd::Well(5))
     }
 
     /// Allows what is harmless in a directory that is thrown away, refuses to remove anything, and shows it.
@@ -346,7 +346,7 @@ impl Steps<'_> {
     }
 
     /// Runs a prompt and shows what happens. The directives, which tell the scripted model what to say, are not shown.
-    async fn turn(&self, session: &Session, prompt: &str, directives: &str) -> anyhow::Result<Seen> {
+    async fn turn(&self, session: &Session, prompt: &str, directives: &str) -> anyhow::Result<DemoTurn> {
         self.screen.event("you", prompt);
         let mut turn = session.prompt(format!("{prompt}\n{directives}")).await?;
         let run = async {
@@ -374,7 +374,7 @@ impl Steps<'_> {
                 }
             }
             let outcome = turn.outcome().await?;
-            Ok(Seen {
+            Ok(DemoTurn {
                 text,
                 pieces,
                 results,
@@ -391,7 +391,7 @@ impl Steps<'_> {
     }
 }
 
-fn completed(seen: &Seen) -> anyhow::Result<()> {
+fn completed(seen: &DemoTurn) -> anyhow::Result<()> {
     ensure!(
         seen.outcome.verdict() == &Verdict::Completed,
         "the turn ended otherwise: {}",

@@ -43,11 +43,11 @@ const INTERRUPT: &str = "interrupt";
 /// The handle of the thread that reads the terminal.
 #[derive(Clone)]
 pub(crate) struct Editor {
-    shared: Arc<Shared>,
+    shared: Arc<EditorInner>,
 }
 
-struct Shared {
-    desk: Mutex<Desk>,
+struct EditorInner {
+    desk: Mutex<EditorState>,
     /// Ends the line that is edited, and keeps it.
     stop: Arc<AtomicBool>,
     /// Wakes the thread where it waits for a line.
@@ -58,7 +58,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Desk {
+struct EditorState {
     /// A line is to be edited.
     edit: bool,
     /// How many questions are open.
@@ -90,7 +90,7 @@ impl Editor {
         let (terminal, wake) = Terminal::open()?;
         let (tx, rx) = mpsc::channel(LINES);
         let editor = Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(EditorInner {
                 desk: Mutex::default(),
                 stop: Arc::default(),
                 wake,
@@ -187,12 +187,12 @@ impl Editor {
     }
 }
 
-impl Shared {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+impl EditorInner {
+    fn desk(&self) -> MutexGuard<'_, EditorState> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Desk)) {
+    fn change(&self, change: impl FnOnce(&mut EditorState)) {
         let mut desk = self.desk();
         change(&mut desk);
         if desk.wants() != Does::Edits {
@@ -203,7 +203,7 @@ impl Shared {
     }
 }
 
-impl Desk {
+impl EditorState {
     fn wants(&self) -> Does {
         if self.end {
             Does::Ended
@@ -219,7 +219,7 @@ impl Desk {
 
 /// The thread.
 struct Hand {
-    shared: Arc<Shared>,
+    shared: Arc<EditorInner>,
     terminal: Terminal,
     /// Gets something whenever the program goes on after it was stopped.
     went_on: std::sync::mpsc::Receiver<()>,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{HostArgs, MOST_NAMED, NAMES, begins, failure, named};
 use crate::agent::usage;
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
 use crate::plain::plain;
@@ -69,7 +69,7 @@ impl Approve {
         let approval = meant(&client, name).await?;
         let answer = match self.answer_to(&approval)? {
             Some(answer) => answer,
-            None => asked(&approval).await?,
+            None => ask_person(&approval).await?,
         };
         match client.decide(&approval.id, &answer).await {
             Ok(decided) => {
@@ -77,7 +77,7 @@ impl Approve {
                     use std::io::Write as _;
                     writeln!(io::stdout(), "{}", decided.raw.get())?;
                 } else {
-                    told(&decided);
+                    note_state(&decided);
                 }
                 Ok(Status::Success)
             }
@@ -186,7 +186,7 @@ fn answers(asked: &QuestionRequest, given: &[String]) -> Result<RawJson, Failure
 }
 
 /// Asks the person at the terminal.
-async fn asked(approval: &Approval) -> Result<RawJson, Failure> {
+async fn ask_person(approval: &Approval) -> Result<RawJson, Failure> {
     if approval.state != ApprovalState::Pending {
         return Err(was_decided(approval));
     }
@@ -197,7 +197,7 @@ async fn asked(approval: &Approval) -> Result<RawJson, Failure> {
     }
     let request = frame(approval)
         .ok_or_else(|| usage("its request cannot be read here; answer it by --reply".to_owned()))?;
-    let answer = Ask::at_terminal().about(&request).await;
+    let answer = Responder::at_terminal().about(&request).await;
     answer.ok_or_else(|| {
         Failure::new(
             Status::Failed,
@@ -288,7 +288,7 @@ fn was_decided(approval: &Approval) -> Failure {
     )
 }
 
-fn told(approval: &Approval) {
+fn note_state(approval: &Approval) {
     let said = format!("{}: {}", approval.state, summary(approval));
     note(&said, Paint::on(&io::stderr()));
 }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::approve::{frame, summary};
 use super::conversation::Conversation;
 use super::{GiveUpArgs, HostArgs, NAMES, NewArgs, Patience, failure};
-use crate::ask::Ask;
+use crate::ask::Responder;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::keyboard::{Input, Keyboard};
 use crate::screen::Screen;
@@ -81,8 +81,8 @@ impl Attach {
             (None, None)
         };
         let ask = match &keyboard {
-            Some(keyboard) if !self.no_ask => Ask::by(keyboard.clone()),
-            _ => Ask::nobody(),
+            Some(keyboard) if !self.no_ask => Responder::by(keyboard.clone()),
+            _ => Responder::nobody(),
         };
         let screen = Screen::new(true, self.verbose, self.quiet).live(self.plain);
         let mut visit = Visit {
@@ -119,7 +119,7 @@ impl Attach {
     }
 }
 
-type Waiting<T> = Option<BoxFuture<'static, T>>;
+type MaybeFuture<T> = Option<BoxFuture<'static, T>>;
 
 /// A question that the person is asked, or that is being decided.
 type Asking = (Approval, BoxFuture<'static, Result<Option<Approval>, Error>>);
@@ -129,7 +129,7 @@ struct Visit {
     conversation: Conversation,
     /// Where a person types.
     keyboard: Option<Keyboard>,
-    ask: Ask,
+    ask: Responder,
     client: HostClient,
     session: Session,
     /// The last event that was shown.
@@ -146,15 +146,15 @@ struct Visit {
     known: HashSet<String>,
     /// Approvals that were answered here.
     own: HashSet<String>,
-    sending: Waiting<Result<Accepted, Error>>,
-    looking: Waiting<Result<Vec<Approval>, Error>>,
+    sending: MaybeFuture<Result<Accepted, Error>>,
+    looking: MaybeFuture<Result<Vec<Approval>, Error>>,
     asking: Option<Asking>,
-    acting: Waiting<Result<Session, Error>>,
+    acting: MaybeFuture<Result<Session, Error>>,
 }
 
 /// What a line asks this program to do next.
 #[derive(PartialEq, Eq)]
-enum Next {
+enum AfterLine {
     GoOn,
     Leave,
 }
@@ -185,19 +185,19 @@ impl Visit {
                         return Ok(Status::Success);
                     }
                 }
-                sent = finished(&mut self.sending) => self.sent(sent)?,
+                sent = finished(&mut self.sending) => self.on_sent(sent)?,
                 looked = finished(&mut self.looking) => match looked {
                     Ok(approvals) => approvals.into_iter().try_for_each(|approval| self.opened(approval))?,
-                    Err(error) => self.tell("the approvals are not known", error)?,
+                    Err(error) => self.note_failure("the approvals are not known", error)?,
                 },
                 acted = finished(&mut self.acting) => match acted {
                     Ok(_) => {}
-                    Err(error) => self.tell("it was not interrupted", error)?,
+                    Err(error) => self.note_failure("it was not interrupted", error)?,
                 },
                 answered = answered(&mut self.asking) => self.answered(answered)?,
                 input = next_input(&mut inputs), if self.prompts.len() < WAITING => match input {
                     Input::Line(line) => {
-                        if self.line(&line)? == Next::Leave {
+                        if self.line(&line)? == AfterLine::Leave {
                             return self.leave(Status::Success, signals).await;
                         }
                         self.show_prompt();
@@ -226,7 +226,7 @@ impl Visit {
             ));
         }
         if self.asking.is_none()
-            && matches!(self.ask, Ask::Person(_))
+            && matches!(self.ask, Responder::Person(_))
             && let Some(approval) = self.open.pop_front()
             && let Some(request) = frame(&approval)
         {
@@ -254,7 +254,7 @@ impl Visit {
                     self.conversation.screen.end_line()?;
                     self.show_prompt();
                 }
-                self.look();
+                self.fetch_approvals();
             }
             StreamItem::Disconnected { error, retry_in } => {
                 self.conversation.lost_pieces()?;
@@ -272,7 +272,7 @@ impl Visit {
     fn event(&mut self, event: &Envelope) -> Result<(), Failure> {
         let text = |key: &str| walk::string_at(event.payload.get(), key).unwrap_or_default();
         match event.kind().as_str() {
-            "approval_opened" if self.is_synced => self.look(),
+            "approval_opened" if self.is_synced => self.fetch_approvals(),
             "approval_decided" | "approval_superseded" => {
                 let id = text("approval_id");
                 // A list from before may still come.
@@ -298,7 +298,7 @@ impl Visit {
     }
 
     /// Asks the host what is open.
-    fn look(&mut self) {
+    fn fetch_approvals(&mut self) {
         let (client, session) = (self.client.clone(), self.session.id.clone());
         self.looking = Some(Box::pin(async move {
             client
@@ -312,7 +312,7 @@ impl Visit {
         if approval.state != ApprovalState::Pending || !self.known.insert(approval.id.clone()) {
             return Ok(());
         }
-        let can_ask = matches!(self.ask, Ask::Person(_)) && frame(&approval).is_some();
+        let can_ask = matches!(self.ask, Responder::Person(_)) && frame(&approval).is_some();
         if can_ask {
             self.open.push_back(approval);
         } else {
@@ -341,7 +341,7 @@ impl Visit {
                 // The event that tells who decided comes, or came.
                 Some(_) => {}
                 None => {
-                    self.tell("the answer was not taken", error)?;
+                    self.note_failure("the answer was not taken", error)?;
                     self.leave_open(&approval)?;
                 }
             },
@@ -350,14 +350,14 @@ impl Visit {
         Ok(())
     }
 
-    fn sent(&mut self, sent: Result<Accepted, Error>) -> Result<(), Failure> {
+    fn on_sent(&mut self, sent: Result<Accepted, Error>) -> Result<(), Failure> {
         match sent {
             Ok(_) => Ok(()),
-            Err(error) => self.tell("the prompt was not sent", error),
+            Err(error) => self.note_failure("the prompt was not sent", error),
         }
     }
 
-    fn tell(&mut self, what: &str, error: Error) -> Result<(), Failure> {
+    fn note_failure(&mut self, what: &str, error: Error) -> Result<(), Failure> {
         self.conversation
             .screen
             .note(&format!("{what}: {}", failure(error).error))?;
@@ -365,16 +365,16 @@ impl Visit {
     }
 
     /// Takes a line: joins continued ones, and queues it, or carries it out.
-    fn line(&mut self, line: &str) -> Result<Next, Failure> {
+    fn line(&mut self, line: &str) -> Result<AfterLine, Failure> {
         if let Some(begun) = line.strip_suffix('\\') {
             self.unfinished.push_str(begun);
             self.unfinished.push('\n');
-            return Ok(Next::GoOn);
+            return Ok(AfterLine::GoOn);
         }
         let line = std::mem::take(&mut self.unfinished) + line;
         match line.trim() {
             "" => {}
-            "/quit" | "/exit" => return Ok(Next::Leave),
+            "/quit" | "/exit" => return Ok(AfterLine::Leave),
             "/interrupt" => {
                 let (client, session) = (self.client.clone(), self.session.id.clone());
                 self.acting = Some(Box::pin(async move { client.interrupt(&session).await }));
@@ -393,7 +393,7 @@ impl Visit {
                 self.prompts.push_back(prompt);
             }
         }
-        Ok(Next::GoOn)
+        Ok(AfterLine::GoOn)
     }
 
     /// Leaves. What was typed is still sent, unless the person leaves again.
@@ -403,7 +403,7 @@ impl Visit {
         while self.sending.is_some() || !self.prompts.is_empty() {
             self.begin();
             tokio::select! {
-                sent = finished(&mut self.sending) => self.sent(sent)?,
+                sent = finished(&mut self.sending) => self.on_sent(sent)?,
                 _ = signals.next() => {
                     let left = self.prompts.len() + 1;
                     self.conversation.screen.note(&format!("{left} prompts may not have been sent"))?;
@@ -444,7 +444,7 @@ impl Visit {
 }
 
 /// What was waited for, once it is there; never if nothing is.
-async fn finished<T>(waiting: &mut Waiting<T>) -> T {
+async fn finished<T>(waiting: &mut MaybeFuture<T>) -> T {
     let Some(future) = waiting else {
         return std::future::pending().await;
     };

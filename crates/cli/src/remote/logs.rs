@@ -122,7 +122,7 @@ impl Logs {
 fn write_events(event: &Envelope, reader: &mut EventReader) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let place = [("sequence_num", event.sequence_num.to_string())];
-    let told = match event.conversation() {
+    let note_line = match event.conversation() {
         Some(frame) => {
             let frames = Frame::from_line(frame.get());
             frames.iter().flat_map(|frame| reader.push(frame)).collect()
@@ -130,7 +130,7 @@ fn write_events(event: &Envelope, reader: &mut EventReader) -> io::Result<()> {
         None if event.ends_process() => reader.end(),
         None => Vec::new(),
     };
-    for told in told {
+    for told in note_line {
         write_event(&mut out, &place, &told.into())?;
     }
     out.flush()

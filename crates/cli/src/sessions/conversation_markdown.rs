@@ -5,8 +5,8 @@ use std::io::Write;
 use outrigger::sessions::{Messages, SessionFile};
 
 use super::find::line;
-use super::said::{Calls, Piece, pieces};
-use super::show::facts;
+use super::message_pieces::{Calls, MessagePiece, pieces};
+use super::show_session::facts;
 use super::talk::{Speaker, is_for_people};
 use crate::exit::Failure;
 use crate::plain::plain;
@@ -55,17 +55,17 @@ pub(super) fn write(
     Ok(())
 }
 
-fn text_of(piece: &Piece, calls: &mut Calls) -> Option<String> {
+fn text_of(piece: &MessagePiece, calls: &mut Calls) -> Option<String> {
     Some(match piece {
-        Piece::Text(text) => plain(text.trim_end()),
-        Piece::Thinking(text) if text.trim().is_empty() => return None,
-        Piece::Thinking(text) => folded("Thinking", &fenced("", text)),
-        Piece::Call { id, tool, input } => {
+        MessagePiece::Text(text) => plain(text.trim_end()),
+        MessagePiece::Thinking(text) if text.trim().is_empty() => return None,
+        MessagePiece::Thinking(text) => folded("Thinking", &fenced("", text)),
+        MessagePiece::Call { id, tool, input } => {
             let mark = calls.begin(id, tool, input);
             let tool = line(tool, 200).replace('`', "'");
             format!("**Calls `{tool}`**{mark}\n\n{}", fenced("json", input.get()))
         }
-        Piece::Result { of, text, is_error } => {
+        MessagePiece::Result { of, text, is_error } => {
             let name = if *is_error { "Error" } else { "Result" };
             let name = match calls.end(of) {
                 Some(call) => format!("{name} of {}", escaped(&call)),
@@ -73,7 +73,7 @@ fn text_of(piece: &Piece, calls: &mut Calls) -> Option<String> {
             };
             folded(&name, &fenced("", text))
         }
-        Piece::Other(what) => format!("*[{}]*", line(what, 200)),
+        MessagePiece::Other(what) => format!("*[{}]*", line(what, 200)),
     })
 }
 

@@ -3,7 +3,7 @@
 use outrigger::sessions::{Error, Sessions};
 
 use super::confirm::Consent;
-use super::find::{Place, line};
+use super::find::{ProjectArgs, line};
 use crate::exit::{CommandResult, Status};
 
 /// Remove sessions, with all that belongs to them: subagents, results of tools, notes.
@@ -15,7 +15,7 @@ pub(super) struct Delete {
     #[arg(value_name = "SESSION", required = true)]
     sessions: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: ProjectArgs,
     #[command(flatten)]
     consent: Consent,
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use outrigger::sessions::{Error, MessageOptions, SessionFile};
 
+use super::conversation_markdown;
 use super::find::Named;
-use super::markdown;
 use super::progress::Bar;
-use super::show::tell_of_damage;
+use super::show_session::tell_of_damage;
 use crate::agent::usage;
 use crate::exit::{CommandResult, Failure, Status};
 
@@ -63,7 +63,7 @@ impl Export {
             let mut messages = session.messages(&MessageOptions::new())?;
             tell_of_damage(&messages);
             let (mut nth, of) = (0, messages.count_all());
-            return markdown::write(session, &mut messages, false, out, &mut || {
+            return conversation_markdown::write(session, &mut messages, false, out, &mut || {
                 nth += 1;
                 bar.message(nth, of, session.size)
             });

@@ -28,7 +28,7 @@ const MOST_OF_TITLE: usize = 60;
 
 /// Where to look for a session.
 #[derive(Debug, clap::Args)]
-pub(super) struct Place {
+pub(super) struct ProjectArgs {
     /// Look in the project at this directory alone, and in the other worktrees of its repository.
     #[arg(long, value_name = "DIR")]
     pub(super) dir: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(super) struct Named {
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
-    place: Place,
+    place: ProjectArgs,
 }
 
 impl Named {
@@ -54,7 +54,7 @@ impl Named {
     }
 }
 
-impl Place {
+impl ProjectArgs {
     /// Finds a session by its id, the beginning of it, or its title.
     pub(super) fn find(&self, sessions: &Sessions, name: &str) -> Result<SessionFile, Failure> {
         if let Ok(id) = SessionId::new(name) {
@@ -223,7 +223,7 @@ pub(crate) fn offered_agents(words: &[String], dir: Option<PathBuf>) -> Vec<(Str
     let Ok(sessions) = Sessions::from_env() else {
         return Vec::new();
     };
-    let place = Place { dir };
+    let place = ProjectArgs { dir };
     let file = words.iter().find_map(|word| {
         let looks_so = word.len() >= SHORTEST && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         looks_so.then(|| place.find(&sessions, word).ok()).flatten()

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::find::{Named, line};
 use super::interrupt::Interrupt;
-use super::show::head;
+use super::show_session::head;
 use super::talk::Talk;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::paint::Paint;
@@ -55,7 +55,7 @@ pub(super) struct Follow {
 
 /// A message on its way out.
 #[derive(Debug, Serialize)]
-struct Said {
+struct FollowedMessage {
     #[serde(flatten)]
     message: SessionMessage,
     #[serde(rename = "agentId", skip_serializing_if = "Option::is_none")]
@@ -77,13 +77,13 @@ impl Follow {
         if !self.json {
             head(&file, &mut out, paint)?;
         }
-        let mut told = Told {
+        let mut told = FollowOutput {
             talk: Talk::new(&mut out, paint, self.full),
             agent: None,
             json: self.json,
         };
         for said in self.earlier(&mut follow, file.size, &interrupt)? {
-            told.tell(&said)?;
+            told.write(&said)?;
         }
         loop {
             let mut event = follow.next(Duration::ZERO)?;
@@ -106,8 +106,8 @@ impl Follow {
             if matches!(event.change, Change::Gone) && event.agent.is_none() {
                 return Ok(Status::Failed);
             }
-            if let Some(said) = self.said(event) {
-                told.tell(&said)?;
+            if let Some(said) = self.followed_message(event) {
+                told.write(&said)?;
             }
         }
     }
@@ -118,7 +118,7 @@ impl Follow {
         follow: &mut Following,
         size: u64,
         interrupt: &Interrupt,
-    ) -> Result<VecDeque<Said>, Failure> {
+    ) -> Result<VecDeque<FollowedMessage>, Failure> {
         let mut held = VecDeque::new();
         while self.last > 0 && interrupt.status().is_none() {
             let Some(event) = follow.next(Duration::ZERO)? else {
@@ -129,7 +129,7 @@ impl Follow {
                 Change::Record(record) => event.agent.is_none() && record.position().offset >= size,
                 _ => false,
             };
-            held.extend(self.said(event));
+            held.extend(self.followed_message(event));
             if held.len() > self.last && !is_new {
                 held.pop_front();
             }
@@ -141,9 +141,9 @@ impl Follow {
     }
 
     /// The message that an event is, if it is one that is to be shown.
-    fn said(&self, event: Event) -> Option<Said> {
+    fn followed_message(&self, event: Event) -> Option<FollowedMessage> {
         let message = event.message()?;
-        (message.kind != MessageKind::System || self.system).then_some(Said {
+        (message.kind != MessageKind::System || self.system).then_some(FollowedMessage {
             message,
             agent: event.agent,
         })
@@ -169,15 +169,15 @@ fn note(event: &Event) -> Option<String> {
 }
 
 /// What was told so far, and how.
-struct Told<'o> {
+struct FollowOutput<'o> {
     talk: Talk<'o>,
     /// Who spoke last: a subagent, or none of them.
     agent: Option<AgentId>,
     json: bool,
 }
 
-impl Told<'_> {
-    fn tell(&mut self, said: &Said) -> Result<(), Failure> {
+impl FollowOutput<'_> {
+    fn write(&mut self, said: &FollowedMessage) -> Result<(), Failure> {
         if self.json {
             let out = self.talk.out();
             serde_json::to_writer(&mut *out, said).map_err(io::Error::from)?;

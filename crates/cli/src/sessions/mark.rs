@@ -2,7 +2,7 @@
 
 use outrigger::sessions::Sessions;
 
-use super::find::{Named, Place};
+use super::find::{Named, ProjectArgs};
 use crate::exit::{CommandResult, Status};
 
 /// Give a session a title.
@@ -36,7 +36,7 @@ pub(super) struct Archive {
     #[arg(value_name = "SESSION", required = true)]
     sessions: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: ProjectArgs,
 }
 
 /// Take sessions out of the archive.
@@ -46,7 +46,7 @@ pub(super) struct Unarchive {
     #[arg(value_name = "SESSION", required = true)]
     sessions: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: ProjectArgs,
 }
 
 impl Rename {
@@ -80,7 +80,7 @@ impl Unarchive {
 /// Finds all of them before anything is done to one.
 fn each(
     names: &[String],
-    place: &Place,
+    place: &ProjectArgs,
     change: impl Fn(&Sessions, &outrigger::sessions::SessionId) -> outrigger::sessions::Result<()>,
 ) -> CommandResult {
     let sessions = Sessions::from_env()?;

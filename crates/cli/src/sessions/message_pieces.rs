@@ -58,8 +58,8 @@ impl Name {
 
 /// A piece of a message.
 #[derive(Debug)]
-pub(super) enum Piece {
-    /// Words.
+pub(super) enum MessagePiece {
+    /// A text.
     Text(String),
     /// What the model thought.
     Thinking(String),
@@ -81,43 +81,43 @@ pub(super) enum Piece {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct MessageBody {
     content: MessageContent,
 }
 
 /// A note of the CLI.
 #[derive(Deserialize)]
-struct Note {
+struct SystemNote {
     subtype: Option<String>,
     content: Option<String>,
 }
 
 /// The pieces of a message.
-pub(super) fn pieces(message: &SessionMessage) -> Vec<Piece> {
+pub(super) fn pieces(message: &SessionMessage) -> Vec<MessagePiece> {
     if message.kind == MessageKind::System {
-        let note = message.record.decode::<Note>().ok();
+        let note = message.record.decode::<SystemNote>().ok();
         let text = note.and_then(|note| note.content.or(note.subtype));
-        return vec![Piece::Other(text.unwrap_or_else(|| "a note".to_owned()))];
+        return vec![MessagePiece::Other(text.unwrap_or_else(|| "a note".to_owned()))];
     }
-    let said = message.message.as_ref().map(RawJson::decode::<Said>);
+    let said = message.message.as_ref().map(RawJson::decode::<MessageBody>);
     match said {
-        Some(Ok(Said { content })) => of_content(&content),
-        _ => vec![Piece::Other("a message of another shape".to_owned())],
+        Some(Ok(MessageBody { content })) => of_content(&content),
+        _ => vec![MessagePiece::Other("a message of another shape".to_owned())],
     }
 }
 
-fn of_content(content: &MessageContent) -> Vec<Piece> {
+fn of_content(content: &MessageContent) -> Vec<MessagePiece> {
     match content.as_text() {
-        Some(text) => vec![Piece::Text(text.to_owned())],
+        Some(text) => vec![MessagePiece::Text(text.to_owned())],
         None => content.blocks().iter().map(of_block).collect(),
     }
 }
 
-fn of_block(block: &ContentBlock) -> Piece {
+fn of_block(block: &ContentBlock) -> MessagePiece {
     match block {
-        ContentBlock::Text(block) => Piece::Text(block.text.clone()),
-        ContentBlock::Thinking(block) => Piece::Thinking(block.thinking.clone()),
-        ContentBlock::ToolUse(block) => Piece::Call {
+        ContentBlock::Text(block) => MessagePiece::Text(block.text.clone()),
+        ContentBlock::Thinking(block) => MessagePiece::Thinking(block.thinking.clone()),
+        ContentBlock::ToolUse(block) => MessagePiece::Call {
             id: block.id.clone(),
             tool: block.name.clone(),
             input: block.input.clone(),
@@ -125,21 +125,21 @@ fn of_block(block: &ContentBlock) -> Piece {
         ContentBlock::ToolResult(block) => {
             let pieces = block.content.as_ref().map(of_content).unwrap_or_default();
             let texts: Vec<String> = pieces.into_iter().map(text_of).collect();
-            Piece::Result {
+            MessagePiece::Result {
                 of: block.tool_use_id.clone(),
                 text: texts.join("\n"),
                 is_error: block.is_error == Some(true),
             }
         }
-        other => Piece::Other(kind(other)),
+        other => MessagePiece::Other(kind(other)),
     }
 }
 
-fn text_of(piece: Piece) -> String {
+fn text_of(piece: MessagePiece) -> String {
     match piece {
-        Piece::Text(text) | Piece::Thinking(text) | Piece::Result { text, .. } => text,
-        Piece::Call { tool, .. } => format!("[{tool}]"),
-        Piece::Other(kind) => format!("[{kind}]"),
+        MessagePiece::Text(text) | MessagePiece::Thinking(text) | MessagePiece::Result { text, .. } => text,
+        MessagePiece::Call { tool, .. } => format!("[{tool}]"),
+        MessagePiece::Other(kind) => format!("[{kind}]"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use outrigger::sessions::Sessions;
-use outrigger::sessions::search::{Hit, Part, Search};
+use outrigger::sessions::search::{ConversationPart, Hit, Search};
 use serde_json::json;
 
 use super::find::{here, line};
@@ -79,7 +79,7 @@ enum Where {
     ToolResults,
 }
 
-impl From<Where> for Part {
+impl From<Where> for ConversationPart {
     fn from(part: Where) -> Self {
         match part {
             Where::Prompts => Self::Prompt,
@@ -109,7 +109,7 @@ impl Find {
         drop(locked(&bar).take());
         let most = if self.limit == 0 { usize::MAX } else { self.limit };
         let (mut found, mut failed) = (0_usize, 0_usize);
-        let shown = Pager::show(self.no_pager || self.json, |out, paint| {
+        let hit_lines = Pager::show(self.no_pager || self.json, |out, paint| {
             let mut last = None;
             for hit in hits {
                 let hit = match hit {
@@ -143,7 +143,7 @@ impl Find {
         if failed > 0 || found == 0 {
             return Ok(Status::Failed);
         }
-        Ok(shown)
+        Ok(hit_lines)
     }
 
     fn search(&self) -> Search {
@@ -154,7 +154,7 @@ impl Find {
             search = search.dir(self.dir.clone().unwrap_or_else(here));
         }
         if !self.parts.is_empty() {
-            search = search.parts(self.parts.iter().map(|part| Part::from(*part)));
+            search = search.parts(self.parts.iter().map(|part| ConversationPart::from(*part)));
         }
         search.tool = self.tool.clone();
         search.file = self.file.clone();
@@ -173,11 +173,11 @@ fn locked(bar: &Mutex<Option<Bar>>) -> MutexGuard<'_, Option<Bar>> {
 /// When, who, and the text around.
 fn shown(hit: &Hit, paint: Paint) -> String {
     let part = match (&hit.part, &hit.tool) {
-        (Part::Prompt, _) => "asked".to_owned(),
-        (Part::Answer, _) => "said".to_owned(),
-        (Part::Thinking, _) => "thought".to_owned(),
-        (Part::ToolInput, Some(tool)) => line(tool, 40),
-        (Part::ToolInput, None) => "called".to_owned(),
+        (ConversationPart::Prompt, _) => "asked".to_owned(),
+        (ConversationPart::Answer, _) => "said".to_owned(),
+        (ConversationPart::Thinking, _) => "thought".to_owned(),
+        (ConversationPart::ToolInput, Some(tool)) => line(tool, 40),
+        (ConversationPart::ToolInput, None) => "called".to_owned(),
         _ => "got".to_owned(),
     };
     let when = hit

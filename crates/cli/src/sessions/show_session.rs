@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use outrigger::sessions::{AgentId, Error, MessageOptions, Messages, SessionFile, Subagent};
 
+use super::conversation_markdown;
 use super::find::{Named, line};
-use super::markdown;
 use super::pager::Pager;
 use super::talk::Talk;
 use crate::agent::usage;
@@ -63,7 +63,7 @@ impl Show {
                 return json(&mut messages, out);
             }
             if self.markdown {
-                return markdown::write(&file, &mut messages, self.full, out, &mut || Ok(()));
+                return conversation_markdown::write(&file, &mut messages, self.full, out, &mut || Ok(()));
             }
             head(&file, out, paint)?;
             let mut talk = Talk::new(out, paint, self.full);

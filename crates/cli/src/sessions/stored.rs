@@ -11,13 +11,13 @@ use anyhow::Context as _;
 use outrigger::sessions::lease::OnBusy;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{
-    Difference, Lease, SessionKey, SessionStore, Standing, Transcripts, compare, portions, pull_into,
+    Difference, Lease, SessionKey, SessionStore, StoreComparison, Transcripts, compare, portions, pull_into,
 };
 use outrigger::sessions::{ListOptions, SessionFile, SessionId, Sessions};
 use serde_json::{Value, json};
 
-use self::target::Target;
-use super::find::{Place, here};
+use self::target::StoreAddress;
+use super::find::{ProjectArgs, here};
 use crate::exit::{CommandResult, Failure, Status as Exit};
 
 /// How long a push has a session in a store that has leases, unless it is done before.
@@ -28,9 +28,9 @@ const LEASE: Duration = Duration::from_secs(300);
 struct Store {
     /// The session store: dir:PATH, sqlite:PATH, postgres://…, redis://…, s3://BUCKET/PREFIX?endpoint=…&region=….
     #[arg(long, value_name = "ADDRESS", env = "OUTRIGGER_STORE", hide_env_values = true)]
-    store: Target,
+    store: StoreAddress,
     #[command(flatten)]
-    place: Place,
+    place: ProjectArgs,
     /// Write a line of JSON for each session.
     #[arg(long)]
     json: bool,
@@ -116,9 +116,9 @@ impl Pair {
     }
 
     /// The worst of its transcripts.
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> StoreComparison {
         let all = self.differences.iter().map(|difference| difference.standing);
-        all.max().unwrap_or(Standing::Same)
+        all.max().unwrap_or(StoreComparison::Same)
     }
 
     fn sum(&self, of: impl Fn(&Difference) -> usize) -> usize {
@@ -144,10 +144,10 @@ impl Pair {
         match self.standing() {
             _ if !self.is_there => format!("only here: {}", entries(lacks)),
             _ if !self.is_here => format!("only in the store: {}", entries(beyond)),
-            Standing::Same => "same".to_owned(),
-            Standing::Ahead => format!("ahead: {} are only in the store", entries(beyond)),
-            Standing::Behind => format!("behind: the store lacks the last {}{also}", entries(lacks)),
-            Standing::Holes => {
+            StoreComparison::Same => "same".to_owned(),
+            StoreComparison::Ahead => format!("ahead: {} are only in the store", entries(beyond)),
+            StoreComparison::Behind => format!("behind: the store lacks the last {}{also}", entries(lacks)),
+            StoreComparison::Holes => {
                 format!(
                     "holes: the store lacks {}, {holes} of them from the midst{also}",
                     entries(lacks)
@@ -161,10 +161,10 @@ impl Pair {
         match self.standing() {
             _ if !self.is_there => "only-here",
             _ if !self.is_here => "only-there",
-            Standing::Same => "same",
-            Standing::Ahead => "ahead",
-            Standing::Behind => "behind",
-            Standing::Holes => "holes",
+            StoreComparison::Same => "same",
+            StoreComparison::Ahead => "ahead",
+            StoreComparison::Behind => "behind",
+            StoreComparison::Holes => "holes",
             _ => "diverged",
         }
     }
@@ -281,7 +281,7 @@ impl Push {
                 let pushed = push(&store, &file).await?;
                 let pair = Pair::of_file(&*store, &file).await?;
                 let mut what = format!("brought {pushed}");
-                if pair.standing() == Standing::Diverged {
+                if pair.standing() == StoreComparison::Diverged {
                     exit = Exit::Failed;
                     what = format!(
                         "{what}, {}: left alone, see `outrigger sessions import`",

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use outrigger::sessions::{MessageKind, SessionMessage};
 
 use super::find::line;
-use super::said::{Calls, Piece, pieces};
+use super::message_pieces::{Calls, MessagePiece, pieces};
 use crate::exit::Failure;
 use crate::paint::Paint;
 use crate::plain::plain;
@@ -30,8 +30,8 @@ pub(super) enum Speaker {
 }
 
 impl Speaker {
-    pub(super) fn of(message: &SessionMessage, pieces: &[Piece]) -> Self {
-        let is_result = |piece: &Piece| matches!(piece, Piece::Result { .. });
+    pub(super) fn of(message: &SessionMessage, pieces: &[MessagePiece]) -> Self {
+        let is_result = |piece: &MessagePiece| matches!(piece, MessagePiece::Result { .. });
         match message.kind {
             MessageKind::User if !pieces.is_empty() && pieces.iter().all(is_result) => Self::Tool,
             MessageKind::User => Self::User,
@@ -103,23 +103,23 @@ impl<'o> Talk<'o> {
         pieces.iter().try_for_each(|piece| self.piece(piece))
     }
 
-    fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
+    fn piece(&mut self, piece: &MessagePiece) -> Result<(), Failure> {
         let paint = self.paint;
         let last = match piece {
-            Piece::Thinking(text) if text.trim().is_empty() => return Ok(()),
+            MessagePiece::Thinking(text) if text.trim().is_empty() => return Ok(()),
             _ => self.last.take(),
         };
         match piece {
-            Piece::Text(text) => writeln!(self.out, "{}", plain(text.trim_end()))?,
-            Piece::Thinking(text) if self.full => {
+            MessagePiece::Text(text) => writeln!(self.out, "{}", plain(text.trim_end()))?,
+            MessagePiece::Thinking(text) if self.full => {
                 writeln!(self.out, "{}", paint.dim(plain(text.trim_end())))?;
             }
-            Piece::Thinking(text) => writeln!(
+            MessagePiece::Thinking(text) => writeln!(
                 self.out,
                 "{}",
                 paint.dim(format!("(thought: {})", line(text, 80)))
             )?,
-            Piece::Call { id, tool, input } => {
+            MessagePiece::Call { id, tool, input } => {
                 let mark = self.calls.begin(id, tool, input);
                 let tool = paint.yellow(line(tool, 200));
                 let input = if self.full {
@@ -130,7 +130,7 @@ impl<'o> Talk<'o> {
                 writeln!(self.out, "> {tool} {input}{mark}")?;
                 self.last = Some(id.clone());
             }
-            Piece::Result { of, text, is_error } => {
+            MessagePiece::Result { of, text, is_error } => {
                 let name = self.calls.end(of);
                 // Right below its call it is clear whose it is.
                 if last.as_ref() != Some(of) {
@@ -139,7 +139,9 @@ impl<'o> Talk<'o> {
                 }
                 self.result(&plain(text.trim_end()), *is_error)?;
             }
-            Piece::Other(what) => writeln!(self.out, "{}", paint.dim(format!("[{}]", line(what, 200))))?,
+            MessagePiece::Other(what) => {
+                writeln!(self.out, "{}", paint.dim(format!("[{}]", line(what, 200))))?
+            }
         }
         Ok(())
     }

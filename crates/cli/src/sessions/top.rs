@@ -95,7 +95,7 @@ impl Top {
         loop {
             let (stored, sort) = (self.stored, self.sort);
             let looked = tokio::task::spawn_blocking(move || {
-                let rows = watch.look(stored, sort);
+                let rows = watch.rows(stored, sort);
                 (watch, rows)
             });
             let rows;
@@ -105,7 +105,7 @@ impl Top {
             };
             match &screen {
                 Some(screen) => screen.draw(&rows, &Beginnings::of(&watch.sessions))?,
-                None => table::show(&rows, self.json, true, &COLUMNS, |row| shown(row, None)).map(drop)?,
+                None => table::show(&rows, self.json, true, &COLUMNS, |row| cells(row, None)).map(drop)?,
             }
             let Some(every) = every else {
                 return Ok(Status::Success);
@@ -126,7 +126,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self, stored: usize, sort: Sort) -> Vec<Row> {
+    fn rows(&mut self, stored: usize, sort: Sort) -> Vec<Row> {
         let mut running: Vec<Row> = cli_processes(self.sessions.config_dir())
             .into_iter()
             .map(|process| self.running(process))
@@ -266,7 +266,7 @@ const COLUMNS: [Column; 9] = [
     },
 ];
 
-fn shown(row: &Row, beginnings: Option<&Beginnings>) -> Vec<String> {
+fn cells(row: &Row, beginnings: Option<&Beginnings>) -> Vec<String> {
     let id = row.session_id.as_str();
     let since = i64::try_from(row.since_ms).unwrap_or(i64::MAX);
     vec![
@@ -308,7 +308,7 @@ impl Screen {
     }
 
     fn draw(&self, rows: &[Row], beginnings: &Beginnings) -> io::Result<()> {
-        let cells: Vec<_> = rows.iter().map(|row| shown(row, Some(beginnings))).collect();
+        let cells: Vec<_> = rows.iter().map(|row| cells(row, Some(beginnings))).collect();
         let running = rows.iter().filter(|row| row.pid.is_some()).count();
         let memory: u64 = rows.iter().filter_map(|row| row.resident_bytes).sum();
         let mut text = format!("{running} run, {} MB; Ctrl-C ends\n\n", memory / 1_000_000).into_bytes();

@@ -157,7 +157,7 @@ pub enum TooLate {
     #[error("{by} decided already, {} s ago", ago.as_secs())]
     #[non_exhaustive]
     Decided {
-        /// Who.
+        /// Who decided.
         by: String,
         /// How long ago.
         ago: Duration,
@@ -179,8 +179,8 @@ pub enum TooLate {
 
 /// What a session does with a call that it asks about.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Verdict {
-    /// It waits.
+pub(super) enum CallVerdict {
+    /// The call waits for a decision.
     Defer,
     /// It carries the decision out.
     Apply(Decision),
@@ -243,23 +243,23 @@ impl Approval {
 
     /// The session asks about its call, of this input: what it does, and what becomes of the approval. `None` if the approval is not for
     /// this call any more, so that another has to be made.
-    pub(super) fn asked(&self, input: &RawJson, now: SystemTime) -> Option<(Verdict, Option<Self>)> {
+    pub(super) fn on_request(&self, input: &RawJson, now: SystemTime) -> Option<(CallVerdict, Option<Self>)> {
         if checksum(input) != checksum(&self.tool_input) {
             return None;
         }
         if let Some(expired) = self.expired(now) {
-            let (verdict, _) = expired.asked(input, now)?;
+            let (verdict, _) = expired.on_request(input, now)?;
             return Some((
                 verdict,
                 Some(expired.with(ApprovalState::Superseded { by: None })),
             ));
         }
         match &self.state {
-            ApprovalState::Pending => Some((Verdict::Defer, None)),
+            ApprovalState::Pending => Some((CallVerdict::Defer, None)),
             ApprovalState::Expired => {
                 let denied = Decision::deny("Nobody decided about this call in time.");
                 Some((
-                    Verdict::Apply(denied),
+                    CallVerdict::Apply(denied),
                     Some(self.with(ApprovalState::Superseded { by: None })),
                 ))
             }
@@ -269,7 +269,7 @@ impl Approval {
                     ..decided.clone()
                 };
                 Some((
-                    Verdict::Apply(decided.decision.clone()),
+                    CallVerdict::Apply(decided.decision.clone()),
                     Some(self.with(ApprovalState::Decided(applied))),
                 ))
             }
@@ -357,19 +357,19 @@ mod tests {
     }
 
     #[derive(Debug, Clone)]
-    enum Happens {
+    enum ApprovalAction {
         Decide(bool),
         Ask { same: bool },
         Supersede,
         Wait,
     }
 
-    fn happens() -> impl Strategy<Value = Happens> {
+    fn happens() -> impl Strategy<Value = ApprovalAction> {
         prop_oneof![
-            any::<bool>().prop_map(Happens::Decide),
-            any::<bool>().prop_map(|same| Happens::Ask { same }),
-            Just(Happens::Supersede),
-            Just(Happens::Wait),
+            any::<bool>().prop_map(ApprovalAction::Decide),
+            any::<bool>().prop_map(|same| ApprovalAction::Ask { same }),
+            Just(ApprovalAction::Supersede),
+            Just(ApprovalAction::Wait),
         ]
     }
 
@@ -384,7 +384,7 @@ mod tests {
             for step in script {
                 let before = approval.clone();
                 match step {
-                    Happens::Decide(allow) => {
+                    ApprovalAction::Decide(allow) => {
                         let decision = if allow { Decision::allow() } else { Decision::deny("no") };
                         if let Ok(next) = approval.decided(decision.clone(), "me", at(now)) {
                             prop_assert!(first.is_none() && expires.is_none_or(|expires| now < expires));
@@ -392,10 +392,10 @@ mod tests {
                             approval = next;
                         }
                     }
-                    Happens::Ask { same } => {
+                    ApprovalAction::Ask { same } => {
                         let asked = if same { approval.tool_input.clone() } else { input("{\"command\":\"rm\"}") };
-                        match approval.asked(&asked, at(now)) {
-                            Some((Verdict::Apply(decision), Some(next))) => {
+                        match approval.on_request(&asked, at(now)) {
+                            Some((CallVerdict::Apply(decision), Some(next))) => {
                                 prop_assert!(same);
                                 applied += 1;
                                 match &first {
@@ -404,13 +404,13 @@ mod tests {
                                 }
                                 approval = next;
                             }
-                            Some((Verdict::Defer, None)) => prop_assert!(same && approval.is_pending()),
+                            Some((CallVerdict::Defer, None)) => prop_assert!(same && approval.is_pending()),
                             None => {}
                             other => prop_assert!(false, "{other:?}"),
                         }
                     }
-                    Happens::Supersede => if let Some(next) = approval.superseded(None) { approval = next },
-                    Happens::Wait => now += 3,
+                    ApprovalAction::Supersede => if let Some(next) = approval.superseded(None) { approval = next },
+                    ApprovalAction::Wait => now += 3,
                 }
                 prop_assert!(applied <= 1);
                 prop_assert!(approval.version >= before.version);

@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
-use super::journal::Known;
+use super::journal::JournaledJob;
 use super::progress::Counts;
 use super::stored::{self, Stored};
-use super::{Batch, Done, Job, JobFailure, JobResult, NamesSession, Stop};
+use super::{Batch, BatchJob, BatchStop, JobAnswer, JobFailure, JobResult, NamesSession};
 use crate::budget::{Amount, Reservation};
 use crate::gate::{Pass, Visitor};
 use crate::guarded::GuardedTurn;
@@ -34,7 +34,7 @@ pub(super) struct Attempts {
 }
 
 /// How the task of a job ended.
-pub(super) enum Ended {
+pub(super) enum JobEnd {
     Result(Box<JobResult>),
     /// The batch stopped before.
     NotDone,
@@ -42,7 +42,7 @@ pub(super) enum Ended {
 
 /// How a try ended.
 enum Tried {
-    Done(Done),
+    Done(JobAnswer),
     Failed {
         error: Error,
         tools: bool,
@@ -81,21 +81,21 @@ impl Attempts {
         if let (Some(until), Some(deadline)) = (self.until, self.batch.deadline)
             && Instant::now() >= until
         {
-            self.counts.stop(Stop::Deadline(deadline));
+            self.counts.stop(BatchStop::Deadline(deadline));
         }
         self.counts.is_stopped()
     }
 
     /// Runs a job to its end.
-    pub(super) async fn job(self: Arc<Self>, index: usize, job: Job) -> Ended {
+    pub(super) async fn job(self: Arc<Self>, index: usize, job: BatchJob) -> JobEnd {
         let index = index.try_into().unwrap_or(u64::MAX);
         let known = match &self.batch.journal {
-            None => Known::default(),
+            None => JournaledJob::default(),
             Some(journal) => match journal.meet(&job) {
                 Ok(known) => known,
                 Err(problem) => {
-                    self.counts.stop(Stop::WrongJob { id: job.id, problem });
-                    return Ended::NotDone;
+                    self.counts.stop(BatchStop::WrongJob { id: job.id, problem });
+                    return JobEnd::NotDone;
                 }
             },
         };
@@ -104,10 +104,10 @@ impl Attempts {
             && !again
         {
             self.counts.replay(result.result.is_ok(), result.spent);
-            return Ended::Result(Box::new(result));
+            return JobEnd::Result(Box::new(result));
         }
         if self.is_stopped() {
-            return Ended::NotDone;
+            return JobEnd::NotDone;
         }
         self.counts.begin();
         self.counts.spend(known.spent);
@@ -125,7 +125,7 @@ impl Attempts {
             Ok(result) => {
                 let (tries, spent, session_id) = (course.tries, course.spent, course.session);
                 self.counts.end(result.is_ok());
-                Ended::Result(Box::new(JobResult {
+                JobEnd::Result(Box::new(JobResult {
                     id: job.id,
                     index,
                     result,
@@ -137,13 +137,13 @@ impl Attempts {
             }
             Err(Leave) => {
                 self.counts.leave();
-                Ended::NotDone
+                JobEnd::NotDone
             }
         }
     }
 
     /// Waits for what a try needs: its part of the budget, and its place at the gate.
-    async fn admitted(&self, job: &Job) -> Result<(Option<Reservation>, Option<Pass>), Leave> {
+    async fn admitted(&self, job: &BatchJob) -> Result<(Option<Reservation>, Option<Pass>), Leave> {
         let reservation = match &self.batch.budget {
             None => None,
             Some((budget, amount)) => loop {
@@ -155,7 +155,7 @@ impl Attempts {
                         self.unless_stopped(freed).await?
                     }
                     Err(exhausted) => {
-                        self.counts.stop(Stop::Budget(exhausted));
+                        self.counts.stop(BatchStop::Budget(exhausted));
                         return Err(Leave);
                     }
                 }
@@ -201,7 +201,7 @@ impl Attempts {
     /// Starts the session of a try: that of an earlier one, or a new one.
     async fn start_try(
         &self,
-        job: &Job,
+        job: &BatchJob,
         number: u32,
         resume: Option<&SessionId>,
     ) -> outrigger::Result<(Session, Option<SessionId>)> {
@@ -245,7 +245,7 @@ impl Attempts {
 
 /// A job that runs.
 struct Course<'a> {
-    job: &'a Job,
+    job: &'a BatchJob,
     shared: &'a Attempts,
     /// In all runs.
     tries: u32,
@@ -259,7 +259,7 @@ struct Course<'a> {
 }
 
 /// What the next try does.
-enum Next {
+enum NextTry {
     /// The prompt in a new session.
     Anew,
     /// This text in the session of the last try.
@@ -268,10 +268,10 @@ enum Next {
 
 impl Course<'_> {
     /// Tries until there is an end. `is_open`: the last try of a killed program has none.
-    async fn run(&mut self, is_open: bool) -> Result<Result<Done, JobFailure>, Leave> {
-        let mut next = Next::Anew;
+    async fn run(&mut self, is_open: bool) -> Result<Result<JobAnswer, JobFailure>, Leave> {
+        let mut next = NextTry::Anew;
         if is_open {
-            match self.look().await? {
+            match self.inspect_stored().await? {
                 Ok(chosen) => next = chosen,
                 Err(end) => return self.end(end).await,
             }
@@ -286,7 +286,7 @@ impl Course<'_> {
             self.tools |= tools;
             self.failed += 1;
             if is_fatal(&error) {
-                self.shared.counts.stop(Stop::Fatal(error));
+                self.shared.counts.stop(BatchStop::Fatal(error));
                 return Err(Leave);
             }
             let retry = &self.shared.batch.retry;
@@ -300,8 +300,8 @@ impl Course<'_> {
                 return self.end(Err(self.failure(&error))).await;
             };
             next = match rule {
-                AfterTools::GoOn(text) if self.tools && self.session.is_some() => Next::GoOn(text.clone()),
-                _ => Next::Anew,
+                AfterTools::GoOn(text) if self.tools && self.session.is_some() => NextTry::GoOn(text.clone()),
+                _ => NextTry::Anew,
             };
             self.shared.counts.retry();
             self.shared.unless_stopped(sleep(wait)).await?;
@@ -312,7 +312,7 @@ impl Course<'_> {
     }
 
     /// Looks into the stored session of a try that has no end: what the next try does, or how the job ended.
-    async fn look(&mut self) -> Result<Result<Next, Result<Done, JobFailure>>, Leave> {
+    async fn inspect_stored(&mut self) -> Result<Result<NextTry, Result<JobAnswer, JobFailure>>, Leave> {
         let wants_output = self.shared.batch.options.output_format.is_some();
         let stored = match self.session.clone() {
             // The try may have had no id, or no session on disk.
@@ -329,7 +329,7 @@ impl Course<'_> {
                 }
                 Err(error) if error.cause() == Some(Cause::UnknownSession) => Stored::Unknown,
                 Err(error) if is_fatal(&error) => {
-                    self.shared.counts.stop(Stop::Fatal(error));
+                    self.shared.counts.stop(BatchStop::Fatal(error));
                     return Err(Leave);
                 }
                 Err(error) => return Ok(Err(Err(self.failure(&error)))),
@@ -339,9 +339,9 @@ impl Course<'_> {
         let rule = self.shared.batch.retry.rule_after_tools();
         Ok(match (stored, rule) {
             (Stored::Answer(done), _) => Err(Ok(done)),
-            (Stored::Nothing, _) | (Stored::Unknown, _) if !self.tools => Ok(Next::Anew),
-            (_, AfterTools::GoOn(text)) if self.session.is_some() => Ok(Next::GoOn(text.clone())),
-            (_, AfterTools::Repeat) => Ok(Next::Anew),
+            (Stored::Nothing, _) | (Stored::Unknown, _) if !self.tools => Ok(NextTry::Anew),
+            (_, AfterTools::GoOn(text)) if self.session.is_some() => Ok(NextTry::GoOn(text.clone())),
+            (_, AfterTools::Repeat) => Ok(NextTry::Anew),
             _ => Err(Err(JobFailure {
                 message: "the program was killed while tools of this job may have run; `Retry::after_tools` says what then happens"
                     .to_owned(),
@@ -353,12 +353,12 @@ impl Course<'_> {
     }
 
     /// One try.
-    async fn once(&mut self, next: Next) -> Result<Tried, Leave> {
+    async fn once(&mut self, next: NextTry) -> Result<Tried, Leave> {
         let (reservation, pass) = self.shared.admitted(self.job).await?;
         let reserved = reservation.as_ref().map(Reservation::amount).unwrap_or_default();
         let (prompt, resume) = match &next {
-            Next::Anew => (self.job.prompt.as_str(), None),
-            Next::GoOn(text) => (text.as_str(), self.session.clone()),
+            NextTry::Anew => (self.job.prompt.as_str(), None),
+            NextTry::GoOn(text) => (text.as_str(), self.session.clone()),
         };
         let (session, id) = match self
             .shared
@@ -385,7 +385,7 @@ impl Course<'_> {
             && let Err(error) = journal.begin(self.job, self.session.clone(), reserved).await
         {
             reservation.into_iter().for_each(Reservation::release);
-            self.shared.counts.stop(Stop::Journal(error));
+            self.shared.counts.stop(BatchStop::Journal(error));
             drop(session.close().await);
             return Err(Leave);
         }
@@ -410,7 +410,7 @@ impl Course<'_> {
         if let Some(journal) = &self.shared.batch.journal
             && let Err(error) = journal.tried(self.job, spent).await
         {
-            self.shared.counts.stop(Stop::Journal(error));
+            self.shared.counts.stop(BatchStop::Journal(error));
             return Err(Leave);
         }
         tried
@@ -453,13 +453,13 @@ impl Course<'_> {
                 && let Some(journal) = &self.shared.batch.journal
                 && let Err(error) = journal.tools(self.job).await
             {
-                self.shared.counts.stop(Stop::Journal(error));
+                self.shared.counts.stop(BatchStop::Journal(error));
                 return Err(Leave);
             }
         }
         let ended = guarded.outcome().await;
         if let Some(exhausted) = guarded.exhausted() {
-            self.shared.counts.stop(Stop::Budget(exhausted.clone()));
+            self.shared.counts.stop(BatchStop::Budget(exhausted.clone()));
         }
         let tools = watch.ran();
         let outcome = match ended {
@@ -477,11 +477,11 @@ impl Course<'_> {
         )
     }
 
-    async fn end(&self, end: Result<Done, JobFailure>) -> Result<Result<Done, JobFailure>, Leave> {
+    async fn end(&self, end: Result<JobAnswer, JobFailure>) -> Result<Result<JobAnswer, JobFailure>, Leave> {
         if let Some(journal) = &self.shared.batch.journal
             && let Err(error) = journal.end(self.job, &end).await
         {
-            self.shared.counts.stop(Stop::Journal(error));
+            self.shared.counts.stop(BatchStop::Journal(error));
             return Err(Leave);
         }
         Ok(end)
@@ -506,13 +506,13 @@ async fn patience(until: Option<Instant>) {
 }
 
 /// The answer of a turn.
-fn done(outcome: &Outcome, wants_output: bool) -> outrigger::Result<Done> {
+fn done(outcome: &Outcome, wants_output: bool) -> outrigger::Result<JobAnswer> {
     let output = match (wants_output, outcome.structured_output()) {
         (true, None) => Some(outcome.output()?),
         (_, output) => output.cloned(),
     };
     let answer = outcome.clone().answer()?;
-    Ok(Done {
+    Ok(JobAnswer {
         text: answer.text().to_owned(),
         output,
         is_recovered: false,

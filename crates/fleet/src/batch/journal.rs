@@ -11,7 +11,7 @@ use outrigger::{Cause, SessionId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Done, Job, JobFailure, JobResult};
+use super::{BatchJob, JobAnswer, JobFailure, JobResult};
 use crate::budget::Amount;
 
 /// The version of the lines.
@@ -31,7 +31,7 @@ pub struct Journal(Arc<Mutex<Inner>>);
 struct Inner {
     path: PathBuf,
     file: File,
-    jobs: HashMap<String, Known>,
+    jobs: HashMap<String, JournaledJob>,
     /// What the program that wrote the file before had spent.
     earlier: Amount,
     /// A line could not be written: what follows it would be without it.
@@ -40,7 +40,7 @@ struct Inner {
 
 /// What the journal has of a job.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
+pub(super) struct JournaledJob {
     /// The checksum of the prompt.
     prompt: String,
     /// How often it was tried.
@@ -56,7 +56,7 @@ pub(super) struct Known {
     pub(super) spent: Amount,
     /// What was reserved for the try that has no end.
     reserved: Amount,
-    pub(super) end: Option<Result<Done, JobFailure>>,
+    pub(super) end: Option<Result<JobAnswer, JobFailure>>,
     /// This run has met the job.
     is_met: bool,
 }
@@ -73,7 +73,7 @@ pub enum JournalError {
         path: PathBuf,
         /// `opened`, `read` or `written`.
         what: &'static str,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
     /// Another program runs the batch.
@@ -98,7 +98,7 @@ pub enum JournalError {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum JournalLine {
     /// The first line: the version.
     Batch(u32),
     /// A try begins: the next thing is that its prompt is sent.
@@ -151,8 +151,8 @@ struct FailedForm {
     tools: bool,
 }
 
-impl From<&Result<Done, JobFailure>> for End {
-    fn from(end: &Result<Done, JobFailure>) -> Self {
+impl From<&Result<JobAnswer, JobFailure>> for End {
+    fn from(end: &Result<JobAnswer, JobFailure>) -> Self {
         let mut this = Self {
             id: String::new(),
             done: None,
@@ -180,9 +180,9 @@ impl From<&Result<Done, JobFailure>> for End {
 }
 
 impl End {
-    fn read(self) -> Option<Result<Done, JobFailure>> {
+    fn read(self) -> Option<Result<JobAnswer, JobFailure>> {
         match (self.done, self.failed) {
-            (Some(done), None) => Some(Ok(Done {
+            (Some(done), None) => Some(Ok(JobAnswer {
                 text: done.text,
                 output: done.output,
                 is_recovered: done.recovered,
@@ -242,12 +242,12 @@ impl Journal {
     ///
     /// # Errors
     /// What is wrong with the job.
-    pub(super) fn meet(&self, job: &Job) -> Result<Known, &'static str> {
+    pub(super) fn meet(&self, job: &BatchJob) -> Result<JournaledJob, &'static str> {
         let mut inner = self.lock();
         let prompt = checksum(&job.prompt);
-        let known = inner.jobs.entry(job.id.clone()).or_insert_with(|| Known {
+        let known = inner.jobs.entry(job.id.clone()).or_insert_with(|| JournaledJob {
             prompt: prompt.clone(),
-            ..Known::default()
+            ..JournaledJob::default()
         });
         if known.prompt != prompt {
             return Err("the journal has another prompt for it; use another journal for other prompts");
@@ -261,7 +261,7 @@ impl Journal {
     /// A try of the job begins, in this session.
     pub(super) async fn begin(
         &self,
-        job: &Job,
+        job: &BatchJob,
         session: Option<SessionId>,
         reserved: Amount,
     ) -> Result<(), Arc<JournalError>> {
@@ -271,33 +271,33 @@ impl Journal {
             session,
             reserved,
         };
-        self.write(Line::Begin(begin), true).await
+        self.write(JournalLine::Begin(begin), true).await
     }
 
     /// A tool may have run in the try that runs.
-    pub(super) async fn tools(&self, job: &Job) -> Result<(), Arc<JournalError>> {
+    pub(super) async fn tools(&self, job: &BatchJob) -> Result<(), Arc<JournalError>> {
         // The line has to survive the program, not the machine: the next look is at the stored session, which was written before.
-        self.write(Line::Tools { id: job.id.clone() }, false).await
+        self.write(JournalLine::Tools { id: job.id.clone() }, false).await
     }
 
     /// The try has ended.
-    pub(super) async fn tried(&self, job: &Job, spent: Amount) -> Result<(), Arc<JournalError>> {
+    pub(super) async fn tried(&self, job: &BatchJob, spent: Amount) -> Result<(), Arc<JournalError>> {
         let id = job.id.clone();
-        self.write(Line::Tried { id, spent }, false).await
+        self.write(JournalLine::Tried { id, spent }, false).await
     }
 
     /// The job has ended.
     pub(super) async fn end(
         &self,
-        job: &Job,
-        end: &Result<Done, JobFailure>,
+        job: &BatchJob,
+        end: &Result<JobAnswer, JobFailure>,
     ) -> Result<(), Arc<JournalError>> {
         let mut end = End::from(end);
         end.id.clone_from(&job.id);
-        self.write(Line::End(end), true).await
+        self.write(JournalLine::End(end), true).await
     }
 
-    async fn write(&self, line: Line, sync: bool) -> Result<(), Arc<JournalError>> {
+    async fn write(&self, line: JournalLine, sync: bool) -> Result<(), Arc<JournalError>> {
         let this = self.clone();
         let written = tokio::task::spawn_blocking(move || this.lock().write(&line, sync)).await;
         let written = written.unwrap_or_else(|error| {
@@ -354,7 +354,7 @@ impl Inner {
             this.file.set_len(length).map_err(failed("written", &this.path))?;
         }
         if whole == 0 {
-            this.write(&Line::Batch(VERSION), true)?;
+            this.write(&JournalLine::Batch(VERSION), true)?;
         }
         for known in this.jobs.values() {
             this.earlier += known.spent;
@@ -368,10 +368,10 @@ impl Inner {
             line: number,
             problem,
         };
-        let line: Line = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+        let line: JournalLine = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         match (&line, number) {
-            (Line::Batch(VERSION), 1) => return Ok(()),
-            (Line::Batch(version), _) => return Err(wrong(format!("a header of version {version}"))),
+            (JournalLine::Batch(VERSION), 1) => return Ok(()),
+            (JournalLine::Batch(version), _) => return Err(wrong(format!("a header of version {version}"))),
             (_, 1) => return Err(wrong("the header is missing".to_owned())),
             _ => {}
         }
@@ -383,20 +383,20 @@ impl Inner {
     }
 
     /// Notes what a line says.
-    fn apply(&mut self, line: Line) -> Result<(), &'static str> {
+    fn apply(&mut self, line: JournalLine) -> Result<(), &'static str> {
         let id = match &line {
-            Line::Batch(_) => return Ok(()),
-            Line::Begin(Begin { id, .. })
-            | Line::Tools { id }
-            | Line::Tried { id, .. }
-            | Line::End(End { id, .. }) => id,
+            JournalLine::Batch(_) => return Ok(()),
+            JournalLine::Begin(Begin { id, .. })
+            | JournalLine::Tools { id }
+            | JournalLine::Tried { id, .. }
+            | JournalLine::End(End { id, .. }) => id,
         };
-        if !matches!(line, Line::Begin(_) | Line::End(_)) && !self.jobs.contains_key(id) {
+        if !matches!(line, JournalLine::Begin(_) | JournalLine::End(_)) && !self.jobs.contains_key(id) {
             return Err("it is about a job that did not begin");
         }
         let known = self.jobs.entry(id.clone()).or_default();
         match line {
-            Line::Begin(begin) => {
+            JournalLine::Begin(begin) => {
                 if known.prompt.is_empty() {
                     known.prompt = begin.prompt;
                 } else if known.prompt != begin.prompt {
@@ -410,21 +410,21 @@ impl Inner {
                 known.reserved = begin.reserved;
                 known.spent += begin.reserved;
             }
-            Line::Tools { .. } => known.tools = true,
-            Line::Tried { spent, .. } => {
+            JournalLine::Tools { .. } => known.tools = true,
+            JournalLine::Tried { spent, .. } => {
                 known.spent = known.spent.saturating_sub(std::mem::take(&mut known.reserved));
                 known.spent += spent;
             }
-            Line::End(end) => {
+            JournalLine::End(end) => {
                 known.is_open = false;
                 known.end = Some(end.read().ok_or("it is no end")?);
             }
-            Line::Batch(_) => {}
+            JournalLine::Batch(_) => {}
         }
         Ok(())
     }
 
-    fn write(&mut self, line: &Line, sync: bool) -> Result<(), JournalError> {
+    fn write(&mut self, line: &JournalLine, sync: bool) -> Result<(), JournalError> {
         let failed = |source| JournalError::Io {
             path: self.path.clone(),
             what: "written",
@@ -448,7 +448,7 @@ impl Inner {
     }
 }
 
-impl Known {
+impl JournaledJob {
     /// The result that the journal has.
     pub(super) fn result(&self, id: &str, index: u64) -> Option<JobResult> {
         Some(JobResult {
@@ -485,14 +485,14 @@ mod tests {
 
     async fn written(path: &Path) -> Journal {
         let journal = Journal::open(path).await.unwrap();
-        let (a, b) = (Job::new("a", "1"), Job::new("b", "2"));
+        let (a, b) = (BatchJob::new("a", "1"), BatchJob::new("b", "2"));
         journal.meet(&a).unwrap();
         journal.meet(&b).unwrap();
         journal.begin(&a, None, spent(100)).await.unwrap();
         journal.begin(&b, None, spent(100)).await.unwrap();
         journal.tools(&b).await.unwrap();
         journal.tried(&a, spent(7)).await.unwrap();
-        let done = Done {
+        let done = JobAnswer {
             text: "one".to_owned(),
             output: None,
             is_recovered: false,
@@ -510,8 +510,8 @@ mod tests {
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let journal = Journal::open(&path).await.unwrap();
-            let a = journal.meet(&Job::new("a", "1")).unwrap();
-            let b = journal.meet(&Job::new("b", "2")).unwrap();
+            let a = journal.meet(&BatchJob::new("a", "1")).unwrap();
+            let b = journal.meet(&BatchJob::new("b", "2")).unwrap();
             if cut == whole.len() {
                 assert_eq!(a.end.unwrap().unwrap().text, "one");
                 assert!(!a.is_open && b.is_open && b.tools);
@@ -542,10 +542,10 @@ mod tests {
         drop(journal);
         let journal = Journal::open(&path).await.unwrap();
         assert_eq!((journal.begun(), journal.ended()), (2, 1));
-        let other = journal.meet(&Job::new("a", "another prompt")).unwrap_err();
+        let other = journal.meet(&BatchJob::new("a", "another prompt")).unwrap_err();
         assert!(other.contains("another prompt"), "{other}");
-        journal.meet(&Job::new("a", "1")).unwrap();
-        let twice = journal.meet(&Job::new("a", "1")).unwrap_err();
+        journal.meet(&BatchJob::new("a", "1")).unwrap();
+        let twice = journal.meet(&BatchJob::new("a", "1")).unwrap_err();
         assert!(twice.contains("two jobs"), "{twice}");
         drop(journal);
         for (text, line) in [

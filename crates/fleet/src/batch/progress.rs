@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Stop;
+use super::BatchStop;
 use crate::budget::Amount;
 
 /// How far a batch is.
@@ -50,7 +50,7 @@ pub struct Summary {
     /// How far it came.
     pub progress: Progress,
     /// Why it stopped before all jobs had ended.
-    pub stopped: Option<Stop>,
+    pub stopped: Option<BatchStop>,
     /// Jobs that had begun and did not end.
     pub unfinished: u64,
 }
@@ -106,7 +106,7 @@ impl Monitor {
 
     /// Lets no further job begin. Those that run go on to their end.
     pub fn stop(&self) {
-        self.0.stop(Stop::Asked);
+        self.0.stop(BatchStop::Asked);
     }
 
     pub(super) fn summary(&self) -> Summary {
@@ -137,7 +137,7 @@ struct Inner {
     retries: u64,
     spent: Amount,
     unfinished: u64,
-    stopped: Option<Stop>,
+    stopped: Option<BatchStop>,
 }
 
 impl Counts {
@@ -225,7 +225,7 @@ impl Counts {
     }
 
     /// No further job begins. The first reason counts.
-    pub(super) fn stop(&self, why: Stop) {
+    pub(super) fn stop(&self, why: BatchStop) {
         self.change(|inner| {
             inner.stopped.get_or_insert(why);
         });

@@ -5,14 +5,14 @@ use outrigger::protocol::Message;
 use outrigger::protocol::inbound::StopReason;
 use outrigger::protocol::shared::ContentBlock;
 
-use super::Done;
+use super::JobAnswer;
 use crate::tool_watch::STRUCTURED_OUTPUT;
 
 /// What there is of a try.
 #[derive(Debug)]
 pub(super) enum Stored {
     /// The model's answer.
-    Answer(Done),
+    Answer(JobAnswer),
     /// The model called a tool, and has not answered.
     Tools,
     /// The model called no tool, and has not answered.
@@ -56,12 +56,12 @@ pub(super) async fn read(session: &Session, wants_output: bool) -> Stored {
     }
     let has_output = output.is_some();
     match (wants_output, is_over) {
-        (true, _) if has_output => Stored::Answer(Done {
+        (true, _) if has_output => Stored::Answer(JobAnswer {
             text,
             output,
             is_recovered: true,
         }),
-        (false, true) => Stored::Answer(Done {
+        (false, true) => Stored::Answer(JobAnswer {
             text,
             output: None,
             is_recovered: true,

@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Clone)]
-    enum Happens {
+    enum AccountAction {
         Reserves { leaf: bool, amount: u64 },
         Grows { which: usize, more: u64 },
         Settles { which: usize, used: u64 },
@@ -262,13 +262,13 @@ mod tests {
         ADayPasses,
     }
 
-    fn happens() -> impl Strategy<Value = Happens> {
+    fn happens() -> impl Strategy<Value = AccountAction> {
         prop_oneof![
-            4 => (any::<bool>(), 0u64..40).prop_map(|(leaf, amount)| Happens::Reserves { leaf, amount }),
-            1 => (0usize..6, 1u64..20).prop_map(|(which, more)| Happens::Grows { which, more }),
-            3 => (0usize..6, 0u64..40).prop_map(|(which, used)| Happens::Settles { which, used }),
-            1 => (0usize..6).prop_map(Happens::Releases),
-            1 => Just(Happens::ADayPasses),
+            4 => (any::<bool>(), 0u64..40).prop_map(|(leaf, amount)| AccountAction::Reserves { leaf, amount }),
+            1 => (0usize..6, 1u64..20).prop_map(|(which, more)| AccountAction::Grows { which, more }),
+            3 => (0usize..6, 0u64..40).prop_map(|(which, used)| AccountAction::Settles { which, used }),
+            1 => (0usize..6).prop_map(AccountAction::Releases),
+            1 => Just(AccountAction::ADayPasses),
         ]
     }
 
@@ -291,12 +291,12 @@ mod tests {
             let (mut beyond, mut spent) = (0, 0);
             for step in script {
                 match step {
-                    Happens::Reserves { leaf: true, amount }
+                    AccountAction::Reserves { leaf: true, amount }
                         if accounts.reserve(leaf, tokens(amount), day).is_ok() =>
                     {
                         open.push((leaf, amount));
                     }
-                    Happens::Reserves { leaf: false, amount } => {
+                    AccountAction::Reserves { leaf: false, amount } => {
                         let before = accounts.left(root, day).tokens.unwrap();
                         let result = accounts.reserve(root, tokens(amount), day);
                         prop_assert_eq!(result.is_ok(), before > 0 && before >= amount);
@@ -304,7 +304,7 @@ mod tests {
                             open.push((root, amount));
                         }
                     }
-                    Happens::Grows { which, more } if which < open.len() => {
+                    AccountAction::Grows { which, more } if which < open.len() => {
                         let (id, reserved) = &mut open[which];
                         *reserved += more;
                         beyond += more;
@@ -312,18 +312,18 @@ mod tests {
                         let result = accounts.grow(*id, tokens(more), day);
                         prop_assert!(left >= more || result.is_err());
                     }
-                    Happens::Settles { which, used } if which < open.len() => {
+                    AccountAction::Settles { which, used } if which < open.len() => {
                         let (id, reserved) = open.remove(which);
                         beyond += used.saturating_sub(reserved);
                         spent += used;
                         let used = Spent { amount: tokens(used), turns: 1 };
                         accounts.settle(id, tokens(reserved), used, day);
                     }
-                    Happens::Releases(which) if which < open.len() => {
+                    AccountAction::Releases(which) if which < open.len() => {
                         let (id, reserved) = open.remove(which);
                         accounts.release(id, tokens(reserved));
                     }
-                    Happens::ADayPasses => day = UtcDay(day.0 + 1),
+                    AccountAction::ADayPasses => day = UtcDay(day.0 + 1),
                     _ => {}
                 }
                 let reserved: u64 = open.iter().map(|(_, reserved)| reserved).sum();

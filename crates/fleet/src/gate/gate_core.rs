@@ -26,7 +26,7 @@ pub(super) enum Mode {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Running {
+struct RunningTurn {
     model: Option<String>,
     probe: bool,
 }
@@ -45,7 +45,7 @@ pub(super) struct GateCore {
     mode: Mode,
     /// Closings since the API last answered: the exponent of the backoff.
     closings: u32,
-    running: BTreeMap<PassId, Running>,
+    running: BTreeMap<PassId, RunningTurn>,
     by_model: BTreeMap<String, usize>,
     /// In the order of arrival.
     waiting: BTreeMap<WaiterId, (Waiter, Duration)>,
@@ -101,7 +101,7 @@ impl GateCore {
             *self.by_model.entry(model.clone()).or_default() += 1;
         }
         let pass = PassId(self.id());
-        self.running.insert(pass, Running { model, probe });
+        self.running.insert(pass, RunningTurn { model, probe });
         pass
     }
 
@@ -364,7 +364,7 @@ mod tests {
 
     /// What can happen at the gate.
     #[derive(Debug, Clone)]
-    enum Happens {
+    enum GateAction {
         Arrives { session: u8, priority: i32, model: bool },
         Withdraws(usize),
         Limited(Option<u64>),
@@ -373,15 +373,15 @@ mod tests {
         Passes(u64),
     }
 
-    fn happens() -> impl Strategy<Value = Happens> {
+    fn happens() -> impl Strategy<Value = GateAction> {
         prop_oneof![
             4 => (0u8..5, -2i32..3, any::<bool>())
-                .prop_map(|(session, priority, model)| Happens::Arrives { session, priority, model }),
-            1 => (0usize..8).prop_map(Happens::Withdraws),
-            1 => proptest::option::of(0u64..60).prop_map(Happens::Limited),
-            2 => (0usize..8).prop_map(Happens::Answered),
-            3 => (0usize..8).prop_map(Happens::Leaves),
-            2 => (0u64..40).prop_map(Happens::Passes),
+                .prop_map(|(session, priority, model)| GateAction::Arrives { session, priority, model }),
+            1 => (0usize..8).prop_map(GateAction::Withdraws),
+            1 => proptest::option::of(0u64..60).prop_map(GateAction::Limited),
+            2 => (0usize..8).prop_map(GateAction::Answered),
+            3 => (0usize..8).prop_map(GateAction::Leaves),
+            2 => (0u64..40).prop_map(GateAction::Passes),
         ]
     }
 
@@ -403,7 +403,7 @@ mod tests {
             let mut probes = None::<usize>;
             for step in script {
                 match step {
-                    Happens::Arrives { session, priority, model } => {
+                    GateAction::Arrives { session, priority, model } => {
                         let full = waiting.len() == 6;
                         let id = core.arrive(now, Waiter {
                             session: session.to_string(),
@@ -413,26 +413,26 @@ mod tests {
                         prop_assert_eq!(id.is_none(), full);
                         waiting.extend(id);
                     }
-                    Happens::Withdraws(index) if index < waiting.len() => {
+                    GateAction::Withdraws(index) if index < waiting.len() => {
                         core.withdraw(waiting.remove(index));
                     }
-                    Happens::Limited(wait) if !running.is_empty() => {
+                    GateAction::Limited(wait) if !running.is_empty() => {
                         let wait = wait.map(seconds);
                         core.limited(now, wait, 0.5);
                         let Mode::Closed(until) = core.mode() else { panic!("not closed") };
                         prop_assert!(until >= now + wait.unwrap_or_default());
                         probes = Some(0);
                     }
-                    Happens::Answered(index) if index < running.len() => {
+                    GateAction::Answered(index) if index < running.len() => {
                         core.answered(running[index]);
                         if core.mode() == Mode::Open {
                             probes = None;
                         }
                     }
-                    Happens::Leaves(index) if index < running.len() => {
+                    GateAction::Leaves(index) if index < running.len() => {
                         core.leave(running.remove(index));
                     }
-                    Happens::Passes(time) => now += seconds(time),
+                    GateAction::Passes(time) => now += seconds(time),
                     _ => {}
                 }
                 let closed = matches!(core.mode(), Mode::Closed(until) if now < until);

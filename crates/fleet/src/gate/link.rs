@@ -18,10 +18,10 @@ use super::{GateError, GatePhase, GateState, Pass};
 
 /// What gates and passes hold. When the last one goes, the task frees the places of this process, and ends.
 #[derive(Debug)]
-pub(super) struct Handle(Arc<Link>);
+pub(super) struct Handle(Arc<SharedGateLink>);
 
 #[derive(Debug)]
-struct Link {
+struct SharedGateLink {
     store: Arc<dyn ValueStore>,
     name: String,
     /// The name of this process, which no other has.
@@ -37,19 +37,19 @@ struct Link {
 struct Inner {
     next: u64,
     /// Bounded by `max_waiting`.
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, LinkWaiter>,
     running: BTreeMap<u64, Option<String>>,
     /// What was learned and not told yet.
     learned: Learned,
     /// The newest that was learned of the others.
-    known: Option<Known>,
+    known: Option<SharedGateView>,
     /// Since when the store does not answer.
     silent: Option<Instant>,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct LinkWaiter {
     waiter: Waiter,
     since: Instant,
     door: oneshot::Sender<Result<Pass, GateError>>,
@@ -65,7 +65,7 @@ struct Learned {
 }
 
 #[derive(Debug)]
-struct Known {
+struct SharedGateView {
     mode: Mode,
     running: usize,
     running_by_model: BTreeMap<String, usize>,
@@ -88,7 +88,7 @@ impl Handle {
         if let Some(evidence) = evidence {
             return Err(GateError::Store { evidence });
         }
-        let link = Arc::new(Link {
+        let link = Arc::new(SharedGateLink {
             store,
             name,
             process: uuid::Uuid::new_v4().to_string(),
@@ -130,7 +130,7 @@ impl Handle {
             inner.next += 1;
             let number = inner.next;
             let since = Instant::now();
-            inner.waiting.insert(number, Waiting { waiter, since, door });
+            inner.waiting.insert(number, LinkWaiter { waiter, since, door });
             number
         };
         self.0.wake.notify_one();
@@ -206,7 +206,7 @@ impl Drop for Arrival {
 }
 
 /// Tells the store what there is to tell, until the last handle is gone.
-async fn run(link: Arc<Link>, handle: Weak<Handle>) {
+async fn run(link: Arc<SharedGateLink>, handle: Weak<Handle>) {
     loop {
         let closed = link.lock().closed;
         let patience = link.limits.lease / 3;
@@ -241,7 +241,7 @@ async fn run(link: Arc<Link>, handle: Weak<Handle>) {
     }
 }
 
-impl Link {
+impl SharedGateLink {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing panics halfway through a change.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -364,7 +364,7 @@ impl Link {
 
     fn know(&self, inner: &mut Inner, state: &SharedCore, now: Duration) {
         let mode = state.core.mode();
-        let before = inner.known.replace(Known {
+        let before = inner.known.replace(SharedGateView {
             mode,
             running: state.core.running(),
             running_by_model: state.core.running_by_model().clone(),

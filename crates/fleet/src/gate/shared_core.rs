@@ -211,7 +211,7 @@ mod tests {
 
     /// What can happen. The first number is the process.
     #[derive(Debug, Clone)]
-    enum Happens {
+    enum SharedGateAction {
         Arrives(usize),
         Withdraws(usize),
         Leaves(usize),
@@ -224,16 +224,16 @@ mod tests {
         Passes(u64),
     }
 
-    fn happens() -> impl Strategy<Value = Happens> {
+    fn happens() -> impl Strategy<Value = SharedGateAction> {
         prop_oneof![
-            4 => (0usize..3).prop_map(Happens::Arrives),
-            1 => (0usize..3).prop_map(Happens::Withdraws),
-            2 => (0usize..3).prop_map(Happens::Leaves),
-            1 => (0usize..3).prop_map(Happens::Limited),
-            1 => (0usize..3).prop_map(Happens::Answered),
-            8 => ((0usize..3), any::<bool>()).prop_map(|(process, lost)| Happens::Syncs(process, lost)),
-            1 => (0usize..3).prop_map(Happens::Dies),
-            1 => (1u64..9).prop_map(Happens::Passes),
+            4 => (0usize..3).prop_map(SharedGateAction::Arrives),
+            1 => (0usize..3).prop_map(SharedGateAction::Withdraws),
+            2 => (0usize..3).prop_map(SharedGateAction::Leaves),
+            1 => (0usize..3).prop_map(SharedGateAction::Limited),
+            1 => (0usize..3).prop_map(SharedGateAction::Answered),
+            8 => ((0usize..3), any::<bool>()).prop_map(|(process, lost)| SharedGateAction::Syncs(process, lost)),
+            1 => (0usize..3).prop_map(SharedGateAction::Dies),
+            1 => (1u64..9).prop_map(SharedGateAction::Passes),
         ]
     }
 
@@ -283,35 +283,35 @@ mod tests {
             let mut deaths = 0;
             for step in script {
                 match step {
-                    Happens::Arrives(at) => {
+                    SharedGateAction::Arrives(at) => {
                         let process = &mut processes[at];
                         process.next += 1;
                         process.presence.waiting.insert(process.next, (waiter(&names[at]), Duration::ZERO));
                     }
-                    Happens::Withdraws(at) => {
+                    SharedGateAction::Withdraws(at) => {
                         processes[at].presence.waiting.pop_first();
                     }
-                    Happens::Leaves(at) => {
+                    SharedGateAction::Leaves(at) => {
                         processes[at].presence.running.pop_first();
                     }
-                    Happens::Limited(at) => {
+                    SharedGateAction::Limited(at) => {
                         processes[at].presence.limited = Some(Some(Duration::from_secs(5)));
                     }
-                    Happens::Answered(at) => {
+                    SharedGateAction::Answered(at) => {
                         let presence = &mut processes[at].presence;
                         if presence.limited.is_none() {
                             presence.answered = presence.running.keys().copied().collect();
                         }
                     }
-                    Happens::Syncs(at, lost) => {
+                    SharedGateAction::Syncs(at, lost) => {
                         sync(&mut state, now, &names[at], &mut processes[at], lost, &limits);
                     }
-                    Happens::Dies(at) => {
+                    SharedGateAction::Dies(at) => {
                         deaths += 1;
                         processes[at] = Process::default();
                         names[at] = format!("{at}-{deaths}");
                     }
-                    Happens::Passes(seconds) => {
+                    SharedGateAction::Passes(seconds) => {
                         now += Duration::from_secs(seconds);
                         // Processes that live renew their leases in time.
                         for (at, process) in processes.iter_mut().enumerate() {

@@ -69,7 +69,7 @@ impl Watchers {
         watchers.push(Arc::new(told));
     }
 
-    fn tell(&self, wait: &GateWait) {
+    fn notify(&self, wait: &GateWait) {
         // Nobody is called under the lock.
         let watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let gone: Vec<Watcher> = watchers.into_iter().filter(|told| !told(wait)).collect();
@@ -109,6 +109,6 @@ impl Measured {
 impl Drop for Measured {
     fn drop(&mut self) {
         self.wait.waited = self.began.elapsed();
-        self.watchers.tell(&self.wait);
+        self.watchers.notify(&self.wait);
     }
 }

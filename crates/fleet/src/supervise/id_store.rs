@@ -14,7 +14,7 @@ use crate::budget::Amount;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct SavedConversation {
     /// The conversation that goes on; none before the end of the first turn.
     #[serde(
         serialize_with = "write_id",
@@ -49,13 +49,13 @@ pub trait IdStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn load(&self, name: &str) -> io::Result<Option<Kept>>;
+    fn load(&self, name: &str) -> io::Result<Option<SavedConversation>>;
 
     /// Saves this under this name, in place of the last.
     ///
     /// # Errors
     /// When the store cannot be written to.
-    fn save(&self, name: &str, kept: &Kept) -> io::Result<()>;
+    fn save(&self, name: &str, kept: &SavedConversation) -> io::Result<()>;
 }
 
 /// Keeps each session in a JSON file of a directory.
@@ -82,7 +82,7 @@ impl IdFiles {
 }
 
 impl IdStore for IdFiles {
-    fn load(&self, name: &str) -> io::Result<Option<Kept>> {
+    fn load(&self, name: &str) -> io::Result<Option<SavedConversation>> {
         let path = self.path(name);
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -95,7 +95,7 @@ impl IdStore for IdFiles {
         })
     }
 
-    fn save(&self, name: &str, kept: &Kept) -> io::Result<()> {
+    fn save(&self, name: &str, kept: &SavedConversation) -> io::Result<()> {
         fs::create_dir_all(&self.0)?;
         let path = self.path(name);
         // Whoever reads it sees the old one or the new one.
@@ -116,13 +116,13 @@ mod tests {
     fn what_is_kept_is_found_under_its_name_alone() {
         let place = tempfile::tempdir().unwrap();
         let files = IdFiles::new(place.path().join("ids"));
-        let mut kept = Kept {
+        let mut kept = SavedConversation {
             session_id: Some(SessionId::new("00000000-0000-4000-8000-000000000001").unwrap()),
-            ..Kept::default()
+            ..SavedConversation::default()
         };
         (kept.usage.cost_usd, kept.charged.tokens) = (0.1 + 0.2, u64::MAX);
         assert_eq!(files.load("../a b").unwrap(), None);
-        for kept in [&Kept::default(), &kept] {
+        for kept in [&SavedConversation::default(), &kept] {
             files.save("../a b", kept).unwrap();
             assert_eq!(files.load("../a b").unwrap().as_ref(), Some(kept));
         }

@@ -8,7 +8,7 @@ use futures_util::stream;
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Match, Steps};
 use outrigger::{AfterTools, Cause, Retry};
-use outrigger_fleet::batch::{Batch, Job, JobResult, Journal, JournalError, Order, Stop};
+use outrigger_fleet::batch::{Batch, BatchJob, BatchOrder, BatchStop, JobResult, Journal, JournalError};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::gate::{Gate, Limits};
 use serde_json::json;
@@ -18,10 +18,10 @@ fn agent() -> Simulated {
     Simulated::agent(|agent| agent.directives().max_retries(0))
 }
 
-fn jobs(prompts: &[(&str, &str)]) -> Vec<Job> {
+fn jobs(prompts: &[(&str, &str)]) -> Vec<BatchJob> {
     prompts
         .iter()
-        .map(|(id, prompt)| Job::new(*id, *prompt))
+        .map(|(id, prompt)| BatchJob::new(*id, *prompt))
         .collect()
 }
 
@@ -36,7 +36,7 @@ async fn journal(path: &Path) -> Journal {
     Journal::open(path).await.unwrap()
 }
 
-async fn all(batch: Batch, jobs: Vec<Job>) -> (Vec<JobResult>, outrigger_fleet::batch::Summary) {
+async fn all(batch: Batch, jobs: Vec<BatchJob>) -> (Vec<JobResult>, outrigger_fleet::batch::Summary) {
     let mut run = batch.run(stream::iter(jobs)).unwrap();
     let mut results = Vec::new();
     while let Some(result) = run.next().await {
@@ -76,10 +76,10 @@ fn prompts(cli: &Simulated) -> usize {
 #[tokio::test(start_paused = true)]
 async fn each_job_is_answered_in_a_session_of_its_own() {
     let cli = agent();
-    let many: Vec<Job> = (0..12)
-        .map(|n| Job::new(n.to_string(), format!("%say answer {n}")))
+    let many: Vec<BatchJob> = (0..12)
+        .map(|n| BatchJob::new(n.to_string(), format!("%say answer {n}")))
         .collect();
-    for order in [Order::AsTheyEnd, Order::AsTheyCame] {
+    for order in [BatchOrder::AsTheyEnd, BatchOrder::AsTheyCame] {
         let batch = Batch::new(cli.options()).jobs(3).order(order);
         let (results, summary) = all(batch, many.clone()).await;
         assert_eq!(results.len(), 12);
@@ -91,7 +91,7 @@ async fn each_job_is_answered_in_a_session_of_its_own() {
             assert_eq!(done.text, format!("answer {}", result.id));
             assert_eq!((result.tries, result.is_replayed), (1, false));
         }
-        if order == Order::AsTheyCame {
+        if order == BatchOrder::AsTheyCame {
             let indexes: Vec<u64> = results.iter().map(|result| result.index).collect();
             assert_eq!(indexes, (0..12).collect::<Vec<_>>());
         }
@@ -221,7 +221,7 @@ async fn a_second_run_does_what_the_first_did_not() {
     let run = batch.run(stream::iter(jobs(&[("a", "something else")]))).unwrap();
     let error = run.finish().await.unwrap_err();
     assert!(
-        matches!(&error.summary().stopped, Some(Stop::WrongJob { id, .. }) if id == "a"),
+        matches!(&error.summary().stopped, Some(BatchStop::WrongJob { id, .. }) if id == "a"),
         "{error}"
     );
 }
@@ -263,7 +263,7 @@ async fn what_a_killed_program_left_is_looked_up() {
     let checksum = sha("%say anew");
     lines +=
         &format!("{{\"begin\":{{\"id\":\"gone\",\"prompt\":\"{checksum}\",\"session\":\"{never}\"}}}}\n");
-    let many: Vec<Job> = jobs(&prompts_of)
+    let many: Vec<BatchJob> = jobs(&prompts_of)
         .into_iter()
         .chain(jobs(&[("gone", "%say anew")]))
         .collect();
@@ -325,8 +325,8 @@ async fn a_budget_stops_a_batch_and_counts_what_earlier_runs_spent() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("journal");
     let cli = agent();
-    let many: Vec<Job> = (0..10)
-        .map(|n| Job::new(n.to_string(), format!("%usage in=900 out=100\n%say {n}")))
+    let many: Vec<BatchJob> = (0..10)
+        .map(|n| BatchJob::new(n.to_string(), format!("%usage in=900 out=100\n%say {n}")))
         .collect();
     let cap = || Budget::new("batch", Cap::tokens(3500));
 
@@ -336,7 +336,7 @@ async fn a_budget_stops_a_batch_and_counts_what_earlier_runs_spent() {
         .budget(budget.clone(), tokens(1000))
         .journal(journal(&path).await);
     let (results, summary) = all(batch, many.clone()).await;
-    assert!(matches!(summary.stopped, Some(Stop::Budget(_))), "{summary}");
+    assert!(matches!(summary.stopped, Some(BatchStop::Budget(_))), "{summary}");
     assert_eq!(results.len(), 3, "a fourth would exceed the cap");
     assert!(budget.spent().tokens <= 3500 && budget.reserved() == Amount::default());
 
@@ -347,7 +347,7 @@ async fn a_budget_stops_a_batch_and_counts_what_earlier_runs_spent() {
         .journal(reopened(&path).await);
     let (results, summary) = all(batch, many.clone()).await;
     assert_eq!((results.len(), summary.progress.replayed), (3, 3));
-    assert!(matches!(summary.stopped, Some(Stop::Budget(_))), "{summary}");
+    assert!(matches!(summary.stopped, Some(BatchStop::Budget(_))), "{summary}");
 
     // With more, it goes on.
     let batch = Batch::new(cli.options())
@@ -393,7 +393,10 @@ async fn a_deadline_ends_a_batch_and_leaves_what_is_not_done() {
     let began = tokio::time::Instant::now();
     let (results, summary) = all(batch, many).await;
     assert_eq!(texts(&results), [("quick", Ok("done"))].into());
-    assert!(matches!(summary.stopped, Some(Stop::Deadline(_))), "{summary}");
+    assert!(
+        matches!(summary.stopped, Some(BatchStop::Deadline(_))),
+        "{summary}"
+    );
     assert_eq!(summary.unfinished, 2);
     assert!(began.elapsed() < Duration::from_secs(90));
 }
@@ -441,7 +444,10 @@ async fn deadlines_retries_and_a_budget_hold_at_once() {
         (1, Some(Cause::DeadlinePassed)),
         "a try that took too long would again"
     );
-    assert!(matches!(summary.stopped, Some(Stop::Deadline(_))), "{summary}");
+    assert!(
+        matches!(summary.stopped, Some(BatchStop::Deadline(_))),
+        "{summary}"
+    );
     assert_eq!(summary.unfinished, 1);
     assert!(summary.progress.retries > 1, "{summary}");
     assert_eq!(budget.reserved(), Amount::default());
@@ -466,7 +472,10 @@ async fn a_deadline_holds_for_a_cli_that_never_stops_talking() {
     let began = tokio::time::Instant::now();
     let (results, summary) = all(batch, jobs(&[("talker", "talk")])).await;
     assert!(results.is_empty(), "{results:?}");
-    assert!(matches!(summary.stopped, Some(Stop::Deadline(_))), "{summary}");
+    assert!(
+        matches!(summary.stopped, Some(BatchStop::Deadline(_))),
+        "{summary}"
+    );
     assert_eq!(summary.unfinished, 1);
     // The deadline, the time to take the interrupt, and the time to end the process.
     assert!(
@@ -533,10 +542,10 @@ async fn whatever_goes_wrong_each_job_ends_once() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("journal");
     let cli = Simulated::agent(|agent| agent.directives().max_retries(1));
-    let given: Vec<(Job, bool)> = (0..usize::try_from(count).unwrap())
+    let given: Vec<(BatchJob, bool)> = (0..usize::try_from(count).unwrap())
         .map(|n| {
             let (prompt, answered) = trouble(&mut random, n);
-            (Job::new(format!("job {n}"), prompt), answered)
+            (BatchJob::new(format!("job {n}"), prompt), answered)
         })
         .collect();
     let jobs = || stream::iter(given.iter().map(|(job, _)| job.clone()).collect::<Vec<_>>());
@@ -616,9 +625,9 @@ async fn a_cap_holds_over_kills() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("journal");
     let cli = agent();
-    let many: Vec<Job> = (0..60)
+    let many: Vec<BatchJob> = (0..60)
         .map(|n| {
-            Job::new(
+            BatchJob::new(
                 n.to_string(),
                 format!("%delay 3000\n%usage in=90 out=10\n%say {n}"),
             )
@@ -643,7 +652,7 @@ async fn a_cap_holds_over_kills() {
         assert!(budget.spent().tokens <= cap, "{}", budget.spent());
         if is_whole {
             let summary = run.finish().await.unwrap();
-            assert!(matches!(summary.stopped, Some(Stop::Budget(_))), "{summary}");
+            assert!(matches!(summary.stopped, Some(BatchStop::Budget(_))), "{summary}");
             break (results, budget.spent());
         }
         kills += 1;

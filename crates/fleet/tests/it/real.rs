@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::stream;
 use outrigger::testing::RealCli;
 use outrigger::{AfterTools, Detached, Local, Policy, Retry};
-use outrigger_fleet::batch::{Batch, Job, Journal};
+use outrigger_fleet::batch::{Batch, BatchJob, Journal};
 use outrigger_fleet::supervise::{AfterLoss, IdFiles, Rotation, Supervised, Supervision};
 
 /// Longer than anything here takes on a machine that is busy.
@@ -89,7 +89,7 @@ async fn a_batch_that_is_dropped_in_a_tool_goes_on_in_its_session() {
         "%tool Bash {{\"command\": \"touch {}; sleep 100\", \"description\": \"Wait\"}}\n%say never",
         mark.display()
     );
-    let jobs = || stream::iter([Job::new("a", "%say one"), Job::new("b", call.clone())]);
+    let jobs = || stream::iter([BatchJob::new("a", "%say one"), BatchJob::new("b", call.clone())]);
     let path = place.path().join("journal");
     let batch = |journal| {
         let retry = Retry::new().after_tools(AfterTools::GoOn("%say went on".to_owned()));

@@ -90,16 +90,16 @@ mod tests {
         assert!(!health.succeed());
         assert_eq!(
             health.fail(1000, None, 1.0, &limits),
-            Next::Pause(Duration::from_millis(2500))
+            AfterFailure::Pause(Duration::from_millis(2500))
         );
         let asked = Some(Duration::from_secs(9000));
         assert_eq!(
             health.fail(1000, asked, 1.0, &limits),
-            Next::Pause(Duration::from_secs(9000))
+            AfterFailure::Pause(Duration::from_secs(9000))
         );
         assert_eq!(
             health.fail(1000, Some(Duration::MAX), 1.0, &limits),
-            Next::Pause(LONGEST_ASKED)
+            AfterFailure::Pause(LONGEST_ASKED)
         );
     }
 

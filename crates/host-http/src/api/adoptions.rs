@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use super::entries::Made;
 use super::sessions::limit;
-use super::unread::{Told, reply};
+use super::unread::{ScopedReply, reply};
 use crate::extract::{Body, Caller, Params};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +35,7 @@ pub(super) struct AdoptableList {
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<AdoptableList>, Refusal> {
     let limit = limit(query.limit, shared.limits.page)?;
@@ -53,10 +53,10 @@ pub(super) struct Adopt {
 }
 
 pub(super) async fn adopt(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     Body(body): Body<Adopt>,
-) -> Result<(StatusCode, Extension<Made>, Told<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, ScopedReply<SessionRecord>), Refusal> {
     let id = SessionId::new(&body.session_id.to_string());
     let id = id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))?;
     let session = shared.host.adopt(&id, body.cwd, &*token.label).await?;

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::sessions::limit;
-use super::unread::{Told, reply};
+use super::unread::{ScopedReply, reply};
 use crate::extract::{Body, Caller, Of, Params};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +39,7 @@ pub(super) struct ApprovalPage {
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<ApprovalPage>, Refusal> {
     let limit = limit(query.limit, shared.limits.page)?;
@@ -65,16 +65,19 @@ pub(super) async fn list(
     }))
 }
 
-pub(super) async fn read(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<Json<Approval>, Refusal> {
+pub(super) async fn read(
+    State(shared): State<Arc<FrontState>>,
+    Of(id): Of,
+) -> Result<Json<Approval>, Refusal> {
     Ok(Json(shared.host.approval(id).await?))
 }
 
 pub(super) async fn decide(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     Of(id): Of,
     Body(answer): Body<RawJson>,
-) -> Result<Told<Approval>, Refusal> {
+) -> Result<ScopedReply<Approval>, Refusal> {
     match shared.host.decide(id, answer, &*token.label).await {
         Ok(approval) => Ok(reply(&token, approval)),
         Err(HostError::TooLate(approval)) => {

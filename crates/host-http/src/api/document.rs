@@ -4,7 +4,7 @@ use axum::Json;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{Access, Answer, Route, routes};
+use super::{Access, ResponseBody, Route, routes};
 use crate::problem::ProblemDocument;
 
 pub(super) async fn serve() -> Json<Value> {
@@ -65,11 +65,11 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     }
     let mut answer = json!({"description": route.summary});
     match &route.answer {
-        Answer::Nothing => {}
-        Answer::Json(schema) => {
+        ResponseBody::Nothing => {}
+        ResponseBody::Json(schema) => {
             answer["content"] = json!({"application/json": {"schema": schema(generator)}});
         }
-        Answer::Text(content_type) => {
+        ResponseBody::Text(content_type) => {
             answer["content"] = json!({*content_type: {"schema": {"type": "string"}}});
         }
     }

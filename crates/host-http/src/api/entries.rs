@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::sessions::limit;
 use crate::extract::Params;
+use crate::front_state::FrontState;
 use crate::problem::Refusal;
-use crate::shared::Shared;
 use crate::token::TokenRecord;
 
 /// The route whose requests are events of a session, with their actor.
@@ -42,7 +42,7 @@ pub(super) struct AuditPage {
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Params(query): Params<AuditQuery>,
 ) -> Result<Json<AuditPage>, Refusal> {
     let limit = limit(query.limit, shared.limits.page)?;
@@ -57,7 +57,12 @@ pub(super) async fn list(
 }
 
 /// Answers a request, and keeps who made it if it changed something or was refused. What is an event of a session is not kept twice.
-pub(super) async fn kept(shared: Arc<Shared>, token: TokenRecord, request: Request, next: Next) -> Response {
+pub(super) async fn audited(
+    shared: Arc<FrontState>,
+    token: TokenRecord,
+    request: Request,
+    next: Next,
+) -> Response {
     let entry = entry(&token, &request);
     let response = next.run(request).await;
     let made = response.extensions().get::<Made>().cloned();
@@ -80,7 +85,7 @@ pub(super) fn entry(token: &TokenRecord, request: &Request) -> AuditEntry {
 }
 
 /// Keeps an entry with what became of its request.
-pub(super) async fn keep(shared: &Shared, mut entry: AuditEntry, status: StatusCode, made: Option<Made>) {
+pub(super) async fn keep(shared: &FrontState, mut entry: AuditEntry, status: StatusCode, made: Option<Made>) {
     let is_event = entry.route == EVENTS && status.is_success();
     let is_read = matches!(&*entry.method, "GET" | "HEAD") && status != StatusCode::FORBIDDEN;
     // Who asks too fast would push out what they did.

@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{debug, error};
 
+use crate::front_state::FrontState;
 use crate::limits::StreamSlot;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 use crate::token::TokenRecord;
 
 /// When a client that got no stream may try again.
@@ -25,12 +25,12 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Where the events come from.
 pub(super) trait Source: Send + 'static {
     /// Waits for events, and adds them to `ready`. Dropped, it loses none.
-    fn next(&mut self, ready: &mut VecDeque<Bytes>) -> impl Future<Output = Result<(), Ended>> + Send;
+    fn next(&mut self, ready: &mut VecDeque<Bytes>) -> impl Future<Output = Result<(), StreamEnd>> + Send;
 }
 
 /// Why a stream ends. The client resumes from its cursor, if it may.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Ended {
+pub(super) enum StreamEnd {
     #[error("the token is no longer valid")]
     Token,
     #[error("the front shuts down")]
@@ -45,13 +45,13 @@ pub(super) enum Ended {
     Host(HostError),
 }
 
-pub(super) fn encoded(bytes: Result<Bytes, serde_json::Error>) -> Result<Bytes, Ended> {
-    bytes.map_err(Ended::Encoding)
+pub(super) fn encoded(bytes: Result<Bytes, serde_json::Error>) -> Result<Bytes, StreamEnd> {
+    bytes.map_err(StreamEnd::Encoding)
 }
 
 /// A stream of `source` for whoever has this token.
 pub(super) fn answer(
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
     token: TokenRecord,
     source: impl Source,
 ) -> Result<Response, Refusal> {
@@ -86,7 +86,7 @@ pub(super) fn answer(
 
 /// What one client reads. It is polled only when the connection takes more, so that a slow client holds a page at most.
 struct Feed<S> {
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
     token: TokenRecord,
     source: S,
     revocations: watch::Receiver<()>,
@@ -109,7 +109,7 @@ impl<S: Source> Feed<S> {
             };
             match more {
                 Ok(()) => {}
-                Err(reason @ (Ended::Host(_) | Ended::Encoding(_))) => {
+                Err(reason @ (StreamEnd::Host(_) | StreamEnd::Encoding(_))) => {
                     error!(%reason, "a stream ended");
                     return None;
                 }
@@ -121,16 +121,16 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    fn check(&self) -> Result<(), Ended> {
+    fn check(&self) -> Result<(), StreamEnd> {
         if *self.closing.borrow() {
-            return Err(Ended::Closing);
+            return Err(StreamEnd::Closing);
         }
         let valid = self.shared.tokens.valid(&self.token.hash, SystemTime::now());
-        valid.map(drop).map_err(|_| Ended::Token)
+        valid.map(drop).map_err(|_| StreamEnd::Token)
     }
 
     /// Waits for something to emit, or for a reason to look again whether the stream ends.
-    async fn fill(&mut self) -> Result<(), Ended> {
+    async fn fill(&mut self) -> Result<(), StreamEnd> {
         let expiry = self
             .token
             .expires()

@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::unread::{Rewound, Told, reply};
+use super::unread::{Rewound, ScopedReply, reply};
 use crate::extract::{Body, Caller, InSession, Params};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 /// Since when.
 #[derive(Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub(super) struct DiffQuery {
 }
 
 pub(super) async fn diff(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     InSession(session): InSession,
     Params(query): Params<DiffQuery>,
 ) -> Result<Json<WorkspaceDiff>, Refusal> {
@@ -53,7 +53,7 @@ pub(super) struct RemoveQuery {
 }
 
 pub(super) async fn remove(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     InSession(session): InSession,
     Params(query): Params<RemoveQuery>,
 ) -> Result<StatusCode, Refusal> {
@@ -75,11 +75,11 @@ pub(super) struct Rewind {
 }
 
 pub(super) async fn rewind(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
     Body(body): Body<Rewind>,
-) -> Result<Told<Rewound>, Refusal> {
+) -> Result<ScopedReply<Rewound>, Refusal> {
     let answer = shared
         .host
         .rewind(&session, body.event_id, body.dry_run, &*token.label)

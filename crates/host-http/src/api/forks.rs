@@ -12,10 +12,10 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::entries::Made;
-use super::unread::{Told, reply};
+use super::unread::{ScopedReply, reply};
 use crate::extract::{Body, Caller, InSession};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 /// What the fork is.
 #[derive(Deserialize, JsonSchema)]
@@ -28,11 +28,11 @@ pub(super) struct Fork {
 }
 
 pub(super) async fn fork(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
     Body(body): Body<Fork>,
-) -> Result<(StatusCode, Extension<Made>, Told<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, ScopedReply<SessionRecord>), Refusal> {
     let mut new = NewFork::default();
     let id = body.id.map(|id| SessionId::new(&id.to_string())).transpose();
     new.id = id.map_err(|error| Problem::InvalidRequest.because(error.to_string()))?;

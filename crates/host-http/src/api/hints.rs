@@ -10,17 +10,17 @@ use outrigger::SessionId;
 use outrigger_host::log::{Hint, Hints};
 use outrigger_host::{SessionHost, SessionState};
 
-use super::feed::{self, Ended, Source};
+use super::feed::{self, Source, StreamEnd};
 use super::sse;
 use crate::extract::Caller;
+use crate::front_state::FrontState;
 use crate::problem::Refusal;
-use crate::shared::Shared;
 
 /// How many sessions are read at once.
 const PAGE: usize = 500;
 
 pub(super) async fn open(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
 ) -> Result<Response, Refusal> {
     let overview = Overview {
@@ -39,7 +39,7 @@ struct Overview {
 }
 
 impl Source for Overview {
-    async fn next(&mut self, ready: &mut VecDeque<Bytes>) -> Result<(), Ended> {
+    async fn next(&mut self, ready: &mut VecDeque<Bytes>) -> Result<(), StreamEnd> {
         let Some(after) = self.listing.take() else {
             return match self.hints.next().await {
                 Some(hint) => {
@@ -47,14 +47,14 @@ impl Source for Overview {
                     Ok(())
                 }
                 // It comes back, and is told all sessions anew.
-                None => Err(Ended::Slow),
+                None => Err(StreamEnd::Slow),
             };
         };
         let sessions = self
             .host
             .sessions(after.as_ref(), PAGE)
             .await
-            .map_err(Ended::Host)?;
+            .map_err(StreamEnd::Host)?;
         for session in sessions
             .iter()
             .filter(|session| session.state != SessionState::Ended)

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::reading::cursor;
-use super::sending::{Sent, frames};
+use super::sending::{SentEvents, frames};
 use super::{schedules, sessions, tokens, webhooks};
 use crate::token::Scope;
 
@@ -30,7 +30,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) {
 
 /// Frames keep their bytes and their order, and what the host takes as a decision needs the scope for decisions, and nothing else does.
 fn body_of_events(body: &[u8]) {
-    let Ok(sent) = serde_json::from_slice::<Sent>(body) else {
+    let Ok(sent) = serde_json::from_slice::<SentEvents>(body) else {
         return;
     };
     let count = sent.events.len();

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use super::sessions::limit;
 use super::sse::{Envelope, EventPage};
 use crate::extract::{InSession, Params, single};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +35,7 @@ const TYPES: usize = 32;
 const READ: usize = 16;
 
 pub(super) async fn events(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     InSession(session): InSession,
     Params(query): Params<PageQuery>,
 ) -> Result<Response, Refusal> {
@@ -51,7 +51,7 @@ pub(super) async fn events(
     let mut pages = 0;
     let (head_seq, trimmed_seq) = loop {
         let page = shared.host.events(&session, cursor, read).await?;
-        known(cursor, &page)?;
+        check_cursor(cursor, &page)?;
         pages += 1;
         // Without events there is nothing up to the head.
         let mut last = if page.events.is_empty() {
@@ -114,7 +114,7 @@ pub(super) fn cursor(text: &str) -> Result<u64, Refusal> {
 }
 
 /// A client with a cursor beyond the head would wait for events that are others than those it thinks of.
-pub(super) fn known(after: u64, page: &Page) -> Result<(), Refusal> {
+pub(super) fn check_cursor(after: u64, page: &Page) -> Result<(), Refusal> {
     if after > page.head_seq {
         let head = page.head_seq;
         return Err(

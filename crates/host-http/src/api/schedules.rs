@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::entries::Made;
 use crate::extract::{Body, Caller, Of};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ScheduleList {
@@ -39,13 +39,13 @@ pub(super) struct AddSchedule {
     missed: Option<String>,
 }
 
-pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<ScheduleList>, Refusal> {
+pub(super) async fn list(State(shared): State<Arc<FrontState>>) -> Result<Json<ScheduleList>, Refusal> {
     let schedules = shared.schedules.list().await?;
     Ok(Json(ScheduleList { schedules }))
 }
 
 pub(super) async fn add(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     Body(body): Body<AddSchedule>,
 ) -> Result<(StatusCode, Extension<Made>, Json<Schedule>), Refusal> {
@@ -63,7 +63,7 @@ pub(super) async fn add(
     ))
 }
 
-pub(super) async fn remove(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {
+pub(super) async fn remove(State(shared): State<Arc<FrontState>>, Of(id): Of) -> Result<StatusCode, Refusal> {
     shared.schedules.remove(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

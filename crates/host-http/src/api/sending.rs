@@ -13,13 +13,13 @@ use uuid::Uuid;
 
 use super::allows;
 use crate::extract::{Body, Caller, InSession};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 use crate::token::Scope;
 
 /// What a client sends, in one body. All of it is taken, or nothing.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Sent {
+pub(super) struct SentEvents {
     /// The session in the path, if it is there.
     session_id: Option<String>,
     #[schemars(length(min = 1))]
@@ -53,10 +53,10 @@ pub(super) struct AcceptedOne {
 }
 
 pub(super) async fn send(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
-    Body(sent): Body<Sent>,
+    Body(sent): Body<SentEvents>,
 ) -> Result<(StatusCode, Json<AcceptedAll>), Refusal> {
     let frames = frames(session.as_str(), sent)?;
     for (scope, _) in &frames {
@@ -69,7 +69,7 @@ pub(super) async fn send(
 }
 
 /// The frames, and the scope that each needs.
-pub(super) fn frames(session: &str, sent: Sent) -> Result<Vec<(Scope, RawJson)>, Refusal> {
+pub(super) fn frames(session: &str, sent: SentEvents) -> Result<Vec<(Scope, RawJson)>, Refusal> {
     if sent.session_id.is_some_and(|named| named != session) {
         return Err(Problem::InvalidRequest.because("`session_id` is not the session in the path"));
     }
@@ -92,11 +92,11 @@ pub(super) fn frames(session: &str, sent: Sent) -> Result<Vec<(Scope, RawJson)>,
 /// The scope that a frame needs. `None` for a prompt without an id.
 fn scope(frame: &RawJson) -> Result<Option<Scope>, serde_json::Error> {
     #[derive(Deserialize)]
-    struct Head {
+    struct FrameHead {
         r#type: String,
         uuid: Option<Uuid>,
     }
-    let head: Head = frame.decode()?;
+    let head: FrameHead = frame.decode()?;
     Ok(match head.r#type.as_str() {
         "control_response" => Some(Scope::Approve),
         "user" if head.uuid.is_none() => None,

@@ -15,10 +15,10 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::entries::Made;
-use super::unread::{Told, reply};
+use super::unread::{ScopedReply, reply};
 use crate::extract::{Body, Caller, InSession, Params, single};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 use crate::token::TokenRecord;
 
 /// The longest `Idempotency-Key`, in bytes.
@@ -78,7 +78,7 @@ pub(super) fn limit(asked: Option<usize>, most: usize) -> Result<usize, Refusal>
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<SessionPage>, Refusal> {
     let limit = limit(query.limit, shared.limits.page)?;
@@ -112,11 +112,11 @@ fn id_of_key(token: &TokenRecord, headers: &HeaderMap) -> Result<Option<Uuid>, R
 }
 
 pub(super) async fn create(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     headers: HeaderMap,
     Body(body): Body<Create>,
-) -> Result<(StatusCode, Extension<Made>, Told<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, Extension<Made>, ScopedReply<SessionRecord>), Refusal> {
     let by_key = id_of_key(&token, &headers)?;
     if body.id.is_some() && by_key.is_some() {
         return Err(Problem::InvalidRequest.because("an `id` and an `Idempotency-Key` exclude each other"));
@@ -144,23 +144,23 @@ pub(super) async fn create(
 }
 
 pub(super) async fn read(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     InSession(session): InSession,
 ) -> Result<Json<SessionRecord>, Refusal> {
     Ok(Json(shared.host.session(&session).await?))
 }
 
 pub(super) async fn update(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
     Body(update): Body<Update>,
-) -> Result<Told<SessionRecord>, Refusal> {
+) -> Result<ScopedReply<SessionRecord>, Refusal> {
     Ok(reply(&token, shared.host.update(&session, update).await?))
 }
 
 pub(super) async fn remove(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     InSession(session): InSession,
 ) -> Result<StatusCode, Refusal> {
     if shared.host.session(&session).await?.state != SessionState::Ended {
@@ -171,38 +171,38 @@ pub(super) async fn remove(
 }
 
 pub(super) async fn interrupt(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<Told<SessionRecord>, Refusal> {
+) -> Result<ScopedReply<SessionRecord>, Refusal> {
     shared.host.interrupt(&session).await?;
     Ok(reply(&token, shared.host.session(&session).await?))
 }
 
 pub(super) async fn stop(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<Told<SessionRecord>, Refusal> {
+) -> Result<ScopedReply<SessionRecord>, Refusal> {
     shared.host.stop(&session).await?;
     Ok(reply(&token, shared.host.session(&session).await?))
 }
 
 pub(super) async fn resume(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<(StatusCode, Told<SessionRecord>), Refusal> {
+) -> Result<(StatusCode, ScopedReply<SessionRecord>), Refusal> {
     shared.host.resume(&session).await?;
     let session = shared.host.session(&session).await?;
     Ok((StatusCode::ACCEPTED, reply(&token, session)))
 }
 
 pub(super) async fn archive(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
-) -> Result<Told<SessionRecord>, Refusal> {
+) -> Result<ScopedReply<SessionRecord>, Refusal> {
     shared.host.archive(&session).await?;
     Ok(reply(&token, shared.host.session(&session).await?))
 }

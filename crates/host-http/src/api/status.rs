@@ -7,19 +7,19 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 
+use crate::front_state::FrontState;
 use crate::problem::Refusal;
-use crate::shared::Shared;
 
 pub(super) async fn alive() -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<StatusCode, Refusal> {
+pub(super) async fn ready(State(shared): State<Arc<FrontState>>) -> Result<StatusCode, Refusal> {
     shared.host.sessions(None, 1).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse, Refusal> {
+pub(super) async fn metrics(State(shared): State<Arc<FrontState>>) -> Result<impl IntoResponse, Refusal> {
     let counts = shared.host.counts().await?;
     let mut text = String::from(
         "# HELP outrigger_host_sessions Sessions in each state.\n# TYPE outrigger_host_sessions gauge\n",

@@ -11,12 +11,12 @@ use outrigger_host::{Delivered, HostError, Subscription};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::feed::{self, Ended, Source};
-use super::reading::{known, stream_cursor};
+use super::feed::{self, Source, StreamEnd};
+use super::reading::{check_cursor, stream_cursor};
 use super::sse;
 use crate::extract::{Caller, InSession, Params};
+use crate::front_state::FrontState;
 use crate::problem::Refusal;
-use crate::shared::Shared;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct StreamQuery {
@@ -26,7 +26,7 @@ pub(super) struct StreamQuery {
 }
 
 pub(super) async fn open(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     InSession(session): InSession,
     Params(query): Params<StreamQuery>,
@@ -34,7 +34,7 @@ pub(super) async fn open(
 ) -> Result<Response, Refusal> {
     let cursor = stream_cursor(&headers, query.after.as_deref())?;
     // Not after the answer has begun: then there would be no status to tell it by.
-    known(cursor, &shared.host.events(&session, cursor, 1).await?)?;
+    check_cursor(cursor, &shared.host.events(&session, cursor, 1).await?)?;
     let subscription = shared.host.subscribe(&session, cursor).await?;
     feed::answer(shared, token, Events(subscription))
 }
@@ -42,7 +42,7 @@ pub(super) async fn open(
 struct Events(Subscription);
 
 impl Source for Events {
-    async fn next(&mut self, ready: &mut VecDeque<Bytes>) -> Result<(), Ended> {
+    async fn next(&mut self, ready: &mut VecDeque<Bytes>) -> Result<(), StreamEnd> {
         match self.0.next().await {
             Ok(Delivered::Event(event)) => {
                 ready.push_back(feed::encoded(sse::durable(&event))?);
@@ -54,8 +54,8 @@ impl Source for Events {
             Ok(Delivered::Synced { seq }) => ready.push_back(feed::encoded(sse::synced(Some(seq)))?),
             Ok(Delivered::Truncated { seq }) => ready.push_back(feed::encoded(sse::truncated(seq + 1))?),
             Ok(_) => {}
-            Err(HostError::NoSession(_)) => return Err(Ended::Gone),
-            Err(error) => return Err(Ended::Host(error)),
+            Err(HostError::NoSession(_)) => return Err(StreamEnd::Gone),
+            Err(error) => return Err(StreamEnd::Host(error)),
         }
         Ok(())
     }

@@ -13,13 +13,13 @@ use uuid::Uuid;
 
 use super::entries::Made;
 use crate::extract::{Body, Of};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 use crate::token::{Scope, Token, TokenRecord};
 
 /// What is known of a token.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Known {
+pub(super) struct TokenInfo {
     id: Uuid,
     /// It ends up as the `actor` of events.
     label: String,
@@ -29,7 +29,7 @@ pub(super) struct Known {
     revoked: bool,
 }
 
-impl From<TokenRecord> for Known {
+impl From<TokenRecord> for TokenInfo {
     fn from(record: TokenRecord) -> Self {
         Self {
             id: record.id,
@@ -43,14 +43,14 @@ impl From<TokenRecord> for Known {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TokenList {
-    tokens: Vec<Known>,
+    tokens: Vec<TokenInfo>,
 }
 
 /// A new token.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Issued {
     #[serde(flatten)]
-    known: Known,
+    known: TokenInfo,
     /// The token. It is shown this once.
     token: String,
 }
@@ -85,13 +85,13 @@ pub(super) struct Exchange {
     code: String,
 }
 
-pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Json<TokenList> {
-    let tokens = shared.tokens.records().into_iter().map(Known::from).collect();
+pub(super) async fn list(State(shared): State<Arc<FrontState>>) -> Json<TokenList> {
+    let tokens = shared.tokens.records().into_iter().map(TokenInfo::from).collect();
     Json(TokenList { tokens })
 }
 
 pub(super) async fn issue(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Body(body): Body<Issue>,
 ) -> Result<(StatusCode, Extension<Made>, Json<Issued>), Refusal> {
     let issued = shared
@@ -101,7 +101,7 @@ pub(super) async fn issue(
     Ok(Issued::new(issued))
 }
 
-pub(super) async fn revoke(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {
+pub(super) async fn revoke(State(shared): State<Arc<FrontState>>, Of(id): Of) -> Result<StatusCode, Refusal> {
     if shared.tokens.revoke(id).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
@@ -110,7 +110,7 @@ pub(super) async fn revoke(State(shared): State<Arc<Shared>>, Of(id): Of) -> Res
 }
 
 pub(super) async fn exchange(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Body(body): Body<Exchange>,
 ) -> Result<(StatusCode, Extension<Made>, Json<Issued>), Refusal> {
     match shared.tokens.exchange(&body.code).await? {

@@ -9,11 +9,11 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 
 use crate::extract::InSession;
+use crate::front_state::FrontState;
 use crate::problem::Refusal;
-use crate::shared::Shared;
 
 pub(super) async fn read(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     InSession(session): InSession,
 ) -> Result<Response, Refusal> {
     let transcript = shared.host.transcript(&session).await?;

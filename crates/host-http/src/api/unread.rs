@@ -15,7 +15,7 @@ use crate::token::{Scope, TokenRecord};
 /// A document of a session.
 pub(super) trait Document {
     /// What is left of it without the scope `read`.
-    type Rest: From<Self>
+    type Unread: From<Self>
     where
         Self: Sized;
 }
@@ -24,19 +24,19 @@ pub(super) trait Document {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
-pub(super) enum Reply<T, R> {
+pub(super) enum ScopedDocument<T, R> {
     Whole(T),
     Rest(R),
 }
 
-pub(super) type Told<T> = Json<Reply<T, <T as Document>::Rest>>;
+pub(super) type ScopedReply<T> = Json<ScopedDocument<T, <T as Document>::Unread>>;
 
 /// What the holder of this token is told.
-pub(super) fn reply<T: Document>(token: &TokenRecord, document: T) -> Told<T> {
+pub(super) fn reply<T: Document>(token: &TokenRecord, document: T) -> ScopedReply<T> {
     Json(if token.scopes.contains(&Scope::Read) {
-        Reply::Whole(document)
+        ScopedDocument::Whole(document)
     } else {
-        Reply::Rest(document.into())
+        ScopedDocument::Rest(document.into())
     })
 }
 
@@ -57,7 +57,7 @@ impl From<SessionRecord> for UnreadSession {
 }
 
 impl Document for SessionRecord {
-    type Rest = UnreadSession;
+    type Unread = UnreadSession;
 }
 
 /// An approval, for a token without the scope `read`.
@@ -92,7 +92,7 @@ impl From<Approval> for UnreadApproval {
 }
 
 impl Document for Approval {
-    type Rest = UnreadApproval;
+    type Unread = UnreadApproval;
 }
 
 /// What the CLI says of a rewind: it names files.
@@ -119,5 +119,5 @@ impl From<Rewound> for UnreadRewind {
 }
 
 impl Document for Rewound {
-    type Rest = UnreadRewind;
+    type Unread = UnreadRewind;
 }

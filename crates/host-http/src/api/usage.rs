@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::extract::InSession;
+use crate::front_state::FrontState;
 use crate::problem::Refusal;
-use crate::shared::Shared;
 
 /// Tokens, and what they cost.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Used {
+pub(super) struct TokenUsage {
     input: u64,
     output: u64,
     cache_read: u64,
@@ -32,10 +32,10 @@ pub(super) struct Usage {
     cost_usd: f64,
     /// How many results there were.
     results: u64,
-    by_model: BTreeMap<String, Used>,
+    by_model: BTreeMap<String, TokenUsage>,
 }
 
-impl From<Tokens> for Used {
+impl From<Tokens> for TokenUsage {
     fn from(tokens: Tokens) -> Self {
         Self {
             input: tokens.input,
@@ -60,12 +60,12 @@ impl From<SessionUsage> for Usage {
 }
 
 pub(super) async fn of_session(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     InSession(session): InSession,
 ) -> Result<Json<Usage>, Refusal> {
     Ok(Json(shared.host.usage(&session).await?.into()))
 }
 
-pub(super) async fn of_all(State(shared): State<Arc<Shared>>) -> Result<Json<Usage>, Refusal> {
+pub(super) async fn of_all(State(shared): State<Arc<FrontState>>) -> Result<Json<Usage>, Refusal> {
     Ok(Json(shared.host.total_usage().await?.into()))
 }

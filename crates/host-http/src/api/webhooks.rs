@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::entries::Made;
 use crate::extract::{Body, Caller, Of};
+use crate::front_state::FrontState;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct WebhookList {
@@ -43,13 +43,13 @@ pub(super) struct AddedWebhook {
     secret: String,
 }
 
-pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<WebhookList>, Refusal> {
+pub(super) async fn list(State(shared): State<Arc<FrontState>>) -> Result<Json<WebhookList>, Refusal> {
     let webhooks = shared.webhooks.list().await?;
     Ok(Json(WebhookList { webhooks }))
 }
 
 pub(super) async fn add(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FrontState>>,
     Caller(token): Caller,
     Body(body): Body<AddWebhook>,
 ) -> Result<(StatusCode, Extension<Made>, Json<AddedWebhook>), Refusal> {
@@ -68,12 +68,12 @@ pub(super) async fn add(
     Ok((StatusCode::CREATED, made, Json(added)))
 }
 
-pub(super) async fn remove(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {
+pub(super) async fn remove(State(shared): State<Arc<FrontState>>, Of(id): Of) -> Result<StatusCode, Refusal> {
     shared.webhooks.remove(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn enable(State(shared): State<Arc<Shared>>, Of(id): Of) -> Result<StatusCode, Refusal> {
+pub(super) async fn enable(State(shared): State<Arc<FrontState>>, Of(id): Of) -> Result<StatusCode, Refusal> {
     shared.webhooks.enable(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,9 +9,9 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::time::Instant;
 
 use crate::api;
+use crate::front_state::FrontState;
 use crate::peer::Peer;
 use crate::problem::{Problem, Refusal};
-use crate::shared::Shared;
 
 /// A monitor of the operator may ask as often as it likes: a host that did not answer it could be taken for dead, and it costs nothing.
 const ALIVE: &str = "/healthz";
@@ -22,7 +22,7 @@ pub(super) struct AboveLimit;
 
 /// Lets no address ask without a token as often as it likes. A valid token is looked at first, so that nobody who has one is locked out by others at
 /// the same address.
-pub(super) async fn limit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+pub(super) async fn limit(State(shared): State<Arc<FrontState>>, request: Request, next: Next) -> Response {
     // What a browser asks first has no token; the guard answers it.
     if request.method() == Method::OPTIONS || api::token(&shared, request.headers()).is_ok() {
         return next.run(request).await;
@@ -62,7 +62,7 @@ pub(super) async fn label(request: Request, next: Next) -> Response {
 }
 
 /// A page of another site cannot reach the front by a name that resolves to this machine (DNS rebinding), nor by its address.
-pub(super) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(shared): State<Arc<FrontState>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let Some(host) = only(headers, header::HOST).map(str::to_ascii_lowercase) else {
         return Refusal::from(Problem::ForeignHost).into_response();

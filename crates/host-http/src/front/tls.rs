@@ -55,13 +55,13 @@ struct Files {
     key: PathBuf,
     current: RwLock<Arc<CertifiedKey>>,
     /// What the files looked like when they were read last, with or without success.
-    seen: Mutex<Seen>,
+    seen: Mutex<FileStamps>,
 }
 
 /// When a file was changed, and its size. `None` for a file that is not there.
 type Stamp = Option<(SystemTime, u64)>;
 
-type Seen = [Stamp; 2];
+type FileStamps = [Stamp; 2];
 
 impl Tls {
     /// Reads a chain of certificates, the front's own first, and its private key (PKCS #8, PKCS #1 or SEC 1).
@@ -113,11 +113,11 @@ impl Tls {
             tokio::time::sleep(LOOK).await;
             let tls = self.clone();
             // A panic in it would be one of the file system's; the next look tries again.
-            let _ = tokio::task::spawn_blocking(move || tls.look()).await;
+            let _ = tokio::task::spawn_blocking(move || tls.reload_if_changed()).await;
         }
     }
 
-    fn look(&self) {
+    fn reload_if_changed(&self) {
         let files = &*self.0;
         let now = [stamp(&files.certificate), stamp(&files.key)];
         if *files.seen.lock().unwrap_or_else(PoisonError::into_inner) == now {
@@ -214,13 +214,13 @@ mod tests {
         let new_key = std::fs::read(&key).unwrap();
         std::fs::write(&key, &old_key).unwrap();
         touch(&key, 3);
-        tls.look();
+        tls.reload_if_changed();
         assert_eq!(current(&tls), first.cert.der().to_vec());
         let error = tls.reload().unwrap_err();
         assert!(matches!(error, TlsError::Pair { .. }), "{error}");
         std::fs::write(&key, new_key).unwrap();
         touch(&key, 4);
-        tls.look();
+        tls.reload_if_changed();
         assert_eq!(current(&tls), second.cert.der().to_vec());
 
         // Files that look as before are not read.
@@ -228,7 +228,7 @@ mod tests {
         touch(&certificate, 2);
         let seen = [stamp(&certificate), stamp(&key)];
         *tls.0.seen.lock().unwrap() = seen;
-        tls.look();
+        tls.reload_if_changed();
         assert_eq!(current(&tls), second.cert.der().to_vec());
     }
 

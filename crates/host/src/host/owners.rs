@@ -13,7 +13,7 @@ use super::{Inner, SessionHost};
 use crate::error::{HostError, Result};
 use crate::event::SessionState;
 use crate::log::{Receipt, Write};
-use crate::owner::{Ask, Command, Contact, Owner};
+use crate::owner::{ClientControlRequest, Command, Contact, Owner};
 
 /// The most commands that wait for a session.
 const COMMANDS: usize = 64;
@@ -65,7 +65,7 @@ impl SessionHost {
             return Err(HostError::Archived(session.clone()));
         }
         let (reply, answer) = oneshot::channel();
-        let ask = Ask {
+        let ask = ClientControlRequest {
             subtype,
             fields,
             needs_rest,

@@ -16,7 +16,7 @@ use crate::event::{Accepted, SessionRecord, SessionState, Source};
 use crate::log::{NewEvent, Update, Write};
 use crate::owner::Command;
 use crate::schedule::{DueRun, Schedule};
-use crate::wire::{self, Sent};
+use crate::wire::{self, ClientFrame};
 
 impl SessionHost {
     /// Takes a frame of a client; see [`send_all`](Self::send_all).
@@ -63,12 +63,12 @@ impl SessionHost {
         let actor = actor.into();
         let mut steps = Vec::new();
         for frame in frames {
-            steps.push(match wire::sent(frame)? {
-                Sent::Accept(mut event) => {
+            steps.push(match wire::read_client_frame(frame)? {
+                ClientFrame::Accept(mut event) => {
                     event.actor = Some(actor.clone());
                     Write::Accept(event)
                 }
-                Sent::Decision { request, answer } => {
+                ClientFrame::Decision { request, answer } => {
                     let Some(approval) = self.log().approval_of(session, &request).await? else {
                         return Err(HostError::Invalid(format!(
                             "no request {request} waits for a response"

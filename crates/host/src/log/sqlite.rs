@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::hub::{Hint, Hub};
-use super::{BoxFuture, Counts, Log, Page, Receipt, Waiting, Write, schema};
+use super::{BoxFuture, Counts, Log, Page, PendingWork, Receipt, Write, schema};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::AuditEntry;
 use crate::error::{HostError, Result};
@@ -46,7 +46,7 @@ const READERS: usize = 8;
 const ROWS: usize = 1000;
 
 /// Something to write.
-enum Work {
+enum WriteCommand {
     Steps {
         session: SessionId,
         steps: Vec<Write>,
@@ -60,8 +60,8 @@ enum Work {
     },
 }
 
-struct Job {
-    work: Work,
+struct QueuedWrite {
+    work: WriteCommand,
     reply: oneshot::Sender<Result<Receipt>>,
 }
 
@@ -72,7 +72,7 @@ struct Job {
 pub struct SqliteLog {
     path: PathBuf,
     /// `None` only while the log is dropped.
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Option<mpsc::Sender<QueuedWrite>>,
     writer: Option<std::thread::JoinHandle<()>>,
     hub: Arc<Hub>,
     readers: Arc<Mutex<Vec<Connection>>>,
@@ -211,10 +211,10 @@ impl SqliteLog {
     }
 
     /// Waits until the thread that writes has committed the work.
-    async fn hand_in(&self, work: Work) -> Result<Receipt> {
+    async fn hand_in(&self, work: WriteCommand) -> Result<Receipt> {
         let (reply, written) = oneshot::channel();
         let jobs = self.jobs.as_ref().ok_or(HostError::Closed)?;
-        jobs.send(Job { work, reply })
+        jobs.send(QueuedWrite { work, reply })
             .await
             .map_err(|_| HostError::Closed)?;
         written.await.map_err(|_| HostError::Closed)?
@@ -360,7 +360,7 @@ fn check_laws(connection: &Connection, problems: &mut Vec<String>) -> rusqlite::
 }
 
 /// The thread that writes: takes what waits, commits it, then replies and publishes.
-fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Job>, hub: &Hub) {
+fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<QueuedWrite>, hub: &Hub) {
     while let Some(first) = queue.blocking_recv() {
         let mut jobs = vec![first];
         while jobs.len() < GROUP
@@ -394,21 +394,28 @@ fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Job>, hub: &H
 }
 
 /// One commit. A transaction that is refused leaves no trace, and does not harm the others.
-fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<(Vec<Result<Receipt>>, Vec<Hint>)> {
+fn commit(
+    connection: &mut Connection,
+    jobs: &[QueuedWrite],
+) -> rusqlite::Result<(Vec<Result<Receipt>>, Vec<Hint>)> {
     let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let mut written = Vec::new();
     let mut touched = BTreeSet::new();
     for job in jobs {
         let savepoint = transaction.savepoint()?;
         let result = match &job.work {
-            Work::Steps { session, steps } => steps::apply(&savepoint, session, steps),
-            Work::Webhook(write) => hooks::write_webhook(&savepoint, write).map(|()| Receipt::default()),
-            Work::Audit(entry) => entries::add(&savepoint, entry).map(|()| Receipt::default()),
-            Work::Record { kind, id, value } => steps::put_record(&savepoint, kind, id, value.as_ref()),
+            WriteCommand::Steps { session, steps } => steps::apply(&savepoint, session, steps),
+            WriteCommand::Webhook(write) => {
+                hooks::write_webhook(&savepoint, write).map(|()| Receipt::default())
+            }
+            WriteCommand::Audit(entry) => entries::add(&savepoint, entry).map(|()| Receipt::default()),
+            WriteCommand::Record { kind, id, value } => {
+                steps::put_record(&savepoint, kind, id, value.as_ref())
+            }
         };
         if result.is_ok() {
             savepoint.commit()?;
-            if let Work::Steps { session, .. } = &job.work {
+            if let WriteCommand::Steps { session, .. } = &job.work {
                 touched.insert(session.as_str());
             }
         } else {
@@ -443,7 +450,7 @@ fn limit(limit: usize) -> i64 {
 
 impl Log for SqliteLog {
     fn write<'a>(&'a self, session: &'a SessionId, steps: Vec<Write>) -> BoxFuture<'a, Result<Receipt>> {
-        let work = Work::Steps {
+        let work = WriteCommand::Steps {
             session: session.clone(),
             steps,
         };
@@ -497,7 +504,7 @@ impl Log for SqliteLog {
         }))
     }
 
-    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Waiting>> {
+    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<PendingWork>> {
         let session = session.clone();
         Box::pin(self.read(move |connection| Ok(rows::waiting(connection, session.as_str())?)))
     }
@@ -608,7 +615,7 @@ impl Log for SqliteLog {
         id: &'a str,
         value: Option<RawJson>,
     ) -> BoxFuture<'a, Result<()>> {
-        let record = Work::Record {
+        let record = WriteCommand::Record {
             kind: kind.to_owned(),
             id: id.to_owned(),
             value,
@@ -617,7 +624,7 @@ impl Log for SqliteLog {
     }
 
     fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.hand_in(Work::Audit(entry)).await.map(drop) })
+        Box::pin(async move { self.hand_in(WriteCommand::Audit(entry)).await.map(drop) })
     }
 
     fn audited(&self, before: Option<u64>, count: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
@@ -629,7 +636,7 @@ impl Log for SqliteLog {
     }
 
     fn write_webhook(&self, write: WebhookWrite) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.hand_in(Work::Webhook(write)).await.map(drop) })
+        Box::pin(async move { self.hand_in(WriteCommand::Webhook(write)).await.map(drop) })
     }
 
     fn webhook_cursor<'a>(&'a self, webhook: Uuid, session: &'a SessionId) -> BoxFuture<'a, Result<u64>> {

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use super::{ASKS_WITHIN, Owner, TurnEnd};
 use crate::admission::Granted;
 use crate::approval::{Approval, ApprovalState};
-use crate::core::{Call, Input, Process};
+use crate::core::{Input, Process, WaitingCall};
 use crate::error::Result;
 use crate::event::{SessionRecord, Source};
 use crate::handler::{HookReply, HookRequest};
-use crate::log::{NewEvent, Waiting, Write};
+use crate::log::{NewEvent, PendingWork, Write};
 use crate::stored::Transcript;
 
 /// What became of the decision that a process has taken up.
@@ -28,14 +28,14 @@ pub(super) struct TakenUp {
 
 impl Owner {
     /// The call that waits, as the log has it.
-    pub(super) fn recover_call(&mut self, waiting: &Waiting) -> Call {
+    pub(super) fn recover_call(&mut self, waiting: &PendingWork) -> WaitingCall {
         let decided = waiting.decided.iter().rfind(|approval| approval.deferred);
         let (call, state) = match (waiting.deferred.last(), decided) {
-            (Some(pending), _) => (pending, Call::Waits),
-            (None, Some(decided)) => (decided, Call::Decided),
-            (None, None) => return Call::None,
+            (Some(pending), _) => (pending, WaitingCall::Waits),
+            (None, Some(decided)) => (decided, WaitingCall::Decided),
+            (None, None) => return WaitingCall::None,
         };
-        if state == Call::Waits {
+        if state == WaitingCall::Waits {
             self.expire_later(call.clone());
         }
         self.call = Some(call.clone());
@@ -56,7 +56,7 @@ impl Owner {
             .filter(|call| call.tool_use_id == approval.tool_use_id);
         let is_same = known.is_some_and(|call| call.input_hash == approval.input_hash);
         let answer = match self.state.call {
-            Call::Offered if is_same => {
+            WaitingCall::Offered if is_same => {
                 // Written as applied before the CLI is told anything: a crash in between loses the decision, and it is never given twice.
                 let call = self.call.clone();
                 self.offered_until = None;
@@ -70,15 +70,15 @@ impl Owner {
                 }
                 HookReply::Ask
             }
-            Call::Waits if is_same => HookReply::Defer,
-            Call::Offered if known.is_some() => {
+            WaitingCall::Waits if is_same => HookReply::Defer,
+            WaitingCall::Offered if known.is_some() => {
                 let why = "the process asks about the call with another input";
                 self.offered_until = None;
                 self.feed(Input::Dropped(why), Vec::new()).await?;
                 HookReply::Ask
             }
             // A call that an earlier process left open comes before the prompt that this one has, and would be dropped for the prompt.
-            Call::None
+            WaitingCall::None
                 if self.state.process == Process::Up
                     && !is_of_subagent
                     && (has_prompt || self.state.taken_up || self.state.running.is_none()) =>
@@ -104,7 +104,9 @@ impl Owner {
 
     /// The decision about the call is durable.
     pub(super) async fn decided(&mut self, decided: Approval) -> Result<()> {
-        if self.state.call == Call::Waits && self.call.as_ref().is_some_and(|call| call.id == decided.id) {
+        if self.state.call == WaitingCall::Waits
+            && self.call.as_ref().is_some_and(|call| call.id == decided.id)
+        {
             self.call = Some(decided);
             self.feed(Input::Decided, Vec::new()).await?;
         }
@@ -112,7 +114,7 @@ impl Owner {
     }
 
     /// Drops the call if the log does not have it any more, because the session was archived.
-    pub(super) async fn compare_call(&mut self, waiting: &Waiting) -> Result<()> {
+    pub(super) async fn compare_call(&mut self, waiting: &PendingWork) -> Result<()> {
         let Some(call) = &self.call else { return Ok(()) };
         let mut known = waiting.deferred.iter().chain(&waiting.decided);
         if known.any(|approval| approval.id == call.id) {
@@ -141,7 +143,7 @@ impl Owner {
             request: Some(request),
         }) = self.taken_up.take_if(|_| is_asked)
         {
-            let told = super::tell(session, &request, &approval).await?;
+            let told = super::send_decision(session, &request, &approval).await?;
             self.write(told.into_iter().collect()).await?;
         }
         Ok(())
@@ -158,7 +160,7 @@ impl Owner {
 
     /// Denies the call that waits, because its turn is interrupted. `false` if none waits.
     pub(super) async fn interrupt_call(&mut self) -> Result<bool> {
-        let (Call::Waits, Some(call)) = (self.state.call, &self.call) else {
+        let (WaitingCall::Waits, Some(call)) = (self.state.call, &self.call) else {
             return Ok(false);
         };
         let mut deny = PermissionDeny::new("The turn was interrupted while this call waited for a decision.");
@@ -192,7 +194,10 @@ impl Owner {
     /// The matcher of the hook: the tools of the policy, and that of a call that was left open when the policy was another one.
     pub(super) fn deferred_tools(&self) -> Option<String> {
         let policy = self.shared.policy.deferred.clone();
-        let call = self.call.as_ref().filter(|_| self.state.call == Call::Decided);
+        let call = self
+            .call
+            .as_ref()
+            .filter(|_| self.state.call == WaitingCall::Decided);
         let Some(tool) = call.and_then(|call| call.tool_name.clone()) else {
             return policy;
         };

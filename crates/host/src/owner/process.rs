@@ -9,11 +9,11 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, mpsc};
 use tokio::task::JoinSet;
 
-use super::{LEASE_POLL, Owner, REQUESTS, ROOM_POLL, Running};
-use crate::core::{Call, Input};
+use super::{LEASE_POLL, Owner, REQUESTS, ROOM_POLL, RunningProcess};
+use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
 use crate::event::{SessionRecord, SessionState};
-use crate::handler::{self, Seat, ToOwner};
+use crate::handler::{self, OwnerSlot, ToOwner};
 use crate::log::{NewEvent, Write};
 use crate::spares::Taken;
 use crate::stored;
@@ -93,7 +93,7 @@ impl Owner {
             (false, _) => &[Start::Resumed, Start::New],
         };
         let noted = match self.state.call {
-            Call::Decided => self.note_of_call(&record).await,
+            WaitingCall::Decided => self.note_of_call(&record).await,
             _ => None,
         };
         for way in ways {
@@ -103,7 +103,7 @@ impl Owner {
                     // The process of a host that was killed may note the call in the moment in which it ends, and has the lease until then. What has become
                     // of the call since, the new process has done.
                     let is_open = match noted {
-                        None if self.state.call == Call::Decided => {
+                        None if self.state.call == WaitingCall::Decided => {
                             self.note_of_call(&record).await.is_some()
                         }
                         noted => noted == Some(true),
@@ -161,11 +161,11 @@ impl Owner {
             "spare": start == Start::Spare,
         });
         let frames = session.frames();
-        let ambient = (self.state.call == Call::Decided).then(|| session.ambient());
+        let ambient = (self.state.call == WaitingCall::Decided).then(|| session.ambient());
         let mut steps = vec![Write::Append(NewEvent::host("process_started", payload))];
         steps.extend(wire::initialized(session.initialized()).map(Write::Initialized));
         self.counted = session.usage();
-        self.running = Some(Running {
+        self.running = Some(RunningProcess {
             session,
             frames,
             turn: None,
@@ -194,10 +194,10 @@ impl Owner {
         &self,
         record: &SessionRecord,
         spare: Spare,
-        seat: Seat,
+        seat: OwnerSlot,
     ) -> Result<Result<Option<Session>, String>> {
         let ended = spare.wait_ended();
-        let is_new = !record.has_history && record.epoch <= 1 && self.state.call == Call::None;
+        let is_new = !record.has_history && record.epoch <= 1 && self.state.call == WaitingCall::None;
         let has_own = record.model.is_some() || record.permission_mode.is_some();
         let allowed = self.shared.policy.options_of(record, false);
         match allowed.ok().and_then(|options| options.cwd) {
@@ -259,7 +259,7 @@ impl Owner {
                 Ok(options) => options,
                 Err(error) => return Ok(Err(error.to_string())),
             };
-            let seat = Seat::default();
+            let seat = OwnerSlot::default();
             seat.take(self.channels());
             let deferred = self.deferred_tools();
             let options =
@@ -309,7 +309,7 @@ impl Owner {
         let Some(running) = self.running.take() else {
             return Ok(());
         };
-        let Running {
+        let RunningProcess {
             session,
             mut frames,
             turn,
@@ -323,7 +323,7 @@ impl Owner {
         let ended = session.clone();
         // A process that is closed while it asks about its call answers the call as cancelled. One that is killed leaves it open.
         let closed = match self.state.call {
-            Call::Offered => session.kill().await.map(drop),
+            WaitingCall::Offered => session.kill().await.map(drop),
             _ => session.close().await.map(drop),
         };
         if let Err(error) = closed {

@@ -7,8 +7,8 @@ use outrigger::Interrupted;
 use outrigger::protocol::RawJson;
 use serde_json::{Map, Value, json};
 
-use super::{Ask, Command, Owner, Reply};
-use crate::core::{Call, Input};
+use super::{ClientControlRequest, Command, ControlResult, Owner};
+use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
 use crate::event::Delivery;
 use crate::log::{NewEvent, Received, Update, Write};
@@ -28,7 +28,7 @@ impl Owner {
         };
         self.requests.insert(id, request);
         let mut update = Update::default();
-        let done = |result: Result<Value, String>| Reply {
+        let done = |result: Result<Value, String>| ControlResult {
             id,
             result: result.map(RawJson::from),
             update: None,
@@ -80,7 +80,7 @@ impl Owner {
                 _ if is_change => Ok(json!({})),
                 _ => Err("the session has no process; a prompt starts one".to_owned()),
             };
-            let reply = Reply {
+            let reply = ControlResult {
                 update,
                 ..done(result)
             };
@@ -93,7 +93,7 @@ impl Owner {
                 subtype => session.raw_request(subtype, fields).await,
             };
             let result = result.map_err(|error| error.to_string());
-            Reply {
+            ControlResult {
                 id,
                 result: result
                     .and_then(|reply| wire::for_clients(&subtype, reply).map_err(|error| error.to_string())),
@@ -127,7 +127,7 @@ impl Owner {
         })
     }
 
-    pub(super) async fn reply(&mut self, reply: Reply) -> Result<()> {
+    pub(super) async fn reply(&mut self, reply: ControlResult) -> Result<()> {
         let Some(request) = self.requests.remove(&reply.id) else {
             return Ok(());
         };
@@ -167,8 +167,8 @@ impl Owner {
     }
 
     /// Passes a request on to the CLI. Frames go on while it answers.
-    pub(super) async fn ask(&mut self, ask: Ask) -> Result<()> {
-        if self.state.call != Call::None || ask.needs_rest && self.state.is_busy() {
+    pub(super) async fn ask(&mut self, ask: ClientControlRequest) -> Result<()> {
+        if self.state.call != WaitingCall::None || ask.needs_rest && self.state.is_busy() {
             // Who asked may be gone.
             drop(ask.reply.send(Err(HostError::TurnRuns(self.id.clone()))));
             return Ok(());
@@ -204,7 +204,7 @@ impl Owner {
             Some(Command::Shutdown(reply)) => {
                 self.admission = None;
                 // A call that waits has ended its turn, or does so now.
-                let waits = self.state.call == Call::Waits && self.state.open.is_empty();
+                let waits = self.state.call == WaitingCall::Waits && self.state.open.is_empty();
                 if self.state.is_busy() && !waits {
                     // Closed, the CLI would tell the model that open calls were denied, and go on with the turn for a while.
                     self.kill("the host closes", Input::HostCloses).await?;

@@ -27,7 +27,7 @@ pub(super) struct Reader<'a> {
     pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
-pub(super) type Read<T> = Result<T, ServePolicyError>;
+pub(super) type PolicyResult<T> = Result<T, ServePolicyError>;
 
 impl Reader<'_> {
     fn wrong(&self, at: Option<Range<usize>>, message: impl Into<String>) -> ServePolicyError {
@@ -47,7 +47,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn read(&self) -> Read<ServePolicy> {
+    pub(super) fn read(&self) -> PolicyResult<ServePolicy> {
         let file: File =
             toml::from_str(self.text).map_err(|error| self.wrong(error.span(), error.message().trim()))?;
         let mut options = self.options(file.options)?;
@@ -68,7 +68,7 @@ impl Reader<'_> {
         })
     }
 
-    fn sessions(&self, table: SessionsTable, options: Options) -> Read<HostPolicy> {
+    fn sessions(&self, table: SessionsTable, options: Options) -> PolicyResult<HostPolicy> {
         let span = table.roots.span();
         let mut roots = Vec::new();
         for root in table.roots.into_inner() {
@@ -138,7 +138,7 @@ impl Reader<'_> {
         workspaces
     }
 
-    fn options(&self, table: OptionsTable) -> Read<Options> {
+    fn options(&self, table: OptionsTable) -> PolicyResult<Options> {
         let mut options = Options::new(Auth::Inherit);
         options.cli_path = table.cli.map(|cli| self.place(&cli));
         options.model = table.model;
@@ -166,13 +166,13 @@ impl Reader<'_> {
         Ok(options)
     }
 
-    fn check_rule(&self, alone: &Options, rule: &Spanned<String>) -> Read<()> {
+    fn check_rule(&self, alone: &Options, rule: &Spanned<String>) -> PolicyResult<()> {
         alone
             .check()
             .map_err(|error| self.wrong(Some(rule.span()), error.to_string()))
     }
 
-    fn environment(&self, table: EnvironmentTable) -> Read<Environment> {
+    fn environment(&self, table: EnvironmentTable) -> PolicyResult<Environment> {
         let mut environment = Environment::listed();
         for name in table.pass {
             environment = environment.pass(name);
@@ -188,7 +188,7 @@ impl Reader<'_> {
         Ok(environment)
     }
 
-    fn account(&self, account: Spanned<AccountTable>) -> Read<Auth> {
+    fn account(&self, account: Spanned<AccountTable>) -> PolicyResult<Auth> {
         let span = account.span();
         let table = account.into_inner();
         let read = |reference: Spanned<Reference>| {
@@ -206,7 +206,7 @@ impl Reader<'_> {
         }
     }
 
-    fn secret(&self, reference: &Reference, span: Range<usize>) -> Read<String> {
+    fn secret(&self, reference: &Reference, span: Range<usize>) -> PolicyResult<String> {
         let wrong = |message: String| self.wrong(Some(span.clone()), message);
         let secret = match reference {
             Reference::Env(name) => (self.environment)(name).ok_or_else(|| {
@@ -235,7 +235,7 @@ impl Reader<'_> {
         Ok(secret.to_owned())
     }
 
-    fn server(&self, table: ServerTable) -> Read<ServerSettings> {
+    fn server(&self, table: ServerTable) -> PolicyResult<ServerSettings> {
         let tls = table.tls.map(|tls| TlsFiles {
             certificate: self.place(&tls.certificate),
             key: self.place(&tls.key),
@@ -277,7 +277,7 @@ impl Reader<'_> {
         })
     }
 
-    fn webhooks(&self, table: WebhooksTable) -> Read<AddressRule> {
+    fn webhooks(&self, table: WebhooksTable) -> PolicyResult<AddressRule> {
         let mut rule = AddressRule::public();
         for network in table.networks {
             rule = rule

@@ -8,16 +8,16 @@ use std::time::Duration;
 use outrigger::options::Auth;
 use outrigger::protocol::shared::{PermissionMode, SettingSource};
 
-use super::reader::{Read, Reader};
+use super::reader::{PolicyResult, Reader};
 use super::tables::File;
 use super::{ServePolicy, ServerSettings, TlsFiles};
 use crate::address_rule::AddressRule;
 
-struct Place {
+struct TestPolicyDir {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl TestPolicyDir {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("projects")).unwrap();
@@ -25,7 +25,7 @@ impl Place {
         Self { dir }
     }
 
-    fn read(&self, text: &str) -> Read<ServePolicy> {
+    fn read(&self, text: &str) -> PolicyResult<ServePolicy> {
         let path = self.dir.path().join("policy.toml");
         let environment = |name: &str| (name == "THE_TOKEN").then(|| "token-very-secret".to_owned());
         let reader = Reader {
@@ -45,7 +45,7 @@ impl Place {
 
 #[test]
 fn a_file_is_read_with_the_secrets_that_it_names_and_none_is_shown() {
-    let place = Place::new();
+    let place = TestPolicyDir::new();
     let found = place
         .read(
             r#"
@@ -177,7 +177,7 @@ fn the_examples_of_the_docs_are_read() {
 
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
-    let place = Place::new();
+    let place = TestPolicyDir::new();
     let roots = "sessions.roots = [\"projects\"]\n";
     for (text, line, part) in [
         ("", 1, "missing field `sessions`"),

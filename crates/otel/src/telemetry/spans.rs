@@ -15,9 +15,9 @@ use serde::Deserialize;
 
 use super::Telemetry;
 use crate::content::redacted;
+use crate::frame_fields::{CliRequestFrame, ConversationFrame, ConversationMessage, SaidUsage, read};
 use crate::instruments::record;
 use crate::names;
-use crate::reading::{Asked, Said, SaidMessage, SaidUsage, read};
 
 /// More spans of a kind are not open at once in one session; further ones are left out.
 const MAX_OPEN: usize = 4096;
@@ -149,7 +149,7 @@ impl SessionSpans {
         state: &mut State,
         prompt: Option<String>,
         now: SystemTime,
-        input: Option<&SaidMessage<'_>>,
+        input: Option<&ConversationMessage<'_>>,
     ) {
         if state.turns.len() == MAX_OPEN {
             return;
@@ -190,7 +190,7 @@ impl SessionSpans {
     }
 
     fn assistant(&self, state: &mut State, frame: &Frame, now: SystemTime) {
-        let Some(said) = read::<Said<'_>>(frame) else {
+        let Some(said) = read::<ConversationFrame<'_>>(frame) else {
             return;
         };
         let message = &said.message;
@@ -268,7 +268,7 @@ impl SessionSpans {
     }
 
     fn user(&self, state: &mut State, frame: &Frame, now: SystemTime) {
-        let Some(said) = read::<Said<'_>>(frame) else {
+        let Some(said) = read::<ConversationFrame<'_>>(frame) else {
             return;
         };
         for block in said.message.blocks() {
@@ -351,13 +351,13 @@ impl SessionSpans {
     }
 
     /// The CLI asks for a permission, or calls a hook.
-    fn asked(&self, state: &mut State, frame: &Frame, now: SystemTime) {
+    fn cli_request_began(&self, state: &mut State, frame: &Frame, now: SystemTime) {
         let is_hook = match frame.subtype() {
             Some("can_use_tool") => false,
             Some("hook_callback") => true,
             _ => return,
         };
-        let (Some(id), Some(asked)) = (frame.request_id(), read::<Asked<'_>>(frame)) else {
+        let (Some(id), Some(asked)) = (frame.request_id(), read::<CliRequestFrame<'_>>(frame)) else {
             return;
         };
         if state.requests.len() == MAX_OPEN || state.requests.contains_key(id) {
@@ -524,7 +524,7 @@ impl Observer for SessionSpans {
     fn prompt(&self, frame: &Frame) {
         let now = SystemTime::now();
         let mut state = self.state();
-        let Some(said) = read::<Said<'_>>(frame) else {
+        let Some(said) = read::<ConversationFrame<'_>>(frame) else {
             return;
         };
         let prompt = said.uuid.as_deref().unwrap_or_default().to_owned();
@@ -548,7 +548,7 @@ impl Observer for SessionSpans {
                 self.assistant(state, frame, now);
             }
             "user" => self.user(state, frame, now),
-            "control_request" => self.asked(state, frame, now),
+            "control_request" => self.cli_request_began(state, frame, now),
             "control_cancel_request" => {
                 if let Some(request) = frame.request_id().and_then(|id| state.requests.remove(id)) {
                     self.end_request(request, "withdrawn", now);
@@ -573,7 +573,7 @@ impl Observer for SessionSpans {
 
     fn replied(&self, id: &str, reply: Option<&RawJson>) {
         #[derive(Deserialize)]
-        struct Reply<'r> {
+        struct PermissionReply<'r> {
             #[serde(borrow, default)]
             behavior: Option<std::borrow::Cow<'r, str>>,
         }
@@ -584,8 +584,8 @@ impl Observer for SessionSpans {
         let decision = match reply {
             None => "error",
             Some(_) if request.is_hook => "allow",
-            Some(reply) => match serde_json::from_str::<Reply<'_>>(reply.get()) {
-                Ok(Reply { behavior: Some(is) }) if is == "allow" => "allow",
+            Some(reply) => match serde_json::from_str::<PermissionReply<'_>>(reply.get()) {
+                Ok(PermissionReply { behavior: Some(is) }) if is == "allow" => "allow",
                 _ => "deny",
             },
         };

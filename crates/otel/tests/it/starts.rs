@@ -6,7 +6,7 @@ use futures_util::stream;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use outrigger::Retry;
 use outrigger::testing::Simulated;
-use outrigger_fleet::batch::{Batch, Job};
+use outrigger_fleet::batch::{Batch, BatchJob};
 use outrigger_fleet::supervise::{HealthState, IdFiles, Rotation, Supervised, Supervision};
 use outrigger_sim::peer::Signal;
 
@@ -36,8 +36,8 @@ async fn each_try_of_a_job_is_a_session_with_its_turn() {
         .retry(Retry::new().tries(3).delays(delay, delay))
         .watch(exporter.telemetry().watch());
     let jobs = [
-        Job::new("good", "%say one"),
-        Job::new("bad", "%error 529 n=9\n%say never"),
+        BatchJob::new("good", "%say one"),
+        BatchJob::new("bad", "%error 529 n=9\n%say never"),
     ];
     let mut run = batch.run(stream::iter(jobs)).unwrap();
     let mut tries = Vec::new();

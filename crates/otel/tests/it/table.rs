@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outrigger::testing::Simulated;
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
 use outrigger_fleet::gate::{Gate, Limits, Visitor};
-use outrigger_fleet::supervise::{IdStore, Kept, Supervised, Supervision};
+use outrigger_fleet::supervise::{IdStore, SavedConversation, Supervised, Supervision};
 use outrigger_sim::peer::Signal;
 
 use crate::collector::Collector;
@@ -92,11 +92,11 @@ async fn the_page_has_the_names_that_a_collector_receives() {
 struct NoIds;
 
 impl IdStore for NoIds {
-    fn load(&self, _: &str) -> std::io::Result<Option<Kept>> {
+    fn load(&self, _: &str) -> std::io::Result<Option<SavedConversation>> {
         Ok(None)
     }
 
-    fn save(&self, _: &str, _: &Kept) -> std::io::Result<()> {
+    fn save(&self, _: &str, _: &SavedConversation) -> std::io::Result<()> {
         Ok(())
     }
 }

@@ -71,11 +71,11 @@ struct Entry {
 #[cfg(target_os = "linux")]
 fn processes() -> Arc<Vec<Entry>> {
     static LOOKS: Looks<Vec<Entry>> = Looks::new();
-    LOOKS.after_now(look)
+    LOOKS.after_now(read_processes)
 }
 
 #[cfg(target_os = "linux")]
-fn look() -> Vec<Entry> {
+fn read_processes() -> Vec<Entry> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {

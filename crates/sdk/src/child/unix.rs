@@ -102,7 +102,7 @@ fn own(mut plan: StartPlan, tell: oneshot::Sender<io::Result<(Pipes, LocalProces
         }
     };
     let (end, ended) = watch::channel(None);
-    let life = Arc::new(Life {
+    let life = Arc::new(ProcessGroup {
         leader,
         reaped: Mutex::new(false),
     });
@@ -270,14 +270,14 @@ fn reap_orphans(group: Pid) {
 }
 
 /// What the thread and the session share.
-struct Life {
+struct ProcessGroup {
     /// The process, and its group.
     leader: Pid,
     /// Whether the id may be somebody else's by now. Held while the group is signalled.
     reaped: Mutex<bool>,
 }
 
-impl Life {
+impl ProcessGroup {
     fn lock(&self) -> MutexGuard<'_, bool> {
         self.reaped.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -301,7 +301,7 @@ impl Life {
 }
 
 struct LocalProcess {
-    life: Arc<Life>,
+    life: Arc<ProcessGroup>,
     ended: watch::Receiver<Option<Result<Exit, io::ErrorKind>>>,
     #[cfg(target_os = "linux")]
     memory: Option<super::oom::Kills>,
@@ -344,7 +344,7 @@ impl Process for LocalProcess {
     }
 }
 
-struct Remote(Arc<Life>);
+struct Remote(Arc<ProcessGroup>);
 
 impl Signaller for Remote {
     fn signal(&self, signal: Signal) -> io::Result<()> {

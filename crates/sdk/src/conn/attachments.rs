@@ -26,7 +26,7 @@ pub(crate) trait Mirroring: fmt::Debug + Send + Sync + 'static {
     fn is_told(&self) -> bool;
 
     /// Waits until then.
-    fn told(&self) -> BoxFuture<'_, ()>;
+    fn finished(&self) -> BoxFuture<'_, ()>;
 
     /// The task of the mirror. It ends when no more frames come, or is dropped with its runtime.
     fn run(self: Arc<Self>, conn: Arc<Conn>) -> BoxFuture<'static, ()>;

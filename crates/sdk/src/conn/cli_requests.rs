@@ -288,7 +288,7 @@ impl Response<'_> {
 
     fn line(&self, wire_id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
         #[derive(Serialize)]
-        struct Line<T> {
+        struct ReplyLine<T> {
             #[serde(rename = "type")]
             kind: &'static str,
             response: T,
@@ -301,7 +301,7 @@ impl Response<'_> {
         }
         let kind = "control_response";
         match self {
-            Self::Success(response) => encode_line(&Line {
+            Self::Success(response) => encode_line(&ReplyLine {
                 kind,
                 response: Success {
                     subtype: "success",
@@ -309,7 +309,7 @@ impl Response<'_> {
                     response,
                 },
             }),
-            Self::Other(other) => encode_line(&Line {
+            Self::Other(other) => encode_line(&ReplyLine {
                 kind,
                 response: &other.response,
             }),

@@ -15,7 +15,7 @@ use super::attachments::Mirroring;
 use super::changes::Changes;
 use super::core::{Accept, Core, Input, Output, Serial};
 use super::lane::{LaneIn, LaneOut, lane};
-use super::{Conn, Line, Withdrawn, tasks};
+use super::{Conn, OutgoingLine, Withdrawn, tasks};
 use crate::error::{Error, Result};
 use crate::observer::Observer;
 use crate::outcome::{Outcome, is_result};
@@ -34,7 +34,7 @@ struct Reader {
 
 /// A callback that works on a request of the CLI.
 #[derive(Default)]
-struct Work {
+struct CallbackWork {
     /// Tells the callback that the request was withdrawn.
     withdrawn: Withdrawn,
     stage: CallbackStage,
@@ -50,7 +50,7 @@ enum CallbackStage {
     Parked,
 }
 
-impl Work {
+impl CallbackWork {
     fn stop(&self) {
         self.withdrawn.cancel();
         if let CallbackStage::Runs(task) = &self.stage {
@@ -73,7 +73,7 @@ impl Observers {
         self.weak.is_empty() && self.kept.is_empty()
     }
 
-    fn tell(&mut self, tell: impl Fn(&dyn Observer)) {
+    fn notify_observers(&mut self, tell: impl Fn(&dyn Observer)) {
         self.weak.retain(|observer| {
             let observer = observer.upgrade();
             observer.inspect(|observer| tell(&**observer)).is_some()
@@ -92,7 +92,7 @@ pub(super) struct Driver {
     observers: Observers,
     ambient: Vec<LaneIn>,
     replies: HashMap<String, oneshot::Sender<Result<RawJson>>>,
-    work: HashMap<Serial, Work>,
+    work: HashMap<Serial, CallbackWork>,
     init: watch::Sender<Option<Frame>>,
     /// The mirror, if there is a store.
     mirror: Option<Arc<dyn Mirroring>>,
@@ -145,7 +145,8 @@ impl Driver {
                     {
                         let outcome = settled.as_ref().map_or_else(Error::outcome_of_stall, Some);
                         if let Some(outcome) = outcome {
-                            self.observers.tell(|observer| observer.turn_ended(outcome));
+                            self.observers
+                                .notify_observers(|observer| observer.turn_ended(outcome));
                         }
                         reader.settled.send_replace(Some(settled));
                         reader.lane.close();
@@ -155,7 +156,8 @@ impl Driver {
                 Output::AmbientEnded(outcome) => {
                     let ambient = self.ambient.iter_mut();
                     ambient.for_each(|lane| lane.push_outcome(&outcome));
-                    self.observers.tell(|observer| observer.turn_ended(&outcome));
+                    self.observers
+                        .notify_observers(|observer| observer.turn_ended(&outcome));
                 }
                 Output::Init(frame) => drop(self.init.send_replace(Some(frame))),
                 Output::Reply { id, reply } => {
@@ -172,12 +174,12 @@ impl Driver {
                 Output::Ended => {
                     let lanes = self.taps.drain(..).chain(self.ambient.drain(..));
                     lanes.for_each(|mut lane| lane.close());
-                    std::mem::take(&mut self.observers).tell(|observer| observer.session_ended());
+                    std::mem::take(&mut self.observers).notify_observers(|observer| observer.session_ended());
                 }
                 Output::Unblocked if self.watchdog_rests => self.deeds.push(Output::Watch),
                 Output::Unblocked => {}
                 Output::CliRequest { serial, .. } => {
-                    self.work.insert(serial, Work::default());
+                    self.work.insert(serial, CallbackWork::default());
                     self.deeds.push(output);
                 }
                 Output::RefuseRequest { .. }
@@ -221,7 +223,7 @@ impl Driver {
     /// Gives a frame to those who read all of them.
     fn tap(&mut self, frame: &Frame) {
         self.taps.retain_mut(|tap| tap.give(frame.clone()));
-        self.observers.tell(|observer| observer.frame(frame));
+        self.observers.notify_observers(|observer| observer.frame(frame));
     }
 
     /// Delivers the frames to their readers, once for all that came together, and returns what is left to do.
@@ -294,7 +296,8 @@ impl Driver {
 
     /// Tells of a reply; `None` is an error.
     pub(super) fn tell_reply(&mut self, id: &str, reply: Option<&RawJson>) {
-        self.observers.tell(|observer| observer.replied(id, reply));
+        self.observers
+            .notify_observers(|observer| observer.replied(id, reply));
     }
 
     /// The reply was passed to the writer, or another program replies.
@@ -379,12 +382,14 @@ impl Conn {
     }
 
     /// The line of the next prompt that may be sent.
-    pub(super) fn poll_send(&self) -> Option<Line> {
+    pub(super) fn poll_send(&self) -> Option<OutgoingLine> {
         let mut driver = self.driver();
         let line = driver.core.poll_send(Instant::now().into_std())?;
         if !driver.observers.is_empty() {
             for frame in Frame::from_line(line.trim_ascii_end()) {
-                driver.observers.tell(|observer| observer.prompt(&frame));
+                driver
+                    .observers
+                    .notify_observers(|observer| observer.prompt(&frame));
             }
         }
         Some(line)

@@ -28,7 +28,7 @@ impl Conn {
         let deadline = self.limits.interrupt_deadline;
         // The caller also means a prompt that was sent just before, so it goes first.
         let shut = self.send_ready(|| {
-            let gate = Gate(self);
+            let gate = PromptHold(self);
             let (running, number) = self.with(|driver| {
                 let now = Instant::now();
                 for input in [Input::Gate(true), Input::Interrupt] {
@@ -133,9 +133,9 @@ impl Conn {
 }
 
 /// Holds prompts back during an interrupt.
-struct Gate<'a>(&'a Arc<Conn>);
+struct PromptHold<'a>(&'a Arc<Conn>);
 
-impl Drop for Gate<'_> {
+impl Drop for PromptHold<'_> {
     fn drop(&mut self) {
         self.0.note(Input::Gate(false));
     }

@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 
 /// An element of a lane.
 #[derive(Debug)]
-pub(crate) enum Item {
+pub(crate) enum LaneItem {
     Frame(Frame),
     /// Frames were dropped here.
     Lag(Lag),
@@ -27,7 +27,7 @@ const MAX_OUTCOMES: usize = 1024;
 #[derive(Debug, Default)]
 struct State {
     /// The next elements, in memory.
-    queue: VecDeque<Item>,
+    queue: VecDeque<LaneItem>,
     /// The elements after them, on disk.
     spill: Option<Spill>,
     /// Bytes of the frames in `spill`, as taken from the budget.
@@ -52,7 +52,7 @@ pub(crate) struct LaneIn {
 #[derive(Debug)]
 pub(crate) struct LaneOut {
     /// The elements that were taken from memory under one lock. They count as waiting.
-    taken: VecDeque<Item>,
+    taken: VecDeque<LaneItem>,
     state: Arc<Mutex<State>>,
     budget: Arc<Budget>,
 }
@@ -94,7 +94,7 @@ impl State {
             return false;
         }
         budget.waits(frames.len() as u64);
-        self.queue.extend(frames.drain(..).map(Item::Frame));
+        self.queue.extend(frames.drain(..).map(LaneItem::Frame));
         true
     }
 
@@ -102,7 +102,7 @@ impl State {
         let size = held_by(frame);
         // Frames after those on disk have to go there, too, or they would overtake them.
         if self.spill.is_none() && budget.take(size, frame.kind() == "stream_event") {
-            self.queue.push_back(Item::Frame(frame.clone()));
+            self.queue.push_back(LaneItem::Frame(frame.clone()));
         } else if !self.spill(frame, budget) {
             self.leave_out(
                 Lag {
@@ -141,15 +141,15 @@ impl State {
             Some(spill) => spill.last_aside(),
             None => self.queue.back_mut(),
         };
-        if let Some(Item::Lag(last)) = last {
+        if let Some(LaneItem::Lag(last)) = last {
             last.frames += lag.frames;
             last.bytes += lag.bytes;
         } else {
-            self.push_aside(Item::Lag(lag));
+            self.push_aside(LaneItem::Lag(lag));
         }
     }
 
-    fn push_aside(&mut self, item: Item) {
+    fn push_aside(&mut self, item: LaneItem) {
         match &mut self.spill {
             Some(spill) => spill.push_aside(item),
             None => self.queue.push_back(item),
@@ -171,7 +171,7 @@ impl State {
                 budget.leave_out(missed);
                 budget.waits_no_more(before);
                 // Elements in memory lose their position among the frames.
-                self.queue.push_back(Item::Lag(missed));
+                self.queue.push_back(LaneItem::Lag(missed));
                 self.queue.extend(spill.take_asides());
                 self.let_disk_go(budget);
                 return;
@@ -182,7 +182,7 @@ impl State {
         budget.give_disk(self.spilled - left);
         self.spilled = left;
         for item in items {
-            if let Item::Frame(frame) = &item {
+            if let LaneItem::Frame(frame) = &item {
                 let size = held_by(frame);
                 budget.take_back(size);
                 budget.waits(1);
@@ -200,7 +200,7 @@ impl State {
     }
 
     /// Moves all elements in memory into `taken`, which is empty.
-    fn take(&mut self, taken: &mut VecDeque<Item>, budget: &Budget) {
+    fn take(&mut self, taken: &mut VecDeque<LaneItem>, budget: &Budget) {
         if self.queue.is_empty() {
             self.refill(budget);
         }
@@ -217,9 +217,9 @@ impl State {
 }
 
 /// Returns the room of elements that will not be read.
-fn let_go(items: VecDeque<Item>, budget: &Budget) {
+fn let_go(items: VecDeque<LaneItem>, budget: &Budget) {
     for item in items {
-        if let Item::Frame(frame) = item {
+        if let LaneItem::Frame(frame) = item {
             budget.give(held_by(&frame));
             budget.waits_no_more(1);
         }
@@ -263,7 +263,7 @@ impl LaneIn {
         self.with(|state, budget| {
             if state.outcomes < MAX_OUTCOMES {
                 state.outcomes += 1;
-                state.push_aside(Item::Outcome(outcome.clone()));
+                state.push_aside(LaneItem::Outcome(outcome.clone()));
             } else {
                 state.leave_out(Lag { frames: 1, bytes: 0 }, budget);
             }
@@ -296,7 +296,7 @@ impl LaneIn {
 
 impl LaneOut {
     /// The next element; `None` after the end. It may read from disk.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<LaneItem>> {
         if self.taken.is_empty() {
             let mut state = lock(&self.state);
             state.take(&mut self.taken, &self.budget);
@@ -308,12 +308,12 @@ impl LaneOut {
         }
         let item = self.taken.pop_front();
         match &item {
-            Some(Item::Frame(frame)) => {
+            Some(LaneItem::Frame(frame)) => {
                 self.budget.give(held_by(frame));
                 self.budget.waits_no_more(1);
             }
-            Some(Item::Outcome(_)) => lock(&self.state).outcomes -= 1,
-            Some(Item::Lag(_)) | None => {}
+            Some(LaneItem::Outcome(_)) => lock(&self.state).outcomes -= 1,
+            Some(LaneItem::Lag(_)) | None => {}
         }
         Poll::Ready(item)
     }
@@ -351,9 +351,9 @@ mod tests {
         let mut seen = Vec::new();
         while let Poll::Ready(Some(item)) = out.poll_next(&mut cx) {
             seen.push(match item {
-                Item::Frame(frame) => frame.session_id().unwrap_or(frame.kind()).to_owned(),
-                Item::Lag(lag) => format!("lag {}", lag.frames),
-                Item::Outcome(outcome) => outcome.verdict().to_string(),
+                LaneItem::Frame(frame) => frame.session_id().unwrap_or(frame.kind()).to_owned(),
+                LaneItem::Lag(lag) => format!("lag {}", lag.frames),
+                LaneItem::Outcome(outcome) => outcome.verdict().to_string(),
             });
         }
         seen
@@ -374,7 +374,10 @@ mod tests {
             if number == 500 {
                 // One frame is read: later ones must still go behind those on disk.
                 let mut cx = Context::from_waker(Waker::noop());
-                assert!(matches!(rx.poll_next(&mut cx), Poll::Ready(Some(Item::Frame(_)))));
+                assert!(matches!(
+                    rx.poll_next(&mut cx),
+                    Poll::Ready(Some(LaneItem::Frame(_)))
+                ));
                 seen.push("0".to_owned());
             }
         }

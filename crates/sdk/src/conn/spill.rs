@@ -8,7 +8,7 @@ use std::path::Path;
 use outrigger_protocol::framer::Framed;
 use outrigger_protocol::{Frame, MisfitKind};
 
-use super::lane::Item;
+use super::lane::LaneItem;
 
 /// The size of a write.
 const BLOCK: usize = 256 * 1024;
@@ -28,7 +28,7 @@ pub(super) struct Spill {
     /// The read position in the first segment.
     read_to: u64,
     /// Elements that are no frames; each has a marker in the files.
-    asides: VecDeque<Item>,
+    asides: VecDeque<LaneItem>,
     /// Whether the last record is a marker.
     ends_in_aside: bool,
     /// The number of waiting frames.
@@ -109,19 +109,19 @@ impl Spill {
     }
 
     /// Appends an element that is no frame and stays in memory.
-    pub(super) fn push_aside(&mut self, item: Item) {
+    pub(super) fn push_aside(&mut self, item: LaneItem) {
         self.record(tag::ASIDE, 0, &[]);
         self.asides.push_back(item);
         self.ends_in_aside = true;
     }
 
     /// The last element, if it is no frame.
-    pub(super) fn last_aside(&mut self) -> Option<&mut Item> {
+    pub(super) fn last_aside(&mut self) -> Option<&mut LaneItem> {
         self.asides.back_mut().filter(|_| self.ends_in_aside)
     }
 
     /// Takes the elements that are no frames, without their positions.
-    pub(super) fn take_asides(&mut self) -> VecDeque<Item> {
+    pub(super) fn take_asides(&mut self) -> VecDeque<LaneItem> {
         std::mem::take(&mut self.asides)
     }
 
@@ -146,7 +146,7 @@ impl Spill {
     }
 
     /// Takes the next elements; none if the queue is empty. After an error, nothing was taken.
-    pub(super) fn pop_batch(&mut self) -> io::Result<Vec<Item>> {
+    pub(super) fn pop_batch(&mut self) -> io::Result<Vec<LaneItem>> {
         let mut items = Vec::new();
         match self.read_batch(&mut items) {
             Err(error) if items.is_empty() => Err(error),
@@ -155,7 +155,7 @@ impl Spill {
         }
     }
 
-    fn read_batch(&mut self, items: &mut Vec<Item>) -> io::Result<()> {
+    fn read_batch(&mut self, items: &mut Vec<LaneItem>) -> io::Result<()> {
         let mut taken = 0;
         while taken < BATCH
             && let Some(first) = self.segments.front_mut()
@@ -192,7 +192,7 @@ impl Spill {
         Ok(())
     }
 
-    fn take(&mut self, record: Record, size: u64, items: &mut Vec<Item>) {
+    fn take(&mut self, record: Record, size: u64, items: &mut Vec<LaneItem>) {
         let framed = match record {
             Record::Aside => {
                 items.extend(self.asides.pop_front());
@@ -202,7 +202,7 @@ impl Spill {
         };
         self.frames = self.frames.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(size);
-        items.extend(Frame::read(framed).into_iter().map(Item::Frame));
+        items.extend(Frame::read(framed).into_iter().map(LaneItem::Frame));
     }
 }
 
@@ -248,9 +248,9 @@ mod tests {
             }
             for item in items {
                 seen.push(match item {
-                    Item::Frame(frame) => String::from_utf8_lossy(frame.bytes()).into_owned(),
-                    Item::Lag(lag) => format!("lag {}", lag.frames),
-                    Item::Outcome(_) => "outcome".to_owned(),
+                    LaneItem::Frame(frame) => String::from_utf8_lossy(frame.bytes()).into_owned(),
+                    LaneItem::Lag(lag) => format!("lag {}", lag.frames),
+                    LaneItem::Outcome(_) => "outcome".to_owned(),
                 });
             }
         }
@@ -266,7 +266,7 @@ mod tests {
                 spill.push(&line(text), None).unwrap();
                 expected.push(text.to_owned());
             }
-            spill.push_aside(Item::Lag(Lag {
+            spill.push_aside(LaneItem::Lag(Lag {
                 frames: round,
                 bytes: 1,
             }));
@@ -297,12 +297,14 @@ mod tests {
             seen.extend(
                 items
                     .iter_mut()
-                    .map(|item| std::mem::replace(item, Item::Lag(Lag::default()))),
+                    .map(|item| std::mem::replace(item, LaneItem::Lag(Lag::default()))),
             );
         }
         assert_eq!(seen.len(), 10_000);
         for (number, item) in seen.iter().enumerate() {
-            let Item::Frame(frame) = item else { panic!("a gap") };
+            let LaneItem::Frame(frame) = item else {
+                panic!("a gap")
+            };
             assert!(String::from_utf8_lossy(frame.bytes()).contains(&format!("\"n\":{number},")));
         }
     }
@@ -316,7 +318,7 @@ mod tests {
         })
         .remove(0);
         spill.push(&frame, None).unwrap();
-        let Some(Item::Frame(back)) = spill.pop_batch().unwrap().pop() else {
+        let Some(LaneItem::Frame(back)) = spill.pop_batch().unwrap().pop() else {
             panic!("nothing came back");
         };
         assert_eq!(back.flaw(), frame.flaw());

@@ -7,12 +7,12 @@ use crate::redact::redacted;
 
 /// The last bytes of stderr.
 pub(super) struct Tail {
-    kept: Mutex<Kept>,
+    kept: Mutex<TailBytes>,
     cap: usize,
 }
 
 #[derive(Default)]
-struct Kept {
+struct TailBytes {
     bytes: VecDeque<u8>,
     /// Whether earlier bytes were dropped.
     cut: bool,

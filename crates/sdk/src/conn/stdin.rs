@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 
-use super::Line;
+use super::OutgoingLine;
 
 type Stdin = Box<dyn AsyncWrite + Send + Unpin>;
 
@@ -24,7 +24,7 @@ struct Pipe {
     /// `None` before the writer runs, and after the last line.
     stdin: Option<Stdin>,
     /// The current line, and how much of it is written.
-    line: Line,
+    line: OutgoingLine,
     written: usize,
     unflushed: bool,
     /// The error of a write, until the writer takes it.
@@ -38,7 +38,7 @@ impl Pipe {
         self.line.is_empty() && !self.unflushed && self.failed.is_none()
     }
 
-    fn begin(&mut self, line: Line) {
+    fn begin(&mut self, line: OutgoingLine) {
         (self.line, self.written, self.unflushed) = (line, 0, true);
     }
 
@@ -56,7 +56,7 @@ impl Pipe {
                 more => self.written += more,
             }
         }
-        self.line = Line::new();
+        self.line = OutgoingLine::new();
         if self.unflushed {
             ready!(Pin::new(stdin).poll_flush(cx))?;
             self.unflushed = false;
@@ -72,14 +72,18 @@ impl StdinWriter {
     }
 
     /// Opens `stdin` for writing, until the returned value is dropped.
-    pub(super) fn open(&self, stdin: Stdin) -> Open<'_> {
+    pub(super) fn open(&self, stdin: Stdin) -> OpenStdin<'_> {
         self.pipe().stdin = Some(stdin);
-        Open(self)
+        OpenStdin(self)
     }
 
     /// Writes a line at once, as far as possible without waiting. If other lines are before it, returns it. It must not overtake
     /// the lines in `queue`.
-    pub(super) fn write_now(&self, line: Line, queue: &mpsc::Sender<Line>) -> Result<(), Line> {
+    pub(super) fn write_now(
+        &self,
+        line: OutgoingLine,
+        queue: &mpsc::Sender<OutgoingLine>,
+    ) -> Result<(), OutgoingLine> {
         let Ok(mut pipe) = self.0.try_lock() else {
             return Err(line);
         };
@@ -107,15 +111,15 @@ impl StdinWriter {
 }
 
 /// The writer's handle of the pipe, which closes when it is dropped.
-pub(super) struct Open<'o>(&'o StdinWriter);
+pub(super) struct OpenStdin<'o>(&'o StdinWriter);
 
-impl Open<'_> {
+impl OpenStdin<'_> {
     /// Waits for a line, and takes it out of the queues: replies first.
     pub(super) fn poll_begin(
         &self,
         cx: &mut Context<'_>,
-        control: &mut mpsc::Receiver<Line>,
-        prompts: &mut mpsc::Receiver<Line>,
+        control: &mut mpsc::Receiver<OutgoingLine>,
+        prompts: &mut mpsc::Receiver<OutgoingLine>,
     ) -> Poll<()> {
         // A line is never between a queue and the pipe, where another could overtake it.
         let mut pipe = self.0.pipe();
@@ -139,7 +143,7 @@ impl Open<'_> {
     }
 
     /// Takes the pipe, so that no other line begins, and the rest of the last line.
-    pub(super) fn take(&self) -> Option<(Stdin, Line)> {
+    pub(super) fn take(&self) -> Option<(Stdin, OutgoingLine)> {
         let mut pipe = self.0.pipe();
         let stdin = pipe.stdin.take()?;
         let written = pipe.written.min(pipe.line.len());
@@ -147,7 +151,7 @@ impl Open<'_> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenStdin<'_> {
     fn drop(&mut self) {
         let closed = std::mem::take(&mut *self.0.pipe());
         drop(closed);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::cli_requests::{self, Answerers};
 use super::core::{Input, Output};
 use super::stderr_tail::Tail;
-use super::{Closing, Conn, Line};
+use super::{Closing, Conn, OutgoingLine};
 use crate::cause::Cause;
 use crate::end::{End, Evidence};
 use crate::error::{Error, Kind};
@@ -57,8 +57,8 @@ pub(super) enum SupervisorCommand {
 }
 
 pub(super) struct Inputs {
-    pub(super) control_lines: mpsc::Receiver<Line>,
-    pub(super) prompt_lines: mpsc::Receiver<Line>,
+    pub(super) control_lines: mpsc::Receiver<OutgoingLine>,
+    pub(super) prompt_lines: mpsc::Receiver<OutgoingLine>,
     pub(super) orders: mpsc::Receiver<SupervisorCommand>,
     pub(super) end: watch::Sender<Option<Error>>,
     pub(super) closing: Closing,
@@ -230,8 +230,8 @@ pub(super) fn confirm_later(conn: &Arc<Conn>, turn: u64) {
 async fn write(
     conn: Arc<Conn>,
     stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    mut control: mpsc::Receiver<Line>,
-    mut prompts: mpsc::Receiver<Line>,
+    mut control: mpsc::Receiver<OutgoingLine>,
+    mut prompts: mpsc::Receiver<OutgoingLine>,
     close: Arc<Notify>,
 ) {
     let closing = close.notified();

@@ -139,9 +139,9 @@ fn report(candidates: Vec<Candidate>, surroundings: &Surroundings) -> DoctorRepo
         host: host(surroundings),
         used: None,
         auth: auth(config.as_deref(), surroundings),
-        home: home.map(Directory::look),
-        config: config.map(Directory::look),
-        cwd: surroundings.cwd.clone().map(Directory::look),
+        home: home.map(Directory::examine),
+        config: config.map(Directory::examine),
+        cwd: surroundings.cwd.clone().map(Directory::examine),
         root: surroundings.is_root(),
         sandbox_declared: surroundings.var("IS_SANDBOX").is_some(),
         nested: nested(&surroundings.env),
@@ -161,7 +161,7 @@ fn chosen(candidates: &[Candidate]) -> Option<PathBuf> {
 }
 
 impl Directory {
-    fn look(path: PathBuf) -> Self {
+    fn examine(path: PathBuf) -> Self {
         let exists = path.is_dir();
         let readable = exists && std::fs::read_dir(&path).is_ok();
         let nearest = path.ancestors().find(|ancestor| ancestor.is_dir());
@@ -321,9 +321,9 @@ mod tests {
     #[test]
     fn unset_is_not_a_directory() {
         let directory = tempfile::tempdir().unwrap();
-        let there = Directory::look(directory.path().to_owned());
+        let there = Directory::examine(directory.path().to_owned());
         assert!(there.exists && there.readable && there.writable);
-        let not_yet = Directory::look(directory.path().join("a/b"));
+        let not_yet = Directory::examine(directory.path().join("a/b"));
         assert!(!not_yet.exists && !not_yet.readable && not_yet.writable);
     }
 

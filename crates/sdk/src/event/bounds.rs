@@ -14,10 +14,10 @@ const OPEN: usize = 64;
 
 /// The messages that have begun and not ended: at most one of the main conversation, and one of each subagent.
 #[derive(Debug, Default)]
-pub(super) struct Bounds(Vec<Open>);
+pub(super) struct Bounds(Vec<OpenMessage>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenMessage {
     /// The subagent's call; none for the main conversation.
     parent: Option<String>,
     /// The stream that it comes in, if it does.
@@ -68,8 +68,8 @@ pub(super) fn said_by(parent: Option<&str>, event: Event) -> Event {
     }
 }
 
-impl Open {
-    fn tell(&self, event: Event, out: &mut VecDeque<Event>) {
+impl OpenMessage {
+    fn emit(&self, event: Event, out: &mut VecDeque<Event>) {
         out.push_back(said_by(self.parent.as_deref(), event));
     }
 
@@ -105,7 +105,7 @@ impl Open {
         out: &mut VecDeque<Event>,
     ) {
         self.end_block(out);
-        self.tell(
+        self.emit(
             Event::ContentBlockStart {
                 message_id: self.id.clone(),
                 index,
@@ -124,7 +124,7 @@ impl Open {
 
     fn end_block(&mut self, out: &mut VecDeque<Event>) {
         if let Some(block) = self.block.take() {
-            self.tell(
+            self.emit(
                 Event::ContentBlockStop {
                     message_id: self.id.clone(),
                     index: block.index,
@@ -153,7 +153,7 @@ impl Bounds {
         if self.0.len() == OPEN {
             self.0.remove(0).end(out);
         }
-        let mut open = Open {
+        let mut open = OpenMessage {
             parent: parent.map(str::to_owned),
             stream: None,
             id: None,
@@ -167,7 +167,7 @@ impl Bounds {
             id: open.id.clone(),
             model: open.model.clone(),
         };
-        open.tell(start, out);
+        open.emit(start, out);
         self.0.push(open);
     }
 
@@ -260,7 +260,7 @@ impl Bounds {
         index: u64,
         out: &mut VecDeque<Event>,
     ) {
-        let is_it = |open: &&mut Open| {
+        let is_it = |open: &&mut OpenMessage| {
             open.stream == Some(stream) && open.block.as_ref().is_some_and(|block| block.index == index)
         };
         if let Some(open) = self.of(parent).filter(is_it) {
@@ -327,7 +327,7 @@ impl Bounds {
         parent: Option<&str>,
         whose: Whose<'_>,
         out: &mut VecDeque<Event>,
-    ) -> Option<&mut Open> {
+    ) -> Option<&mut OpenMessage> {
         if self.of(parent).is_none_or(|open| !open.is(whose)) {
             self.begin(parent, whose, out);
         }
@@ -336,7 +336,7 @@ impl Bounds {
         Some(open)
     }
 
-    fn of(&mut self, parent: Option<&str>) -> Option<&mut Open> {
+    fn of(&mut self, parent: Option<&str>) -> Option<&mut OpenMessage> {
         self.0.iter_mut().find(|open| open.parent.as_deref() == parent)
     }
 

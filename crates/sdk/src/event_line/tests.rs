@@ -13,7 +13,7 @@ use super::*;
 use crate::cause::Cause;
 use crate::error::Error;
 use crate::event::{Lag, Reducer, schemas};
-use crate::outcome::{Around, Before, Verdict};
+use crate::outcome::{Around, FailureEvidence, Verdict};
 use crate::usage::{SessionUsage, Tokens, TurnUsage};
 
 fn schema_path() -> PathBuf {
@@ -207,7 +207,7 @@ fn every_recorded_event_and_outcome_travels() {
     let (judge, mut kinds) = (Judge::new(), BTreeSet::new());
     for path in recordings() {
         let frames = frames(&path);
-        let mut before = Before::default();
+        let mut before = FailureEvidence::default();
         for frame in &frames {
             before.on_frame(frame);
             if frame.kind() == "result" {
@@ -337,7 +337,7 @@ fn every_verdict_and_cause_travels() {
 #[test]
 fn what_a_limit_says_of_when_to_go_on_travels() {
     let line = |text: String| Frame::from_line(text).remove(0);
-    let mut before = Before::default();
+    let mut before = FailureEvidence::default();
     before.on_frame(&line(
         r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4000000000}}"#
             .to_owned(),

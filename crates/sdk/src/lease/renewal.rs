@@ -64,12 +64,12 @@ impl std::fmt::Debug for Ownership {
 
 #[derive(Default)]
 struct State {
-    held: Vec<Held>,
+    held: Vec<HeldLease>,
     problem: Option<LeaseProblem>,
     forked_from: Option<SessionId>,
 }
 
-struct Held {
+struct HeldLease {
     key: SessionKey,
     right: Right,
     /// Until when no other holder can have it, as far as known.
@@ -86,7 +86,7 @@ enum Right {
 }
 
 /// The result of a check.
-enum Seen {
+enum LeaseCheck {
     Ours(Option<store::Lease>),
     Lost(LeaseProblem),
     Unknown(String),
@@ -147,7 +147,7 @@ impl Ownership {
         tracing::debug!(%key, fence = right.fence(), "the session is ours");
         let mut state = self.state();
         state.held.retain(|held| held.key != *key);
-        state.held.push(Held {
+        state.held.push(HeldLease {
             key: key.clone(),
             sure_until: begun + self.bears(),
             next: begun + self.period(),
@@ -312,7 +312,7 @@ impl Ownership {
             };
             match is_new {
                 Some(true) => self.adopt(&conn).await,
-                Some(false) => self.look(&conn).await,
+                Some(false) => self.check_due(&conn).await,
                 None => {}
             }
             if let Some(problem) = self.problem() {
@@ -365,13 +365,13 @@ impl Ownership {
     }
 
     /// Checks all leases that are due.
-    async fn look(&self, conn: &Conn) {
+    async fn check_due(&self, conn: &Conn) {
         let now = Instant::now();
         let is_stored = conn.mirror.as_ref().is_none_or(|mirror| mirror.is_flushed());
         let (over, due) = {
             let mut state = self.state();
-            let is_over = |held: &mut Held| held.retired && is_stored;
-            let over: Vec<Held> = state.held.extract_if(.., is_over).collect();
+            let is_over = |held: &mut HeldLease| held.retired && is_stored;
+            let over: Vec<HeldLease> = state.held.extract_if(.., is_over).collect();
             let due = state.held.iter().filter(|held| held.next <= now);
             let due: Vec<_> = due
                 .map(|held| (held.key.clone(), held.right.share(), held.sure_until))
@@ -387,8 +387,8 @@ impl Ownership {
                 Right::Store(lease) => self.renew(lease, left).await,
             };
             let fence = match &seen {
-                Seen::Lost(problem) => return self.lose_if_held(&key, problem.clone()),
-                Seen::Ours(Some(lease)) => Some(lease.fence),
+                LeaseCheck::Lost(problem) => return self.lose_if_held(&key, problem.clone()),
+                LeaseCheck::Ours(Some(lease)) => Some(lease.fence),
                 _ => None,
             };
             let (period, bears) = (self.period(), self.bears());
@@ -400,14 +400,14 @@ impl Ownership {
                 continue;
             };
             match seen {
-                Seen::Ours(renewed) => {
+                LeaseCheck::Ours(renewed) => {
                     if let Some(renewed) = renewed {
                         held.right = Right::Store(renewed);
                     }
                     held.sure_until = begun + bears;
                     held.next = begun + period;
                 }
-                Seen::Unknown(why) => {
+                LeaseCheck::Unknown(why) => {
                     let now = Instant::now();
                     tracing::warn!(%key, why, "the lease could not be renewed");
                     held.next = now + period / 4;
@@ -421,7 +421,7 @@ impl Ownership {
                         return self.lose(problem);
                     }
                 }
-                Seen::Lost(_) => {}
+                LeaseCheck::Lost(_) => {}
             }
         }
     }
@@ -434,9 +434,9 @@ impl Ownership {
         }
     }
 
-    async fn renew(&self, lease: store::Lease, left: Duration) -> Seen {
+    async fn renew(&self, lease: store::Lease, left: Duration) -> LeaseCheck {
         let Where::Store(keeping) = &self.place else {
-            return Seen::Ours(None);
+            return LeaseCheck::Ours(None);
         };
         let (ttl, shown) = (self.set.ttl, self.ttl());
         let (store, old) = (Arc::clone(&keeping.store), lease.clone());
@@ -444,14 +444,16 @@ impl Ownership {
             leases(&*store)?.renew(&old, ttl).await
         });
         match renewed.await {
-            Ok(renewed) => Seen::Ours(Some(renewed)),
-            Err(StoreFailure::Store(error)) if error.is_fenced() => Seen::Lost(self.overtaken(&lease).await),
-            Err(failure) => Seen::Unknown(failure.text()),
+            Ok(renewed) => LeaseCheck::Ours(Some(renewed)),
+            Err(StoreFailure::Store(error)) if error.is_fenced() => {
+                LeaseCheck::Lost(self.overtaken(&lease).await)
+            }
+            Err(failure) => LeaseCheck::Unknown(failure.text()),
         }
     }
 
-    async fn give_back(&self, held: Vec<Held>) {
-        for Held { key, right, .. } in held {
+    async fn give_back(&self, held: Vec<HeldLease>) {
+        for HeldLease { key, right, .. } in held {
             let given = match (right, &self.place) {
                 (Right::Disk(lease), _) => {
                     let release = move || Arc::into_inner(lease).map_or(Ok(()), OnDisk::release);
@@ -479,7 +481,7 @@ impl Claimed for Ownership {
     /// before the next look.
     fn problem_at_end(&self) -> Option<LeaseProblem> {
         let state = self.state();
-        let overtaken = |held: &Held| match &held.right {
+        let overtaken = |held: &HeldLease| match &held.right {
             Right::Disk(lease) => match lease.check() {
                 Err(FilesError::Fenced(busy)) => Some(LeaseProblem::TakenOver {
                     session: held.key.session_id.clone(),
@@ -528,7 +530,7 @@ impl Drop for Ownership {
             return;
         };
         // A start that was given up: nothing may wait here.
-        for Held { right, .. } in held {
+        for HeldLease { right, .. } in held {
             match (right, &self.place) {
                 (Right::Disk(lease), _) => drop(handle.spawn_blocking(move || drop(lease))),
                 (Right::Store(lease), Where::Store(keeping)) => {
@@ -582,11 +584,11 @@ fn refusal(key: &SessionKey, failure: StoreFailure) -> Refusal {
 }
 
 /// Whether a lease on disk is still held, and no other program requests it.
-async fn look_at(key: &SessionKey, lease: Arc<OnDisk>) -> Seen {
+async fn look_at(key: &SessionKey, lease: Arc<OnDisk>) -> LeaseCheck {
     let (session, fence) = (key.session_id.clone(), lease.fence());
     match tokio::task::spawn_blocking(move || lease.wanted_by()).await {
-        Ok(Ok(None)) => Seen::Ours(None),
-        Ok(Ok(Some(owner))) => Seen::Lost(LeaseProblem::HandedOver {
+        Ok(Ok(None)) => LeaseCheck::Ours(None),
+        Ok(Ok(Some(owner))) => LeaseCheck::Lost(LeaseProblem::HandedOver {
             session,
             to: Holder {
                 who: owner.to_string(),
@@ -594,12 +596,12 @@ async fn look_at(key: &SessionKey, lease: Arc<OnDisk>) -> Seen {
                 until: None,
             },
         }),
-        Ok(Err(FilesError::Fenced(busy))) => Seen::Lost(LeaseProblem::TakenOver {
+        Ok(Err(FilesError::Fenced(busy))) => LeaseCheck::Lost(LeaseProblem::TakenOver {
             session,
             fence: Some(fence),
             by: Some(Holder::from(&*busy)),
         }),
-        Ok(Err(error)) => Seen::Unknown(error.to_string()),
-        Err(broken) => Seen::Unknown(broken.to_string()),
+        Ok(Err(error)) => LeaseCheck::Unknown(error.to_string()),
+        Err(broken) => LeaseCheck::Unknown(broken.to_string()),
     }
 }

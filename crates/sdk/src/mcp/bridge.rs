@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{NotTaken, ServerConnection};
-use super::jsonrpc::{Head, INTERNAL_ERROR, INVALID_REQUEST, RequestId, failure};
+use super::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, MessageHead, RequestId, failure};
 use super::manifest;
 use super::server::SdkMcpServer;
 use super::server_messages::ServerMessages;
@@ -244,7 +244,7 @@ impl Answerer for Bridge {
 
     fn refuse(&self, frame: &Frame, why: &str) -> CliReply {
         let message = read(frame).map(|posted| posted.message);
-        let head: Head = message
+        let head: MessageHead = message
             .ok()
             .and_then(|message| message.decode().ok())
             .unwrap_or_default();
@@ -264,13 +264,13 @@ struct Posted {
 /// Reads what matters of a control request.
 fn read(frame: &Frame) -> Result<Posted, String> {
     #[derive(Deserialize)]
-    struct Line {
+    struct ControlRequestLine {
         request: Posted,
     }
     if let Some(flaw) = frame.flaw() {
         return Err(flaw.to_string());
     }
-    let line = RawJson::from_text(frame.text()).and_then(|line| line.decode::<Line>());
+    let line = RawJson::from_text(frame.text()).and_then(|line| line.decode::<ControlRequestLine>());
     line.map(|line| line.request).map_err(|error| error.to_string())
 }
 
@@ -286,7 +286,7 @@ fn classify(message: &RawJson) -> MessageKind {
     }
     // A list would be read as the fields of the struct in their order.
     let is_object = message.get().trim_start().starts_with('{');
-    let Some(head) = message.decode::<Head>().ok().filter(|_| is_object) else {
+    let Some(head) = message.decode::<MessageHead>().ok().filter(|_| is_object) else {
         return MessageKind::Bad("the message is no JSON object with a text as its method");
     };
     match (head.method.as_deref(), head.id()) {

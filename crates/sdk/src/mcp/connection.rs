@@ -27,20 +27,20 @@ struct Letter {
 
 /// What waits for the server's answers, by the ids of the JSON-RPC requests.
 #[derive(Default)]
-struct Open {
+struct OpenRequests {
     answers: HashMap<RequestId, oneshot::Sender<RawJson>>,
     ended: bool,
 }
 
 #[derive(Default)]
-pub(super) struct Shared {
-    open: Mutex<Open>,
+pub(super) struct ConnectionInner {
+    open: Mutex<OpenRequests>,
     /// The server said that its tools are others now.
     tools_changed: AtomicBool,
 }
 
-impl Shared {
-    fn open(&self) -> MutexGuard<'_, Open> {
+impl ConnectionInner {
+    fn open(&self) -> MutexGuard<'_, OpenRequests> {
         // Valid after every line, and nothing that could panic runs while it is held.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,9 +67,9 @@ impl Shared {
 }
 
 /// Ends what waits when the server's task is through, in whatever way.
-struct Ending(Arc<Shared>);
+struct EndOnDrop(Arc<ConnectionInner>);
 
-impl Drop for Ending {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -89,7 +89,7 @@ pub(super) enum NotTaken {
 /// A server that runs. Dropping it ends it, and drops what it was doing.
 pub(super) struct ServerConnection {
     inbox: mpsc::Sender<Letter>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionInner>,
     _end: DropGuard,
 }
 
@@ -103,8 +103,8 @@ impl ServerConnection {
     ) -> Self {
         let (inbox, letters) = mpsc::channel(MAX_WAITING);
         let end = session.child_token();
-        let shared = Arc::<Shared>::default();
-        let link = Link {
+        let shared = Arc::<ConnectionInner>::default();
+        let link = ServerLink {
             letters,
             sender: RawSender::new(name, Arc::clone(&shared), Arc::clone(messages)),
         };
@@ -165,18 +165,18 @@ impl Drop for ServerConnection {
     }
 }
 
-async fn run(serve: raw::Serve, link: Link, end: CancellationToken) {
-    let _ending = Ending(Arc::clone(&link.sender.shared));
+async fn run(serve: raw::Serve, link: ServerLink, end: CancellationToken) {
+    let _ending = EndOnDrop(Arc::clone(&link.sender.shared));
     raw::run(serve, link, end).await;
 }
 
 /// The way between a server and the CLI.
-pub(super) struct Link {
+pub(super) struct ServerLink {
     letters: mpsc::Receiver<Letter>,
     pub(super) sender: RawSender,
 }
 
-impl Link {
+impl ServerLink {
     /// The next message, as it came.
     pub(super) async fn next(&mut self) -> Option<RawMessage> {
         let Letter { message, context } = self.letters.recv().await?;
@@ -185,7 +185,7 @@ impl Link {
 }
 
 #[cfg(feature = "tools")]
-impl Link {
+impl ServerLink {
     /// Answers all that waits, and what comes until nobody can reach this any more.
     pub(super) fn refuse_all(&mut self, why: &str) {
         self.close();

@@ -71,14 +71,14 @@ impl<'de> Deserialize<'de> for RequestId {
 
 /// The head of a message.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Head {
+pub(super) struct MessageHead {
     #[serde(default)]
     pub(super) method: Option<String>,
     #[serde(default)]
     id: Option<RawJson>,
 }
 
-impl Head {
+impl MessageHead {
     /// The id, if it is one: a string or a whole number.
     pub(super) fn id(&self) -> Option<RequestId> {
         self.id.as_ref()?.decode().ok()

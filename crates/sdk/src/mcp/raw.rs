@@ -8,8 +8,8 @@ use outrigger_protocol::RawJson;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Link, Shared};
-use super::jsonrpc::Head;
+use super::connection::{ConnectionInner, ServerLink};
+use super::jsonrpc::MessageHead;
 use super::panics::caught;
 use super::server_messages::ServerMessages;
 use crate::conn::Context;
@@ -25,7 +25,7 @@ pub(super) type Serve = Arc<dyn Fn(RawConnection, CancellationToken) -> BoxFutur
 ///
 /// It begins with the CLI's `initialize`, and ends when the CLI connects anew or the session ends.
 pub struct RawConnection {
-    pub(super) link: Link,
+    pub(super) link: ServerLink,
 }
 
 /// A JSON-RPC message of the CLI for a server.
@@ -41,7 +41,7 @@ pub struct RawMessage {
 }
 
 impl RawConnection {
-    pub(super) fn new(link: Link) -> Self {
+    pub(super) fn new(link: ServerLink) -> Self {
         Self { link }
     }
 
@@ -77,14 +77,14 @@ impl fmt::Debug for RawConnection {
 #[derive(Clone)]
 pub struct RawSender {
     pub(super) name: Arc<str>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ConnectionInner>,
     outlet: Arc<ServerMessages>,
     /// Counts the messages that wait for the CLI.
     sending: Arc<Semaphore>,
 }
 
 impl RawSender {
-    pub(super) fn new(name: &str, shared: Arc<Shared>, outlet: Arc<ServerMessages>) -> Self {
+    pub(super) fn new(name: &str, shared: Arc<ConnectionInner>, outlet: Arc<ServerMessages>) -> Self {
         Self {
             name: Arc::from(name),
             shared,
@@ -104,14 +104,14 @@ impl RawSender {
     /// `InvalidInput` if it is not a JSON-RPC message; another kind when the session has ended, or 1,024 messages wait already.
     pub async fn send(&self, message: RawJson) -> io::Result<()> {
         let is_object = message.get().trim_start().starts_with('{');
-        let head = message.decode::<Head>().ok().filter(|_| is_object);
+        let head = message.decode::<MessageHead>().ok().filter(|_| is_object);
         let invalid = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         match head {
             None => invalid("it is no JSON object with a text as its method"),
-            Some(Head {
+            Some(MessageHead {
                 method: Some(method), ..
             }) => {
-                self.tell(message, method == "notifications/tools/list_changed")
+                self.send_unanswered(message, method == "notifications/tools/list_changed")
                     .await
             }
             Some(head) => match head.id() {
@@ -125,7 +125,7 @@ impl RawSender {
     }
 
     /// Sends a notification or a request.
-    pub(super) async fn tell(&self, message: RawJson, is_change_of_tools: bool) -> io::Result<()> {
+    pub(super) async fn send_unanswered(&self, message: RawJson, is_change_of_tools: bool) -> io::Result<()> {
         let Ok(_place) = self.sending.try_acquire() else {
             let why = "too many messages of this server wait for the CLI";
             return Err(io::Error::other(why));
@@ -146,7 +146,7 @@ impl fmt::Debug for RawSender {
 }
 
 /// Runs a server on its connection until one of the two ends.
-pub(super) async fn run(serve: Serve, link: Link, end: CancellationToken) {
+pub(super) async fn run(serve: Serve, link: ServerLink, end: CancellationToken) {
     let name = Arc::clone(&link.sender.name);
     match caught(|| serve(RawConnection::new(link), end)).await {
         Ok(()) => tracing::debug!(server = %name, "an MCP server ended"),

@@ -77,13 +77,13 @@ pub enum McpStartup {
 }
 
 /// The CLI's status of the servers to wait for.
-pub(crate) struct Standing {
+pub(crate) struct ServerReadiness {
     ready: Vec<McpServerStatus>,
     failed: BTreeMap<String, String>,
     pending: Vec<String>,
 }
 
-impl Standing {
+impl ServerReadiness {
     /// Of the servers of these names, or of all.
     fn of(names: &[String], statuses: Vec<McpServerStatus>) -> Self {
         let mut standing = Self {
@@ -124,7 +124,11 @@ impl Standing {
 }
 
 /// Waits until no server is connecting any more, or the deadline passes.
-pub(crate) async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duration) -> Result<Standing> {
+pub(crate) async fn settle(
+    conn: &Arc<Conn>,
+    names: &[String],
+    deadline: Duration,
+) -> Result<ServerReadiness> {
     let begun = Instant::now();
     let until = begun.checked_add(deadline);
     let request = encode_request(McpStatus::SUBTYPE, &McpStatus::new())?;
@@ -140,7 +144,7 @@ pub(crate) async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duratio
             Some(until) => match timeout_at(until, asked).await {
                 Ok(answer) => answer?,
                 Err(_) => {
-                    let nothing = || Standing::of(names, Vec::new());
+                    let nothing = || ServerReadiness::of(names, Vec::new());
                     return Ok(last.unwrap_or_else(nothing));
                 }
             },
@@ -148,7 +152,7 @@ pub(crate) async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duratio
         };
         let reply = McpStatus::read_reply(Some(&answer));
         let reply = reply.map_err(|error| Error::misfit("the answer to `mcp_status`", error))?;
-        let standing = Standing::of(names, reply.mcp_servers);
+        let standing = ServerReadiness::of(names, reply.mcp_servers);
         let next = Instant::now() + pause;
         if standing.pending.is_empty() || until.is_some_and(|until| next >= until && Instant::now() >= until)
         {

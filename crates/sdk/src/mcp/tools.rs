@@ -28,7 +28,7 @@ pub use self::tool_context::ToolContext;
 use self::toolbox::ToolServer;
 pub use self::toolbox::ToolSet;
 pub(in crate::mcp) use self::toolbox::{Card, Toolbox};
-use super::jsonrpc::{Head, INTERNAL_ERROR, INVALID_REQUEST, RequestId, failure};
+use super::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, MessageHead, RequestId, failure};
 use super::panics::caught_call;
 use super::raw::{RawConnection, RawMessage, Serve};
 
@@ -109,7 +109,7 @@ impl Wire {
                 Some(message)
             }
             Err(error) => {
-                let head: Head = message.decode().unwrap_or_default();
+                let head: MessageHead = message.decode().unwrap_or_default();
                 let why = format!("the message could not be read: {error}");
                 let sender = &self.0.link.sender;
                 tracing::warn!(server = %sender.name, method = head.method, why);
@@ -180,7 +180,7 @@ impl Transport<RoleServer> for Wire {
                     if matches!(notification.notification, ServerNotification::ToolListChangedNotification(_))
             );
             let message = RawJson::encode(&item).map_err(io::Error::other)?;
-            sender.tell(message, is_change_of_tools).await
+            sender.send_unanswered(message, is_change_of_tools).await
         }
     }
 

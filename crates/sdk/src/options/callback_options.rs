@@ -9,7 +9,7 @@ use outrigger_protocol::outbound::{
 };
 
 use super::Options;
-use crate::callback_kind::{Callback, Reply, callback};
+use crate::callback_kind::{Callback, CallbackReply, callback};
 use crate::callbacks::{Callbacks, Handlers, Whole};
 use crate::dialog::{DialogCallback, DialogRequest};
 use crate::elicitation::ElicitationRequest;
@@ -124,7 +124,7 @@ impl Options {
     pub fn elicitation<F, R>(mut self, answer: F) -> Self
     where
         F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
-        R: Future<Output: Into<Reply<ElicitationResult>>> + Send + 'static,
+        R: Future<Output: Into<CallbackReply<ElicitationResult>>> + Send + 'static,
     {
         self.hosting.handlers.elicitation = Some(callback(answer));
         self
@@ -135,7 +135,7 @@ impl Options {
     pub fn dialog<F, R>(mut self, kind: impl Into<String>, show: F) -> Self
     where
         F: Fn(DialogRequest) -> R + Send + Sync + 'static,
-        R: Future<Output: Into<Reply<UserDialogResult>>> + Send + 'static,
+        R: Future<Output: Into<CallbackReply<UserDialogResult>>> + Send + 'static,
     {
         self.hosting.handlers.dialogs.insert(kind.into(), callback(show));
         self

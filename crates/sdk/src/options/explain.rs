@@ -7,14 +7,14 @@ use outrigger_protocol::shared::{HookEvent, PermissionMode};
 
 use super::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
 use crate::fields::Fields;
-use crate::permissions::{Decider, Explanation, Foreseen, Outlook, PLAN, QUESTION, Step, Warning};
+use crate::permissions::{Decider, DecisionStep, Explanation, Foreseen, Outlook, PLAN, QUESTION, Warning};
 use crate::rule::{About, Rule};
 
-struct Steps(Vec<Step>);
+struct Steps(Vec<DecisionStep>);
 
 impl Steps {
     fn add(&mut self, who: Decider, outlook: Outlook, is_sure: bool, why: impl Into<String>) {
-        let step = Step {
+        let step = DecisionStep {
             who,
             outlook,
             is_sure,

@@ -93,7 +93,7 @@ pub(crate) trait Resumed: fmt::Debug + Send + Sync + 'static {
     fn settled(&self) -> &Arc<AtomicBool>;
 
     /// The part that the CLI's user owns.
-    fn given(&self) -> &[PathBuf];
+    fn owned_by_user(&self) -> &[PathBuf];
 }
 
 /// Private directories and files of a session; removed when dropped.
@@ -127,7 +127,7 @@ impl LaunchFiles {
 
     /// The paths that the guardian removes if this program dies, with the rights of the CLI's user.
     pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
-        let resumed = self.resumed.as_ref().map(|place| place.given());
+        let resumed = self.resumed.as_ref().map(|place| place.owned_by_user());
         let given = [self.home.as_ref().map(Handed::given), resumed];
         let given = given.into_iter().flatten().flatten().map(PathBuf::as_path);
         let all = given.chain(self.parking()).chain(self.files());

@@ -13,12 +13,12 @@ use super::{Auth, Isolation, Launch, Options, OptionsError};
 use crate::env::{Surroundings, Variables};
 
 /// A directory with something in it that passes for the CLI, and a home.
-struct Stage {
+struct TestHome {
     root: tempfile::TempDir,
     surroundings: Surroundings,
 }
 
-impl Stage {
+impl TestHome {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for directory in ["home", "work"] {

@@ -43,12 +43,12 @@ pub(crate) struct Around {
     /// This program interrupted the turn before the result came.
     pub(crate) interrupted: bool,
     /// The frames before the result.
-    pub(crate) before: Before,
+    pub(crate) before: FailureEvidence,
 }
 
 /// The frames of a turn that explain a failure.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Before {
+pub(crate) struct FailureEvidence {
     /// The last `assistant` frame of the conversation. For a turn that fails at the API, the CLI writes it.
     assistant: Option<Frame>,
     /// The last `api_retry`.
@@ -59,7 +59,7 @@ pub(crate) struct Before {
     refused: bool,
 }
 
-impl Before {
+impl FailureEvidence {
     /// A turn begins: drops what belongs to the last turn, and keeps what belongs to the session.
     pub(crate) fn next_turn(&mut self) {
         *self = Self {
@@ -93,7 +93,7 @@ pub(crate) enum Retry {
 
 impl Retry {
     /// When the limit resets for which the API rejected a request.
-    pub(crate) fn of_limit(before: &Before) -> Option<Self> {
+    pub(crate) fn of_limit(before: &FailureEvidence) -> Option<Self> {
         let of_message = || {
             let params: RawJson = Fields::of(before.assistant.as_ref()?).get("api_error_params")?;
             Fields::of_object(&params).get::<RawJson>("rate_limit_info")
@@ -113,7 +113,7 @@ impl Retry {
     }
 
     /// The delay before the CLI's own last retry.
-    pub(crate) fn of_retries(before: &Before) -> Option<Self> {
+    pub(crate) fn of_retries(before: &FailureEvidence) -> Option<Self> {
         let delay: f64 = Fields::of(before.retry.as_ref()?).get("retry_delay_ms")?;
         Duration::try_from_secs_f64(delay / 1000.0).ok().map(Self::After)
     }
@@ -174,7 +174,7 @@ impl Facts {
     }
 
     /// Adds the data of the CLI's message before a failed result: older CLIs have there what newer ones have in the result.
-    fn read_message(&mut self, before: &Before) {
+    fn read_message(&mut self, before: &FailureEvidence) {
         self.refused = before.refused;
         let Some(message) = &before.assistant else { return };
         let fields = Fields::of(message);

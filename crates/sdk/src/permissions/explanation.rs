@@ -31,7 +31,7 @@ pub struct Explanation {
     /// The tool.
     pub tool: String,
     /// Those who may decide, up to the first that surely does.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DecisionStep>,
     /// What may decide as well and is not known here: settings files, the organization's policy, …
     pub unknown: Vec<&'static str>,
 }
@@ -39,7 +39,7 @@ pub struct Explanation {
 /// One of those who may decide about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Step {
+pub struct DecisionStep {
     /// Who it is.
     pub who: Decider,
     /// What it would say.
@@ -90,7 +90,7 @@ pub enum Decider {
 impl Explanation {
     /// Who surely decides, unless one of the steps before it does. `None` never comes from
     /// [`Options::explain`](crate::Options::explain).
-    pub fn decisive(&self) -> Option<&Step> {
+    pub fn decisive(&self) -> Option<&DecisionStep> {
         self.steps.iter().find(|step| step.is_sure)
     }
 

@@ -175,7 +175,7 @@ impl PermissionRequest {
         if let Some(flaw) = frame.flaw() {
             return Err(flaw.to_string());
         }
-        match serde_json::from_str::<Line<'_>>(&frame.text()) {
+        match serde_json::from_str::<RequestLine<'_>>(&frame.text()) {
             Ok(line) => line.request.read(frame, context),
             // A key that stands twice, for one.
             Err(_) => {
@@ -231,7 +231,7 @@ impl PermissionRequest {
 }
 
 #[derive(serde::Deserialize)]
-struct Line<'a> {
+struct RequestLine<'a> {
     #[serde(borrow)]
     request: ToolRequest<'a>,
 }

@@ -12,7 +12,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
 use super::process_memory::resident;
-use super::{GUESS, PoolLimits, Shared, State};
+use super::{GUESS, PoolInner, PoolLimits, State};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::spare::Spare;
@@ -24,7 +24,7 @@ const MEASURE: Duration = Duration::from_secs(30);
 type End = Pin<Box<dyn Future<Output = Error> + Send>>;
 
 /// Keeps the pool filled for as long as there is one. `_ended` tells those who wait that this is over.
-pub(super) async fn keep(pool: Weak<Shared>, wake: Arc<Notify>, _ended: watch::Sender<()>) {
+pub(super) async fn keep(pool: Weak<PoolInner>, wake: Arc<Notify>, _ended: watch::Sender<()>) {
     let mut starts: JoinSet<Result<Spare>> = JoinSet::new();
     let mut started_for: HashMap<Id, usize> = HashMap::new();
     loop {

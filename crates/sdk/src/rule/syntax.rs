@@ -41,7 +41,7 @@ pub(super) fn parts(text: &str, name: &str, spec: Option<&str>) -> Result<Rule, 
     let tools = tools(name)?;
     let (is_whole, not_to_allow) = match (&tools, spec) {
         (_, None) => (true, any_name(&tools)),
-        (ToolPattern::One(tool), Some(spec)) => what(tool, spec)?,
+        (ToolPattern::One(tool), Some(spec)) => covers_all_calls(tool, spec)?,
         (_, Some(_)) => return Err("has parentheses behind a name for several tools: leave them out".into()),
     };
     Ok(Rule {
@@ -102,7 +102,7 @@ fn any_name(tools: &ToolPattern) -> NotToAllow {
 }
 
 /// Whether the rule is about all calls of the tool.
-fn what(tool: &str, spec: &str) -> Result<(bool, NotToAllow), String> {
+fn covers_all_calls(tool: &str, spec: &str) -> Result<(bool, NotToAllow), String> {
     if spec.is_empty() {
         return Err(format!(
             "has nothing between its parentheses: write `{tool}` to mean all of its calls"

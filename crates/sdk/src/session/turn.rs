@@ -15,7 +15,7 @@ use super::{Interrupted, Session};
 use crate::answer::Answer;
 use crate::conn::Settled;
 use crate::conn::attachments::Mirroring;
-use crate::conn::lane::{Item, LaneOut};
+use crate::conn::lane::{LaneItem, LaneOut};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;
@@ -90,10 +90,10 @@ impl Turn {
     pub async fn next_frame(&mut self) -> Option<Result<Frame, Lag>> {
         loop {
             match std::future::poll_fn(|cx| self.lane.poll_next(cx)).await? {
-                Item::Frame(frame) => return Some(Ok(frame)),
-                Item::Lag(lag) => return Some(Err(lag)),
+                LaneItem::Frame(frame) => return Some(Ok(frame)),
+                LaneItem::Lag(lag) => return Some(Err(lag)),
                 // Only ambient lanes carry outcomes.
-                Item::Outcome(_) => {}
+                LaneItem::Outcome(_) => {}
             }
         }
     }
@@ -213,10 +213,10 @@ impl Turn {
             }
             match self.lane.poll_next(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(Item::Lag(lag))) => self.reducer.lagged(lag),
+                Poll::Ready(Some(LaneItem::Lag(lag))) => self.reducer.lagged(lag),
                 // Only ambient lanes carry outcomes.
-                Poll::Ready(Some(Item::Outcome(_))) => {}
-                Poll::Ready(Some(Item::Frame(frame))) => {
+                Poll::Ready(Some(LaneItem::Outcome(_))) => {}
+                Poll::Ready(Some(LaneItem::Frame(frame))) => {
                     let (misfit, drift) = outrigger_protocol::drift::watch(|| self.reducer.push(&frame));
                     // What is no frame was counted as it came.
                     let misfit = misfit && frame.flaw().is_none();
@@ -278,7 +278,7 @@ impl OutcomeWatch {
             .await
             .map(|settled| settled.clone());
         if let Some(mirror) = &self.mirror {
-            mirror.told().await;
+            mirror.finished().await;
         }
         // The sender goes only after it said how the turn ended.
         settled

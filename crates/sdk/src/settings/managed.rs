@@ -23,7 +23,7 @@ pub(super) fn read(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>)
         did_not_load.push(PolicyKind::File);
     }
     let server = asked.server_managed_settings.as_ref().map(|given| {
-        settings_file::given(
+        settings_file::read_given_settings(
             given,
             "the managed settings from a server",
             Author::Administrator,

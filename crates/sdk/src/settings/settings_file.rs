@@ -106,7 +106,7 @@ fn open(path: &Path) -> io::Result<fs::File> {
 }
 
 /// Settings that a program gives. What does not fit is left out, and told.
-pub(super) fn given(
+pub(super) fn read_given_settings(
     settings: &JsonObject,
     place: &str,
     author: Author,

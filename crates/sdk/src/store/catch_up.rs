@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use outrigger_protocol::RawJson;
 use outrigger_sessions::SessionId;
 use outrigger_sessions::store::{
-    Difference, SessionKey, Standing, StoreError, Transcripts, compare, portions,
+    Difference, SessionKey, StoreComparison, StoreError, Transcripts, compare, portions,
 };
 
 use super::resume::{Restored, StoredSession, load};
@@ -87,7 +87,7 @@ pub(crate) async fn heal(
         }
         for found in missing
             .iter()
-            .filter(|found| found.standing == Standing::Diverged)
+            .filter(|found| found.standing == StoreComparison::Diverged)
         {
             is_kept = true;
             healed.notes.push((key.clone(), diverged(&place.file, found)));
@@ -504,7 +504,7 @@ mod tests {
             fs::create_dir_all(&project).unwrap();
             fs::write(project.join("x.jsonl"), "{}\n").unwrap();
             let place = filled.hand_over().unwrap();
-            (place.given()[0].clone(), place)
+            (place.owned_by_user()[0].clone(), place)
         };
         // What the store has is no news.
         let (path, place) = made();

@@ -22,7 +22,7 @@ use super::transcripts::Places;
 use crate::conn::Conn;
 use crate::conn::attachments::{Counts, Mirroring};
 use crate::conn::budget::{Budget, SlowReader};
-use crate::conn::lane::{Item, LaneIn, LaneOut, lane};
+use crate::conn::lane::{LaneIn, LaneItem, LaneOut, lane};
 use crate::event::Lag;
 use crate::lease::Ownership;
 use crate::peer::BoxFuture;
@@ -64,7 +64,7 @@ pub(crate) struct Mirror {
     stop: Notify,
     /// Woken when something begins to wait.
     late: Notify,
-    done: watch::Sender<Done>,
+    done: watch::Sender<MirrorProgress>,
 }
 
 impl std::fmt::Debug for Mirror {
@@ -95,7 +95,7 @@ struct State {
 
 /// How far the task has come.
 #[derive(Debug, Clone, Copy, Default)]
-struct Done {
+struct MirrorProgress {
     up_to: u64,
     /// Whether the store counts as behind.
     behind: bool,
@@ -145,7 +145,7 @@ impl Mirror {
             wake: Notify::new(),
             stop: Notify::new(),
             late: Notify::new(),
-            done: watch::channel(Done::default()).0,
+            done: watch::channel(MirrorProgress::default()).0,
         })
     }
 
@@ -155,7 +155,7 @@ impl Mirror {
     }
 
     async fn work(&self, conn: &Arc<Conn>, mut waiting: LaneOut) {
-        let mut work = Work::default();
+        let mut work = MirrorState::default();
         loop {
             let full = work.portion.is_full();
             let take = !(work.ended || full || self.is_eager() && work.is_due_at_once());
@@ -194,11 +194,11 @@ impl Mirror {
         self.flush == StoreFlush::Eager
     }
 
-    fn take(&self, conn: &Arc<Conn>, work: &mut Work, item: Option<Item>) {
+    fn take(&self, conn: &Arc<Conn>, work: &mut MirrorState, item: Option<LaneItem>) {
         match item {
             None => work.ended = true,
-            Some(Item::Outcome(_)) => {}
-            Some(Item::Lag(Lag { frames, bytes })) => {
+            Some(LaneItem::Outcome(_)) => {}
+            Some(LaneItem::Lag(Lag { frames, bytes })) => {
                 work.read += frames;
                 let what = format!(
                     "{frames} lines of the CLI ({bytes} bytes) found no room while the session store was away, neither in memory nor on \
@@ -206,11 +206,11 @@ impl Mirror {
                 );
                 self.tear(conn, work, &what);
             }
-            Some(Item::Frame(frame)) => {
+            Some(LaneItem::Frame(frame)) => {
                 work.read += 1;
                 let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
                 for (key, note) in notes {
-                    self.tell(conn, &key, &note);
+                    self.report_missing(conn, &key, &note);
                 }
                 if !work.torn {
                     self.add(conn, work, &frame);
@@ -220,7 +220,7 @@ impl Mirror {
     }
 
     /// A frame is missing, so nothing may be appended after it. The transcripts have it, and stay.
-    fn tear(&self, conn: &Arc<Conn>, work: &mut Work, what: &str) {
+    fn tear(&self, conn: &Arc<Conn>, work: &mut MirrorState, what: &str) {
         work.torn = true;
         let what = format!(
             "{what}: nothing more is stored of this session until it goes on from this machine, or is brought by \
@@ -234,7 +234,7 @@ impl Mirror {
         self.lose(conn, &SessionKey::new("", ""), &what);
     }
 
-    fn add(&self, conn: &Arc<Conn>, work: &mut Work, frame: &Frame) {
+    fn add(&self, conn: &Arc<Conn>, work: &mut MirrorState, frame: &Frame) {
         let mirrored: TranscriptMirror = match frame.decode_as() {
             Ok(mirrored) => mirrored,
             // It does not fit its type, or was too long to be kept.
@@ -264,7 +264,7 @@ impl Mirror {
     }
 
     /// Appends the batches. A failed batch stays; one that is rejected for good is dropped, and nothing more of its transcript is appended.
-    async fn append(&self, conn: &Arc<Conn>, work: &mut Work) {
+    async fn append(&self, conn: &Arc<Conn>, work: &mut MirrorState) {
         let is_new = self.state().begin_to_wait();
         if is_new {
             self.late.notify_one();
@@ -320,7 +320,7 @@ impl Mirror {
     }
 
     /// Nothing is in hand.
-    fn caught_up(&self, conn: &Arc<Conn>, work: &Work) {
+    fn caught_up(&self, conn: &Arc<Conn>, work: &MirrorState) {
         if work.torn {
             return;
         }
@@ -390,11 +390,11 @@ impl Mirror {
     /// Reports entries that will never arrive in the store.
     fn lose(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
         self.state().lost = true;
-        self.tell(conn, key, error);
+        self.report_missing(conn, key, error);
     }
 
     /// Reports entries that are not in the store.
-    pub(crate) fn tell(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
+    pub(crate) fn report_missing(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
         tracing::error!(%key, error, "not in the session store");
         self.state().errors += 1;
         let said =
@@ -446,7 +446,7 @@ impl Mirroring for Mirror {
         self.done.borrow().behind || self.is_flushed()
     }
 
-    fn told(&self) -> BoxFuture<'_, ()> {
+    fn finished(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let wanted = self.state().wanted;
             let mut done = self.done.subscribe();
@@ -484,7 +484,7 @@ impl Mirroring for Mirror {
                  brought when the session goes on from this machine, or by `outrigger sessions push`",
                 counts.waiting_bytes, self.grace
             );
-            self.tell(conn, &SessionKey::new("", ""), &what);
+            self.report_missing(conn, &SessionKey::new("", ""), &what);
         })
     }
 
@@ -536,7 +536,7 @@ impl State {
 
 /// The state of the task.
 #[derive(Debug, Default)]
-struct Work {
+struct MirrorState {
     portion: Portion,
     /// How many frames were read.
     read: u64,
@@ -553,7 +553,7 @@ struct Work {
     given_up: HashSet<SessionKey>,
 }
 
-impl Work {
+impl MirrorState {
     fn is_due_at_once(&self) -> bool {
         !self.portion.is_empty() && self.retry.is_none()
     }
@@ -562,11 +562,11 @@ impl Work {
 /// What is put together for one append to each transcript.
 #[derive(Debug, Default)]
 struct Portion {
-    parts: Vec<Part>,
+    parts: Vec<PortionPart>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct PortionPart {
     key: SessionKey,
     entries: Arc<Vec<RawJson>>,
     bytes: usize,
@@ -579,7 +579,7 @@ impl Portion {
                 part.bytes += bytes;
                 Arc::make_mut(&mut part.entries).extend(entries);
             }
-            None => self.parts.push(Part {
+            None => self.parts.push(PortionPart {
                 key,
                 entries: Arc::new(entries),
                 bytes,
@@ -599,7 +599,7 @@ impl Portion {
 }
 
 /// Reports the end of the task, also after a panic.
-struct Over<'a>(&'a watch::Sender<Done>);
+struct Over<'a>(&'a watch::Sender<MirrorProgress>);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {

@@ -119,7 +119,7 @@ impl Resumed for ResumeDir {
         &self.settled
     }
 
-    fn given(&self) -> &[PathBuf] {
+    fn owned_by_user(&self) -> &[PathBuf] {
         self.directory.as_ref().map_or(&[], Handed::given)
     }
 }
@@ -290,14 +290,19 @@ mod tests {
 
         sweep(temporary.path());
         assert!(!stale.exists());
-        for path in [used.given()[0].as_path(), foreign.path(), other.path(), &living] {
+        for path in [
+            used.owned_by_user()[0].as_path(),
+            foreign.path(),
+            other.path(),
+            &living,
+        ] {
             assert!(path.join("x").exists(), "{}", path.display());
         }
         fs::remove_file(list).unwrap();
         sweep(temporary.path());
         assert!(!living.exists());
 
-        let path = used.given()[0].clone();
+        let path = used.owned_by_user()[0].clone();
         drop(used);
         assert!(!path.exists());
         sweep(&temporary.path().join("missing"));

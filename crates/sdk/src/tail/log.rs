@@ -37,7 +37,7 @@ impl Entry {
 
 /// What a reader gets.
 #[derive(Debug)]
-pub(super) enum Read {
+pub(super) enum LogRead {
     Entry(Entry),
     /// The entry and others behind it are not there any more: their number.
     Gone(u64),
@@ -46,17 +46,17 @@ pub(super) enum Read {
 }
 
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct TailLog {
     /// Numbers belong to one log.
     pub(super) id: Uuid,
     limits: TailLimits,
-    kept: Mutex<Kept>,
+    kept: Mutex<LogEntries>,
     /// Changes with each entry.
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LogEntries {
     entries: VecDeque<Entry>,
     /// The number of the first entry.
     oldest: u64,
@@ -66,39 +66,39 @@ struct Kept {
     ended: bool,
 }
 
-impl Kept {
+impl LogEntries {
     fn next(&self) -> u64 {
         self.oldest + self.entries.len() as u64
     }
 
-    fn at(&self, number: u64) -> Option<Read> {
+    fn at(&self, number: u64) -> Option<LogRead> {
         if number < self.oldest {
-            return Some(Read::Gone(self.oldest - number));
+            return Some(LogRead::Gone(self.oldest - number));
         }
         let place = usize::try_from(number - self.oldest).ok()?;
         match self.entries.get(place) {
-            Some(entry) => Some(Read::Entry(entry.clone())),
-            None => self.ended.then_some(Read::Ended),
+            Some(entry) => Some(LogRead::Entry(entry.clone())),
+            None => self.ended.then_some(LogRead::Ended),
         }
     }
 }
 
-impl Log {
+impl TailLog {
     /// `gone` is the last message that was told before.
     pub(super) fn new(limits: TailLimits, gone: Option<Uuid>) -> Self {
-        let kept = Kept {
+        let entries = LogEntries {
             gone,
-            ..Kept::default()
+            ..LogEntries::default()
         };
         Self {
             id: Uuid::new_v4(),
             limits,
-            kept: Mutex::new(kept),
+            kept: Mutex::new(entries),
             changed: watch::Sender::new(()),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, LogEntries> {
         // Nothing panics while the lock is held, and what is kept is valid after every line.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,12 +132,12 @@ impl Log {
     }
 
     /// An entry, if it is there.
-    pub(super) fn read(&self, number: u64) -> Read {
-        self.kept().at(number).unwrap_or(Read::Ended)
+    pub(super) fn read(&self, number: u64) -> LogRead {
+        self.kept().at(number).unwrap_or(LogRead::Ended)
     }
 
     /// An entry, once it is there. Cancel safe.
-    pub(super) async fn read_or_wait(&self, number: u64) -> Read {
+    pub(super) async fn read_or_wait(&self, number: u64) -> LogRead {
         let mut changed = self.changed.subscribe();
         loop {
             if let Some(read) = self.kept().at(number) {
@@ -171,7 +171,7 @@ impl Log {
     }
 }
 
-impl Observer for Log {
+impl Observer for TailLog {
     fn prompt(&self, frame: &Frame) {
         self.frame(frame);
     }
@@ -208,7 +208,7 @@ mod tests {
             TailLimits::new(3, usize::MAX),
             TailLimits::new(usize::MAX, 3 * one + 1),
         ] {
-            let log = Log::new(limits, None);
+            let log = TailLog::new(limits, None);
             (0..10).for_each(|number| log.push(frame(number)));
             assert_eq!(log.beginning(), (7, Some(Uuid::from_u128(6))));
             assert_eq!((log.next(), log.seam().2.len()), (10, 3));
@@ -216,13 +216,13 @@ mod tests {
                 (log.place_of(Uuid::from_u128(8)), log.place_of(Uuid::from_u128(6))),
                 (Some(8), None)
             );
-            assert!(matches!(log.read(2), Read::Gone(5)));
-            assert!(matches!(log.read(7), Read::Entry(_)));
+            assert!(matches!(log.read(2), LogRead::Gone(5)));
+            assert!(matches!(log.read(7), LogRead::Entry(_)));
         }
         // One that is too large is there alone.
-        let log = Log::new(TailLimits::new(10, 1), None);
+        let log = TailLog::new(TailLimits::new(10, 1), None);
         (0..2).for_each(|number| log.push(frame(number)));
         assert_eq!(log.beginning().0, 1);
-        assert!(matches!(log.read(1), Read::Entry(_)));
+        assert!(matches!(log.read(1), LogRead::Entry(_)));
     }
 }

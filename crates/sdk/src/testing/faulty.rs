@@ -102,7 +102,7 @@ impl<T: Transport> Transport for Faulty<T> {
                 stdin: Box::new(wire.writer(Direction::Input, inner.stdin)),
                 stdout: Box::new(wire.reader(Direction::Output, inner.stdout)),
                 stderr,
-                process: Box::new(Life {
+                process: Box::new(FaultyProcess {
                     inner: inner.process,
                     wire,
                     ended: None,
@@ -125,13 +125,13 @@ impl<T: Transport> Transport for Faulty<T> {
 }
 
 /// The life of the process inside, as far as the faults let it be.
-struct Life {
+struct FaultyProcess {
     inner: Box<dyn Process>,
     wire: Wire,
     ended: Option<Exit>,
 }
 
-impl Process for Life {
+impl Process for FaultyProcess {
     fn id(&self) -> Option<u32> {
         self.inner.id()
     }
@@ -145,13 +145,13 @@ impl Process for Life {
                 biased;
                 exit = self.inner.wait() => {
                     let exit = exit?;
-                    self.wire.ending().map_or(exit, told)
+                    self.wire.ending().map_or(exit, exit_of)
                 }
                 ending = self.wire.ended() => {
                     // It is not told from the fault's own end, as it would not be if it had done this itself.
                     self.inner.signal(Signal::Kill)?;
                     self.inner.wait().await?;
-                    told(ending)
+                    exit_of(ending)
                 }
             };
             self.ended = Some(exit);
@@ -178,14 +178,14 @@ impl Process for Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for FaultyProcess {
     fn drop(&mut self) {
         // Nothing may stand still for a process that is gone.
         self.wire.over();
     }
 }
 
-fn told(exit: peer::Exit) -> Exit {
+fn exit_of(exit: peer::Exit) -> Exit {
     match exit {
         peer::Exit::Code(code) => Exit::with_code(code),
         peer::Exit::Signal(signal) => Exit::with_signal(signal),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use outrigger_sim::cassette::{self, Cassette, Divergence, Places, Playing};
 
 use super::recording::surroundings;
-use super::simulated::Life;
+use super::simulated::SimulatedProcess;
 use crate::options::{Auth, Launch, Options};
 use crate::start::Agent;
 use crate::transport::{BoxFuture, Connection, Transport};
@@ -127,7 +127,7 @@ impl Transport for Replay {
                 stdin: Box::new(io.stdin),
                 stdout: Box::new(io.stdout),
                 stderr: Some(Box::new(io.stderr)),
-                process: Box::new(Life(running)),
+                process: Box::new(SimulatedProcess(running)),
             })
         })
     }

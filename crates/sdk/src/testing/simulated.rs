@@ -223,7 +223,7 @@ impl Transport for Simulated {
                 stdin: Box::new(io.stdin),
                 stdout: Box::new(io.stdout),
                 stderr: Some(Box::new(io.stderr)),
-                process: Box::new(Life(running)),
+                process: Box::new(SimulatedProcess(running)),
             })
         })
     }
@@ -242,9 +242,9 @@ impl fmt::Debug for Simulated {
 }
 
 /// The life of a simulated CLI.
-pub(super) struct Life(pub(super) Running);
+pub(super) struct SimulatedProcess(pub(super) Running);
 
-impl Process for Life {
+impl Process for SimulatedProcess {
     fn id(&self) -> Option<u32> {
         None
     }
@@ -267,7 +267,7 @@ impl Process for Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for SimulatedProcess {
     fn drop(&mut self) {
         self.0.signal(peer::Signal::Kill);
     }

@@ -51,7 +51,7 @@ pub struct Traced<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
     transport: T,
-    sessions: Mutex<Vec<Kept>>,
+    sessions: Mutex<Vec<TracedFrames>>,
 }
 
 impl<T> Traced<T> {
@@ -75,7 +75,7 @@ impl<T> Traced<T> {
 
     /// What went through in each session so far, in the order in which they were started.
     pub fn traces(&self) -> Vec<Trace> {
-        self.sessions().iter().map(Kept::trace).collect()
+        self.sessions().iter().map(TracedFrames::trace).collect()
     }
 
     /// What went through in the session that was started last, so far, and how its process ended; `None` if there was none.
@@ -86,7 +86,7 @@ impl<T> Traced<T> {
         Some(Report::new(kept.trace().lines().iter().cloned(), exit))
     }
 
-    fn sessions(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn sessions(&self) -> MutexGuard<'_, Vec<TracedFrames>> {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,13 +109,13 @@ impl<T: Transport> Transport for Traced<T> {
     fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move {
             let inner = self.0.transport.open(launch).await?;
-            let kept = Kept::default();
+            let kept = TracedFrames::default();
             self.sessions().push(kept.clone());
             Ok(Connection {
                 stdin: Box::new(Heard::new(inner.stdin, &kept, true)),
                 stdout: Box::new(Heard::new(inner.stdout, &kept, false)),
                 stderr: inner.stderr,
-                process: Box::new(Ended {
+                process: Box::new(TracedProcess {
                     process: inner.process,
                     exit: kept.exit,
                 }),
@@ -141,13 +141,13 @@ type Spoken = (Instant, bool, Vec<u8>);
 
 /// The frames of a session, as undecoded lines.
 #[derive(Debug, Clone)]
-struct Kept {
+struct TracedFrames {
     began: Instant,
     lines: Arc<Mutex<Vec<Spoken>>>,
     exit: Arc<Mutex<Option<PeerExit>>>,
 }
 
-impl Default for Kept {
+impl Default for TracedFrames {
     fn default() -> Self {
         Self {
             began: Instant::now(),
@@ -157,7 +157,7 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
+impl TracedFrames {
     fn lines(&self) -> MutexGuard<'_, Vec<Spoken>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,12 +174,12 @@ impl Kept {
 }
 
 /// A process whose end is kept.
-struct Ended {
+struct TracedProcess {
     process: Box<dyn Process>,
     exit: Arc<Mutex<Option<PeerExit>>>,
 }
 
-impl Process for Ended {
+impl Process for TracedProcess {
     fn id(&self) -> Option<u32> {
         self.process.id()
     }
@@ -212,13 +212,13 @@ impl Process for Ended {
 /// A way, and the lines that go it.
 struct Heard<S> {
     inner: S,
-    kept: Kept,
+    kept: TracedFrames,
     from_client: bool,
     framer: LineFramer,
 }
 
 impl<S> Heard<S> {
-    fn new(inner: S, kept: &Kept, from_client: bool) -> Self {
+    fn new(inner: S, kept: &TracedFrames, from_client: bool) -> Self {
         Self {
             inner,
             kept: kept.clone(),

@@ -35,7 +35,7 @@ reachable! {
     outrigger::sessions::store { SessionStore }
     outrigger {
         Callbacks DialogRequest ElicitationRequest ElicitationResult HostAuthTokenAnswer HostAuthTokenRefresh LeaseOptions
-        OauthTokenAnswer OauthTokenRefresh Reply SessionUsage SlowReader StoreFlush TokenRequest UserDialogResult
+        OauthTokenAnswer OauthTokenRefresh CallbackReply SessionUsage SlowReader StoreFlush TokenRequest UserDialogResult
     }
 }
 

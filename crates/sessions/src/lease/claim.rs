@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cli::Driver;
-use super::disk::{Disk, Held, STEP, State, Turn};
+use super::disk::{ChangeLock, Disk, HolderLock, STEP, State};
 use super::{Busy, Fence, OnBusy, Owner, driven_by_cli};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -38,7 +38,7 @@ pub struct Lease {
     taken_from: Option<Owner>,
     forked_from: Option<SessionId>,
     /// `None` once it is released.
-    held: Option<Held>,
+    held: Option<HolderLock>,
 }
 
 impl Sessions {
@@ -137,7 +137,7 @@ impl Claim<'_> {
         let me = self.me();
         let until = Instant::now() + self.patience;
         if self.patience > Duration::ZERO {
-            self.ask(|wanted_by| *wanted_by = Some(me.clone()))?;
+            self.change_request(|wanted_by| *wanted_by = Some(me.clone()))?;
         }
         loop {
             let now = Instant::now();
@@ -145,7 +145,9 @@ impl Claim<'_> {
                 Ok(lease) => return self.after_the_cli(lease),
                 Err(busy) if now >= until + self.patience => {
                     // A holder that answers later would let the session go to nobody.
-                    self.ask(|wanted_by| *wanted_by = wanted_by.take().filter(|other| *other != me))?;
+                    self.change_request(|wanted_by| {
+                        *wanted_by = wanted_by.take().filter(|other| *other != me)
+                    })?;
                     return Err(Error::Busy(Box::new(busy)));
                 }
                 Err(_) => thread::sleep(STEP),
@@ -154,7 +156,7 @@ impl Claim<'_> {
     }
 
     /// Changes the request to the holder, if there is a holder.
-    fn ask(&self, change: impl FnOnce(&mut Option<Owner>)) -> Result<()> {
+    fn change_request(&self, change: impl FnOnce(&mut Option<Owner>)) -> Result<()> {
         let disk = self.disk();
         let turn = disk.turn()?;
         if let Some(mut state) = disk.state()?.filter(|state| !state.released) {
@@ -232,7 +234,7 @@ impl Claim<'_> {
         self.make(&disk, &turn, holder).map(Ok)
     }
 
-    fn make(&self, disk: &Disk, turn: &Turn, before: Option<State>) -> Result<Lease> {
+    fn make(&self, disk: &Disk, turn: &ChangeLock, before: Option<State>) -> Result<Lease> {
         let last = disk.state()?.map(|state| state.fence);
         let fence = last.unwrap_or(Fence(0)).next();
         let held = disk.hold(turn, fence)?;

@@ -41,11 +41,11 @@ pub(super) struct Disk {
 
 /// The right to look and to change, which one has at a time. Freed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn(#[expect(dead_code, reason = "the lock is on it")] File);
+pub(super) struct ChangeLock(#[expect(dead_code, reason = "the lock is on it")] File);
 
 /// The lock that shows that a holder is alive. Freed when it is dropped, or the process ends.
 #[derive(Debug)]
-pub(super) struct Held(#[expect(dead_code, reason = "the lock is on it")] File);
+pub(super) struct HolderLock(#[expect(dead_code, reason = "the lock is on it")] File);
 
 impl Disk {
     pub(super) fn of(config_dir: &Path, id: &SessionId) -> Self {
@@ -66,14 +66,14 @@ impl Disk {
     }
 
     /// Waits until nobody else changes anything.
-    pub(super) fn turn(&self) -> Result<Turn> {
+    pub(super) fn turn(&self) -> Result<ChangeLock> {
         create_dir(&self.dir)?;
         let path = self.path("lock");
         let file = open(&path)?;
         let until = Instant::now() + DEADLINE;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Turn(file)),
+                Ok(()) => return Ok(ChangeLock(file)),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(STEP),
                 Err(TryLockError::WouldBlock) => {
                     return Err(Error::io("lock", path)(ErrorKind::TimedOut.into()));
@@ -101,7 +101,7 @@ impl Disk {
     }
 
     /// Makes this the newest claim.
-    pub(super) fn set_state(&self, _turn: &Turn, state: &State) -> Result<()> {
+    pub(super) fn set_state(&self, _turn: &ChangeLock, state: &State) -> Result<()> {
         let text =
             serde_json::to_vec(state).map_err(|error| Error::invalid("the lease", error.to_string()))?;
         replace(&self.path("json"), &text)
@@ -123,18 +123,18 @@ impl Disk {
     }
 
     /// Takes the lock that shows that the holder of a lease is alive.
-    pub(super) fn hold(&self, _turn: &Turn, fence: Fence) -> Result<Held> {
+    pub(super) fn hold(&self, _turn: &ChangeLock, fence: Fence) -> Result<HolderLock> {
         let path = self.held_path(fence);
         let file = open(&path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Held(file)),
+            Ok(()) => Ok(HolderLock(file)),
             Err(TryLockError::WouldBlock) => Err(Error::io("lock", path)(ErrorKind::WouldBlock.into())),
             Err(TryLockError::Error(error)) => Err(Error::io("lock", path)(error)),
         }
     }
 
     /// Removes the files of a former holder. Numbers are never used again, so they can't be another holder's.
-    pub(super) fn forget(&self, _turn: &Turn, fence: Fence) -> Result<()> {
+    pub(super) fn forget(&self, _turn: &ChangeLock, fence: Fence) -> Result<()> {
         remove(&self.held_path(fence))
     }
 }

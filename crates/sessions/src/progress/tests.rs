@@ -12,7 +12,7 @@ use crate::place::SessionFile;
 use crate::relocate::RelocateOptions;
 use crate::relocate::beside::files_below;
 use crate::search::Search;
-use crate::write::testing::Place;
+use crate::write::testing::TestConfigDir;
 use crate::{SessionId, Sessions};
 
 /// Keeps the reports, and stops at one of them, counted from 0.
@@ -59,7 +59,7 @@ impl Observed {
 }
 
 /// A session of about 2 MiB, with as much beside it and in other places.
-fn session(place: &Place) -> (SessionFile, u64) {
+fn session(place: &TestConfigDir) -> (SessionFile, u64) {
     let id = SessionId::random();
     let line = json!({"type": "user", "uuid": "u", "cwd": "/old", "sessionId": id, "message": {"content": "needle ".repeat(1000)}});
     let text = format!("{line}\n").repeat(300);
@@ -81,7 +81,7 @@ fn session(place: &Place) -> (SessionFile, u64) {
 }
 
 /// All that lies below a directory, directories included.
-fn tree(place: &Place) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+fn tree(place: &TestConfigDir) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut tree = BTreeMap::new();
     let mut open = vec![place.dir().to_owned()];
     while let Some(dir) = open.pop() {
@@ -101,7 +101,7 @@ fn tree(place: &Place) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 /// other than before.
 #[track_caller]
 fn stopped_everywhere<T: std::fmt::Debug>(
-    place: &Place,
+    place: &TestConfigDir,
     work: impl Fn(&mut Observed) -> Result<T>,
     reports: usize,
 ) {
@@ -144,7 +144,7 @@ fn reports_are_few_and_end_with_all() {
 
 #[test]
 fn an_export_tells_how_far_it_is_and_leaves_nothing_when_it_is_stopped() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let (file, total) = session(&place);
     let target = place.dir().join("export");
     let mut observed = Observed::new();
@@ -168,7 +168,7 @@ fn an_export_tells_how_far_it_is_and_leaves_nothing_when_it_is_stopped() {
 
 #[test]
 fn an_import_tells_how_far_it_is_and_leaves_nothing_when_it_is_stopped() {
-    let (here, there) = (Place::new(), Place::new());
+    let (here, there) = (TestConfigDir::new(), TestConfigDir::new());
     let (file, _) = session(&here);
     let (export, lines) = (here.dir().join("export"), here.dir().join("lines"));
     file.export(&export).unwrap();
@@ -178,7 +178,7 @@ fn an_import_tells_how_far_it_is_and_leaves_nothing_when_it_is_stopped() {
             |observed: &mut Observed| there.sessions.import_observed(source, "/new", observed.observe());
         // Neither the config directory nor anything in it is there yet.
         let mut observed = Observed::new();
-        Place::new()
+        TestConfigDir::new()
             .sessions
             .import_observed(source, "/new", observed.observe())
             .unwrap();
@@ -190,7 +190,7 @@ fn an_import_tells_how_far_it_is_and_leaves_nothing_when_it_is_stopped() {
 
 #[test]
 fn a_move_tells_how_far_it_is_and_changes_nothing_when_it_is_stopped() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let (file, total) = session(&place);
     let to = Sessions::at(place.dir().join("another"));
     let go = |observed: &mut Observed| {
@@ -210,7 +210,7 @@ fn a_move_tells_how_far_it_is_and_changes_nothing_when_it_is_stopped() {
 
 #[test]
 fn a_repair_tells_how_far_it_is_and_changes_nothing_when_it_is_stopped() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let (file, total) = session(&place);
     file.append("{\"torn").unwrap();
     let mut observed = Observed::new();
@@ -250,7 +250,7 @@ fn a_repair_tells_how_far_it_is_and_changes_nothing_when_it_is_stopped() {
 
 #[test]
 fn a_search_tells_how_far_it_is_and_can_be_stopped() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let mut total = 0;
     for _ in 0..3 {
         let (file, _) = session(&place);
@@ -278,7 +278,7 @@ fn a_search_tells_how_far_it_is_and_can_be_stopped() {
         assert_eq!((last.done, last.total), (total, total));
     }
     *observed.lock().unwrap() = Observed::new();
-    let nowhere = Place::new().sessions;
+    let nowhere = TestConfigDir::new().sessions;
     assert_eq!(
         nowhere.search_observed(&search, keep(&observed)).unwrap().count(),
         0

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::index::{Id, Index, Kept, Kind, Node};
+use super::index::{Id, Index, KeptByCompaction, Kind, Node};
 
 /// The main conversation, as places in the index, in order. `timestamp` reads when a record was written.
 ///
@@ -53,13 +53,13 @@ fn relink(index: &mut Index) {
     };
     for kept in kept.values() {
         let (first, anchor, last) = match kept {
-            Kept::Segment { head, anchor, tail } => {
+            KeptByCompaction::Segment { head, anchor, tail } => {
                 if let Some(head) = index.get(*head) {
                     link(index, head, *anchor, &mut children);
                 }
                 (*head, *anchor, *tail)
             }
-            Kept::Messages { anchor, ids } => {
+            KeptByCompaction::Messages { anchor, ids } => {
                 let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
                     continue;
                 };

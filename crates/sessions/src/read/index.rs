@@ -86,7 +86,7 @@ pub(super) struct Node {
 
 /// The part of the conversation that a compaction kept, to be inserted behind another record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum KeptByCompaction {
     Segment { head: Id, anchor: Id, tail: Id },
     Messages { anchor: Id, ids: Vec<Id> },
 }
@@ -99,7 +99,7 @@ pub(super) struct Index {
     pub(super) nodes: Vec<Node>,
     pub(super) by_id: HashMap<Id, u32>,
     /// The kept parts of compactions, by their record.
-    pub(super) kept: BTreeMap<u32, Kept>,
+    pub(super) kept: BTreeMap<u32, KeptByCompaction>,
     /// The calls that answers make, and those that results are of.
     pub(super) calls: HashMap<u32, Box<[Id]>>,
     /// The record with the call of a result.
@@ -257,7 +257,7 @@ impl Index {
     }
 
     /// The part of the conversation that a compaction kept.
-    fn read_kept(&self, metadata: &str) -> Option<Kept> {
+    fn read_kept(&self, metadata: &str) -> Option<KeptByCompaction> {
         let metadata = fields(metadata).ok()?;
         let id = |fields: &Fields<'_>, name| last(fields, name).and_then(text_of).map(|id| self.ids.of(&id));
         if let Some(messages) = last(&metadata, "preservedMessages")
@@ -265,13 +265,13 @@ impl Index {
         {
             let uuids = elements(last(&messages, "uuids")?)?;
             let ids = uuids.iter().map(|uuid| Some(self.ids.of(&text_of(uuid)?)));
-            return Some(Kept::Messages {
+            return Some(KeptByCompaction::Messages {
                 anchor: id(&messages, "anchorUuid")?,
                 ids: ids.collect::<Option<_>>()?,
             });
         }
         let segment = fields(last(&metadata, "preservedSegment")?).ok()?;
-        Some(Kept::Segment {
+        Some(KeptByCompaction::Segment {
             head: id(&segment, "headUuid")?,
             anchor: id(&segment, "anchorUuid")?,
             tail: id(&segment, "tailUuid")?,

@@ -136,7 +136,7 @@ fn kind_of_note(line: &[u8]) -> Option<usize> {
 }
 
 /// The value of a note's key, if there is one.
-fn said(note: Option<&[u8]>, key: &str) -> Option<String> {
+fn note_value(note: Option<&[u8]>, key: &str) -> Option<String> {
     lite::field(note?, key).filter(|said| !said.is_empty())
 }
 
@@ -155,16 +155,16 @@ impl SessionInfo {
             Some(Notes::of(lite.head))
         };
         let early = |pick: fn(&Notes<'_>) -> Option<String>| early.as_ref().and_then(pick);
-        let custom_title = said(notes.custom_title, "customTitle")
+        let custom_title = note_value(notes.custom_title, "customTitle")
             .or_else(|| around.has_more.then(|| title_beside(around)).flatten())
-            .or_else(|| early(|notes| said(notes.custom_title, "customTitle")))
-            .or_else(|| said(notes.ai_title, "aiTitle"))
-            .or_else(|| early(|notes| said(notes.ai_title, "aiTitle")));
+            .or_else(|| early(|notes| note_value(notes.custom_title, "customTitle")))
+            .or_else(|| note_value(notes.ai_title, "aiTitle"))
+            .or_else(|| early(|notes| note_value(notes.ai_title, "aiTitle")));
         let first = prompt::first(lite.head);
         let summary = custom_title
             .clone()
-            .or_else(|| said(notes.last_prompt, "lastPrompt"))
-            .or_else(|| said(notes.summary, "summary"))
+            .or_else(|| note_value(notes.last_prompt, "lastPrompt"))
+            .or_else(|| note_value(notes.summary, "summary"))
             .or_else(|| first.text.clone())
             .or_else(|| first.other.map(str::to_owned))?;
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -177,10 +177,10 @@ impl SessionInfo {
             first_prompt: first.text,
             git_branch: some(lite::GIT_BRANCH.last(lite.tail))
                 .or_else(|| some(lite::GIT_BRANCH.first(lite.head))),
-            cwd: said(notes.relocated, "relocatedCwd")
+            cwd: note_value(notes.relocated, "relocatedCwd")
                 .or_else(|| some(lite::CWD.first(lite.head)))
                 .or_else(|| around.project.map(str::to_owned)),
-            tag: said(notes.tag, "tag"),
+            tag: note_value(notes.tag, "tag"),
             created_at: lite::TIMESTAMP
                 .first(lite.head)
                 .and_then(|text| clock::parse(&text)),

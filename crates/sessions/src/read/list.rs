@@ -84,7 +84,7 @@ impl ListOptions {
 }
 
 /// A directory of sessions to list.
-pub(crate) struct Place {
+pub(crate) struct ListedDir {
     dir: PathBuf,
     project: Option<String>,
     /// Whether only those count that were recorded in the project.
@@ -128,7 +128,7 @@ impl Sessions {
     }
 
     /// The transcripts that there are to list, in no order; when they were written to is not known yet.
-    fn candidates(&self, options: &ListOptions) -> Result<(Vec<Place>, Vec<Candidate>)> {
+    fn candidates(&self, options: &ListOptions) -> Result<(Vec<ListedDir>, Vec<Candidate>)> {
         let places = match &options.dir {
             Some(dir) => self.places_of(&real_path(dir), options.include_worktrees),
             None => self.all_places()?,
@@ -142,7 +142,7 @@ impl Sessions {
 
     /// The transcripts that there are to list, the one that was written to last first.
     #[cfg(feature = "search")]
-    pub(crate) fn newest_first(&self, options: &ListOptions) -> Result<(Vec<Place>, Vec<Candidate>)> {
+    pub(crate) fn newest_first(&self, options: &ListOptions) -> Result<(Vec<ListedDir>, Vec<Candidate>)> {
         let (places, mut candidates) = self.candidates(options)?;
         sort(&mut candidates);
         Ok((places, candidates))
@@ -151,7 +151,7 @@ impl Sessions {
     /// Reads no more transcripts than a page needs, beginning with the newest.
     fn page(
         &self,
-        places: &[Place],
+        places: &[ListedDir],
         mut candidates: Vec<Candidate>,
         options: &ListOptions,
     ) -> Vec<SessionInfo> {
@@ -177,14 +177,14 @@ impl Sessions {
         infos
     }
 
-    fn all_places(&self) -> Result<Vec<Place>> {
+    fn all_places(&self) -> Result<Vec<ListedDir>> {
         let projects = self.projects_dir();
         match fs::read_dir(&projects) {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(Error::io("read", projects)(error)),
         }
-        let place = |dir| Place {
+        let place = |dir| ListedDir {
             dir,
             project: None,
             is_shared: false,
@@ -193,7 +193,7 @@ impl Sessions {
     }
 
     /// The directories with sessions of the project at `real`, and of its worktrees.
-    fn places_of(&self, real: &str, include_worktrees: bool) -> Vec<Place> {
+    fn places_of(&self, real: &str, include_worktrees: bool) -> Vec<ListedDir> {
         let mut projects = vec![real.to_owned()];
         if include_worktrees {
             projects.extend(
@@ -202,12 +202,12 @@ impl Sessions {
                     .filter(|other| other != real),
             );
         }
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<ListedDir> = Vec::new();
         for project in projects {
             for (dir, is_shared) in self.dirs_of(&project) {
                 if !places.iter().any(|place| place.dir == dir) {
                     let project = Some(project.clone());
-                    places.push(Place {
+                    places.push(ListedDir {
                         dir,
                         project,
                         is_shared,
@@ -281,7 +281,7 @@ fn gather(place: usize, dir: &Path, into: &mut Vec<Candidate>) {
 }
 
 /// Reads transcripts, several at once.
-fn read_all(places: &[Place], candidates: &[Candidate], options: &ListOptions) -> Vec<SessionInfo> {
+fn read_all(places: &[ListedDir], candidates: &[Candidate], options: &ListOptions) -> Vec<SessionInfo> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.min(MOST_THREADS).min(candidates.len().div_ceil(8));
     let next = AtomicUsize::new(0);
@@ -320,7 +320,7 @@ fn read_all(places: &[Place], candidates: &[Candidate], options: &ListOptions) -
 /// The metadata of a session, if it belongs on the list.
 pub(crate) fn read(
     room: &mut Room,
-    places: &[Place],
+    places: &[ListedDir],
     candidate: &Candidate,
     options: &ListOptions,
 ) -> Option<SessionInfo> {

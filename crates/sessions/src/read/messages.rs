@@ -69,7 +69,7 @@ impl MessageOptions {
 pub struct Messages {
     file: File,
     path: PathBuf,
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
     /// The messages that the iterator has not returned.
     rest: std::ops::Range<usize>,
     parent_tool_use_id: Option<String>,
@@ -79,12 +79,12 @@ pub struct Messages {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RecordSpan {
     offset: u64,
     length: u32,
 }
 
-impl From<&Node> for Place {
+impl From<&Node> for RecordSpan {
     fn from(node: &Node) -> Self {
         Self {
             offset: node.offset,
@@ -94,7 +94,7 @@ impl From<&Node> for Place {
 }
 
 /// Which conversation of a file.
-pub(super) enum Part {
+pub(super) enum ConversationSelector {
     Main,
     Subagent {
         parent_tool_use_id: Option<String>,
@@ -104,7 +104,7 @@ pub(super) enum Part {
 
 impl Messages {
     /// Finds out of which records a conversation is made.
-    pub(super) fn open(path: &Path, part: Part, options: &MessageOptions) -> Result<Self> {
+    pub(super) fn open(path: &Path, part: ConversationSelector, options: &MessageOptions) -> Result<Self> {
         let file = file::open(path).map_err(Error::io("open", path))?;
         let mut index = Index::read(&file, path)?;
         let mut messages = Self {
@@ -118,7 +118,7 @@ impl Messages {
             file,
         };
         let chain = match part {
-            Part::Main => {
+            ConversationSelector::Main => {
                 let mut failed = None;
                 let chain = chain::main(&mut index, &mut |node| {
                     let line = messages.line(node.into());
@@ -130,9 +130,9 @@ impl Messages {
                 if let Some(error) = failed {
                     return Err(error);
                 }
-                shown(&index, chain, options.include_system_messages)
+                shown_records(&index, chain, options.include_system_messages)
             }
-            Part::Subagent {
+            ConversationSelector::Subagent {
                 parent_tool_use_id,
                 parent_agent_id,
             } => {
@@ -192,7 +192,7 @@ impl Messages {
         self.damaged
     }
 
-    fn line(&self, place: Place) -> Result<Vec<u8>> {
+    fn line(&self, place: RecordSpan) -> Result<Vec<u8>> {
         let mut line = vec![0; place.length as usize];
         let mut read = 0;
         while read < line.len() {
@@ -212,7 +212,7 @@ impl Messages {
 }
 
 /// What of the chain is handed out.
-fn shown(index: &Index, mut chain: Vec<u32>, include_system: bool) -> Vec<u32> {
+fn shown_records(index: &Index, mut chain: Vec<u32>, include_system: bool) -> Vec<u32> {
     let mut copied: HashSet<Id> = HashSet::new();
     let ids: HashSet<Id> = if index.copies.is_empty() {
         HashSet::new()
@@ -299,6 +299,6 @@ impl SessionFile {
     /// # Errors
     /// When the transcript cannot be read.
     pub fn messages(&self, options: &MessageOptions) -> Result<Messages> {
-        Messages::open(&self.path, Part::Main, options)
+        Messages::open(&self.path, ConversationSelector::Main, options)
     }
 }

@@ -24,13 +24,13 @@ pub(crate) fn first(head: &[u8]) -> FirstPrompt {
             continue;
         };
         for text in &content.texts {
-            match shown(text) {
-                Shown::Prompt(text) => {
+            match displayed(text) {
+                DisplayedPrompt::Prompt(text) => {
                     found.text = Some(text);
                     return found;
                 }
-                Shown::Command(name) => command = command.or(Some(name)),
-                Shown::Nothing => {}
+                DisplayedPrompt::Command(name) => command = command.or(Some(name)),
+                DisplayedPrompt::Nothing => {}
             }
         }
         found.other = found.other.or(content.other);
@@ -94,29 +94,29 @@ fn read_content(value: &str) -> Option<Content> {
     Some(content)
 }
 
-enum Shown {
+enum DisplayedPrompt {
     Prompt(String),
     Command(String),
     Nothing,
 }
 
 /// How a text is shown.
-fn shown(text: &str) -> Shown {
+fn displayed(text: &str) -> DisplayedPrompt {
     let text = text.replace('\n', " ");
     let text = text.trim();
     if text.is_empty() {
-        return Shown::Nothing;
+        return DisplayedPrompt::Nothing;
     }
     if let Some(name) = between(text, "<command-name>", "</command-name>") {
-        return Shown::Command(name.to_owned());
+        return DisplayedPrompt::Command(name.to_owned());
     }
     if let Some(line) = between(text, "<bash-input>", "</bash-input>") {
-        return Shown::Prompt(cut(&format!("! {line}")));
+        return DisplayedPrompt::Prompt(cut(&format!("! {line}")));
     }
     if is_tag(text) || is_interruption(text) {
-        return Shown::Nothing;
+        return DisplayedPrompt::Nothing;
     }
-    Shown::Prompt(cut(text))
+    DisplayedPrompt::Prompt(cut(text))
 }
 
 fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {

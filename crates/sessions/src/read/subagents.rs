@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use outrigger_protocol::RawJson;
 use serde::Serialize;
 
-use super::messages::{MessageOptions, Messages, Part};
+use super::messages::{ConversationSelector, MessageOptions, Messages};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::{AgentId, SessionId};
@@ -63,7 +63,7 @@ impl Subagent {
     /// # Errors
     /// When its transcript cannot be read.
     pub fn messages(&self, options: &MessageOptions) -> Result<Messages> {
-        let part = Part::Subagent {
+        let part = ConversationSelector::Subagent {
             parent_tool_use_id: self.tool_use_id.clone(),
             parent_agent_id: self.parent_agent_id.clone(),
         };

@@ -33,11 +33,11 @@ pub struct Tally {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct TalliedRecord {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
-    message: Option<Said>,
+    message: Option<TalliedMessage>,
     #[serde(default, rename = "isMeta")]
     is_meta: bool,
     #[serde(default, rename = "toolUseResult")]
@@ -47,25 +47,25 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct TalliedMessage {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    usage: Option<Used>,
+    usage: Option<TalliedUsage>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Used {
+struct TalliedUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
 }
 
-impl Used {
+impl TalliedUsage {
     fn sum(&self) -> u64 {
         let all = [
             self.input_tokens,
@@ -116,7 +116,7 @@ impl Tally {
         Ok(())
     }
 
-    fn add(&mut self, line: Line) {
+    fn add(&mut self, line: TalliedRecord) {
         match (&*line.kind, line.message) {
             ("assistant", Some(said)) => {
                 // What the CLI says itself is no message of a model.

@@ -102,7 +102,7 @@ impl<R: Read> Lines<R> {
                 if end - self.start > self.cap {
                     return self.skip();
                 }
-                return Ok(Some(self.tell(end, true)));
+                return Ok(Some(self.line_until(end, true)));
             }
             self.seen = self.buffer.len();
             if self.seen - self.start > self.cap {
@@ -110,14 +110,14 @@ impl<R: Read> Lines<R> {
             }
             if self.at_end {
                 let end = self.buffer.len();
-                return Ok((end > self.start).then(|| self.tell(end, false)));
+                return Ok((end > self.start).then(|| self.line_until(end, false)));
             }
             self.fill()?;
         }
     }
 
     /// Returns the line that ends at `end` of the buffer.
-    fn tell(&mut self, end: usize, is_ended: bool) -> Line<'_> {
+    fn line_until(&mut self, end: usize, is_ended: bool) -> Line<'_> {
         let position = self.next;
         let start = self.start;
         let length = (end - start) as u64;
@@ -212,9 +212,9 @@ mod tests {
         }
     }
 
-    type Told = (u64, u64, Vec<u8>, u64, bool);
+    type LineFacts = (u64, u64, Vec<u8>, u64, bool);
 
-    fn told(text: &[u8], step: usize, cap: usize) -> Vec<Told> {
+    fn told(text: &[u8], step: usize, cap: usize) -> Vec<LineFacts> {
         let mut lines = Lines::new(Drip(text, step)).cap(cap);
         let mut told = Vec::new();
         while let Some(line) = lines.next().unwrap() {

@@ -11,7 +11,7 @@ use crate::file;
 /// Reads a transcript record by record, one line in memory at a time. Blank lines are skipped.
 ///
 /// An iterator whose items fail only when the file cannot be read; a bad line is no failure, but a
-/// [`Damage`](Item::Damaged) among the records.
+/// [`Damage`](RecordLine::Damaged) among the records.
 #[derive(Debug)]
 pub struct Records<R> {
     lines: Lines<R>,
@@ -21,14 +21,14 @@ pub struct Records<R> {
 
 /// One line that is not blank.
 #[derive(Debug, Clone)]
-pub enum Item {
+pub enum RecordLine {
     /// A record.
     Record(Record),
     /// A line that is none.
     Damaged(Damage),
 }
 
-impl Item {
+impl RecordLine {
     /// The record, or the damage of the line.
     ///
     /// # Errors
@@ -91,9 +91,9 @@ impl<R: Read> Records<R> {
 }
 
 impl<R: Read> Iterator for Records<R> {
-    type Item = Result<Item>;
+    type Item = Result<RecordLine>;
 
-    fn next(&mut self) -> Option<Result<Item>> {
+    fn next(&mut self) -> Option<Result<RecordLine>> {
         if self.failed {
             return None;
         }
@@ -101,7 +101,7 @@ impl<R: Read> Iterator for Records<R> {
         loop {
             match self.lines.next() {
                 Ok(Some(line)) if line.is_blank() => {}
-                Ok(line) => return line.map(|line| Ok(Item::of(line, cap))),
+                Ok(line) => return line.map(|line| Ok(RecordLine::of(line, cap))),
                 Err(error) => {
                     self.failed = true;
                     return Some(Err(Error::io("read", self.path.clone())(error)));

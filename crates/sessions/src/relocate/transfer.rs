@@ -150,7 +150,7 @@ impl SessionFile {
             };
             copy.tree(&from, &into)?;
         }
-        meter.ask()?;
+        meter.ask_observer()?;
         draft.create()?;
         created.add(path.clone());
         if !options.copy {

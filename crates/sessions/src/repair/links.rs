@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::lines::Row;
+use super::damaged_lines::Row;
 use super::{Finding, Problem};
 
 /// Mends the links between records.

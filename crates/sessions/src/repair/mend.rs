@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Finding, Problem, lines, links, tools};
+use super::{Finding, Problem, damaged_lines, links, tools};
 use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::file;
@@ -30,12 +30,12 @@ pub struct Repair {
     findings: Vec<Finding>,
     /// The old transcript.
     old: Arc<Vec<u8>>,
-    mended: Vec<Piece>,
+    mended: Vec<MendedPiece>,
 }
 
 /// A part of the mended transcript: lines, each with its end.
 #[derive(Debug, Clone)]
-pub(super) enum Piece {
+pub(super) enum MendedPiece {
     /// This part of the old transcript.
     Kept(Range<usize>),
     New(Vec<u8>),
@@ -60,7 +60,7 @@ impl SessionFile {
     /// # Errors
     /// When it cannot be read.
     pub fn repair(&self) -> Result<Repair> {
-        self.look(&mut Meter::unheard())
+        self.examine(&mut Meter::unheard())
     }
 
     /// As [`repair`](Self::repair), and reports the progress to `observe`.
@@ -68,10 +68,10 @@ impl SessionFile {
     /// # Errors
     /// As [`repair`](Self::repair), and [`Error::Stopped`] if `observe` breaks.
     pub fn repair_observed(&self, mut observe: impl FnMut(Progress) -> ControlFlow<()>) -> Result<Repair> {
-        self.look(&mut Meter::of(&mut observe))
+        self.examine(&mut Meter::of(&mut observe))
     }
 
-    fn look(&self, meter: &mut Meter<'_>) -> Result<Repair> {
+    fn examine(&self, meter: &mut Meter<'_>) -> Result<Repair> {
         let mut old = Vec::new();
         let mut source = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         source
@@ -167,7 +167,7 @@ impl Repair {
             let mut bytes = piece.bytes(&self.old);
             meter.copy(&mut bytes, path, |bytes| draft.write(bytes))?;
         }
-        meter.ask()?;
+        meter.ask_observer()?;
         if length_of(path)? != self.old.len() as u64 {
             return Err(Error::Changed(path.clone()));
         }
@@ -231,7 +231,7 @@ impl Repair {
             meter,
         };
         copy.tree(&old_beside, &beside)?;
-        meter.ask()?;
+        meter.ask_observer()?;
         draft.create()?;
         created.keep();
         meter.end();
@@ -267,7 +267,7 @@ impl Repair {
     }
 }
 
-impl Piece {
+impl MendedPiece {
     fn bytes<'p>(&'p self, old: &'p [u8]) -> &'p [u8] {
         match self {
             Self::Kept(range) => old.get(range.clone()).unwrap_or_default(),
@@ -277,14 +277,14 @@ impl Piece {
 }
 
 /// The problems of these bytes, and the repaired bytes.
-pub(super) fn mend(bytes: &[u8], meter: &mut Meter<'_>) -> Result<(Vec<Piece>, Vec<Finding>)> {
+pub(super) fn mend(bytes: &[u8], meter: &mut Meter<'_>) -> Result<(Vec<MendedPiece>, Vec<Finding>)> {
     let mut findings = Vec::new();
-    let mut rows = lines::read(bytes, &mut findings, meter)?;
+    let mut rows = damaged_lines::read(bytes, &mut findings, meter)?;
     links::mend(&mut rows, &mut findings);
     tools::mend(&mut rows, &mut findings);
     findings.sort_by_key(|finding| finding.position);
     let is_changed = !findings.is_empty();
-    if !rows.iter().any(lines::Row::is_main) {
+    if !rows.iter().any(damaged_lines::Row::is_main) {
         let position = Position { offset: 0, line: 1 };
         findings.insert(
             0,
@@ -297,14 +297,14 @@ pub(super) fn mend(bytes: &[u8], meter: &mut Meter<'_>) -> Result<(Vec<Piece>, V
     let mended = if is_changed {
         pieces(bytes, rows)
     } else {
-        vec![Piece::Kept(0..bytes.len())]
+        vec![MendedPiece::Kept(0..bytes.len())]
     };
     Ok((mended, findings))
 }
 
 /// The rows one behind the other, each with its end, in as few pieces as can be.
-fn pieces(old: &[u8], rows: Vec<lines::Row<'_>>) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn pieces(old: &[u8], rows: Vec<damaged_lines::Row<'_>>) -> Vec<MendedPiece> {
+    let mut pieces: Vec<MendedPiece> = Vec::new();
     for row in rows {
         let text = match row.text {
             Cow::Owned(text) => text,
@@ -314,8 +314,8 @@ fn pieces(old: &[u8], rows: Vec<lines::Row<'_>>) -> Vec<Piece> {
                 let end = start + text.len();
                 if old.get(end) == Some(&b'\n') {
                     match pieces.last_mut() {
-                        Some(Piece::Kept(before)) if before.end == start => before.end = end + 1,
-                        _ => pieces.push(Piece::Kept(start..end + 1)),
+                        Some(MendedPiece::Kept(before)) if before.end == start => before.end = end + 1,
+                        _ => pieces.push(MendedPiece::Kept(start..end + 1)),
                     }
                     continue;
                 }
@@ -323,10 +323,10 @@ fn pieces(old: &[u8], rows: Vec<lines::Row<'_>>) -> Vec<Piece> {
             }
         };
         let into = match pieces.last_mut() {
-            Some(Piece::New(into)) => into,
+            Some(MendedPiece::New(into)) => into,
             _ => {
-                pieces.push(Piece::New(Vec::new()));
-                let Some(Piece::New(into)) = pieces.last_mut() else {
+                pieces.push(MendedPiece::New(Vec::new()));
+                let Some(MendedPiece::New(into)) = pieces.last_mut() else {
                     continue;
                 };
                 into

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::lines::Row;
+use super::damaged_lines::Row;
 use super::{Finding, Problem};
 use crate::record::RecordKind;
 use crate::record::object::{Object, elements, quoted};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::meter::{Observer, SharedMeter};
-use super::session::{Desk, Plan};
+use super::session::{Plan, SearchBuffers};
 use super::{Hit, Search};
 use crate::error::{Error, Result};
 use crate::place::Sessions;
@@ -40,18 +40,18 @@ pub struct Hits {
 }
 
 /// State shared by the threads.
-struct Shared {
+struct SearchInner {
     plan: Plan,
     /// The copies of each session, the newest first.
     jobs: Vec<Vec<Candidate>>,
     /// How many of them are done.
     done: AtomicUsize,
     turn: Mutex<Turn>,
-    heard: Option<Heard>,
+    heard: Option<ProgressObserver>,
 }
 
 /// The next session.
-struct Job<'s> {
+struct SessionToSearch<'s> {
     nth: usize,
     copies: &'s [Candidate],
     /// Where its hits go.
@@ -59,7 +59,7 @@ struct Job<'s> {
 }
 
 /// For the observer of the progress.
-struct Heard {
+struct ProgressObserver {
     meter: SharedMeter,
     /// How much there is to read for each job.
     lengths: Vec<u64>,
@@ -98,7 +98,7 @@ impl Hits {
             let lengths: Vec<u64> = jobs.iter().map(|copies| plan.length_of(copies)).collect();
             let meter = SharedMeter::new(lengths.iter().sum(), observe);
             let is_stopped = hits.is_stopped.clone();
-            Heard {
+            ProgressObserver {
                 meter,
                 lengths,
                 is_stopped,
@@ -110,7 +110,7 @@ impl Hits {
                 heard.meter.end();
             }
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SearchInner {
             plan,
             jobs,
             done: AtomicUsize::new(0),
@@ -169,10 +169,10 @@ impl Drop for Hits {
     }
 }
 
-impl Shared {
+impl SearchInner {
     fn work(&self) {
-        let mut desk = Desk::new();
-        while let Some(Job { nth, copies, hits }) = self.take() {
+        let mut desk = SearchBuffers::new();
+        while let Some(SessionToSearch { nth, copies, hits }) = self.take() {
             let heard = self.heard.as_ref();
             let mut left = heard
                 .and_then(|heard| heard.lengths.get(nth))
@@ -202,7 +202,7 @@ impl Shared {
         }
     }
 
-    fn take(&self) -> Option<Job<'_>> {
+    fn take(&self) -> Option<SessionToSearch<'_>> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.plan.stop.load(Ordering::Relaxed) {
             return None;
@@ -212,11 +212,11 @@ impl Shared {
         turn.next += 1;
         let (hits, receiver) = sync_channel(HITS_AHEAD);
         turn.announce.send(receiver).ok()?;
-        Some(Job { nth, copies, hits })
+        Some(SessionToSearch { nth, copies, hits })
     }
 }
 
-impl Heard {
+impl ProgressObserver {
     /// Stops the search if that is wished.
     fn heed(&self, wish: ControlFlow<()>, stop: &AtomicBool) {
         if wish.is_break() && !stop.swap(true, Ordering::Relaxed) {

@@ -9,9 +9,9 @@ use crate::progress::Progress;
 pub(super) type Observer = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send>;
 
 /// The progress of an operation of several threads.
-pub(super) struct SharedMeter(Mutex<Shared>);
+pub(super) struct SharedMeter(Mutex<MeterInner>);
 
-struct Shared {
+struct MeterInner {
     observe: Observer,
     at: Progress,
     since: u64,
@@ -20,7 +20,7 @@ struct Shared {
 impl SharedMeter {
     pub(super) fn new(total: u64, observe: Observer) -> Self {
         let at = Progress { done: 0, total };
-        Self(Mutex::new(Shared {
+        Self(Mutex::new(MeterInner {
             observe,
             at,
             since: 0,
@@ -50,7 +50,7 @@ impl SharedMeter {
         });
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut MeterInner) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

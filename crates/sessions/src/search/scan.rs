@@ -20,7 +20,7 @@ pub(super) struct Scanner {
 
 /// A line that may hold something.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Found<'b> {
+pub(super) enum ScannedLine<'b> {
     /// The line, without its `\n`.
     Line(Position, &'b [u8]),
     /// A line that is too long to be read.
@@ -47,7 +47,7 @@ impl Scanner {
         source: &mut impl Read,
         sieve: &Sieve,
         stop: &AtomicBool,
-        mut each: impl FnMut(Found<'_>) -> ControlFlow<()>,
+        mut each: impl FnMut(ScannedLine<'_>) -> ControlFlow<()>,
     ) -> io::Result<()> {
         let mut at = Position { offset: 0, line: 1 };
         let mut held = 0;
@@ -87,9 +87,9 @@ impl Scanner {
                 told = start;
                 let line = &region[start..end];
                 let found = if line.len() > self.cap {
-                    Found::Oversized
+                    ScannedLine::Oversized
                 } else {
-                    Found::Line(at, line)
+                    ScannedLine::Line(at, line)
                 };
                 if !line.is_empty() && each(found).is_break() {
                     return Ok(());
@@ -106,7 +106,7 @@ impl Scanner {
             self.buffer.copy_within(whole..filled, 0);
             held = filled - whole;
             if held > self.cap || is_cut {
-                if !is_cut && each(Found::Oversized).is_break() {
+                if !is_cut && each(ScannedLine::Oversized).is_break() {
                     return Ok(());
                 }
                 is_cut = true;
@@ -150,10 +150,10 @@ mod tests {
     fn told(text: &[u8], needle: &str, step: usize, cap: usize) -> (Vec<(u64, u64, Vec<u8>)>, usize) {
         let sieve = Sieve::new(&Needle::new(needle, false));
         let (mut lines, mut oversized) = (Vec::new(), 0);
-        let each = |found: Found<'_>| {
+        let each = |found: ScannedLine<'_>| {
             match found {
-                Found::Line(at, line) => lines.push((at.offset, at.line, line.to_vec())),
-                Found::Oversized => oversized += 1,
+                ScannedLine::Line(at, line) => lines.push((at.offset, at.line, line.to_vec())),
+                ScannedLine::Oversized => oversized += 1,
             }
             ControlFlow::Continue(())
         };

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::needle::{Needle, Sieve};
-use super::scan::{Found, Scanner};
-use super::texts::{Said, Text};
+use super::scan::{ScannedLine, Scanner};
+use super::texts::{SearchedRecord, Text};
 use super::{Hit, Search};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::AgentId;
 use crate::place::SessionFile;
-use crate::read::list::{self, Candidate, Place};
+use crate::read::list::{self, Candidate, ListedDir};
 use crate::read::lite::Room;
 use crate::read::{ListOptions, SessionInfo};
 use crate::record::Position;
@@ -33,18 +33,18 @@ pub(super) struct Plan {
     since: Option<i64>,
     until: Option<i64>,
     options: ListOptions,
-    places: Vec<Place>,
+    places: Vec<ListedDir>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) unread: Arc<AtomicU64>,
 }
 
 /// Room for one session after the other.
-pub(super) struct Desk {
+pub(super) struct SearchBuffers {
     room: Room,
     scanner: Scanner,
 }
 
-impl Desk {
+impl SearchBuffers {
     pub(super) fn new() -> Self {
         Self {
             room: Room::default(),
@@ -54,7 +54,7 @@ impl Desk {
 }
 
 impl Plan {
-    pub(super) fn new(search: &Search, options: ListOptions, places: Vec<Place>) -> Self {
+    pub(super) fn new(search: &Search, options: ListOptions, places: Vec<ListedDir>) -> Self {
         let needle = Needle::new(&search.text, !search.case_sensitive);
         let exactly = |text: &Option<String>| Some(Sieve::new(&Needle::new(text.as_deref()?, false)));
         Self {
@@ -76,7 +76,7 @@ impl Plan {
     /// for that.
     pub(super) fn run(
         &self,
-        desk: &mut Desk,
+        desk: &mut SearchBuffers,
         copies: &[Candidate],
         count: &mut dyn FnMut(u64),
         tell: &mut dyn FnMut(Result<Hit>) -> ControlFlow<()>,
@@ -101,7 +101,7 @@ impl Plan {
         if self.since.is_some_and(|since| candidate.modified < since) {
             return;
         }
-        if let Err(error) = self.look(desk, candidate, info, is_known, count, tell) {
+        if let Err(error) = self.search_copy(desk, candidate, info, is_known, count, tell) {
             let _ = tell(Err(error));
         }
     }
@@ -126,13 +126,13 @@ impl Plan {
     }
 
     /// The metadata of a session, if it matches the filters.
-    fn info(&self, desk: &mut Desk, candidate: &Candidate) -> Option<Arc<SessionInfo>> {
+    fn info(&self, desk: &mut SearchBuffers, candidate: &Candidate) -> Option<Arc<SessionInfo>> {
         list::read(&mut desk.room, &self.places, candidate, &self.options).map(Arc::new)
     }
 
-    fn look(
+    fn search_copy(
         &self,
-        desk: &mut Desk,
+        desk: &mut SearchBuffers,
         candidate: &Candidate,
         mut info: Option<Arc<SessionInfo>>,
         is_known: bool,
@@ -164,12 +164,12 @@ impl Plan {
         };
         let mut is_over = false;
         for (agent, path) in &files {
-            let Desk { room, scanner } = desk;
-            let mut each = |position: Position, said: Said| {
+            let SearchBuffers { room, scanner } = desk;
+            let mut each = |position: Position, said: SearchedRecord| {
                 if !self.wants(&said) {
                     return ControlFlow::Continue(());
                 }
-                let Said {
+                let SearchedRecord {
                     uuid,
                     timestamp,
                     texts,
@@ -216,11 +216,11 @@ impl Plan {
     }
 
     /// Whether the session has the calls of the filter.
-    fn has_calls(&self, desk: &mut Desk, files: &[(Option<AgentId>, Arc<PathBuf>)]) -> Result<bool> {
-        let mut has = |sieve: &Sieve, fits: &dyn Fn(&super::texts::Call) -> bool| {
+    fn has_calls(&self, desk: &mut SearchBuffers, files: &[(Option<AgentId>, Arc<PathBuf>)]) -> Result<bool> {
+        let mut has = |sieve: &Sieve, fits: &dyn Fn(&super::texts::SearchedToolCall) -> bool| {
             let mut found = false;
             for (_, path) in files {
-                let mut each = |_, said: Said| {
+                let mut each = |_, said: SearchedRecord| {
                     found = said.calls.iter().any(fits);
                     if found {
                         ControlFlow::Break(())
@@ -258,7 +258,7 @@ impl Plan {
         path: &Path,
         sieve: &Sieve,
         mut count: Option<&mut dyn FnMut(u64)>,
-        each: &mut dyn FnMut(Position, Said) -> ControlFlow<()>,
+        each: &mut dyn FnMut(Position, SearchedRecord) -> ControlFlow<()>,
     ) -> Result<()> {
         let file = match file::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -279,10 +279,12 @@ impl Plan {
             }
             ControlFlow::Continue(())
         };
-        let line = |found: Found<'_>| match found {
-            Found::Oversized => unread(),
-            Found::Line(_, line) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
-            Found::Line(position, line) => match Said::read(line) {
+        let line = |found: ScannedLine<'_>| match found {
+            ScannedLine::Oversized => unread(),
+            ScannedLine::Line(_, line) if line.iter().all(u8::is_ascii_whitespace) => {
+                ControlFlow::Continue(())
+            }
+            ScannedLine::Line(position, line) => match SearchedRecord::read(line) {
                 Some(said) => each(position, said),
                 None => unread(),
             },
@@ -293,7 +295,7 @@ impl Plan {
     }
 
     /// Whether a message matches the filters.
-    fn wants(&self, said: &Said) -> bool {
+    fn wants(&self, said: &SearchedRecord) -> bool {
         if said.is_meta && !self.search.include_meta {
             return false;
         }

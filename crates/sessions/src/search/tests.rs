@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Hit, Part, Search};
+use super::{ConversationPart, Hit, Search};
 use crate::{SessionId, Sessions};
 
 struct Home {
@@ -87,15 +87,15 @@ fn hits_come_newest_session_first_with_their_message_and_place() {
         &[prompt("hi"), line("assistant", answer, json!({"uuid": "needle"}))],
     );
     let hits = home.hits(&Search::new("needle"));
-    let shown: Vec<(String, Part, u64)> = hits
+    let shown: Vec<(String, ConversationPart, u64)> = hits
         .iter()
         .map(|hit| (hit.session.session_id.to_string(), hit.part, hit.position.line))
         .collect();
     let expected = [
-        (4, Part::Answer, 2),
-        (4, Part::ToolInput, 2),
-        (2, Part::Prompt, 1),
-        (1, Part::Prompt, 2),
+        (4, ConversationPart::Answer, 2),
+        (4, ConversationPart::ToolInput, 2),
+        (2, ConversationPart::Prompt, 1),
+        (1, ConversationPart::Prompt, 2),
     ];
     assert_eq!(
         shown,
@@ -116,8 +116,8 @@ fn hits_come_newest_session_first_with_their_message_and_place() {
         (hits[1].tool.as_deref(), hits[1].uuid.as_deref()),
         (Some("Bash"), Some("needle"))
     );
-    let only = |parts: &[Part]| Search::new("needle").parts(parts.iter().copied());
-    assert_eq!(home.found(&only(&[Part::ToolInput])), ["needle"]);
+    let only = |parts: &[ConversationPart]| Search::new("needle").parts(parts.iter().copied());
+    assert_eq!(home.found(&only(&[ConversationPart::ToolInput])), ["needle"]);
     assert_eq!(
         home.found(&Search::new("NEEDLE\n\"h").case_sensitive(true)),
         ["Find the NEEDLE\n\"here\""]

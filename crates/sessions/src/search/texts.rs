@@ -8,7 +8,7 @@ use crate::record::{Fields, elements, fields, is_truthy, last, text_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Part {
+pub enum ConversationPart {
     /// A prompt of the user, of a program, or one that was made for them.
     Prompt,
     /// Output of the model.
@@ -21,7 +21,7 @@ pub enum Part {
     ToolResult,
 }
 
-impl Part {
+impl ConversationPart {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Prompt,
@@ -34,20 +34,20 @@ impl Part {
 
 /// A record of a conversation, as far as searching needs it.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct SearchedRecord {
     pub(super) uuid: Option<String>,
     pub(super) timestamp: Option<String>,
     pub(super) branch: Option<String>,
     /// Whether it is not meant to be shown.
     pub(super) is_meta: bool,
     pub(super) texts: Vec<Text>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<SearchedToolCall>,
 }
 
 /// One text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Text {
-    pub(super) part: Part,
+    pub(super) part: ConversationPart,
     /// The tool, of an input.
     pub(super) tool: Option<String>,
     pub(super) text: String,
@@ -55,13 +55,13 @@ pub(super) struct Text {
 
 /// A call of a tool.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct SearchedToolCall {
     pub(super) tool: String,
     /// The file that it is about, if it names one.
     pub(super) file: Option<String>,
 }
 
-impl Said {
+impl SearchedRecord {
     /// Reads a line. `None` if it is no record; a record without a message has no texts.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let line = String::from_utf8_lossy(line);
@@ -77,15 +77,15 @@ impl Said {
             calls: Vec::new(),
         };
         match say("type").as_deref() {
-            Some("user") => said.take_message(&all, Part::Prompt),
-            Some("assistant") => said.take_message(&all, Part::Answer),
+            Some("user") => said.take_message(&all, ConversationPart::Prompt),
+            Some("assistant") => said.take_message(&all, ConversationPart::Answer),
             Some("attachment") => said.take_queued(&all),
             _ => {}
         }
         Some(said)
     }
 
-    fn take_message(&mut self, all: &Fields<'_>, part: Part) {
+    fn take_message(&mut self, all: &Fields<'_>, part: ConversationPart) {
         let message = last(all, "message").and_then(|message| fields(message).ok());
         if let Some(content) = message.as_ref().and_then(|message| last(message, "content")) {
             self.take_content(content, part);
@@ -106,11 +106,11 @@ impl Said {
         }
         self.is_meta = last(&attachment, "isMeta").is_some_and(is_truthy);
         if let Some(prompt) = last(&attachment, "prompt") {
-            self.take_content(prompt, Part::Prompt);
+            self.take_content(prompt, ConversationPart::Prompt);
         }
     }
 
-    fn take_content(&mut self, content: &str, part: Part) {
+    fn take_content(&mut self, content: &str, part: ConversationPart) {
         if let Some(text) = text_of(content) {
             return self.put(part, None, text);
         }
@@ -121,7 +121,7 @@ impl Said {
         }
     }
 
-    fn take_block(&mut self, block: &Fields<'_>, part: Part) {
+    fn take_block(&mut self, block: &Fields<'_>, part: ConversationPart) {
         let say = |name| last(block, name).and_then(text_of);
         let Some(kind) = say("type") else {
             return;
@@ -134,7 +134,7 @@ impl Said {
             }
             "thinking" => {
                 if let Some(text) = say("thinking") {
-                    self.put(Part::Thinking, None, text);
+                    self.put(ConversationPart::Thinking, None, text);
                 }
             }
             // Calls of server tools are calls too.
@@ -142,12 +142,12 @@ impl Said {
                 let tool = say("name").unwrap_or_default();
                 let input = last(block, "input").unwrap_or_default();
                 for text in strings(input) {
-                    self.put(Part::ToolInput, Some(tool.clone()), text);
+                    self.put(ConversationPart::ToolInput, Some(tool.clone()), text);
                 }
                 let input = fields(input).unwrap_or_default();
                 let names = ["file_path", "notebook_path", "path"];
                 let file = names.into_iter().find_map(|name| text_of(last(&input, name)?));
-                self.calls.push(Call { tool, file });
+                self.calls.push(SearchedToolCall { tool, file });
             }
             kind if kind.ends_with("tool_result") => {
                 self.take_result(last(block, "content").unwrap_or_default())
@@ -158,20 +158,20 @@ impl Said {
 
     fn take_result(&mut self, content: &str) {
         if let Some(text) = text_of(content) {
-            return self.put(Part::ToolResult, None, text);
+            return self.put(ConversationPart::ToolResult, None, text);
         }
         for block in elements(content).unwrap_or_default() {
             let block = fields(&block).unwrap_or_default();
             // Results of a web search have a title and an address.
             for name in ["text", "title", "url"] {
                 if let Some(text) = last(&block, name).and_then(text_of) {
-                    self.put(Part::ToolResult, None, text);
+                    self.put(ConversationPart::ToolResult, None, text);
                 }
             }
         }
     }
 
-    fn put(&mut self, part: Part, tool: Option<String>, text: String) {
+    fn put(&mut self, part: ConversationPart, tool: Option<String>, text: String) {
         self.texts.push(Text { part, tool, text });
     }
 }
@@ -206,8 +206,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn texts(record: &Value) -> Vec<(Part, String)> {
-        let said = Said::read(record.to_string().as_bytes()).unwrap();
+    fn texts(record: &Value) -> Vec<(ConversationPart, String)> {
+        let said = SearchedRecord::read(record.to_string().as_bytes()).unwrap();
         said.texts.into_iter().map(|it| (it.part, it.text)).collect()
     }
 
@@ -219,9 +219,9 @@ mod tests {
             {"type": "tool_result", "content": "c"},
         ]}});
         let expected = [
-            (Part::Prompt, "a"),
-            (Part::ToolResult, "b\nb"),
-            (Part::ToolResult, "c"),
+            (ConversationPart::Prompt, "a"),
+            (ConversationPart::ToolResult, "b\nb"),
+            (ConversationPart::ToolResult, "c"),
         ];
         assert_eq!(texts(&user), expected.map(|(part, text)| (part, text.to_owned())));
         let answer = json!({"type": "assistant", "message": {"model": "no", "content": [
@@ -229,32 +229,37 @@ mod tests {
             {"type": "tool_use", "id": "no", "name": "Edit", "input": {"file_path": "/x", "edits": [{"old": "y\"", "n": 1}]}},
         ]}});
         let expected = [
-            (Part::Thinking, "a"),
-            (Part::Answer, "b"),
-            (Part::ToolInput, "/x"),
-            (Part::ToolInput, "y\""),
+            (ConversationPart::Thinking, "a"),
+            (ConversationPart::Answer, "b"),
+            (ConversationPart::ToolInput, "/x"),
+            (ConversationPart::ToolInput, "y\""),
         ];
         let mut found = texts(&answer);
         found.sort();
         let mut expected = expected.map(|(part, text)| (part, text.to_owned()));
         expected.sort();
         assert_eq!(found, expected);
-        let said = Said::read(answer.to_string().as_bytes()).unwrap();
+        let said = SearchedRecord::read(answer.to_string().as_bytes()).unwrap();
         assert_eq!(
             (said.calls[0].tool.as_str(), said.calls[0].file.as_deref()),
             ("Edit", Some("/x"))
         );
 
         let queued = json!({"type": "attachment", "uuid": "q", "attachment": {"type": "queued_command", "prompt": "later", "source_uuid": "s"}});
-        assert_eq!(texts(&queued), [(Part::Prompt, "later".to_owned())]);
+        assert_eq!(texts(&queued), [(ConversationPart::Prompt, "later".to_owned())]);
         assert_eq!(
-            Said::read(queued.to_string().as_bytes()).unwrap().uuid.as_deref(),
+            SearchedRecord::read(queued.to_string().as_bytes())
+                .unwrap()
+                .uuid
+                .as_deref(),
             Some("s")
         );
         assert!(
             texts(&json!({"type": "attachment", "attachment": {"type": "file", "prompt": "no"}})).is_empty()
         );
         assert!(texts(&json!({"type": "last-prompt", "lastPrompt": "no"})).is_empty());
-        assert!(Said::read(b"{\"type\":\"user\"").is_none() && Said::read(b"[]").is_none());
+        assert!(
+            SearchedRecord::read(b"{\"type\":\"user\"").is_none() && SearchedRecord::read(b"[]").is_none()
+        );
     }
 }

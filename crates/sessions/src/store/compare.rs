@@ -6,13 +6,13 @@ use std::path::Path;
 use outrigger_protocol::RawJson;
 
 use super::entry::Fields;
-use super::import::METADATA;
+use super::import_from_disk::METADATA;
 use super::{Batches, ImportOptions, Result, SessionKey, SessionStore, Transcripts, is_part_name};
 
 /// How a transcript on disk stands to the one in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Standing {
+pub enum StoreComparison {
     /// Both have the same entries.
     Same,
     /// The store has all of it, and more.
@@ -33,7 +33,7 @@ pub struct Difference {
     /// The part of the session; `None` is the session itself.
     pub subpath: Option<String>,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: StoreComparison,
     /// The entries that the store lacks, in the order in which to append them.
     pub lacks: Vec<RawJson>,
     /// How many of them are missing from the midst, and not from the end.
@@ -48,7 +48,7 @@ impl Difference {
     /// The entries to append to the store: none, if that would mix two conversations.
     pub fn to_push(&self) -> &[RawJson] {
         match self.standing {
-            Standing::Diverged => &[],
+            StoreComparison::Diverged => &[],
             _ => &self.lacks,
         }
     }
@@ -56,7 +56,7 @@ impl Difference {
     /// The entries to append to the file: none, if that would mix two conversations.
     pub fn to_pull(&self) -> &[RawJson] {
         match self.standing {
-            Standing::Ahead if self.continues => &self.beyond,
+            StoreComparison::Ahead if self.continues => &self.beyond,
             _ => &[],
         }
     }
@@ -83,7 +83,7 @@ impl Transcripts {
         }
         let key = match main {
             Some(key) => key,
-            None => super::import::key_of(file)?,
+            None => super::import_from_disk::key_of(file)?,
         };
         Ok((key, read))
     }
@@ -142,17 +142,17 @@ fn part<'t>(of: &'t Transcripts, name: &str) -> &'t [RawJson] {
 }
 
 /// An entry, as far as it is compared.
-struct Known<'e> {
+struct ComparedEntry<'e> {
     entry: &'e RawJson,
     uuid: Option<String>,
     is_metadata: bool,
 }
 
-fn known(entries: &[RawJson]) -> Vec<Known<'_>> {
+fn compared_entries(entries: &[RawJson]) -> Vec<ComparedEntry<'_>> {
     let of = |entry| {
         let fields = Fields::of(RawJson::get(entry));
         let kind = fields.text("type").unwrap_or_default();
-        (!kind.starts_with("api-request")).then(|| Known {
+        (!kind.starts_with("api-request")).then(|| ComparedEntry {
             entry,
             uuid: fields.text("uuid").filter(|uuid| !uuid.is_empty()),
             is_metadata: kind == METADATA,
@@ -162,20 +162,21 @@ fn known(entries: &[RawJson]) -> Vec<Known<'_>> {
 }
 
 fn difference(subpath: Option<String>, here: &[RawJson], there: &[RawJson]) -> Difference {
-    let (here, there) = (known(here), known(there));
-    let uuids = |entries: &[Known<'_>]| -> HashSet<String> {
+    let (here, there) = (compared_entries(here), compared_entries(there));
+    let uuids = |entries: &[ComparedEntry<'_>]| -> HashSet<String> {
         entries.iter().filter_map(|entry| entry.uuid.clone()).collect()
     };
     let (ours, theirs) = (uuids(&here), uuids(&there));
-    let is_in =
-        |all: &HashSet<String>, entry: &Known<'_>| entry.uuid.as_ref().is_some_and(|uuid| all.contains(uuid));
+    let is_in = |all: &HashSet<String>, entry: &ComparedEntry<'_>| {
+        entry.uuid.as_ref().is_some_and(|uuid| all.contains(uuid))
+    };
     // Behind the last entry that both have, each has an end of its own.
-    let end = |entries: &[Known<'_>], others: &HashSet<String>| {
+    let end = |entries: &[ComparedEntry<'_>], others: &HashSet<String>| {
         let last = entries.iter().rposition(|entry| is_in(others, entry));
         last.map_or(0, |last| last + 1)
     };
     let (our_end, their_end) = (end(&here, &theirs), end(&there, &ours));
-    let is_new = |entry: &Known<'_>| entry.uuid.is_some();
+    let is_new = |entry: &ComparedEntry<'_>| entry.uuid.is_some();
     let went_on_here = here[our_end..].iter().any(is_new);
     let went_on_there = there[their_end..].iter().any(is_new);
 
@@ -186,7 +187,7 @@ fn difference(subpath: Option<String>, here: &[RawJson], there: &[RawJson]) -> D
     for entry in there[their_end..].iter().filter(|entry| !is_new(entry)) {
         *in_end.entry(entry.entry.get()).or_default() += 1;
     }
-    let lacks_before = |entry: &Known<'_>| match &entry.uuid {
+    let lacks_before = |entry: &ComparedEntry<'_>| match &entry.uuid {
         Some(uuid) => !theirs.contains(uuid),
         None if entry.is_metadata => !has_metadata,
         None => !texts.contains(entry.entry.get()),
@@ -217,7 +218,7 @@ fn difference(subpath: Option<String>, here: &[RawJson], there: &[RawJson]) -> D
         lacks.extend(is_wanted.then(|| entry.entry.clone()));
     }
 
-    let is_unknown = |entry: &&Known<'_>| is_new(entry) && !is_in(&ours, entry);
+    let is_unknown = |entry: &&ComparedEntry<'_>| is_new(entry) && !is_in(&ours, entry);
     let in_midst = there[..their_end].iter().any(|entry| is_unknown(&entry));
     let ours_as_text: HashSet<&str> = here.iter().map(|entry| entry.entry.get()).collect();
     let beyond: Vec<RawJson> = match went_on_there || here.is_empty() {
@@ -235,11 +236,11 @@ fn difference(subpath: Option<String>, here: &[RawJson], there: &[RawJson]) -> D
             .collect(),
     };
     let standing = match () {
-        () if went_on_here && went_on_there => Standing::Diverged,
-        () if first_hole.is_some() && !lacks.is_empty() => Standing::Holes,
-        () if !lacks.is_empty() => Standing::Behind,
-        () if !beyond.is_empty() => Standing::Ahead,
-        () => Standing::Same,
+        () if went_on_here && went_on_there => StoreComparison::Diverged,
+        () if first_hole.is_some() && !lacks.is_empty() => StoreComparison::Holes,
+        () if !lacks.is_empty() => StoreComparison::Behind,
+        () if !beyond.is_empty() => StoreComparison::Ahead,
+        () => StoreComparison::Same,
     };
     Difference {
         subpath,
@@ -276,7 +277,7 @@ mod tests {
         entries.iter().map(letter).collect()
     }
 
-    fn seen(here: &str, there: &str) -> (Standing, String, usize, String) {
+    fn seen(here: &str, there: &str) -> (StoreComparison, String, usize, String) {
         let difference = difference(None, &entries(here), &entries(there));
         (
             difference.standing,
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn each_lacks_what_it_lacks() {
-        use Standing::*;
+        use StoreComparison::*;
         for (here, there, standing, push, holes, pull) in [
             ("", "", Same, "", 0, ""),
             ("1Ab2rC3", "1Ab2C3", Same, "", 0, ""),
@@ -337,7 +338,7 @@ mod tests {
             let difference = difference(None, &entries(here), &stored);
             stored.extend(difference.to_push().to_vec());
             let again = self::difference(None, &entries(here), &stored);
-            assert_eq!(again.standing, Standing::Same, "{here} and {there}");
+            assert_eq!(again.standing, StoreComparison::Same, "{here} and {there}");
             // Of what has no uuid, the last is the last.
             let last = |text: &[RawJson]| {
                 let mut plain = text.iter().filter(|entry| entry.get().contains("mode"));
@@ -355,7 +356,7 @@ mod tests {
             &entries("Am"),
             &[entries("A"), vec![other]].concat(),
         );
-        assert_eq!(found.standing, Standing::Same);
+        assert_eq!(found.standing, StoreComparison::Same);
     }
 
     #[test]
@@ -372,9 +373,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                (None, Standing::Same),
-                (part("p"), Standing::Behind),
-                (part("q"), Standing::Ahead)
+                (None, StoreComparison::Same),
+                (part("p"), StoreComparison::Behind),
+                (part("q"), StoreComparison::Ahead)
             ]
         );
     }

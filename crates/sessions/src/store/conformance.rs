@@ -98,7 +98,7 @@ where
 struct Contract {
     name: &'static str,
     needs: Needs,
-    check: fn(Probe) -> BoxFuture<'static, Seen>,
+    check: fn(Probe) -> BoxFuture<'static, ContractResult>,
 }
 
 #[derive(Clone, Copy)]
@@ -112,7 +112,7 @@ enum Needs {
 }
 
 /// No objection, or what happened instead.
-type Seen = Result<(), String>;
+type ContractResult = Result<(), String>;
 
 async fn run<M, F>(make: M, contracts: Vec<Contract>) -> Result<Report, Broken>
 where
@@ -154,7 +154,7 @@ struct Probe {
 }
 
 impl Probe {
-    async fn append(&self, key: &SessionKey, entries: &[RawJson]) -> Seen {
+    async fn append(&self, key: &SessionKey, entries: &[RawJson]) -> ContractResult {
         let appended = self.store.append(key, entries).await;
         appended.map_err(failed(&format!("append of {} entries to {key}", entries.len())))
     }
@@ -166,7 +166,7 @@ impl Probe {
             .map_err(failed(&format!("load of {key}")))
     }
 
-    async fn delete(&self, key: &SessionKey) -> Seen {
+    async fn delete(&self, key: &SessionKey) -> ContractResult {
         self.store
             .delete(key)
             .await
@@ -198,7 +198,7 @@ impl Probe {
     }
 
     /// Checks that a transcript has these entries, as JSON.
-    async fn has(&self, key: &SessionKey, entries: &[RawJson]) -> Seen {
+    async fn has(&self, key: &SessionKey, entries: &[RawJson]) -> ContractResult {
         let loaded = self
             .load(key)
             .await?
@@ -209,7 +209,7 @@ impl Probe {
     }
 
     /// Checks that a transcript has these entries, as text.
-    async fn has_exactly(&self, key: &SessionKey, entries: &[RawJson]) -> Seen {
+    async fn has_exactly(&self, key: &SessionKey, entries: &[RawJson]) -> ContractResult {
         let loaded = self
             .load(key)
             .await?
@@ -227,7 +227,7 @@ impl Probe {
         }
     }
 
-    async fn lacks(&self, key: &SessionKey) -> Seen {
+    async fn lacks(&self, key: &SessionKey) -> ContractResult {
         match self.load(key).await? {
             None => Ok(()),
             Some(entries) => Err(format!("{key} is there, with {} entries", entries.len())),
@@ -239,14 +239,14 @@ fn failed(what: &str) -> impl Fn(StoreError) -> String {
     move |error| format!("{what} failed: {}", error.chain())
 }
 
-fn same<T: PartialEq + fmt::Debug>(what: &str, got: &T, wanted: &T) -> Seen {
+fn same<T: PartialEq + fmt::Debug>(what: &str, got: &T, wanted: &T) -> ContractResult {
     if got == wanted {
         return Ok(());
     }
     Err(format!("{what}: {got:.500?} instead of {wanted:.500?}"))
 }
 
-fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Seen {
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> ContractResult {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 

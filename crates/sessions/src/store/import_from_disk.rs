@@ -129,13 +129,13 @@ pub struct Batches {
     beside: PathBuf,
     /// The files still to be read, the next one last.
     waiting: Vec<PathBuf>,
-    open: Option<Open>,
+    open: Option<OpenTranscript>,
     metadata: Option<(SessionKey, RawJson)>,
     imported: Imported,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenTranscript {
     file: PathBuf,
     /// Lines are bounded: otherwise a transcript could fill the memory.
     lines: Lines<File>,
@@ -156,7 +156,7 @@ impl Batches {
             transcripts(&below, &mut waiting).map_err(|error| unreadable(&below, error))?;
             waiting.reverse();
         }
-        let open = Open::of(file, key.clone())?;
+        let open = OpenTranscript::of(file, key.clone())?;
         Ok(Self {
             options,
             key,
@@ -196,16 +196,16 @@ impl Batches {
         }
     }
 
-    fn open_part(&mut self, file: &Path) -> Result<Open> {
+    fn open_part(&mut self, file: &Path) -> Result<OpenTranscript> {
         let inside = file.strip_prefix(&self.beside).unwrap_or(file).with_extension("");
         let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
         let subpath = parts.join("/");
         self.imported.subpaths.push(subpath.clone());
-        Open::of(file, self.key.with_subpath(subpath))
+        OpenTranscript::of(file, self.key.with_subpath(subpath))
     }
 
     /// The sidecar of a part as an entry, if there is one.
-    fn metadata_of(&mut self, open: &Open) -> Option<(SessionKey, RawJson)> {
+    fn metadata_of(&mut self, open: &OpenTranscript) -> Option<(SessionKey, RawJson)> {
         if open.key.is_main() {
             return None;
         }
@@ -239,7 +239,7 @@ impl Iterator for Batches {
     }
 }
 
-impl Open {
+impl OpenTranscript {
     fn of(file: &Path, key: SessionKey) -> Result<Self> {
         let opened = file::open(file).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::new(
@@ -381,7 +381,7 @@ mod tests {
         let file = root.path().join(format!("{ID}.jsonl"));
         let long = format!("{{\"uuid\":\"b\",\"text\":\"{}\"}}", "x".repeat(200));
         std::fs::write(&file, format!("{{\"uuid\":\"a\"}}\n{long}\n{{\"uuid\":\"c\"}}\n")).unwrap();
-        let mut open = Open::of(&file, SessionKey::new("-p", ID)).unwrap();
+        let mut open = OpenTranscript::of(&file, SessionKey::new("-p", ID)).unwrap();
         open.lines = open.lines.cap(100);
         let mut damaged = Vec::new();
         let read = open.batch(&ImportOptions::default(), &mut damaged).unwrap();

@@ -22,7 +22,7 @@ pub struct MemoryStore {
 struct State {
     transcripts: BTreeMap<SessionKey, Transcript>,
     summaries: BTreeMap<SessionKey, SummaryEntry>,
-    leases: BTreeMap<SessionKey, Held>,
+    leases: BTreeMap<SessionKey, StoredLease>,
     last_mtime: u64,
 }
 
@@ -35,7 +35,7 @@ struct Transcript {
 
 /// The newest lease of a session. Stays when it is over, since its number may not be used again.
 #[derive(Debug)]
-struct Held {
+struct StoredLease {
     lease: Lease,
     released: bool,
 }
@@ -114,7 +114,7 @@ impl State {
     }
 
     /// The newest lease, if `lease` is it.
-    fn held(&mut self, lease: &Lease) -> Result<&mut Held> {
+    fn current_lease(&mut self, lease: &Lease) -> Result<&mut StoredLease> {
         let key = SessionKey::new(&lease.project_key, &lease.session_id);
         let held = self.leases.get_mut(&key);
         held.filter(|held| {
@@ -231,7 +231,7 @@ impl LeaseStore for MemoryStore {
             }
             let fence = old.map_or(0, |held| held.lease.fence) + 1;
             let lease = Lease::new(&session, owner, fence, later(ttl));
-            let held = Held {
+            let held = StoredLease {
                 lease: lease.clone(),
                 released: false,
             };
@@ -243,7 +243,7 @@ impl LeaseStore for MemoryStore {
     fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
         Box::pin(async move {
             let mut state = self.state();
-            let held = state.held(lease)?;
+            let held = state.current_lease(lease)?;
             held.lease.expires_at = later(ttl);
             Ok(held.lease.clone())
         })
@@ -251,7 +251,7 @@ impl LeaseStore for MemoryStore {
 
     fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            if let Ok(held) = self.state().held(lease) {
+            if let Ok(held) = self.state().current_lease(lease) {
                 held.released = true;
             }
             Ok(())
@@ -273,7 +273,7 @@ impl LeaseStore for MemoryStore {
                 return Err(StoreError::new(StoreErrorKind::Invalid, what));
             }
             let mut state = self.state();
-            state.held(lease)?;
+            state.current_lease(lease)?;
             state.append(key, entries);
             Ok(())
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outrigger_protocol::RawJson;
 
 use super::checkout::Checkout;
-use super::import::{Batches, ImportOptions};
+use super::import_from_disk::{Batches, ImportOptions};
 use super::summary::info;
 use super::{Result, SessionKey, SessionStore, StoreError, StoreErrorKind, SummaryEntry, fold_summary};
 use crate::id::{AgentId, SessionId};

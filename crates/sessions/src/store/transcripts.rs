@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_a_store_has_beyond_is_appended_and_nothing_is_overwritten() {
-        use super::super::{Standing, compare};
+        use super::super::{StoreComparison, compare};
         let place = tempfile::tempdir().unwrap();
         let (project, id) = (place.path().join("projects").join("-p"), SessionId::random());
         let line = |uuid: &str| raw(&format!(r#"{{"type":"user","uuid":"{uuid}"}}"#));
@@ -266,7 +266,10 @@ mod tests {
         let (_, here) = Transcripts::of_file(&file).unwrap();
         assert_eq!(here.main, there(&["a", "b", "c"]).main);
         let all = compare(&here, &there(&["a", "b", "c"]));
-        assert!(all.iter().all(|one| one.standing == Standing::Same), "{all:?}");
+        assert!(
+            all.iter().all(|one| one.standing == StoreComparison::Same),
+            "{all:?}"
+        );
         // What went on in both is left alone.
         std::fs::write(&file, format!("{}\n{}\n", line("a").get(), line("x").get())).unwrap();
         assert_eq!(pull(&there(&["a", "b"])), 0);

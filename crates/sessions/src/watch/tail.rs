@@ -9,7 +9,7 @@ use super::Change;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::read::lite::read_at;
-use crate::record::{Item, Line, Lines, Position};
+use crate::record::{Line, Lines, Position, RecordLine};
 
 /// How much is read at a time.
 const CHUNK: usize = 64 * 1024;
@@ -94,7 +94,7 @@ impl Tail {
             if let Some(change) = self.take() {
                 return Ok(Some(change));
             }
-            if !self.read().map_err(Error::io("read", &self.path))? && !self.look()? {
+            if !self.read().map_err(Error::io("read", &self.path))? && !self.check_file()? {
                 return Ok(None);
             }
         }
@@ -115,7 +115,7 @@ impl Tail {
                 return None;
             };
             let end = self.seen + found;
-            let change = self.tell(end, true);
+            let change = self.report_line(end, true);
             self.held.drain(..=end);
             if change.is_some() {
                 return change;
@@ -124,7 +124,7 @@ impl Tail {
     }
 
     /// Reports the line that ends at `end` of the held bytes. `None` for a blank one.
-    fn tell(&mut self, end: usize, is_ended: bool) -> Option<Change> {
+    fn report_line(&mut self, end: usize, is_ended: bool) -> Option<Change> {
         let mut line = Line {
             position: self.next,
             bytes: &self.held[..end],
@@ -134,9 +134,9 @@ impl Tail {
         if line.length > self.cap as u64 {
             line.bytes = &self.held[..end.min(KEPT).min(self.cap)];
         }
-        let change = (!line.is_blank()).then(|| match Item::of(line, self.cap) {
-            Item::Record(record) => Change::Record(record),
-            Item::Damaged(damage) => Change::Damaged(damage),
+        let change = (!line.is_blank()).then(|| match RecordLine::of(line, self.cap) {
+            RecordLine::Record(record) => Change::Record(record),
+            RecordLine::Damaged(damage) => Change::Damaged(damage),
         });
         self.next = Position {
             offset: self.next.offset + line.length + u64::from(is_ended),
@@ -163,7 +163,7 @@ impl Tail {
     }
 
     /// Checks whether a file that was read to its end has changed; returns whether there is a change to report.
-    fn look(&mut self) -> Result<bool> {
+    fn check_file(&mut self) -> Result<bool> {
         let metadata = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.begin_anew(Change::Gone);
@@ -194,7 +194,7 @@ impl Tail {
     fn begin_anew(&mut self, why: Change) {
         // Of the line that was waited for, nothing else will come.
         if !self.held.is_empty() {
-            let rest = self.tell(self.held.len(), false);
+            let rest = self.report_line(self.held.len(), false);
             self.due.extend(rest);
         }
         self.held.clear();

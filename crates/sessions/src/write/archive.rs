@@ -56,12 +56,12 @@ impl SessionFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::testing::Place;
+    use crate::write::testing::TestConfigDir;
     use std::fs;
 
     #[test]
     fn every_copy_is_archived_and_nothing_else_changes() {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         let file = place.session(&["{}"]);
         let copy = place.copy(&file, "/other");
         place.sessions.archive(&file.id).unwrap();

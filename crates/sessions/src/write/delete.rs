@@ -44,11 +44,11 @@ impl Sessions {
 mod tests {
     use super::*;
     use crate::draft::tests::SYNCED;
-    use crate::write::testing::Place;
+    use crate::write::testing::TestConfigDir;
 
     #[test]
     fn a_session_goes_with_what_lies_beside_it() {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         let file = place.session(&["{}"]);
         let copy = place.copy(&file, "/other");
         let other = place.session(&["{}"]);

@@ -67,7 +67,7 @@ impl SessionFile {
     fn export_file(&self, target: &Path, meter: &mut Meter<'_>) -> Result<()> {
         let mut draft = Draft::of(target)?;
         self.write_export(draft.writer(), meter)?;
-        meter.ask()?;
+        meter.ask_observer()?;
         draft.create()?;
         meter.end();
         Ok(())
@@ -163,7 +163,7 @@ impl SessionFile {
     fn export_lines(&self, target: &Path, meter: &mut Meter<'_>) -> Result<()> {
         let mut draft = Draft::of(target)?;
         self.write_lines(draft.writer(), meter)?;
-        meter.ask()?;
+        meter.ask_observer()?;
         draft.create()?;
         meter.end();
         Ok(())

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
-use crate::record::{Item, Record, Records};
+use crate::record::{Record, RecordLine, Records};
 
 /// How a session is to be forked. By default with all of its messages, under its own title with ` (fork)` behind it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,8 +109,8 @@ impl Sessions {
 /// What of a transcript can be read.
 fn readable<R: std::io::Read>(records: Records<R>) -> impl Iterator<Item = Result<Record>> {
     records.filter_map(|item| match item {
-        Ok(Item::Record(record)) => Some(Ok(record)),
-        Ok(Item::Damaged(_)) => None,
+        Ok(RecordLine::Record(record)) => Some(Ok(record)),
+        Ok(RecordLine::Damaged(_)) => None,
         Err(error) => Some(Err(error)),
     })
 }

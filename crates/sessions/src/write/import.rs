@@ -15,7 +15,7 @@ use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, real_path};
 use crate::progress::{Meter, Progress};
 use crate::record::object::Object;
-use crate::record::{Item, Lines, Records};
+use crate::record::{Lines, RecordLine, Records};
 use crate::relocate::ELSEWHERE;
 use crate::relocate::{Change, Created};
 
@@ -137,7 +137,7 @@ impl Sessions {
         record.set_string("relocatedCwd", &real);
         record.set_string("sessionId", id.as_str());
         draft.line(&record.to_text())?;
-        arrival.meter.ask()?;
+        arrival.meter.ask_observer()?;
         draft.create()?;
         arrival.created.keep();
         arrival.meter.end();
@@ -174,7 +174,7 @@ fn described(source: &Path) -> Result<(SessionId, Option<PathBuf>)> {
         .and_then(|name| SessionId::of_file_name(name.to_str()?));
     let (mut id, mut has_conversation) = (None, false);
     for item in Records::open(source)? {
-        if let Item::Record(record) = item? {
+        if let RecordLine::Record(record) = item? {
             let envelope = record.envelope();
             has_conversation |= envelope.kind.is_linked() && envelope.uuid.is_some();
             id = id.or_else(|| SessionId::new(envelope.session_id.as_deref()?).ok());

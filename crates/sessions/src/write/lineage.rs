@@ -107,7 +107,7 @@ impl Lineage {
 
     /// Takes note of a `derived-from` record of the session itself: the last one counts, and those before it where a part of it
     /// cannot be understood.
-    pub(super) fn said(&mut self, record: &Object<'_>) {
+    pub(super) fn note_derived_from(&mut self, record: &Object<'_>) {
         let listed: Option<Vec<Value>> = record
             .get("sessions")
             .filter(|_| record.get("v") == Some("1"))

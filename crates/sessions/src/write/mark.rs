@@ -81,12 +81,12 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
-    use crate::write::testing::Place;
+    use crate::write::testing::TestConfigDir;
     use std::fs;
 
     #[test]
     fn titles_and_tags_are_appended() {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         let file = place.session(&["{\"type\":\"user\"}"]);
         let id = file.id.as_str();
         place.sessions.rename(&file.id, "  a \"title\"\n2 ").unwrap();
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_not_created() {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         let file = place.session(&["{}"]);
         fs::remove_file(&file.path).unwrap();
         assert!(file.rename("x").unwrap_err().is_not_found());

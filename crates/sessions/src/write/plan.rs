@@ -167,7 +167,7 @@ impl Plan {
                 self.last_words.has_data_flow |= is_own;
                 self.last_words.data_flow.push(text.into_owned());
             }
-            "derived-from" if is_own => self.last_words.lineage.said(&object),
+            "derived-from" if is_own => self.last_words.lineage.note_derived_from(&object),
             _ => {}
         }
     }

@@ -9,12 +9,12 @@ use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 
 /// A config directory that is removed with it.
-pub(crate) struct Place {
+pub(crate) struct TestConfigDir {
     dir: TempDir,
     pub(crate) sessions: Sessions,
 }
 
-impl Place {
+impl TestConfigDir {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let sessions = Sessions::at(dir.path().join("config"));

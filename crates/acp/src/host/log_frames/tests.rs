@@ -6,12 +6,12 @@ const OWN: &str = "11111111-1111-4111-8111-111111111111";
 const THEIRS: &str = "22222222-2222-4222-8222-222222222222";
 
 /// A log that is written event by event.
-struct Log {
+struct TestLog {
     frames: LogFrames,
     number: u64,
 }
 
-impl Log {
+impl TestLog {
     fn new() -> Self {
         let mut frames = LogFrames::new("s");
         frames.sends(OWN);
@@ -69,7 +69,7 @@ fn end_of<'a>(frames: &'a [Value], prompt: &str) -> &'a str {
 
 #[test]
 fn prompts_of_others_come_when_their_turn_begins_and_own_ones_never() {
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     assert!(log.prompt(OWN).is_empty() && log.prompt(THEIRS).is_empty());
     assert!(log.delivery(THEIRS, "received").is_empty());
     assert!(log.delivery(OWN, "processing").is_empty());
@@ -88,7 +88,7 @@ fn prompts_of_others_come_when_their_turn_begins_and_own_ones_never() {
 #[test]
 fn a_turn_without_a_result_is_ended_once() {
     // The process ended.
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     log.delivery(OWN, "processing");
     // A result of background work is not its own.
     log.result(&[THEIRS]);
@@ -98,7 +98,7 @@ fn a_turn_without_a_result_is_ended_once() {
     assert!(log.delivery(OWN, "interrupted").len() <= 1);
 
     // The host gave it up.
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     log.delivery(OWN, "processing");
     log.host(json!({"type": "prompt_failed", "event_id": OWN, "error": "the budget is spent"}));
     let told = log.delivery(OWN, "processed");
@@ -106,7 +106,7 @@ fn a_turn_without_a_result_is_ended_once() {
 
     // What has its result is not ended again.
     for status in ["processed", "interrupted"] {
-        let mut log = Log::new();
+        let mut log = TestLog::new();
         log.delivery(OWN, "processing");
         log.result(&[OWN]);
         log.host(json!({"type": "prompt_failed", "event_id": OWN, "error": "x"}));
@@ -116,7 +116,7 @@ fn a_turn_without_a_result_is_ended_once() {
 
 #[test]
 fn a_turn_that_leaves_a_call_open_ends_with_the_process_that_goes_on() {
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     log.delivery(OWN, "processing");
     let left_open = json!({
         "type": "result", "subtype": "success", "is_error": false, "terminal_reason": "tool_deferred", "total_cost_usd": 0.125,
@@ -129,7 +129,7 @@ fn a_turn_that_leaves_a_call_open_ends_with_the_process_that_goes_on() {
     assert!(log.delivery(OWN, "processed").is_empty());
 
     // Or nobody goes on with it.
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     log.delivery(OWN, "processing");
     log.event("worker", "d", left_open);
     let told = log.delivery(OWN, "interrupted");
@@ -146,7 +146,7 @@ fn a_start_that_fails_ends_the_prompts_that_wait_or_is_told() {
         "turn_not_admitted",
     ] {
         let failed = json!({"type": kind, "error": "no such program"});
-        let mut log = Log::new();
+        let mut log = TestLog::new();
         let told = log.host(failed.clone());
         assert!(end_of(&told, OWN).contains("no such program"), "{kind}");
         let told = log.host(failed);
@@ -157,7 +157,7 @@ fn a_start_that_fails_ends_the_prompts_that_wait_or_is_told() {
 
 #[test]
 fn the_beginnings_are_told_for_a_cli_that_does_not() {
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     log.frames.tell_beginnings();
     let told = log.delivery(OWN, "processing");
     assert_eq!(
@@ -168,7 +168,7 @@ fn the_beginnings_are_told_for_a_cli_that_does_not() {
 
 #[test]
 fn what_is_not_for_the_sdk_or_not_known_is_left_out() {
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     for payload in [
         json!({"type": "control_request", "request_id": "r", "request": {"subtype": "can_use_tool"}}),
         json!({"type": "control_response", "response": {}}),
@@ -197,7 +197,7 @@ fn what_is_not_for_the_sdk_or_not_known_is_left_out() {
 
 #[test]
 fn what_waits_for_ever_is_bounded() {
-    let mut log = Log::new();
+    let mut log = TestLog::new();
     for number in 0..MOST_WAITING + 10 {
         log.prompt(&number.to_string());
     }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use outrigger::protocol::RawJson;
 
 use super::super::step::Steps;
-use super::Ending;
-use crate::event::{Call, CallChange, CallContent, Event, Status, TerminalChange, TerminalEvent};
-use crate::tool::{self, CallView, Partial, Role, Shown, WorkDir};
+use super::CallEnd;
+use crate::event::{CallChange, CallContent, Event, NewToolCall, Status, TerminalChange, TerminalEvent};
+use crate::tool::{self, CallView, Partial, Role, ToolResultView, WorkDir};
 
 /// How long a call without a known target is held back: simple clients keep the first title.
 const HOLD: Duration = Duration::from_millis(150);
@@ -41,9 +41,9 @@ pub(super) struct OpenCall {
     /// Whether its output file is followed.
     pub(super) tailed: bool,
     /// It ended, and waits until then for the rest of its output.
-    pub(super) ending: Option<(Ending, Instant)>,
+    pub(super) ending: Option<(CallEnd, Instant)>,
     /// Its task ended before the result that put it in the background.
-    pub(super) early: Option<Ending>,
+    pub(super) early: Option<CallEnd>,
 }
 
 impl OpenCall {
@@ -123,7 +123,7 @@ impl OpenCall {
         };
         self.reported = true;
         self.content_reported = is_whole;
-        steps.event(Event::Call(Box::new(Call {
+        steps.event(Event::Call(Box::new(NewToolCall {
             id: self.id.clone(),
             tool: self.tool.clone(),
             parent: self.parent.clone(),
@@ -159,7 +159,7 @@ impl OpenCall {
         });
     }
 
-    pub(super) fn finish(&mut self, status: Status, shown: Shown, dir: &WorkDir, steps: &mut Steps) {
+    pub(super) fn finish(&mut self, status: Status, shown: ToolResultView, dir: &WorkDir, steps: &mut Steps) {
         if self.is_hidden() {
             return;
         }

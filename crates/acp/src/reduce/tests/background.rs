@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::calls::{call, result};
+use super::call_lifecycle::{call, result};
 use super::support::Run;
 
 const SENTENCE: &str = "Command running in background with ID: b1. Output is being written to: /tmp/t/b1.output. You will be notified";

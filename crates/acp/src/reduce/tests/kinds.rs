@@ -8,7 +8,7 @@ use outrigger::protocol::inbound::{Message, SystemMessage};
 use super::support::Run;
 use crate::event::Event;
 use crate::event::Topic;
-use crate::reduce::Step;
+use crate::reduce::ReducedStep;
 
 const DOC: &str = include_str!("../../../../../docs/acp-extensions.md");
 
@@ -82,8 +82,10 @@ fn what_the_table_says_is_so() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-fn name(step: &Step) -> Option<&'static str> {
-    let Step::Event(event) = step else { return None };
+fn name(step: &ReducedStep) -> Option<&'static str> {
+    let ReducedStep::Event(event) = step else {
+        return None;
+    };
     Some(match event {
         Event::Notice(notice) => notice.topic.as_str(),
         Event::Extra(extra) => extra.topic.as_str(),

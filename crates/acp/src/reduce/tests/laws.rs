@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::support::{Run, fixture};
 use crate::event::{Content, Event, Status};
-use crate::reduce::Step;
+use crate::reduce::ReducedStep;
 
 const ALL: [&str; 12] = [
     "agent_interrupted",
@@ -25,15 +25,15 @@ const ALL: [&str; 12] = [
 ];
 
 /// Each call is reported once, before its updates, and ends at most once, without updates behind its end.
-fn check_calls(steps: &[Step]) -> Result<(), TestCaseError> {
+fn check_calls(steps: &[ReducedStep]) -> Result<(), TestCaseError> {
     let mut ended: HashMap<String, bool> = HashMap::new();
     for step in steps {
         match step {
-            Step::Event(Event::Call(call)) => {
+            ReducedStep::Event(Event::Call(call)) => {
                 let before = ended.insert(call.id.to_string(), false);
                 prop_assert_eq!(before, None, "{} was told of twice", call.id);
             }
-            Step::Event(Event::CallChanged(change)) => {
+            ReducedStep::Event(Event::CallChanged(change)) => {
                 let is_last = matches!(
                     change.status,
                     Some(Status::Completed | Status::Failed | Status::Cancelled)
@@ -45,7 +45,7 @@ fn check_calls(steps: &[Step]) -> Result<(), TestCaseError> {
                     *has_ended = is_last;
                 }
             }
-            Step::Event(Event::Terminal(change)) => {
+            ReducedStep::Event(Event::Terminal(change)) => {
                 prop_assert_eq!(
                     ended.get(&*change.call),
                     Some(&false),
@@ -59,9 +59,9 @@ fn check_calls(steps: &[Step]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn texts(steps: &[Step]) -> String {
+fn texts(steps: &[ReducedStep]) -> String {
     let texts = steps.iter().filter_map(|step| match step {
-        Step::Event(Event::Text(chunk)) => match &chunk.content {
+        ReducedStep::Event(Event::Text(chunk)) => match &chunk.content {
             Content::Text(text) => Some(text.as_str()),
             _ => None,
         },
@@ -206,7 +206,7 @@ proptest! {
 }
 
 /// The events of each frame.
-fn told(frames: &[Frame]) -> (Vec<Vec<Step>>, Vec<Step>) {
+fn told(frames: &[Frame]) -> (Vec<Vec<ReducedStep>>, Vec<ReducedStep>) {
     let mut run = Run::new();
     let steps = frames.iter().map(|frame| {
         run.frame(frame);
@@ -219,12 +219,12 @@ fn told(frames: &[Frame]) -> (Vec<Vec<Step>>, Vec<Step>) {
 }
 
 /// The sorted letters of the emitted text and thoughts.
-fn letters(steps: &[Step]) -> Vec<(bool, char)> {
+fn letters(steps: &[ReducedStep]) -> Vec<(bool, char)> {
     let mut letters = Vec::new();
     for step in steps {
         let (is_text, chunk) = match step {
-            Step::Event(Event::Text(chunk)) => (true, chunk),
-            Step::Event(Event::Thought(chunk)) => (false, chunk),
+            ReducedStep::Event(Event::Text(chunk)) => (true, chunk),
+            ReducedStep::Event(Event::Thought(chunk)) => (false, chunk),
             _ => continue,
         };
         if let Content::Text(text) = &chunk.content {
@@ -245,9 +245,9 @@ fn results(frame: &Frame) -> Vec<String> {
         .collect()
 }
 
-fn ended(steps: &[Step]) -> Vec<&str> {
+fn ended(steps: &[ReducedStep]) -> Vec<&str> {
     let ended = steps.iter().filter_map(|step| match step {
-        Step::Event(Event::CallChanged(change)) => {
+        ReducedStep::Event(Event::CallChanged(change)) => {
             let ended = change
                 .status
                 .filter(|status| matches!(status, Status::Completed | Status::Failed));

@@ -4,7 +4,7 @@ use outrigger::protocol::inbound::{Message, SystemMessage};
 
 use super::support::{Run, fixture, frames};
 use crate::event::Event;
-use crate::reduce::Step;
+use crate::reduce::ReducedStep;
 
 /// Feeds the frames. Permission is given at once, and output files are empty.
 fn story(name: &str) -> String {
@@ -91,7 +91,7 @@ fn what_is_new_is_told_to_programs() {
     let told: Vec<_> = steps
         .iter()
         .filter_map(|step| match step {
-            Step::Event(Event::Extra(extra)) => Some((extra.topic.as_str(), extra.data.get())),
+            ReducedStep::Event(Event::Extra(extra)) => Some((extra.topic.as_str(), extra.data.get())),
             _ => None,
         })
         .collect();

@@ -7,13 +7,13 @@ use outrigger::protocol::Frame;
 use serde_json::Value;
 
 use crate::event::*;
-use crate::reduce::{Effect, Reducer, Step};
+use crate::reduce::{Effect, ReducedStep, Reducer};
 
 /// A reducer with a manual clock.
 pub(crate) struct Run {
     pub(crate) reducer: Reducer,
     pub(crate) now: Instant,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ReducedStep>,
 }
 
 pub(crate) fn frames(text: &str) -> Vec<Frame> {
@@ -46,7 +46,7 @@ impl Run {
         }
     }
 
-    pub(crate) fn take(&mut self, steps: Vec<Step>) {
+    pub(crate) fn take(&mut self, steps: Vec<ReducedStep>) {
         self.steps.extend(steps);
     }
 
@@ -74,17 +74,17 @@ pub(crate) fn events(frames: &[Frame]) -> Vec<Event> {
         run.frame(frame);
     }
     let events = run.steps.into_iter().filter_map(|step| match step {
-        Step::Event(event) => Some(event),
-        Step::Effect(_) => None,
+        ReducedStep::Event(event) => Some(event),
+        ReducedStep::Effect(_) => None,
     });
     events.collect()
 }
 
-pub(crate) fn line(step: &Step) -> String {
+pub(crate) fn line(step: &ReducedStep) -> String {
     match step {
-        Step::Effect(Effect::Tail { call, file }) => format!("! tail {call} {}", file.display()),
-        Step::Effect(Effect::Untail { call }) => format!("! untail {call}"),
-        Step::Event(event) => of_event(event),
+        ReducedStep::Effect(Effect::Tail { call, file }) => format!("! tail {call} {}", file.display()),
+        ReducedStep::Effect(Effect::Untail { call }) => format!("! untail {call}"),
+        ReducedStep::Event(event) => of_event(event),
     }
 }
 

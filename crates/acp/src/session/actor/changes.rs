@@ -9,9 +9,9 @@ use outrigger::protocol::shared::{Effort, PermissionMode};
 use serde_json::json;
 
 use super::Actor;
-use crate::answer::Answer;
 use crate::choices;
 use crate::error;
+use crate::response_sender::ResponseSender;
 use crate::session::flags;
 use crate::session::mcp_servers::{self, Plan, Wish};
 
@@ -25,7 +25,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn push(&mut self, what: What, reply_to: ReplyTo) {
+    pub(super) fn push(&mut self, what: ChangeKind, reply_to: ReplyTo) {
         self.waiting.push_back(Change::new(what, reply_to));
     }
 
@@ -72,7 +72,7 @@ impl Changes {
 
 /// A change, and the receiver of its result.
 pub(super) struct Change {
-    pub(super) what: What,
+    pub(super) what: ChangeKind,
     pub(super) reply_to: ReplyTo,
     /// Its process ended before it was done. It is retried once.
     pub(super) was_lost: bool,
@@ -81,7 +81,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    pub(super) fn new(what: What, reply_to: ReplyTo) -> Self {
+    pub(super) fn new(what: ChangeKind, reply_to: ReplyTo) -> Self {
         Self {
             what,
             reply_to,
@@ -92,7 +92,7 @@ impl Change {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum What {
+pub(super) enum ChangeKind {
     Mode(PermissionMode),
     Model(String),
     Effort(Option<Effort>),
@@ -104,9 +104,9 @@ pub(super) enum What {
 }
 
 pub(super) enum ReplyTo {
-    Mode(Answer<acp::SetSessionModeResponse>),
-    Option(Answer<acp::SetSessionConfigOptionResponse>),
-    Mcp(mcp_servers::Reply),
+    Mode(ResponseSender<acp::SetSessionModeResponse>),
+    Option(ResponseSender<acp::SetSessionConfigOptionResponse>),
+    Mcp(mcp_servers::McpReply),
     /// A new process gets the choice of the one before.
     Nobody,
 }
@@ -125,11 +125,11 @@ impl ReplyTo {
 
 pub(super) struct Changed {
     pub(super) change: Change,
-    pub(super) result: Result<Done, mcp_servers::Failure>,
+    pub(super) result: Result<ChangeResult, mcp_servers::Failure>,
 }
 
 /// What a change returns.
-pub(super) enum Done {
+pub(super) enum ChangeResult {
     Nothing,
     Servers(mcp_servers::McpResponse),
     /// The leading agent.
@@ -140,7 +140,7 @@ impl Actor {
     pub(super) fn option(
         &self,
         request: &acp::SetSessionConfigOptionRequest,
-    ) -> Result<What, agent_client_protocol::Error> {
+    ) -> Result<ChangeKind, agent_client_protocol::Error> {
         let value = &request.value;
         let unknown = || {
             error::bad(
@@ -149,20 +149,28 @@ impl Actor {
             )
         };
         if request.config_id.0.as_ref() == choices::FAST && self.choices.has_option(choices::FAST) {
-            return self.choices.find_fast(value).map(What::Fast).ok_or_else(unknown);
+            return self
+                .choices
+                .find_fast(value)
+                .map(ChangeKind::Fast)
+                .ok_or_else(unknown);
         }
         let Some(id) = value.as_value_id() else {
             return Err(error::bad("value", "this option takes the id of a choice"));
         };
         let value = id.0.as_ref();
         match request.config_id.0.as_ref() {
-            choices::MODE => self.choices.find_mode(value).map(What::Mode).ok_or_else(unknown),
-            choices::MODEL if self.choices.has_model(value) => Ok(What::Model(value.to_owned())),
+            choices::MODE => self
+                .choices
+                .find_mode(value)
+                .map(ChangeKind::Mode)
+                .ok_or_else(unknown),
+            choices::MODEL if self.choices.has_model(value) => Ok(ChangeKind::Model(value.to_owned())),
             choices::MODEL => Err(unknown()),
-            choices::EFFORT if value == "default" => Ok(What::Effort(None)),
+            choices::EFFORT if value == "default" => Ok(ChangeKind::Effort(None)),
             choices::EFFORT => {
                 let effort = self.choices.find_effort(value).ok_or_else(unknown)?;
-                Ok(What::Effort(Some(effort)))
+                Ok(ChangeKind::Effort(Some(effort)))
             }
             id if !self.choices.has_option(id) => {
                 Err(error::bad("configId", format!("there is no option {id:?}")))
@@ -170,7 +178,7 @@ impl Actor {
             choices::AGENT => self
                 .choices
                 .find_agent(value)
-                .map(What::Agent)
+                .map(ChangeKind::Agent)
                 .ok_or_else(unknown),
             id => Err(error::bad("configId", format!("there is no option {id:?}"))),
         }
@@ -194,7 +202,10 @@ impl Actor {
                 return;
             }
             Err(failed) => {
-                let is_known = matches!((&change.what, &change.reply_to), (What::Mode(_), ReplyTo::Nobody));
+                let is_known = matches!(
+                    (&change.what, &change.reply_to),
+                    (ChangeKind::Mode(_), ReplyTo::Nobody)
+                );
                 change.reply_to.failed(failed.error);
                 if is_known {
                     // The editor was told that this mode is active.
@@ -205,27 +216,27 @@ impl Actor {
             }
         };
         let mut news = match &change.what {
-            What::Mcp(wish) => {
+            ChangeKind::Mcp(wish) => {
                 self.mcp.done(wish);
                 false
             }
-            What::Fast(on) => {
+            ChangeKind::Fast(on) => {
                 self.choices.choose_fast(*on);
                 true
             }
-            What::Agent(_) | What::WhichAgent => match &done {
-                Done::Agent(agent) => self.choices.agent_is(agent.clone()),
+            ChangeKind::Agent(_) | ChangeKind::WhichAgent => match &done {
+                ChangeResult::Agent(agent) => self.choices.agent_is(agent.clone()),
                 _ => false,
             },
-            What::Mode(mode) => self.choices.mode_is(mode.as_str()),
-            What::Model(model) => self.choices.model_is(model),
-            What::Effort(effort) => {
+            ChangeKind::Mode(mode) => self.choices.mode_is(mode.as_str()),
+            ChangeKind::Model(model) => self.choices.model_is(model),
+            ChangeKind::Effort(effort) => {
                 self.choices.effort_is(*effort);
                 true
             }
         };
         self.modes.set(self.choices.mode_ids());
-        let is_mode = matches!(change.what, What::Mode(_));
+        let is_mode = matches!(change.what, ChangeKind::Mode(_));
         match change.reply_to {
             ReplyTo::Mode(answer) => answer.give(Ok(acp::SetSessionModeResponse::new())),
             ReplyTo::Option(answer) => {
@@ -238,7 +249,7 @@ impl Actor {
                 news = false;
             }
             ReplyTo::Mcp(reply) => {
-                if let Done::Servers(told) = done {
+                if let ChangeResult::Servers(told) = done {
                     // The caller may have gone.
                     let _ = reply.send(Ok(told));
                 }
@@ -281,28 +292,33 @@ impl Actor {
 
 pub(super) async fn make(session: Session, change: Change, plan: Option<Plan>) -> Changed {
     if let Some(plan) = plan {
-        let result = plan.run(&session).await.map(Done::Servers);
+        let result = plan.run(&session).await.map(ChangeResult::Servers);
         return Changed { change, result };
     }
     let result = match &change.what {
-        What::Mcp(_) => Ok(Done::Nothing),
-        What::Mode(mode) => session.set_permission_mode(*mode).await.map(|_| Done::Nothing),
-        What::Model(model) => {
+        ChangeKind::Mcp(_) => Ok(ChangeResult::Nothing),
+        ChangeKind::Mode(mode) => session
+            .set_permission_mode(*mode)
+            .await
+            .map(|_| ChangeResult::Nothing),
+        ChangeKind::Model(model) => {
             let model = Some(model.as_str()).filter(|model| *model != "default");
-            session.set_model(model).await.map(|_| Done::Nothing)
+            session.set_model(model).await.map(|_| ChangeResult::Nothing)
         }
-        What::Effort(effort) => {
+        ChangeKind::Effort(effort) => {
             let level = effort.map(Effort::as_str);
             flags::set(&session, "effortLevel", level)
                 .await
-                .map(|()| Done::Nothing)
+                .map(|()| ChangeResult::Nothing)
         }
-        What::Fast(on) => flags::set(&session, "fastMode", on).await.map(|()| Done::Nothing),
-        What::Agent(agent) => match flags::set(&session, "agent", agent).await {
-            Ok(()) => flags::agent(&session).await.map(Done::Agent),
+        ChangeKind::Fast(on) => flags::set(&session, "fastMode", on)
+            .await
+            .map(|()| ChangeResult::Nothing),
+        ChangeKind::Agent(agent) => match flags::set(&session, "agent", agent).await {
+            Ok(()) => flags::agent(&session).await.map(ChangeResult::Agent),
             Err(error) => Err(error),
         },
-        What::WhichAgent => flags::agent(&session).await.map(Done::Agent),
+        ChangeKind::WhichAgent => flags::agent(&session).await.map(ChangeResult::Agent),
     };
     let result = result.map_err(mcp_servers::Failure::from);
     Changed { change, result }

@@ -4,10 +4,10 @@ use outrigger::Session;
 use outrigger::protocol::Frame;
 
 use super::Actor;
-use super::changes::{Change, ReplyTo, What};
-use crate::ask::{self, Ask, Decision};
+use super::changes::{Change, ChangeKind, ReplyTo};
+use crate::ask::{self, Decision, EditorQuestion};
 use crate::session::lookups::Lookups;
-use crate::session::process::{self, Process, Running};
+use crate::session::process::{self, Process, RunningProcess};
 use crate::{outcome, sdk_error};
 
 impl Actor {
@@ -73,7 +73,7 @@ impl Actor {
     pub(super) fn revived(&mut self, session: Session) {
         let now = self.choices.renewed(session.initialized());
         let chosen = std::mem::replace(&mut self.choices, now);
-        self.process = Process::Running(Running::new(session));
+        self.process = Process::Running(RunningProcess::new(session));
         if let Some(link) = &self.link {
             link.go();
         }
@@ -81,21 +81,21 @@ impl Actor {
         // A conversation without messages starts from nothing: its choices are made again.
         let mut again = Vec::new();
         if chosen.mode() != self.choices.mode() {
-            again.extend(self.choices.find_mode(chosen.mode()).map(What::Mode));
+            again.extend(self.choices.find_mode(chosen.mode()).map(ChangeKind::Mode));
         }
         if chosen.model() != self.choices.model() {
-            again.push(What::Model(chosen.model().to_owned()));
+            again.push(ChangeKind::Model(chosen.model().to_owned()));
         }
         if let Some(effort) = chosen.effort() {
-            again.push(What::Effort(Some(effort)));
+            again.push(ChangeKind::Effort(Some(effort)));
         }
-        again.extend(chosen.fast_chosen().map(What::Fast));
+        again.extend(chosen.fast_chosen().map(ChangeKind::Fast));
         match chosen.agent() {
-            Some(agent) => again.push(What::Agent(Some(agent.to_owned()))),
-            None if self.choices.has_agents() => again.push(What::WhichAgent),
+            Some(agent) => again.push(ChangeKind::Agent(Some(agent.to_owned()))),
+            None if self.choices.has_agents() => again.push(ChangeKind::WhichAgent),
             None => {}
         }
-        again.extend(self.mcp.again().map(What::Mcp));
+        again.extend(self.mcp.again().map(ChangeKind::Mcp));
         for what in again.into_iter().rev() {
             self.changes.push_first(Change::new(what, ReplyTo::Nobody));
         }
@@ -120,9 +120,9 @@ impl Actor {
         }
     }
 
-    pub(super) fn ask(&mut self, ask: Ask) {
+    pub(super) fn ask(&mut self, ask: EditorQuestion) {
         match ask {
-            Ask::Permission {
+            EditorQuestion::Permission {
                 request,
                 mut options,
                 reply,
@@ -138,7 +138,7 @@ impl Actor {
                 let asked = self.client.ask_permission(session, shown, options);
                 drop(reply.send(self.questions.put(agent, asked)));
             }
-            Ask::Elicitation {
+            EditorQuestion::Elicitation {
                 mut request,
                 agent,
                 reply,
@@ -150,13 +150,13 @@ impl Actor {
                 let asked = self.client.elicit(*request);
                 drop(reply.send(self.questions.put(agent, asked)));
             }
-            Ask::Decided { call, decision } => {
+            EditorQuestion::Decided { call, decision } => {
                 if let Decision::Rejected { ends_turn } | Decision::Denied { ends_turn } = decision {
                     self.turns.stopped_by_answer |= ends_turn;
                 }
                 self.show(|updates| updates.decided(&call, decision));
             }
-            Ask::Approved { call, approved } => self.approved(&call, approved),
+            EditorQuestion::Approved { call, approved } => self.approved(&call, approved),
         }
     }
 }
@@ -172,7 +172,7 @@ pub(super) enum ProcessEvent {
 /// Waits for the next event of the process.
 pub(super) async fn next(process: &mut Process) -> ProcessEvent {
     match process {
-        Process::Running(Running { session, frames }) => match frames.next().await {
+        Process::Running(RunningProcess { session, frames }) => match frames.next().await {
             Some(Ok(frame)) => ProcessEvent::Frame(frame),
             Some(Err(lag)) => {
                 tracing::warn!(?lag, "the editor is so far behind that updates were dropped");

@@ -4,45 +4,47 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::Session;
 
 use super::Actor;
-use super::changes::{ReplyTo, What};
+use super::changes::{ChangeKind, ReplyTo};
 use super::turns::run;
-use crate::session::Order;
+use crate::session::SessionCommand;
 use crate::session::prompt_reply::PromptReply;
 use crate::session::prompts::{How, MOST, ToSend};
 use crate::steer::{Steer, Steered};
 use crate::{error, prompt, sdk_error, steer};
 
 impl Actor {
-    pub(super) fn order(&mut self, order: Order) {
-        match order {
-            Order::Prompt { request, answer } => {
+    pub(super) fn command(&mut self, command: SessionCommand) {
+        match command {
+            SessionCommand::Prompt { request, answer } => {
                 self.idle.prompted();
                 self.prompt(request, answer);
             }
-            Order::Steer { request, reply } => {
+            SessionCommand::Steer { request, reply } => {
                 // The caller may have gone.
                 let _ = reply.send(self.steer(request));
             }
-            Order::Cancel => self.cancel_all(),
-            Order::CancelAgent(agent) => self.cancel_children(Some(&agent)),
-            Order::SetMode { request, answer } => {
+            SessionCommand::Cancel => self.cancel_all(),
+            SessionCommand::CancelAgent(agent) => self.cancel_children(Some(&agent)),
+            SessionCommand::SetMode { request, answer } => {
                 let id = request.mode_id.0.as_ref();
                 match self.choices.find_mode(id) {
-                    Some(mode) => self.changes.push(What::Mode(mode), ReplyTo::Mode(answer)),
+                    Some(mode) => self.changes.push(ChangeKind::Mode(mode), ReplyTo::Mode(answer)),
                     None => {
                         let known = self.choices.mode_ids().join(", ");
                         answer.refuse(error::bad("modeId", format!("{id:?} is not one of {known}")));
                     }
                 }
             }
-            Order::SetOption { request, answer } => match self.option(&request) {
+            SessionCommand::SetOption { request, answer } => match self.option(&request) {
                 Ok(what) => self.changes.push(what, ReplyTo::Option(answer)),
                 Err(error) => answer.refuse(error),
             },
-            Order::Rewind { request, reply } => self.rewind(request, reply),
-            Order::SetTitle { title, reply } => self.set_title(title, reply),
-            Order::Mcp { wish, reply } => self.changes.push(What::Mcp(wish), ReplyTo::Mcp(reply)),
-            Order::Close(_) => {}
+            SessionCommand::Rewind { request, reply } => self.rewind(request, reply),
+            SessionCommand::SetTitle { title, reply } => self.set_title(title, reply),
+            SessionCommand::Mcp { wish, reply } => {
+                self.changes.push(ChangeKind::Mcp(wish), ReplyTo::Mcp(reply))
+            }
+            SessionCommand::Close(_) => {}
         }
     }
 

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Actor;
-use crate::session::process::{Process, Running};
+use crate::session::process::{Process, RunningProcess};
 use crate::session::prompt_reply::PromptReply;
-use crate::session::prompts::{Attempt, Ended};
+use crate::session::prompts::{Attempt, EndedPrompt};
 use crate::{outcome, sdk_error};
 
 /// How many result frames are remembered for turns whose end has not been handled.
@@ -60,7 +60,7 @@ impl Actor {
         self.cancel_children(None);
     }
 
-    pub(super) fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<PromptReply>>) {
+    pub(super) fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = EndedPrompt<PromptReply>>) {
         for ended in ended {
             self.finish(ended, Ok(outcome::cancelled(None)));
         }
@@ -79,7 +79,7 @@ impl Actor {
             "the CLI did not end a turn that was cancelled; its process is ended"
         );
         self.answer_cancelled(ended);
-        if let Process::Running(Running { session, .. }) = &self.process {
+        if let Process::Running(RunningProcess { session, .. }) = &self.process {
             let session = session.clone();
             tokio::spawn(async move {
                 if let Err(error) = session.kill().await {

@@ -50,7 +50,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn answer(&mut self, ended: impl IntoIterator<Item = Ended<u64>>) {
+    fn answer(&mut self, ended: impl IntoIterator<Item = EndedPrompt<u64>>) {
         for ended in ended {
             *self.answered.entry(ended.answer).or_default() += 1;
             assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn shown(tool: &str, content: Value, output: Value, is_error: bool) -> Shown {
+fn shown(tool: &str, content: Value, output: Value, is_error: bool) -> ToolResultView {
     let dir = WorkDir { cwd: "/w".into() };
     let content: Option<MessageContent> = serde_json::from_value(content).unwrap();
     let output = (!output.is_null()).then(|| RawJson::from(output));
@@ -118,11 +118,11 @@ fn an_edit_is_shown_by_its_hunks() {
         "originalFile": null, "userModified": false});
     assert_eq!(
         shown("Write", json!("File created"), output, false),
-        Shown::default()
+        ToolResultView::default()
     );
     assert_eq!(
         shown("MultiEdit", json!("done"), Value::Null, false),
-        Shown::default()
+        ToolResultView::default()
     );
 }
 
@@ -152,7 +152,7 @@ fn an_agent_is_shown_by_its_answer_and_never_by_what_is_internal() {
 
 #[test]
 fn what_others_give_is_shown_as_it_is() {
-    let text = |shown: Shown| match shown.content.unwrap().remove(0) {
+    let text = |shown: ToolResultView| match shown.content.unwrap().remove(0) {
         CallContent::Content(Content::Text(text)) => text,
         other => panic!("{other:?}"),
     };
@@ -195,7 +195,7 @@ fn what_others_give_is_shown_as_it_is() {
     ));
     assert_eq!(
         shown("ExitPlanMode", json!("approved"), Value::Null, false),
-        Shown::default()
+        ToolResultView::default()
     );
     assert_eq!(
         shown("New", json!(null), json!({"a": 1}), false).content,

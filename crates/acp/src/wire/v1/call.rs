@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::super::{about, ours, raw, truncate};
 use super::{Encoder, block, kind, locations};
-use crate::event::{Call, CallChange, CallContent, Content, Diff, Status};
+use crate::event::{CallChange, CallContent, Content, Diff, NewToolCall, Status};
 
 impl Encoder {
-    pub(super) fn call(&mut self, call: Call) -> SessionUpdate {
+    pub(super) fn call(&mut self, call: NewToolCall) -> SessionUpdate {
         let mut meta = about(&call.tool, call.parent.as_deref(), None);
         self.begin_terminals(&call, &mut meta);
         SessionUpdate::ToolCall(

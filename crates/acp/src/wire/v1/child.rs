@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{
 };
 
 use crate::error;
-use crate::event::{ChildSession, ChildState, ChildWork, Status, Told};
+use crate::event::{ChildSession, ChildState, ChildWork, PeerMessage, Status};
 
 pub(super) fn announced(child: ChildSession) -> SessionUpdate {
     let mut update = SubagentUpdate::new(SessionId::new(child.id));
@@ -43,7 +43,7 @@ pub(super) fn state(state: ChildState) -> SessionUpdate {
     SessionUpdate::SubagentUpdate(SubagentUpdate::new(SessionId::new(state.id)).state(work))
 }
 
-pub(super) fn told(message: Told) -> SessionUpdate {
+pub(super) fn told(message: PeerMessage) -> SessionUpdate {
     let text = ContentBlock::Text(TextContent::new(message.text));
     let update = SessionMessage::new(message.message_id)
         .sender_session_id(SessionId::new(message.from))

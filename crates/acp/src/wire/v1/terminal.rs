@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::truncate;
 use super::Encoder;
-use crate::event::{Call, CallContent, TerminalChange, TerminalEvent};
+use crate::event::{CallContent, NewToolCall, TerminalChange, TerminalEvent};
 use crate::tool::fenced;
 
 /// The output of a terminal, as far as it is needed.
@@ -23,7 +23,7 @@ pub(super) struct Terminal {
 }
 
 impl Encoder {
-    pub(super) fn begin_terminals(&mut self, call: &Call, meta: &mut Meta) {
+    pub(super) fn begin_terminals(&mut self, call: &NewToolCall, meta: &mut Meta) {
         let terminals = call.content.iter().filter_map(|content| match content {
             CallContent::Terminal(id) => Some(id),
             _ => None,

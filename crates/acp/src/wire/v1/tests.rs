@@ -113,7 +113,7 @@ fn the_capabilities_are_where_clients_put_them() {
 /// The updates for the events of a terminal.
 fn terminal(client: Client, what: Vec<TerminalEvent>) -> Vec<Value> {
     let mut encoder = Encoder::new(client);
-    let mut events = vec![Event::Call(Box::new(Call {
+    let mut events = vec![Event::Call(Box::new(NewToolCall {
         id: "t".into(),
         tool: "Bash".into(),
         parent: None,

@@ -10,9 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::super::{about, raw, truncate};
 use super::{ContentBlock, block, kind, locations, patch};
-use crate::event::{Call, CallChange, CallContent, Content, Diff, Status, TerminalChange, TerminalEvent};
+use crate::event::{
+    CallChange, CallContent, Content, Diff, NewToolCall, Status, TerminalChange, TerminalEvent,
+};
 
-pub(super) fn begun(call: Call) -> SessionUpdate {
+pub(super) fn begun(call: NewToolCall) -> SessionUpdate {
     let mut update = ToolCallUpdate::new(call.id)
         .name(call.tool.to_string())
         .title(call.title)

@@ -30,7 +30,7 @@ enum Kind {
     Boolean,
     /// One of these, or some of them.
     Choice {
-        choices: Vec<Choice>,
+        choices: Vec<FieldOption>,
         several: bool,
     },
     /// Of a type that forms should not have; it is typed as JSON.
@@ -38,7 +38,7 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Choice {
+struct FieldOption {
     value: Value,
     label: String,
 }
@@ -226,12 +226,12 @@ impl Kind {
 }
 
 /// The value by its number, its label or itself.
-fn chosen(choices: &[Choice], part: &str) -> Result<Value, String> {
+fn chosen(choices: &[FieldOption], part: &str) -> Result<Value, String> {
     let by_number = part
         .parse::<usize>()
         .ok()
         .and_then(|number| choices.get(number.checked_sub(1)?));
-    let named = |choice: &&Choice| choice.label == part || choice.value.as_str() == Some(part);
+    let named = |choice: &&FieldOption| choice.label == part || choice.value.as_str() == Some(part);
     match by_number.or_else(|| choices.iter().find(named)) {
         Some(choice) => Ok(choice.value.clone()),
         None => Err(format!("There is no choice {part:?}.")),
@@ -239,7 +239,7 @@ fn chosen(choices: &[Choice], part: &str) -> Result<Value, String> {
 }
 
 /// The choices of an `enum` (with the names that `enumNames` gives), or of `oneOf` and `anyOf` made of `const` and `title`.
-fn choices(schema: &Value) -> Option<Vec<Choice>> {
+fn choices(schema: &Value) -> Option<Vec<FieldOption>> {
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let names = schema.get("enumNames").and_then(Value::as_array);
@@ -247,7 +247,7 @@ fn choices(schema: &Value) -> Option<Vec<Choice>> {
             let name = names.and_then(|names| names.get(number)?.as_str());
             name.map_or_else(|| shown(value), str::to_owned)
         };
-        let choices = values.iter().enumerate().map(|(number, value)| Choice {
+        let choices = values.iter().enumerate().map(|(number, value)| FieldOption {
             value: value.clone(),
             label: label(number, value),
         });
@@ -258,7 +258,7 @@ fn choices(schema: &Value) -> Option<Vec<Choice>> {
         .map(|entry| {
             let value = entry.get("const")?;
             let title = entry.get("title").and_then(Value::as_str);
-            Some(Choice {
+            Some(FieldOption {
                 value: value.clone(),
                 label: title.map_or_else(|| shown(value), str::to_owned),
             })

@@ -84,16 +84,16 @@ struct Writer {
     /// The next block is set apart from the one before.
     apart: bool,
     /// What stands before each line.
-    before: Vec<Before>,
+    before: Vec<LinePrefix>,
     /// The numbers of the items of the lists around.
     lists: Vec<Option<u64>>,
     styles: Vec<&'static str>,
-    links: Vec<Link>,
+    links: Vec<OpenLink>,
     table: Option<Table>,
     in_code_block: bool,
 }
 
-enum Before {
+enum LinePrefix {
     Quote,
     /// The mark of an item, for its first line.
     Item {
@@ -102,7 +102,7 @@ enum Before {
     },
 }
 
-struct Link {
+struct OpenLink {
     url: String,
     /// Where its text begins.
     from: usize,
@@ -179,7 +179,7 @@ impl Writer {
             }
             Tag::BlockQuote(_) => {
                 self.begin_block();
-                self.before.push(Before::Quote);
+                self.before.push(LinePrefix::Quote);
             }
             Tag::CodeBlock(_) => {
                 self.begin_block();
@@ -203,7 +203,7 @@ impl Writer {
                     }
                     _ => "- ".to_owned(),
                 };
-                self.before.push(Before::Item {
+                self.before.push(LinePrefix::Item {
                     mark,
                     is_written: false,
                 });
@@ -225,7 +225,7 @@ impl Writer {
             Tag::Strikethrough => self.styles.push(STRUCK),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.styles.push(UNDERLINED);
-                self.links.push(Link {
+                self.links.push(OpenLink {
                     url: dest_url.into_string(),
                     from: self.out.len(),
                     text: String::new(),
@@ -263,7 +263,7 @@ impl Writer {
                 if !self.at_line_start
                     || matches!(
                         self.before.last(),
-                        Some(Before::Item {
+                        Some(LinePrefix::Item {
                             is_written: false,
                             ..
                         })
@@ -302,7 +302,7 @@ impl Writer {
     }
 
     /// Where a link leads, unless its text says so.
-    fn address(&mut self, link: &Link) {
+    fn address(&mut self, link: &OpenLink) {
         let url = link.url.strip_prefix("mailto:").unwrap_or(&link.url);
         if !url.is_empty() && link.text != url && link.from <= self.out.len() {
             self.put(&[], " (");
@@ -321,7 +321,7 @@ impl Writer {
             if written
                 && !matches!(
                     self.before.last(),
-                    Some(Before::Item {
+                    Some(LinePrefix::Item {
                         is_written: false,
                         ..
                     })
@@ -335,7 +335,7 @@ impl Writer {
         } else if !self.at_line_start
             && !matches!(
                 self.before.last(),
-                Some(Before::Item {
+                Some(LinePrefix::Item {
                     is_written: false,
                     ..
                 })
@@ -392,7 +392,7 @@ impl Writer {
         if self.at_line_start {
             let marks = matches!(
                 self.before.last(),
-                Some(Before::Item {
+                Some(LinePrefix::Item {
                     is_written: false,
                     ..
                 })
@@ -410,8 +410,8 @@ impl Writer {
     fn prefix(&mut self) {
         for before in &mut self.before {
             match before {
-                Before::Quote => paint(&[DIM], "| ", &mut self.out),
-                Before::Item { mark, is_written } => {
+                LinePrefix::Quote => paint(&[DIM], "| ", &mut self.out),
+                LinePrefix::Item { mark, is_written } => {
                     if std::mem::replace(is_written, true) {
                         self.out.extend(std::iter::repeat_n(' ', mark.len()));
                     } else {

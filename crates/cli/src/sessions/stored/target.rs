@@ -9,9 +9,9 @@ use outrigger::sessions::store::SessionStore;
 
 /// A session store, by its address. It may have a password in it, so that it is shown without one.
 #[derive(Clone)]
-pub(super) struct Target(String);
+pub(super) struct StoreAddress(String);
 
-impl std::str::FromStr for Target {
+impl std::str::FromStr for StoreAddress {
     type Err = anyhow::Error;
 
     fn from_str(address: &str) -> anyhow::Result<Self> {
@@ -27,13 +27,13 @@ impl std::str::FromStr for Target {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for StoreAddress {
     /// Without what may be secret: user, password and settings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((scheme, rest)) = self.0.split_once("://") else {
@@ -46,7 +46,7 @@ impl fmt::Display for Target {
     }
 }
 
-impl Target {
+impl StoreAddress {
     /// Opens it. What is not there yet is made only if `create` says so.
     pub(super) async fn open(&self, create: bool) -> anyhow::Result<Arc<dyn SessionStore>> {
         let opened = self.try_open(create).await;
@@ -156,7 +156,7 @@ mod tests {
     #[cfg(not(feature = "store-redis"))]
     #[tokio::test]
     async fn what_was_left_out_is_told_with_its_feature() {
-        let target: Target = "rediss://:secret@host".parse().unwrap();
+        let target: StoreAddress = "rediss://:secret@host".parse().unwrap();
         let error = target.open(true).await.map(drop).unwrap_err();
         let told = format!("{error:#}");
         assert!(
@@ -177,12 +177,12 @@ mod tests {
             ("redis://:se@cret@host:1", "redis://host:1"),
             ("redis://:se?cret@host:1?prefix=x", "redis://host:1"),
         ] {
-            let target: Target = address.parse().unwrap();
+            let target: StoreAddress = address.parse().unwrap();
             assert_eq!(target.to_string(), shown);
             assert_eq!(format!("{target:?}"), shown);
         }
         for wrong in ["", "x", "/path", "http://x", "C:\\x"] {
-            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+            assert!(wrong.parse::<StoreAddress>().is_err(), "{wrong}");
         }
     }
 }

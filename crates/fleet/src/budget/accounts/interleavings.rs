@@ -36,7 +36,7 @@ struct World {
 
 /// What a run tries.
 #[derive(Debug, Clone, Copy)]
-struct Case {
+struct InterleavingCase {
     /// The caps of the root and of the leaf.
     caps: (u64, u64),
     /// Whether the leaf's cap is for each day.
@@ -61,7 +61,7 @@ fn tokens(tokens: u64) -> Amount {
     }
 }
 
-impl Case {
+impl InterleavingCase {
     fn accounts(&self) -> (Accounts, AccountId) {
         let (mut accounts, root) = Accounts::new("root".to_owned(), Cap::tokens(self.caps.0));
         let cap = Cap::tokens(self.caps.1);
@@ -251,7 +251,7 @@ fn no_order_of_turns_exceeds_a_cap_or_leaks() {
         for leaf in 0..=3 {
             for daily in [false, true] {
                 for (turns, request, requests) in [(3, 0, 0), (2, 2, 3), (3, 1, 2)] {
-                    let case = Case {
+                    let case = InterleavingCase {
                         caps: (root, leaf),
                         daily,
                         turns,

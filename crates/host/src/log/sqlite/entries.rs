@@ -38,7 +38,7 @@ pub(super) fn read(connection: &Connection, before: Option<u64>, limit: i64) -> 
     Ok(entries.collect::<rusqlite::Result<_>>()?)
 }
 
-fn entry(row: &Row<'_>) -> rows::Read<AuditEntry> {
+fn entry(row: &Row<'_>) -> rows::RowResult<AuditEntry> {
     Ok(AuditEntry {
         number: rows::number(row, 0)?,
         at: rows::number(row, 1)?,

@@ -4,7 +4,7 @@ use outrigger::SessionId;
 use rusqlite::{Connection, Row, params};
 use uuid::Uuid;
 
-use super::rows::{self, Read};
+use super::rows::{self, RowResult};
 use super::steps::signed;
 use crate::error::{HostError, Result};
 use crate::schedule::{MissedRuns, Schedule};
@@ -96,7 +96,7 @@ pub(super) fn write_webhook(connection: &Connection, write: &WebhookWrite) -> Re
     Ok(())
 }
 
-fn webhook(row: &Row<'_>) -> Read<Webhook> {
+fn webhook(row: &Row<'_>) -> RowResult<Webhook> {
     let names: String = row.get(3)?;
     // An event that only a newer program knows is never sent by this one.
     let events = names.split(' ').filter_map(WebhookEvent::of_name).collect();

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::sum;
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::event::{Delivery, LogEvent, SessionRecord, SessionState, Source, Worktree};
-use crate::log::{Counts, Received, Waiting};
+use crate::log::{Counts, PendingWork, Received};
 
 const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, head_seq, trimmed_seq, has_history, created_at, created_by, forked_from, worktree, adopted, \
     (SELECT count(*) FROM approvals a WHERE a.session_id = sessions.id AND a.state = 'pending')";
@@ -21,13 +21,13 @@ const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, 
 pub(super) const APPROVAL: &str = "id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, \
     opened_at, decided_by, decided_at, decision, supersedes, deferred";
 
-pub(super) type Read<T> = rusqlite::Result<T>;
+pub(super) type RowResult<T> = rusqlite::Result<T>;
 
 fn wrong(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error))
 }
 
-pub(super) fn named<T>(row: &Row<'_>, at: usize, of_name: fn(&str) -> Option<T>) -> Read<T> {
+pub(super) fn named<T>(row: &Row<'_>, at: usize, of_name: fn(&str) -> Option<T>) -> RowResult<T> {
     let name: String = row.get(at)?;
     of_name(&name).ok_or_else(|| {
         wrong(
@@ -37,34 +37,38 @@ pub(super) fn named<T>(row: &Row<'_>, at: usize, of_name: fn(&str) -> Option<T>)
     })
 }
 
-pub(super) fn number(row: &Row<'_>, at: usize) -> Read<u64> {
+pub(super) fn number(row: &Row<'_>, at: usize) -> RowResult<u64> {
     Ok(row.get::<_, i64>(at)?.unsigned_abs())
 }
 
-pub(super) fn id(row: &Row<'_>, at: usize) -> Read<SessionId> {
+pub(super) fn id(row: &Row<'_>, at: usize) -> RowResult<SessionId> {
     SessionId::new(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
-pub(super) fn uuid(row: &Row<'_>, at: usize) -> Read<Uuid> {
+pub(super) fn uuid(row: &Row<'_>, at: usize) -> RowResult<Uuid> {
     Uuid::parse_str(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
-pub(super) fn json(row: &Row<'_>, at: usize) -> Read<RawJson> {
+pub(super) fn json(row: &Row<'_>, at: usize) -> RowResult<RawJson> {
     RawJson::from_text(row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
-fn worktree(row: &Row<'_>, at: usize) -> Read<Worktree> {
+fn worktree(row: &Row<'_>, at: usize) -> RowResult<Worktree> {
     serde_json::from_str(&row.get::<_, String>(at)?).map_err(|error| wrong(at, error))
 }
 
-pub(super) fn optional<T>(row: &Row<'_>, at: usize, get: fn(&Row<'_>, usize) -> Read<T>) -> Read<Option<T>> {
+pub(super) fn optional<T>(
+    row: &Row<'_>,
+    at: usize,
+    get: fn(&Row<'_>, usize) -> RowResult<T>,
+) -> RowResult<Option<T>> {
     if row.get_ref(at)? == rusqlite::types::ValueRef::Null {
         return Ok(None);
     }
     get(row, at).map(Some)
 }
 
-fn record(row: &Row<'_>) -> Read<SessionRecord> {
+fn record(row: &Row<'_>) -> RowResult<SessionRecord> {
     Ok(SessionRecord {
         id: id(row, 0)?,
         state: named(row, 1, SessionState::of_name)?,
@@ -85,19 +89,19 @@ fn record(row: &Row<'_>) -> Read<SessionRecord> {
     })
 }
 
-pub(super) fn session(connection: &Connection, id: &str) -> Read<Option<SessionRecord>> {
+pub(super) fn session(connection: &Connection, id: &str) -> RowResult<Option<SessionRecord>> {
     let mut statement =
         connection.prepare_cached(&format!("SELECT {SESSION} FROM sessions WHERE id = ?1"))?;
     statement.query_row([id], record).optional()
 }
 
-pub(super) fn sessions(connection: &Connection, after: &str, limit: i64) -> Read<Vec<SessionRecord>> {
+pub(super) fn sessions(connection: &Connection, after: &str, limit: i64) -> RowResult<Vec<SessionRecord>> {
     let sql = format!("SELECT {SESSION} FROM sessions WHERE id > ?1 ORDER BY id LIMIT ?2");
     let mut statement = connection.prepare_cached(&sql)?;
     statement.query_map(params![after, limit], record)?.collect()
 }
 
-pub(super) fn event(row: &Row<'_>) -> Read<Arc<LogEvent>> {
+pub(super) fn event(row: &Row<'_>) -> RowResult<Arc<LogEvent>> {
     let event = LogEvent {
         session_id: id(row, 0)?,
         seq: number(row, 1)?,
@@ -122,8 +126,8 @@ pub(super) fn event(row: &Row<'_>) -> Read<Arc<LogEvent>> {
 }
 
 /// All rows of a table, each of which is read as it would be for a caller. Tells what can't be.
-pub(super) fn check_rows(connection: &Connection, mut tell: impl FnMut(String)) -> Read<()> {
-    let mut check = |what: &str, sql: &str, read: fn(&Row<'_>) -> Read<()>| -> Read<()> {
+pub(super) fn check_rows(connection: &Connection, mut tell: impl FnMut(String)) -> RowResult<()> {
+    let mut check = |what: &str, sql: &str, read: fn(&Row<'_>) -> RowResult<()>| -> RowResult<()> {
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -161,7 +165,7 @@ pub(super) fn events(
     session: &str,
     after: u64,
     limit: i64,
-) -> Read<Vec<Arc<LogEvent>>> {
+) -> RowResult<Vec<Arc<LogEvent>>> {
     let sql = format!("SELECT {EVENT} FROM events WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
     let mut statement = connection.prepare_cached(&sql)?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
@@ -177,7 +181,7 @@ pub(super) fn events(
     Ok(events)
 }
 
-pub(super) fn approval(row: &Row<'_>) -> Read<Approval> {
+pub(super) fn approval(row: &Row<'_>) -> RowResult<Approval> {
     Ok(Approval {
         id: uuid(row, 0)?,
         session_id: id(row, 1)?,
@@ -198,13 +202,13 @@ pub(super) fn approval(row: &Row<'_>) -> Read<Approval> {
     })
 }
 
-pub(super) fn counts(connection: &Connection) -> Read<Counts> {
+pub(super) fn counts(connection: &Connection) -> RowResult<Counts> {
     let mut counts = Counts::default();
     let mut statement = connection.prepare_cached("SELECT state, count(*) FROM sessions GROUP BY state")?;
     let states = statement.query_map([], |row| {
         Ok((named(row, 0, SessionState::of_name)?, number(row, 1)?))
     })?;
-    counts.sessions = states.collect::<Read<_>>()?;
+    counts.sessions = states.collect::<RowResult<_>>()?;
     let one = |sql: &str| connection.query_row(sql, [], |row| number(row, 0));
     counts.pending_approvals = one("SELECT count(*) FROM approvals WHERE state = 'pending'")?;
     // The first condition is that of the index `undelivered`; without it, SQLite reads all prompts that ever were.
@@ -215,12 +219,12 @@ pub(super) fn counts(connection: &Connection) -> Read<Counts> {
 }
 
 /// The event that ended an approval, behind the columns of the approval.
-pub(super) fn closed(row: &Row<'_>) -> Read<(Uuid, u64)> {
+pub(super) fn closed(row: &Row<'_>) -> RowResult<(Uuid, u64)> {
     Ok((uuid(row, 16)?, number(row, 17)?))
 }
 
 /// Of a session, or of all.
-pub(super) fn usage(connection: &Connection, session: Option<&str>) -> Read<SessionUsage> {
+pub(super) fn usage(connection: &Connection, session: Option<&str>) -> RowResult<SessionUsage> {
     let mut usage = SessionUsage::default();
     let mut statement = connection.prepare_cached(
         "SELECT model, sum(results), sum(cost_usd), sum(input), sum(output), sum(cache_read), sum(cache_creation), sum(web_searches)
@@ -245,8 +249,8 @@ pub(super) fn usage(connection: &Connection, session: Option<&str>) -> Read<Sess
     Ok(usage)
 }
 
-pub(super) fn waiting(connection: &Connection, session: &str) -> Read<Waiting> {
-    let mut waiting = Waiting::default();
+pub(super) fn waiting(connection: &Connection, session: &str) -> RowResult<PendingWork> {
+    let mut waiting = PendingWork::default();
     let mut statement = connection.prepare_cached(
         "SELECT event_id, type, payload, delivery FROM accepted WHERE session_id = ?1 AND delivery IN ('received', 'processing') ORDER BY seq",
     )?;

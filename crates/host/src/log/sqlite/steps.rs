@@ -25,7 +25,7 @@ const ADD_USAGE: &str = "ON CONFLICT (session_id, model) DO UPDATE SET results =
 
 /// Does all steps. After an error the caller rolls back.
 pub(super) fn apply(connection: &Connection, session: &SessionId, steps: &[Write]) -> Result<Receipt> {
-    let mut work = Work {
+    let mut work = StepWriter {
         connection,
         session,
         receipt: Receipt::default(),
@@ -62,13 +62,13 @@ const WAITING_BYTES: u64 = 32 << 20;
 /// The type of a prompt.
 const PROMPT: &str = "user";
 
-struct Work<'a> {
+struct StepWriter<'a> {
     connection: &'a Connection,
     session: &'a SessionId,
     receipt: Receipt,
 }
 
-impl Work<'_> {
+impl StepWriter<'_> {
     fn step(&mut self, step: &Write) -> Result<()> {
         let id = self.session.as_str();
         match step {

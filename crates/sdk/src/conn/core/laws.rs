@@ -15,7 +15,7 @@ use super::*;
 use crate::prompt::Prompt;
 
 /// What has come out, held against what went in.
-struct Case {
+struct CoreCase {
     core: Core,
     now: Instant,
     /// The prompts that were accepted, and whether they have ended.
@@ -38,7 +38,7 @@ enum CliRequestState {
     Closed(Serial),
 }
 
-impl Case {
+impl CoreCase {
     fn new() -> Self {
         let now = Instant::now();
         let patience = Patience {
@@ -262,7 +262,7 @@ pub fn run(data: &[u8]) {
         .map(|step| (step[0], step[1], step[2]))
         .collect();
     let late = steps.len().saturating_sub(usize::from(*late % 20));
-    let mut case = Case::new();
+    let mut case = CoreCase::new();
     for step in &steps[..late] {
         case.act(*step);
     }

@@ -17,7 +17,7 @@ use super::Output;
 use crate::error::Error;
 use crate::fields::Fields;
 use crate::lost::{LostPrompt, Progress};
-use crate::outcome::{Around, Before, Outcome, Verdict, is_result};
+use crate::outcome::{Around, FailureEvidence, Outcome, Verdict, is_result};
 use crate::phase::Stall;
 use crate::prompt::Prompt;
 use crate::usage::TurnUsage;
@@ -64,7 +64,7 @@ enum PromptStage {
 
 /// The turn that the CLI is running.
 #[derive(Debug)]
-struct Running {
+struct RunningTurn {
     number: u64,
     /// The prompts that it answers; none for an ambient turn.
     prompts: Vec<String>,
@@ -94,12 +94,12 @@ pub(crate) struct Turns {
     /// What the turns belong to in the log.
     session: Span,
     slots: VecDeque<Slot>,
-    running: Option<Running>,
+    running: Option<RunningTurn>,
     /// Frames of the running turn that would explain a failure.
-    before: Before,
+    before: FailureEvidence,
     numbers: u64,
     /// The ids of all sent prompts: the CLI silently drops a second one of the same id, and its turn would never end.
-    used: Used,
+    used: UsedIds,
     /// The number of interrupts in progress; meanwhile no prompt is sent.
     pub(super) interrupting: usize,
     /// Whether prompts are held back before the first.
@@ -120,12 +120,12 @@ const MAX_USED: usize = 65_536;
 
 /// The ids that were used, up to a bound.
 #[derive(Debug, Default)]
-struct Used {
+struct UsedIds {
     set: HashSet<String>,
     order: VecDeque<String>,
 }
 
-impl Used {
+impl UsedIds {
     fn insert(&mut self, id: &str) {
         if self.order.len() == MAX_USED
             && let Some(oldest) = self.order.pop_front()
@@ -164,9 +164,9 @@ impl Turns {
             session,
             slots: VecDeque::new(),
             running: None,
-            before: Before::default(),
+            before: FailureEvidence::default(),
             numbers: 0,
-            used: Used::default(),
+            used: UsedIds::default(),
             interrupting: 0,
             held_back: false,
             has_lifecycle: false,
@@ -438,11 +438,11 @@ impl Turns {
             .is_some_and(|running| running.prompts.iter().any(|prompt| prompt == id))
     }
 
-    fn begin(&mut self) -> &mut Running {
+    fn begin(&mut self) -> &mut RunningTurn {
         let (numbers, session) = (&mut self.numbers, &self.session);
         self.running.get_or_insert_with(|| {
             *numbers += 1;
-            Running {
+            RunningTurn {
                 number: *numbers,
                 prompts: Vec::new(),
                 doubtful: None,
@@ -509,7 +509,7 @@ impl Turns {
                 self.end(&id, Outcome::without_result(verdict, &id));
             }
         }
-        self.tell(std::slice::from_ref(&id), frame);
+        self.deliver_frame(std::slice::from_ref(&id), frame);
         Route::Turn
     }
 
@@ -581,7 +581,7 @@ impl Turns {
             });
             return (Route::Turn, outcome);
         }
-        self.tell(&prompts, frame);
+        self.deliver_frame(&prompts, frame);
         for id in &prompts {
             self.end(id, outcome.clone());
         }
@@ -645,7 +645,7 @@ impl Turns {
             }
             return Route::Turn;
         }
-        if tell(&self.slots, &running.prompts, frame, &mut self.out) {
+        if deliver_to(&self.slots, &running.prompts, frame, &mut self.out) {
             Route::Turn
         } else {
             Route::Ambient
@@ -653,8 +653,8 @@ impl Turns {
     }
 
     /// Delivers a frame to these prompts.
-    fn tell(&mut self, prompts: &[String], frame: &Frame) {
-        tell(&self.slots, prompts, frame, &mut self.out);
+    fn deliver_frame(&mut self, prompts: &[String], frame: &Frame) {
+        deliver_to(&self.slots, prompts, frame, &mut self.out);
     }
 
     fn end(&mut self, id: &str, outcome: Outcome) {
@@ -674,7 +674,7 @@ impl Turns {
 }
 
 /// Delivers a frame to the open ones of these prompts. Returns whether there is one.
-fn tell(slots: &VecDeque<Slot>, prompts: &[String], frame: &Frame, out: &mut Vec<Output>) -> bool {
+fn deliver_to(slots: &VecDeque<Slot>, prompts: &[String], frame: &Frame, out: &mut Vec<Output>) -> bool {
     let before = out.len();
     let open = slots.iter().filter(|slot| prompts.contains(&slot.id));
     out.extend(open.map(|slot| Output::Deliver {
@@ -685,7 +685,7 @@ fn tell(slots: &VecDeque<Slot>, prompts: &[String], frame: &Frame, out: &mut Vec
 }
 
 /// The evidence about the turn of these prompts, without its result.
-fn around(slots: &VecDeque<Slot>, prompts: &[String], interrupted: bool, before: &Before) -> Around {
+fn around(slots: &VecDeque<Slot>, prompts: &[String], interrupted: bool, before: &FailureEvidence) -> Around {
     let mut theirs = slots.iter().filter(|slot| prompts.contains(&slot.id));
     Around {
         wanted_output: theirs.clone().any(|slot| slot.wanted_output),

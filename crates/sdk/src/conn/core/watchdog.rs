@@ -22,7 +22,7 @@ pub(crate) struct Patience {
 
 /// What the main conversation is waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum AwaitedOutput {
     /// Nothing that has a deadline.
     Nothing,
     /// The beginning of the model's answer.
@@ -34,7 +34,7 @@ enum Step {
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     patience: Patience,
-    step: Step,
+    step: AwaitedOutput,
     /// The last sign of life.
     since: Instant,
     tools: OpenTools,
@@ -48,7 +48,7 @@ impl Watchdog {
     pub(crate) fn new(patience: Patience, now: Instant) -> Self {
         Self {
             patience,
-            step: Step::Nothing,
+            step: AwaitedOutput::Nothing,
             since: now,
             tools: OpenTools::default(),
             begun: None,
@@ -72,8 +72,8 @@ impl Watchdog {
 
     /// A prompt was sent.
     pub(crate) fn on_sent(&mut self, now: Instant) {
-        if self.step == Step::Nothing {
-            self.step = Step::Answer;
+        if self.step == AwaitedOutput::Nothing {
+            self.step = AwaitedOutput::Answer;
             self.since = now;
             self.begun = Some(now);
         }
@@ -90,9 +90,9 @@ impl Watchdog {
         self.since = now;
         self.begun = another_waits.then_some(now);
         self.step = if another_waits {
-            Step::Answer
+            AwaitedOutput::Answer
         } else {
-            Step::Nothing
+            AwaitedOutput::Nothing
         };
     }
 
@@ -116,20 +116,20 @@ impl Watchdog {
         self.since = now;
         let before = self.step;
         self.step = match frame.kind() {
-            "stream_event" if frame.event_type() == Some("message_stop") => Step::Answer,
-            "stream_event" => Step::Piece,
+            "stream_event" if frame.event_type() == Some("message_stop") => AwaitedOutput::Answer,
+            "stream_event" => AwaitedOutput::Piece,
             // One comes for each block, in between the partial messages if there are any.
-            "assistant" if before == Step::Piece => Step::Piece,
-            "assistant" | "user" => Step::Answer,
+            "assistant" if before == AwaitedOutput::Piece => AwaitedOutput::Piece,
+            "assistant" | "user" => AwaitedOutput::Answer,
             "system" => match frame.subtype() {
                 // A request to the model begins, or begins again.
-                Some("init" | "api_retry" | "compact_boundary" | "status") => Step::Answer,
+                Some("init" | "api_retry" | "compact_boundary" | "status") => AwaitedOutput::Answer,
                 _ => before,
             },
             _ => before,
         };
         // A turn that no prompt of this session began.
-        if before == Step::Nothing && self.step != before {
+        if before == AwaitedOutput::Nothing && self.step != before {
             self.begun = Some(now);
         }
         self.step != before
@@ -156,9 +156,9 @@ impl Watchdog {
             return None;
         }
         let (phase, after) = match self.step {
-            Step::Nothing => return None,
-            Step::Answer => (Phase::FirstToken, self.patience.first_token?),
-            Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),
+            AwaitedOutput::Nothing => return None,
+            AwaitedOutput::Answer => (Phase::FirstToken, self.patience.first_token?),
+            AwaitedOutput::Piece => (Phase::BetweenEvents, self.patience.between_events?),
         };
         // A deadline beyond the range of the clock is none.
         Some((self.since.checked_add(after)?, Stall { phase, after }))
@@ -172,12 +172,12 @@ mod tests {
     const FIRST: Duration = Duration::from_secs(60);
     const NEXT: Duration = Duration::from_secs(5);
 
-    struct Case {
+    struct WatchdogCase {
         watchdog: Watchdog,
         now: Instant,
     }
 
-    impl Case {
+    impl WatchdogCase {
         fn new() -> Self {
             let patience = Patience {
                 first_token: Some(FIRST),
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn each_wait_for_the_model_is_watched_and_no_tool_is() {
-        let mut case = Case::new();
+        let mut case = WatchdogCase::new();
         assert_eq!(case.waits_for(), None);
         case.watchdog.on_sent(case.now);
         assert_eq!(case.waits_for(), Some(Phase::FirstToken));
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_retry_in_mid_answer_waits_for_a_first_token_again() {
-        let mut case = Case::new();
+        let mut case = WatchdogCase::new();
         case.frame(r#"{"type":"stream_event","event":{"type":"message_start"}}"#);
         case.frame(r#"{"type":"system","subtype":"api_retry"}"#);
         assert_eq!(case.waits_for(), Some(Phase::FirstToken));
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn nothing_is_watched_while_somebody_decides_or_no_turn_runs() {
-        let mut case = Case::new();
+        let mut case = WatchdogCase::new();
         case.watchdog.on_sent(case.now);
         assert!(case.watchdog.due(true, true).is_none());
         assert!(case.watchdog.due(false, false).is_none());
@@ -258,12 +258,12 @@ mod tests {
 
     #[test]
     fn time_in_all_runs_whatever_is_waited_for() {
-        let mut case = Case::new();
+        let mut case = WatchdogCase::new();
         let (turn, run) = (Duration::from_secs(100), Duration::from_secs(250));
         case.watchdog.patience.turn = Some(turn);
         case.watchdog.set_run(Some(run), case.now);
         let start = case.now;
-        let due = |case: &Case, in_turn, blocked| {
+        let due = |case: &WatchdogCase, in_turn, blocked| {
             let (at, stall) = case.watchdog.due(in_turn, blocked).unwrap();
             (at.duration_since(start).as_secs(), stall.phase)
         };

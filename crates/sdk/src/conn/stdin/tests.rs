@@ -50,12 +50,12 @@ impl AsyncWrite for Fake {
     }
 }
 
-struct Case {
-    control: (mpsc::Sender<Line>, mpsc::Receiver<Line>),
-    prompts: (mpsc::Sender<Line>, mpsc::Receiver<Line>),
+struct StdinCase {
+    control: (mpsc::Sender<OutgoingLine>, mpsc::Receiver<OutgoingLine>),
+    prompts: (mpsc::Sender<OutgoingLine>, mpsc::Receiver<OutgoingLine>),
 }
 
-impl Case {
+impl StdinCase {
     fn new() -> Self {
         Self {
             control: mpsc::channel(4),
@@ -64,7 +64,7 @@ impl Case {
     }
 
     /// The writer's turn: writes until it would wait.
-    fn run(&mut self, open: &Open<'_>) -> io::Result<()> {
+    fn run(&mut self, open: &OpenStdin<'_>) -> io::Result<()> {
         let mut cx = Context::from_waker(Waker::noop());
         while open
             .poll_begin(&mut cx, &mut self.control.1, &mut self.prompts.1)
@@ -81,7 +81,7 @@ impl Case {
 
 #[test]
 fn an_answer_goes_out_at_once_unless_something_is_before_it() {
-    let (fake, mut case, stdin) = (Fake::default(), Case::new(), StdinWriter::default());
+    let (fake, mut case, stdin) = (Fake::default(), StdinCase::new(), StdinWriter::default());
     assert_eq!(
         stdin.write_now(b"a\n".into(), &case.control.0),
         Err(b"a\n".into()),
@@ -107,7 +107,7 @@ fn an_answer_goes_out_at_once_unless_something_is_before_it() {
 #[test]
 fn a_line_is_never_torn() {
     let fake = Fake::doing(&[Does::Takes(3), Does::Waits, Does::Waits, Does::Takes(1)]);
-    let (mut case, stdin) = (Case::new(), StdinWriter::default());
+    let (mut case, stdin) = (StdinCase::new(), StdinWriter::default());
     let open = stdin.open(Box::new(fake.clone()));
     case.run(&open).unwrap();
     stdin.write_now(b"answer\n".into(), &case.control.0).unwrap();
@@ -123,7 +123,7 @@ fn a_line_is_never_torn() {
 #[test]
 fn the_rest_of_a_line_is_there_for_the_end() {
     let fake = Fake::doing(&[Does::Takes(3), Does::Waits]);
-    let (case, stdin) = (Case::new(), StdinWriter::default());
+    let (case, stdin) = (StdinCase::new(), StdinWriter::default());
     let open = stdin.open(Box::new(fake));
     stdin.write_now(b"answer\n".into(), &case.control.0).unwrap();
     let (_, rest) = open.take().unwrap();
@@ -140,7 +140,7 @@ fn the_writer_is_woken_for_the_rest_and_told_of_errors() {
         }
     }
     for does in [Does::Waits, Does::Fails] {
-        let (mut case, stdin) = (Case::new(), StdinWriter::default());
+        let (mut case, stdin) = (StdinCase::new(), StdinWriter::default());
         let open = stdin.open(Box::new(Fake::doing(&[does])));
         let woken = Arc::new(Woken(false.into()));
         let waker = Waker::from(Arc::clone(&woken));

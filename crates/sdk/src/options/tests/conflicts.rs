@@ -9,13 +9,13 @@ use outrigger_protocol::shared::{
 use serde_json::json;
 
 use super::super::*;
-use super::{Stage, bare};
+use super::{TestHome, bare};
 use crate::usage::SessionUsage;
 
 const ID: &str = "01234567-89ab-4cde-8f01-23456789abcd";
 
 fn check(options: &Options) -> Result<(), OptionsError> {
-    options.check_in(&Stage::new().surroundings, Host::default())
+    options.check_in(&TestHome::new().surroundings, Host::default())
 }
 
 #[track_caller]
@@ -96,7 +96,7 @@ fn conflicts() {
 
     let asked = bare().permission_prompt_tool_name("mcp__a__b");
     let error = asked
-        .check_in(&Stage::new().surroundings, Host::answering_permissions())
+        .check_in(&TestHome::new().surroundings, Host::answering_permissions())
         .unwrap_err();
     assert!(
         matches!(
@@ -151,7 +151,7 @@ fn requirements() {
 
 #[test]
 fn root_may_not_skip_permissions_unless_in_a_sandbox() {
-    let mut stage = Stage::new();
+    let mut stage = TestHome::new();
     stage.surroundings.uid = Some(0);
     let check = |options: &Options| options.check_in(&stage.surroundings, Host::default());
     let leave = bare().allow_dangerously_skip_permissions(true);
@@ -181,7 +181,7 @@ fn what_no_spare_can_have() {
         awaits_claim: true,
         ..Host::default()
     };
-    let stage = Stage::new();
+    let stage = TestHome::new();
     for (name, options) in [
         ("resume", bare().resume(ID)),
         ("continue_conversation", bare().continue_conversation(true)),
@@ -451,7 +451,7 @@ fn debug_hides_what_may_be_secret() {
         !text.contains("hunter2") && text.contains("opus") && !text.contains("resume"),
         "{text}"
     );
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let launched = stage.launch(&options);
     let text = format!(
         "{launched:?} {:?}",

@@ -6,7 +6,7 @@ use outrigger_protocol::shared::{McpServerConfig, McpStdioServerConfig, PluginCo
 use proptest::prelude::*;
 
 use super::super::*;
-use super::{Stage, bare};
+use super::{TestHome, bare};
 
 /// A reference parser: every argument is a flag, alone or with a value after its first `=`.
 fn parse(args: &[OsString]) -> Result<BTreeMap<String, Vec<Option<String>>>, String> {
@@ -176,7 +176,7 @@ fn bytes_that_are_no_text_survive() {
     {
         use std::os::unix::ffi::OsStringExt;
         let directory = PathBuf::from(OsString::from_vec(b"/d\xff".to_vec()));
-        let stage = Stage::new();
+        let stage = TestHome::new();
         let launch = stage.launch(&bare().additional_directories([directory])).unwrap();
         assert_eq!(launch.args[3], OsString::from_vec(b"--add-dir=/d\xff".to_vec()));
     }

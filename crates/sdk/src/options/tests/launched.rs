@@ -5,7 +5,7 @@ use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::{McpServerConfig, McpStdioServerConfig};
 
 use super::super::*;
-use super::{Stage, args, bare, mode, var};
+use super::{TestHome, args, bare, mode, var};
 use crate::discover::FindError;
 use crate::env::Environment;
 
@@ -15,7 +15,7 @@ fn secret_server() -> McpServerConfig {
 
 #[test]
 fn nothing_of_the_parent_but_the_list() {
-    let mut stage = Stage::new();
+    let mut stage = TestHome::new();
     for name in [
         "CLAUDECODE",
         "CLAUDE_CODE_SESSION_ID",
@@ -57,7 +57,7 @@ fn nothing_of_the_parent_but_the_list() {
 
 #[test]
 fn never_without_a_home() {
-    let mut stage = Stage::new();
+    let mut stage = TestHome::new();
     assert_eq!(
         var(
             &stage
@@ -84,7 +84,7 @@ fn never_without_a_home() {
 
 #[test]
 fn hermetic_home_is_private_and_goes() {
-    let mut stage = Stage::new();
+    let mut stage = TestHome::new();
     stage
         .surroundings
         .env
@@ -123,7 +123,7 @@ fn hermetic_home_is_private_and_goes() {
 
 #[test]
 fn files_are_private_and_go() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let mut settings = Settings::default();
     settings.env = Some([("K".to_owned(), "a long secret".to_owned())].into());
     let options = bare()
@@ -157,7 +157,7 @@ fn files_are_private_and_go() {
 
 #[test]
 fn a_missing_directory_is_not_a_missing_program() {
-    let mut stage = Stage::new();
+    let mut stage = TestHome::new();
     std::fs::write(stage.path("work/file"), "").unwrap();
     for (cwd, expected) in [("gone", "does not exist"), ("file", "not a directory")] {
         match stage.launch(&bare().cwd(cwd)).unwrap_err() {
@@ -186,7 +186,7 @@ fn a_missing_directory_is_not_a_missing_program() {
 
 #[test]
 fn missing_files_are_told_before_the_start() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     for (name, options) in [
         ("settings", bare().settings(PathBuf::from("gone"))),
         ("system_prompt_file", bare().system_prompt_file("gone")),
@@ -206,7 +206,7 @@ fn missing_files_are_told_before_the_start() {
 #[cfg(unix)]
 fn a_script_is_run_by_its_runtime() {
     use std::os::unix::fs::PermissionsExt;
-    let mut stage = Stage::new();
+    let mut stage = TestHome::new();
     let script = stage.path("cli.js");
     std::fs::write(&script, "console.log(1)").unwrap();
     let options = bare()
@@ -240,7 +240,7 @@ fn a_script_is_run_by_its_runtime() {
 
 #[test]
 fn what_the_session_has_to_know() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let user = RunAs { uid: 7, gid: 8 };
     let launch = stage
         .launch(&bare().verbatim_prompts(true).max_line_bytes(9usize).user(user))
@@ -260,7 +260,7 @@ fn what_the_session_has_to_know() {
 
 #[test]
 fn replies_have_to_confirm() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let reply = |text: &str| serde_json::from_str::<InitializeReply>(text).unwrap();
     let launch = stage.launch(&bare().mcp_servers("s", secret_server())).unwrap();
     assert_eq!(launch.confirmations, [Confirmation::McpServers]);
@@ -292,7 +292,7 @@ fn replies_have_to_confirm() {
 
 #[test]
 fn secrets_are_known_and_never_shown() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let options = bare()
         .mcp_servers("s", secret_server())
         .env("MY_TOKEN", "another secret")

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::super::flags::{OPTIONS, RESERVED, is_ours};
 use super::super::*;
 use super::setters::{declared, methods, setters};
-use super::{Stage, wire};
+use super::{TestHome, wire};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -169,7 +169,7 @@ fn each_flag_is_one_that_the_cli_has() {
             "the CLI has no --{flag}: run `cargo xtask inventory`"
         );
     }
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let mut seen = BTreeSet::new();
     for row in wire::rows(&stage) {
         for argument in row.args {

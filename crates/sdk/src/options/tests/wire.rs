@@ -12,7 +12,7 @@ use outrigger_protocol::shared::{
 use serde_json::{Value, json};
 
 use super::super::*;
-use super::{Stage, bare};
+use super::{TestHome, bare};
 use crate::env::Environment;
 
 /// Where a row's options end up, apart from what a launch always has.
@@ -23,7 +23,7 @@ struct Wire {
     env: Vec<(String, String)>,
 }
 
-fn wire(stage: &Stage, options: &Options) -> Wire {
+fn wire(stage: &TestHome, options: &Options) -> Wire {
     let (plain, launch) = (stage.launch(&bare()).unwrap(), stage.launch(options).unwrap());
     let mut args = super::args(&launch);
     args.drain(..3);
@@ -113,7 +113,7 @@ fn preset(append: Option<&str>, exclude: Option<bool>, snapshot: Option<bool>) -
     }
 }
 
-fn place_rows(stage: &Stage) -> Vec<Row> {
+fn place_rows(stage: &TestHome) -> Vec<Row> {
     let work = stage.path("work");
     std::fs::create_dir_all(work.join("below")).unwrap();
     vec![
@@ -141,7 +141,7 @@ fn place_rows(stage: &Stage) -> Vec<Row> {
     ]
 }
 
-fn model_rows(stage: &Stage) -> Vec<Row> {
+fn model_rows(stage: &TestHome) -> Vec<Row> {
     let prompt = stage.path("prompt.md");
     std::fs::write(&prompt, "Be brief.").unwrap();
     vec![
@@ -255,7 +255,7 @@ fn tool_rows() -> Vec<Row> {
     ]
 }
 
-fn server_rows(stage: &Stage) -> Vec<Row> {
+fn server_rows(stage: &TestHome) -> Vec<Row> {
     let file = stage.path("mcp.json");
     std::fs::write(&file, r#"{"mcpServers":{}}"#).unwrap();
     let with_env = McpServerConfig::Stdio(McpStdioServerConfig::new("tool", ["x"]).env("K", "v"));
@@ -291,7 +291,7 @@ fn server_rows(stage: &Stage) -> Vec<Row> {
     ]
 }
 
-fn settings_rows(stage: &Stage) -> Vec<Row> {
+fn settings_rows(stage: &TestHome) -> Vec<Row> {
     let file = stage.path("settings.json");
     std::fs::write(&file, "{}").unwrap();
     let mut secret = settings();
@@ -429,7 +429,7 @@ fn stream_rows() -> Vec<Row> {
 }
 
 /// All rows.
-pub(super) fn rows(stage: &Stage) -> impl Iterator<Item = Row> {
+pub(super) fn rows(stage: &TestHome) -> impl Iterator<Item = Row> {
     let rows = [
         place_rows(stage),
         model_rows(stage),
@@ -444,7 +444,7 @@ pub(super) fn rows(stage: &Stage) -> impl Iterator<Item = Row> {
 
 #[test]
 fn every_option_reaches_the_cli_as_listed() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let mut seen = BTreeSet::new();
     for row in rows(&stage) {
         seen.insert(row.name);
@@ -482,7 +482,7 @@ fn every_option_reaches_the_cli_as_listed() {
 
 #[test]
 fn fixed_part() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let launch = stage.launch(&bare()).unwrap();
     assert_eq!(
         super::args(&launch),
@@ -523,7 +523,7 @@ fn fixed_part() {
 
 #[test]
 fn what_is_long_leaves_the_command_line() {
-    let stage = Stage::new();
+    let stage = TestHome::new();
     let many: Vec<String> = (0..600)
         .map(|n| format!("mcp__server__tool_number_{n}"))
         .collect();

@@ -8,7 +8,7 @@ use outrigger::permissions::{
 };
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::protocol::{Frame, RawJson};
-use outrigger::{Callbacks, ElicitationResult, Pending, Reply, UserDialogResult};
+use outrigger::{CallbackReply, Callbacks, ElicitationResult, Pending, UserDialogResult};
 use serde_json::json;
 
 use super::{AGES, Wire, agent, asked, bash, dialog, elicitation, plan, question};
@@ -19,8 +19,8 @@ fn parking() -> outrigger::Options {
         .permission_deadline(Duration::from_secs(5))
         .questions(async |_| QuestionReply::Parked)
         .plans(async |_| PlanReply::Parked)
-        .elicitation(async |_| Reply::Parked)
-        .dialog("trust", async |_| Reply::Parked)
+        .elicitation(async |_| CallbackReply::Parked)
+        .dialog("trust", async |_| CallbackReply::Parked)
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +244,7 @@ async fn one_object_may_handle_all() {
             vec!["trust".to_owned()]
         }
 
-        async fn dialog(&self, request: outrigger::DialogRequest) -> Reply<UserDialogResult> {
+        async fn dialog(&self, request: outrigger::DialogRequest) -> CallbackReply<UserDialogResult> {
             assert_eq!(request.payload.get(), r#"{"path":"/p"}"#);
             UserDialogResult::Completed {
                 result: RawJson::from_text("1").unwrap(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::*;
-use crate::write::testing::Place;
+use crate::write::testing::TestConfigDir;
 
 const DIR: &str = "OUTRIGGER_TEST_LEASE_DIR";
 const TURNS: &str = "OUTRIGGER_TEST_LEASE_TURNS";
@@ -20,7 +20,7 @@ fn busy(result: Result<Lease>) -> Busy {
 
 #[test]
 fn one_has_a_session_at_a_time() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let id = SessionId::new(ID).unwrap();
     let claim = || place.sessions.claim(&id).owner("a");
     let first = claim().take().unwrap();
@@ -62,7 +62,7 @@ fn one_has_a_session_at_a_time() {
 
 #[test]
 fn a_session_that_is_taken_over_is_lost_to_its_holder() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let file = place.session(&["{}"]);
     let claim = |name| {
         place
@@ -94,7 +94,7 @@ fn a_session_that_is_taken_over_is_lost_to_its_holder() {
 
 #[test]
 fn a_holder_that_is_asked_can_let_go_in_time() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let id = SessionId::random();
     let old = place.sessions.claim(&id).owner("old").take().unwrap();
     let sessions = &place.sessions;
@@ -122,7 +122,7 @@ fn a_holder_that_is_asked_can_let_go_in_time() {
 
 #[test]
 fn a_busy_session_can_be_forked() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let file = place.session(&[r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"content":"x"}}"#]);
     let claim = || place.sessions.claim(&file.id).on_busy(OnBusy::Fork);
     let first = claim().take().unwrap();
@@ -140,7 +140,7 @@ fn a_busy_session_can_be_forked() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_cli_that_nobody_claimed_for_counts() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let id = SessionId::random();
     let cli = Command::new("sleep").arg("60").spawn().unwrap();
     let mut cli = Killed(cli);
@@ -229,7 +229,7 @@ fn a_holder_that_hangs_is_displaced_and_its_cli_ended() {
         "exec sleep 600",
         "trap '' TERM; touch deaf; while :; do sleep 1; done",
     ] {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         let config = place.sessions.config_dir();
         fs::create_dir_all(config).unwrap();
         let id = SessionId::new(ID).unwrap();
@@ -270,7 +270,7 @@ fn a_holder_that_hangs_is_displaced_and_its_cli_ended() {
 
 #[test]
 fn numbers_are_never_used_again() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let id = SessionId::new(ID).unwrap();
     drop(place.sessions.claim(&id).take().unwrap());
     let path = place
@@ -345,7 +345,7 @@ fn holder_process() {
 
 #[test]
 fn processes_never_drive_a_session_together_even_if_some_are_killed() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let config = place.sessions.config_dir();
     fs::create_dir_all(config).unwrap();
     let mut working: Vec<Killed> = (0..3).map(|_| holder(config, 25)).collect();
@@ -375,7 +375,7 @@ fn processes_never_drive_a_session_together_even_if_some_are_killed() {
 
 #[test]
 fn what_a_killed_owner_leaves_is_taken_over() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let config = place.sessions.config_dir();
     fs::create_dir_all(config).unwrap();
     let id = SessionId::new(ID).unwrap();
@@ -396,7 +396,7 @@ fn what_a_killed_owner_leaves_is_taken_over() {
 fn what_somebody_else_drives_is_neither_moved_nor_mended() {
     use crate::relocate::RelocateOptions;
 
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let file = place.session(&["{\"type\":\"user\",\"uuid\":\"u\",\"message\":{}}", "{\"torn"]);
     let copy = RelocateOptions::new().copy(true);
     let lease = place.sessions.claim(&file.id).owner("worker").take().unwrap();

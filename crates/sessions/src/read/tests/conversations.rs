@@ -13,7 +13,7 @@ fn user_with(uuid: &str, parent: &str, more: Value) -> Value {
     record("user", uuid, Some(parent).filter(|it| !it.is_empty()), more)
 }
 
-fn said(uuid: &str, parent: &str) -> Value {
+fn message(uuid: &str, parent: &str) -> Value {
     record("assistant", uuid, Some(parent), json!({}))
 }
 
@@ -61,7 +61,7 @@ fn read(records: &[Value]) -> String {
 
 #[test]
 fn the_conversation_ends_at_the_last_record_that_nothing_follows() {
-    let (a, b, c) = (user("a", ""), said("b", "a"), said("c", "a"));
+    let (a, b, c) = (user("a", ""), message("b", "a"), message("c", "a"));
     let to_c = |last: Value| read(&[a.clone(), b.clone(), c.clone(), last]);
     assert_eq!(read(&[a.clone(), b.clone(), user("d", "b")]), "u:a a:b u:d");
     assert_eq!(to_c(user("d", "b")), "u:a a:b u:d");
@@ -91,25 +91,25 @@ fn the_conversation_ends_at_the_last_record_that_nothing_follows() {
         user("d", "p"),
     ];
     assert_eq!(read(&follows_progress), "u:a a:b u:d");
-    let through_side = [a.clone(), user_with("x", "a", side()), said("b", "x")];
+    let through_side = [a.clone(), user_with("x", "a", side()), message("b", "x")];
     assert_eq!(read(&through_side), "u:a a:b");
 }
 
 #[test]
 fn what_does_not_hang_together_is_no_reason_to_give_up() {
     assert_eq!(
-        read(&[user("a", ""), said("b", "gone"), user("c", "b")]),
+        read(&[user("a", ""), message("b", "gone"), user("c", "b")]),
         "a:b u:c"
     );
-    assert_eq!(read(&[user("a", "b"), said("b", "a")]), "");
+    assert_eq!(read(&[user("a", "b"), message("b", "a")]), "");
     assert_eq!(read(&[user("a", "a")]), "");
     assert_eq!(
-        read(&[user("a", "b"), said("b", "a"), user("c", "b")]),
+        read(&[user("a", "b"), message("b", "a"), user("c", "b")]),
         "u:a a:b u:c"
     );
     let again = user_with("a", "", json!({"message": {"role": "user", "content": "NEW"}}));
     let home = Home::new();
-    let id = home.put(&[user("a", ""), said("b", "a"), again]);
+    let id = home.put(&[user("a", ""), message("b", "a"), again]);
     let mut messages = home.sessions.messages(&id, &MessageOptions::new()).unwrap();
     assert!(
         messages
@@ -123,7 +123,7 @@ fn what_does_not_hang_together_is_no_reason_to_give_up() {
     );
     assert_eq!(show(messages.map(|message| message.unwrap())), "a:b");
     assert_eq!(
-        read(&[user("a", ""), json!(format!("\0\0{}", said("b", "a")))]),
+        read(&[user("a", ""), json!(format!("\0\0{}", message("b", "a")))]),
         "u:a a:b"
     );
 }
@@ -138,12 +138,16 @@ fn what_is_hidden_is_left_out_unless_others_wrote_it() {
     ] {
         let hidden = user_with("m", "a", json!({"isMeta": true, "origin": {"kind": kind}}));
         let expected = if shown { "u:a u:m a:b" } else { "u:a a:b" };
-        assert_eq!(read(&[user("a", ""), hidden, said("b", "m")]), expected, "{kind}");
+        assert_eq!(
+            read(&[user("a", ""), hidden, message("b", "m")]),
+            expected,
+            "{kind}"
+        );
     }
     for flag in ["isVisibleInTranscriptOnly", "isVirtual", "isCompactSummary"] {
         let shown = user_with("v", "a", json!({flag: true}));
         assert_eq!(
-            read(&[user("a", ""), shown, said("b", "v")]),
+            read(&[user("a", ""), shown, message("b", "v")]),
             "u:a u:v a:b",
             "{flag}"
         );
@@ -157,7 +161,7 @@ fn notes_are_told_on_request() {
         user("a", ""),
         noted("s", "a", json!({"message": null})),
         noted("m", "s", json!({"isMeta": true})),
-        said("b", "m"),
+        message("b", "m"),
         noted("e", "b", json!({})),
     ];
     assert_eq!(read(&records), "u:a a:b");
@@ -180,7 +184,11 @@ fn prompts_that_queued_up_within_a_circle_are_not_behind_it() {
 fn prompts_that_had_queued_up_are_told_once() {
     let none = || json!({});
     let with = |attachment: Value, more: Value| {
-        read(&[user("a", ""), queued("q", "a", attachment, more), said("d", "q")])
+        read(&[
+            user("a", ""),
+            queued("q", "a", attachment, more),
+            message("d", "q"),
+        ])
     };
     assert_eq!(with(none(), none()), "u:a u:q a:d");
     assert_eq!(with(json!({"source_uuid": "src"}), none()), "u:a u:src a:d");
@@ -196,16 +204,16 @@ fn prompts_that_had_queued_up_are_told_once() {
     assert_eq!(with(none(), json!({"teamName": "t"})), "u:a a:d");
     let copy = || queued("q", "a", json!({"source_uuid": "src"}), none());
     assert_eq!(
-        read(&[user("a", ""), copy(), said("d", "q"), user("src", "d")]),
+        read(&[user("a", ""), copy(), message("d", "q"), user("src", "d")]),
         "u:a a:d u:src"
     );
     let twice = queued("r", "q", json!({"source_uuid": "src"}), none());
     assert_eq!(
-        read(&[user("a", ""), copy(), twice, said("d", "r")]),
+        read(&[user("a", ""), copy(), twice, message("d", "r")]),
         "u:a u:src a:d"
     );
     assert_eq!(
-        read(&[user("a", ""), said("b", "a"), queued("q", "b", none(), none())]),
+        read(&[user("a", ""), message("b", "a"), queued("q", "b", none(), none())]),
         "u:a a:b u:q"
     );
 }
@@ -220,11 +228,11 @@ fn compacted(kept: Value, then: &[Value]) -> String {
     let boundary = json!({"parentUuid": null, "logicalParentUuid": "f", "subtype": "compact_boundary", "compactMetadata": metadata});
     let mut records = vec![
         user("a", ""),
-        said("b", "a"),
+        message("b", "a"),
         user("c", "b"),
-        said("d", "c"),
+        message("d", "c"),
         user("e", "d"),
-        said("f", "e"),
+        message("f", "e"),
         noted("cb", "", boundary),
         user_with("sum", "cb", json!({"isCompactSummary": true})),
     ];
@@ -242,8 +250,8 @@ fn chosen(uuids: &[&str], anchor: &str) -> Value {
 
 #[test]
 fn a_compaction_cuts_the_conversation() {
-    assert_eq!(compacted(json!({}), &[said("z", "sum")]), "u:sum a:z");
-    assert_eq!(compacted(json!({}), &[said("z", "d")]), "u:a a:b u:c a:d a:z");
+    assert_eq!(compacted(json!({}), &[message("z", "sum")]), "u:sum a:z");
+    assert_eq!(compacted(json!({}), &[message("z", "d")]), "u:a a:b u:c a:d a:z");
     let records = [
         user("a", ""),
         noted(
@@ -257,7 +265,7 @@ fn a_compaction_cuts_the_conversation() {
 
 #[test]
 fn what_a_compaction_kept_follows_its_anchor() {
-    let z = [said("z", "sum")];
+    let z = [message("z", "sum")];
     assert_eq!(compacted(segment("e", "sum", "f"), &z), "u:sum u:e a:f a:z");
     assert_eq!(
         compacted(segment("e", "sum", "f"), &[user("z", "f")]),
@@ -299,21 +307,26 @@ fn several_compactions_each_keep_their_own() {
     let first = segment("e", "sum", "f");
     let sum2 = user_with("sum2", "cb2", json!({"isCompactSummary": true}));
     let then = [
-        said("z", "sum"),
+        message("z", "sum"),
         user("y", "z"),
         second(segment("y", "sum2", "y"), "cb2"),
         sum2.clone(),
-        said("w", "sum2"),
+        message("w", "sum2"),
     ];
     assert_eq!(compacted(first.clone(), &then), "u:sum2 u:y a:w");
     let then = [
-        said("z", "sum"),
+        message("z", "sum"),
         second(segment("f", "sum2", "z"), "cb2"),
         sum2.clone(),
-        said("w", "sum2"),
+        message("w", "sum2"),
     ];
     assert_eq!(compacted(first.clone(), &then), "u:sum2 a:f a:z a:w");
-    let then = [said("z", "sum"), second(json!({}), "cb2"), sum2, user("w", "z")];
+    let then = [
+        message("z", "sum"),
+        second(json!({}), "cb2"),
+        sum2,
+        user("w", "z"),
+    ];
     assert_eq!(compacted(first, &then), "u:sum u:e a:f a:z u:w");
 }
 
@@ -344,19 +357,19 @@ fn calls_and_results_of_parallel_tools_are_put_back() {
     let with = |then: &[Value]| read(&[&begin, then].concat());
     let both = [result("r1", "x1", "t1", none()), result("r2", "x2", "t2", none())];
     assert_eq!(
-        with(&[&both[..], &[said("n", "r2")]].concat()),
+        with(&[&both[..], &[message("n", "r2")]].concat()),
         "u:a a:x1 a:x2 u:r1 u:r2 a:n"
     );
     // The chain goes on from the first one, so that the second call is lost too.
     assert_eq!(
-        with(&[&both[..], &[said("n", "r1")]].concat()),
+        with(&[&both[..], &[message("n", "r1")]].concat()),
         "u:a a:x1 a:x2 u:r2 u:r1 a:n"
     );
     // A result that follows something else is told where its call is, if nothing else answers that.
     let stray = [
         result("r2", "x2", "t2", none()),
         result("s", "a", "t1", none()),
-        said("n", "r2"),
+        message("n", "r2"),
     ];
     assert_eq!(with(&stray), "u:a a:x1 a:x2 u:s u:r2 a:n");
     let named = json!({"sourceToolAssistantUUID": "x1"});
@@ -364,27 +377,32 @@ fn calls_and_results_of_parallel_tools_are_put_back() {
         both[0].clone(),
         both[1].clone(),
         result("s", "a", "t1", named),
-        said("n", "r2"),
+        message("n", "r2"),
     ];
     assert_eq!(with(&answered), "u:a a:x1 a:x2 u:r1 u:r2 a:n");
     let of_agent = [
         result("r2", "x2", "t2", none()),
         result("s", "a", "t1", json!({"agentId": "g"})),
-        said("n", "r2"),
+        message("n", "r2"),
     ];
     assert_eq!(with(&of_agent), "u:a a:x1 a:x2 u:r2 a:n");
     let by_time = [
         result("r1", "x1", "t1", json!({"timestamp": "2026-01-01T00:00:09Z"})),
         result("r3", "x1", "t1", json!({"timestamp": "2026-01-01T00:00:08Z"})),
         result("r2", "x2", "t2", none()),
-        said("n", "r2"),
+        message("n", "r2"),
     ];
     assert_eq!(with(&by_time), "u:a a:x1 a:x2 u:r3 u:r1 u:r2 a:n");
 }
 
 #[test]
 fn pages_and_numbers_lead_to_the_same_messages() {
-    let records = [user("a", ""), said("b", "a"), user("c", "b"), said("d", "c")];
+    let records = [
+        user("a", ""),
+        message("b", "a"),
+        user("c", "b"),
+        message("d", "c"),
+    ];
     let page = |offset, limit| read_with(&records, &MessageOptions::new().offset(offset).limit(limit));
     assert_eq!(
         (page(1, 2), page(3, 9), page(9, 1)),
@@ -408,13 +426,13 @@ fn pages_and_numbers_lead_to_the_same_messages() {
 #[test]
 fn damage_is_told_and_what_is_written_meanwhile_changes_nothing() {
     let home = Home::new();
-    let id = home.put(&[user("a", ""), json!("{\"type\":"), said("b", "a"), json!("[]")]);
+    let id = home.put(&[user("a", ""), json!("{\"type\":"), message("b", "a"), json!("[]")]);
     let path = home.sessions.find(&id).unwrap().path;
     let mut messages = home.sessions.messages(&id, &MessageOptions::new()).unwrap();
     assert_eq!((messages.damaged(), messages.damage().len()), (2, 2));
     assert_eq!(messages.damage()[0].position.line, 2);
     let mut text = std::fs::read_to_string(&path).unwrap();
-    text += &said("c", "b").to_string();
+    text += &message("c", "b").to_string();
     std::fs::write(&path, &text).unwrap();
     assert_eq!(messages.next().unwrap().unwrap().uuid, "a");
     // Cut off in place, which nobody should do.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::super::messages::{ConversationSelector, Messages};
 use super::Home;
 use crate::MessageOptions;
 
@@ -270,7 +271,7 @@ proptest! {
         let mut path = std::env::temp_dir();
         path.push(format!("outrigger-reference-{}.jsonl", std::process::id()));
         std::fs::write(&path, super::text(&records)).unwrap();
-        let messages = super::super::messages::Messages::open(&path, super::super::messages::Part::Main, &MessageOptions::new());
+        let messages = Messages::open(&path, ConversationSelector::Main, &MessageOptions::new());
         let read: Vec<String> = messages.unwrap().map(|message| message.unwrap().uuid.into()).collect();
         std::fs::remove_file(&path).unwrap();
         // What counts as last is where the last record of an id stands.

@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::write::testing::Place;
+use crate::write::testing::TestConfigDir;
 
 struct Two {
-    place: Place,
+    place: TestConfigDir,
     old: PathBuf,
     new: PathBuf,
 }
 
 impl Two {
     fn new() -> Self {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         let real = place.dir().canonicalize().unwrap();
         let (old, new) = (real.join("old"), real.join("new"));
         fs::create_dir(&old).unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::write::testing::Place;
+use crate::write::testing::TestConfigDir;
 
 fn uuid(number: usize) -> String {
     format!("{number:08}-0000-4000-8000-000000000000")
@@ -331,7 +331,7 @@ fn what_has_no_conversation_is_told() {
         let (_, findings) = mended(bytes);
         assert_eq!(findings[0].problem, Problem::Empty, "{bytes:?}");
     }
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let file = place.session(&["\0"]);
     let repair = place.sessions.repair(&file.id).unwrap();
     assert!(
@@ -347,7 +347,7 @@ fn what_has_no_conversation_is_told() {
 
 #[test]
 fn the_old_transcript_stays_as_a_backup() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let text = format!("{}\n{{\"type\":\"x\", \"odd\":1}}\n{{\"torn", said(1, 0));
     let file = place.put(&SessionId::random(), "/p", text.as_bytes());
     for nth in ["bak", "bak.1"] {
@@ -386,7 +386,7 @@ fn the_old_transcript_stays_as_a_backup() {
 /// Somebody who asked nobody writes on; nothing of that is lost when the transcript is replaced.
 #[test]
 fn what_is_written_during_a_repair_is_there_after_it() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let file = place.session(&[&said(1, 0).to_string()]);
     file.append("{\"torn").unwrap();
     let repair = file.repair().unwrap();
@@ -411,7 +411,7 @@ fn what_is_written_during_a_repair_is_there_after_it() {
 
 #[test]
 fn a_new_session_has_all_of_the_old_one() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let id = SessionId::random();
     let mut first = said(1, 0);
     first["sessionId"] = id.as_str().into();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Contract, Needs, Probe, Seen, ensure, key, same, with_uuid};
+use super::{Contract, ContractResult, Needs, Probe, ensure, key, same, with_uuid};
 use crate::store::{LeaseStore, Result, SessionKey, StoreErrorKind};
 
 pub(super) const CONTRACTS: &[Contract] = &[
@@ -53,7 +53,11 @@ fn leases(probe: &Probe) -> Result<&dyn LeaseStore, String> {
         .ok_or_else(|| "the store has leases no more".to_owned())
 }
 
-fn refused<T: std::fmt::Debug>(what: &str, got: Result<T>, is: fn(&StoreErrorKind) -> bool) -> Seen {
+fn refused<T: std::fmt::Debug>(
+    what: &str,
+    got: Result<T>,
+    is: fn(&StoreErrorKind) -> bool,
+) -> ContractResult {
     match got {
         Err(error) if is(error.kind()) => Ok(()),
         other => Err(format!("{what} gave {other:?}")),
@@ -68,7 +72,7 @@ fn held(kind: &StoreErrorKind) -> bool {
     matches!(kind, StoreErrorKind::Held { .. })
 }
 
-async fn held_is_held(probe: &Probe) -> Seen {
+async fn held_is_held(probe: &Probe) -> ContractResult {
     let leases = leases(probe)?;
     let lease = leases
         .acquire(&key(), "one", LONG)
@@ -99,7 +103,7 @@ async fn held_is_held(probe: &Probe) -> Seen {
     )
 }
 
-async fn over_can_be_taken(probe: &Probe) -> Seen {
+async fn over_can_be_taken(probe: &Probe) -> ContractResult {
     let leases = leases(probe)?;
     leases
         .acquire(&key(), "one", OVER)
@@ -128,7 +132,7 @@ async fn over_can_be_taken(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn fences_grow(probe: &Probe) -> Seen {
+async fn fences_grow(probe: &Probe) -> ContractResult {
     let leases = leases(probe)?;
     let mut before = 0;
     for (round, owner) in ["one", "one", "two", "one"].into_iter().enumerate() {
@@ -150,7 +154,7 @@ async fn fences_grow(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn overtaken_is_refused(probe: &Probe) -> Seen {
+async fn overtaken_is_refused(probe: &Probe) -> ContractResult {
     let leases = leases(probe)?;
     let old = leases
         .acquire(&key(), "one", OVER)
@@ -200,7 +204,7 @@ async fn overtaken_is_refused(probe: &Probe) -> Seen {
     probe.has_exactly(&key(), &[written, more].concat()).await
 }
 
-async fn can_be_taken_over(probe: &Probe) -> Seen {
+async fn can_be_taken_over(probe: &Probe) -> ContractResult {
     let leases = leases(probe)?;
     let free = leases.take_over(&key(), "one", LONG).await;
     let old = free.map_err(super::failed("take_over of what nobody has"))?;
@@ -236,7 +240,7 @@ async fn can_be_taken_over(probe: &Probe) -> Seen {
     probe.has_exactly(&key(), &written).await
 }
 
-async fn late_is_not_overtaken(probe: &Probe) -> Seen {
+async fn late_is_not_overtaken(probe: &Probe) -> ContractResult {
     let leases = leases(probe)?;
     let lease = leases
         .acquire(&key(), "one", OVER)
@@ -265,7 +269,7 @@ async fn late_is_not_overtaken(probe: &Probe) -> Seen {
     probe.has_exactly(&key(), &entries).await
 }
 
-async fn a_lease_covers_its_session(probe: &Probe) -> Seen {
+async fn a_lease_covers_its_session(probe: &Probe) -> ContractResult {
     let leases = leases(probe)?;
     let lease = leases
         .acquire(&key(), "one", LONG)

@@ -1,6 +1,6 @@
 //! The contracts of the official SDKs.
 
-use super::{Contract, Needs, Probe, Seen, ensure, entry, key, same, with_uuid};
+use super::{Contract, ContractResult, Needs, Probe, ensure, entry, key, same, with_uuid};
 use crate::store::{SessionKey, fold_summary};
 
 pub(super) const CONTRACTS: &[Contract] = &[
@@ -79,19 +79,19 @@ pub(super) const CONTRACTS: &[Contract] = &[
 /// Later than any number of seconds since 1970 that is not far in the future.
 const MILLISECONDS: u64 = 1_000_000_000_000;
 
-async fn appended_is_loaded(probe: &Probe) -> Seen {
+async fn appended_is_loaded(probe: &Probe) -> ContractResult {
     let entries = [with_uuid("b", 1), with_uuid("a", 2)];
     probe.append(&key(), &entries).await?;
     probe.has(&key(), &entries).await
 }
 
-async fn unknown_is_none(probe: &Probe) -> Seen {
+async fn unknown_is_none(probe: &Probe) -> ContractResult {
     probe.lacks(&SessionKey::new("proj", "nope")).await?;
     probe.append(&key(), &[with_uuid("x", 1)]).await?;
     probe.lacks(&key().with_subpath("nope")).await
 }
 
-async fn appends_follow(probe: &Probe) -> Seen {
+async fn appends_follow(probe: &Probe) -> ContractResult {
     let entries: Vec<_> = ["z", "a", "m", "b"]
         .iter()
         .zip(1..)
@@ -103,7 +103,7 @@ async fn appends_follow(probe: &Probe) -> Seen {
     probe.has(&key(), &entries).await
 }
 
-async fn nothing_is_nothing(probe: &Probe) -> Seen {
+async fn nothing_is_nothing(probe: &Probe) -> ContractResult {
     let entries = [with_uuid("a", 1)];
     probe.append(&key(), &entries).await?;
     probe.append(&key(), &[]).await?;
@@ -113,7 +113,7 @@ async fn nothing_is_nothing(probe: &Probe) -> Seen {
     probe.lacks(&never).await
 }
 
-async fn parts_are_apart(probe: &Probe) -> Seen {
+async fn parts_are_apart(probe: &Probe) -> ContractResult {
     let sub = key().with_subpath("subagents/agent-1");
     probe.append(&key(), &[with_uuid("m", 1)]).await?;
     probe.append(&sub, &[with_uuid("s", 1)]).await?;
@@ -121,7 +121,7 @@ async fn parts_are_apart(probe: &Probe) -> Seen {
     probe.has(&sub, &[with_uuid("s", 1)]).await
 }
 
-async fn projects_are_apart(probe: &Probe) -> Seen {
+async fn projects_are_apart(probe: &Probe) -> ContractResult {
     for project in ["A", "B"] {
         let from = entry(&format!(r#""from":"{project}""#));
         probe.append(&SessionKey::new(project, "s1"), &[from]).await?;
@@ -140,7 +140,7 @@ async fn projects_are_apart(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn sessions_are_listed(probe: &Probe) -> Seen {
+async fn sessions_are_listed(probe: &Probe) -> ContractResult {
     for (project, session) in [("proj", "a"), ("proj", "b"), ("other", "c")] {
         probe
             .append(&SessionKey::new(project, session), &[entry(r#""n":1"#)])
@@ -160,7 +160,7 @@ async fn sessions_are_listed(probe: &Probe) -> Seen {
     )
 }
 
-async fn parts_are_not_listed(probe: &Probe) -> Seen {
+async fn parts_are_not_listed(probe: &Probe) -> ContractResult {
     let main = SessionKey::new("proj", "main");
     probe.append(&main, &[entry(r#""n":1"#)]).await?;
     probe
@@ -175,14 +175,14 @@ async fn parts_are_not_listed(probe: &Probe) -> Seen {
     same("sessions", &ids, &vec!["main".to_owned()])
 }
 
-async fn deleted_is_gone(probe: &Probe) -> Seen {
+async fn deleted_is_gone(probe: &Probe) -> ContractResult {
     probe.delete(&SessionKey::new("proj", "never")).await?;
     probe.append(&key(), &[entry(r#""n":1"#)]).await?;
     probe.delete(&key()).await?;
     probe.lacks(&key()).await
 }
 
-async fn delete_takes_parts(probe: &Probe) -> Seen {
+async fn delete_takes_parts(probe: &Probe) -> ContractResult {
     let parts = [
         key().with_subpath("subagents/agent-1"),
         key().with_subpath("subagents/agent-2"),
@@ -217,7 +217,7 @@ async fn delete_takes_parts(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn delete_of_a_part(probe: &Probe) -> Seen {
+async fn delete_of_a_part(probe: &Probe) -> ContractResult {
     let (one, two) = (
         key().with_subpath("subagents/agent-1"),
         key().with_subpath("subagents/agent-2"),
@@ -239,7 +239,7 @@ async fn delete_of_a_part(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn parts_are_listed(probe: &Probe) -> Seen {
+async fn parts_are_listed(probe: &Probe) -> ContractResult {
     let other = SessionKey::new("proj", "other");
     let keys = [
         key(),
@@ -254,7 +254,7 @@ async fn parts_are_listed(probe: &Probe) -> Seen {
     same("parts", &probe.subkeys(&key()).await?, &parts)
 }
 
-async fn session_is_no_part(probe: &Probe) -> Seen {
+async fn session_is_no_part(probe: &Probe) -> ContractResult {
     probe.append(&key(), &[entry(r#""n":1"#)]).await?;
     same("parts", &probe.subkeys(&key()).await?, &Vec::new())?;
     let never = SessionKey::new("proj", "never");
@@ -265,7 +265,7 @@ async fn session_is_no_part(probe: &Probe) -> Seen {
     )
 }
 
-async fn summaries_are_kept(probe: &Probe) -> Seen {
+async fn summaries_are_kept(probe: &Probe) -> ContractResult {
     let key = SessionKey::new("proj", "summ");
     let first = [
         entry(r#""timestamp":"2024-01-01T00:00:00.000Z","customTitle":"first""#),

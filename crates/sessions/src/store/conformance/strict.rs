@@ -2,7 +2,7 @@
 
 use outrigger_protocol::RawJson;
 
-use super::{Contract, Needs, Probe, Seen, all, ensure, entry, key, same, with_uuid};
+use super::{Contract, ContractResult, Needs, Probe, all, ensure, entry, key, same, with_uuid};
 use crate::store::{SessionKey, StoreErrorKind, fold_summary};
 
 pub(super) const CONTRACTS: &[Contract] = &[
@@ -141,7 +141,7 @@ fn odd_keys() -> Vec<SessionKey> {
     keys
 }
 
-async fn texts_are_kept(probe: &Probe) -> Seen {
+async fn texts_are_kept(probe: &Probe) -> ContractResult {
     let entries = odd_entries();
     probe.append(&key(), &entries).await?;
     probe.has_exactly(&key(), &entries).await?;
@@ -155,7 +155,7 @@ async fn texts_are_kept(probe: &Probe) -> Seen {
         .await
 }
 
-async fn uuids_are_stored_once(probe: &Probe) -> Seen {
+async fn uuids_are_stored_once(probe: &Probe) -> ContractResult {
     let entries = [with_uuid("a", 1), entry(r#""n":2"#), with_uuid("b", 3)];
     probe
         .append(&key(), &[entries[0].clone(), entries[0].clone()])
@@ -177,7 +177,7 @@ async fn uuids_are_stored_once(probe: &Probe) -> Seen {
     probe.has_exactly(&other, &odd).await
 }
 
-async fn uuids_are_of_a_transcript(probe: &Probe) -> Seen {
+async fn uuids_are_of_a_transcript(probe: &Probe) -> ContractResult {
     let entries = [with_uuid("a", 1)];
     let keys = [
         key(),
@@ -193,7 +193,7 @@ async fn uuids_are_of_a_transcript(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn others_are_always_stored(probe: &Probe) -> Seen {
+async fn others_are_always_stored(probe: &Probe) -> ContractResult {
     let entries = [
         entry(r#""n":1"#),
         entry(r#""n":1"#),
@@ -208,7 +208,7 @@ async fn others_are_always_stored(probe: &Probe) -> Seen {
         .await
 }
 
-async fn keys_are_apart(probe: &Probe) -> Seen {
+async fn keys_are_apart(probe: &Probe) -> ContractResult {
     let keys = odd_keys();
     let mine = |key: &SessionKey| {
         entry(&format!(
@@ -225,7 +225,7 @@ async fn keys_are_apart(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn nuls_in_keys(probe: &Probe) -> Seen {
+async fn nuls_in_keys(probe: &Probe) -> ContractResult {
     let keys = [
         SessionKey::new("p\0", "s"),
         SessionKey::new("p", "s\0"),
@@ -243,7 +243,7 @@ async fn nuls_in_keys(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn keys_are_listed(probe: &Probe) -> Seen {
+async fn keys_are_listed(probe: &Probe) -> ContractResult {
     let session = SessionKey::new("p", "s");
     let mut wanted: Vec<String> = odd_keys()
         .into_iter()
@@ -257,7 +257,7 @@ async fn keys_are_listed(probe: &Probe) -> Seen {
     same("parts", &probe.subkeys(&session).await?, &wanted)
 }
 
-async fn size_is_no_matter(probe: &Probe) -> Seen {
+async fn size_is_no_matter(probe: &Probe) -> ContractResult {
     let many: Vec<_> = (0..2000).map(|n| with_uuid(&format!("u{n}"), n)).collect();
     probe.append(&key(), &many).await?;
     probe.has_exactly(&key(), &many).await?;
@@ -267,7 +267,7 @@ async fn size_is_no_matter(probe: &Probe) -> Seen {
     probe.has_exactly(&large, &entries).await
 }
 
-async fn appends_at_once(probe: &Probe) -> Seen {
+async fn appends_at_once(probe: &Probe) -> ContractResult {
     const WRITERS: u64 = 16;
     const OF_EACH: u64 = 5;
     let batches: Vec<Vec<_>> = (0..WRITERS)
@@ -295,7 +295,7 @@ async fn appends_at_once(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn deleted_can_be_written(probe: &Probe) -> Seen {
+async fn deleted_can_be_written(probe: &Probe) -> ContractResult {
     let entries = [with_uuid("a", 1)];
     for _ in 0..2 {
         probe.append(&key(), &entries).await?;
@@ -305,7 +305,7 @@ async fn deleted_can_be_written(probe: &Probe) -> Seen {
     probe.lacks(&key()).await
 }
 
-async fn times_grow(probe: &Probe) -> Seen {
+async fn times_grow(probe: &Probe) -> ContractResult {
     let mut before = 0;
     for n in 0..5 {
         probe.append(&key(), &[with_uuid(&n.to_string(), n)]).await?;
@@ -317,7 +317,7 @@ async fn times_grow(probe: &Probe) -> Seen {
     Ok(())
 }
 
-async fn summary_of_what_is_stored(probe: &Probe) -> Seen {
+async fn summary_of_what_is_stored(probe: &Probe) -> ContractResult {
     let entries = [
         entry(r#""uuid":"a","customTitle":"old""#),
         entry(r#""uuid":"b","customTitle":"new""#),
@@ -339,7 +339,7 @@ async fn summary_of_what_is_stored(probe: &Probe) -> Seen {
     same("data", &data, &vec![folded.data.to_value().ok()])
 }
 
-async fn summaries_at_once(probe: &Probe) -> Seen {
+async fn summaries_at_once(probe: &Probe) -> ContractResult {
     let fields = [
         r#""customTitle":"t""#,
         r#""aiTitle":"a""#,

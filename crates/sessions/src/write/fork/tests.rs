@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::write::testing::Place;
+use crate::write::testing::TestConfigDir;
 
 const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
 
@@ -31,7 +31,7 @@ fn plain(number: usize, parent: usize) -> Value {
     record(number, parent, "user", json!({}))
 }
 
-fn put(place: &Place, records: &[Value]) -> SessionFile {
+fn put(place: &TestConfigDir, records: &[Value]) -> SessionFile {
     let lines: Vec<String> = records.iter().map(Value::to_string).collect();
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     place.put(&SessionId::new(ID).unwrap(), "/project", text.as_bytes())
@@ -71,7 +71,7 @@ fn up_to(number: usize) -> ForkOptions {
 
 #[test]
 fn messages_get_new_ids_and_are_linked_as_before() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let file = put(
         &place,
         &[
@@ -184,7 +184,7 @@ fn messages_get_new_ids_and_are_linked_as_before() {
 /// What the TypeScript SDK 0.3.330 makes of these records.
 #[test]
 fn a_fork_says_which_sessions_it_has_come_from() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let of = |records: &[Value]| {
         let fork = put(&place, records).fork(&ForkOptions::new()).unwrap();
         let records = read(&fork);
@@ -257,7 +257,7 @@ fn a_fork_says_which_sessions_it_has_come_from() {
 
 #[test]
 fn a_fork_has_a_title() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let words =
         json!({"message": {"content": [{"type": "image"}, {"type": "text", "text": " first\nwords "}]}});
     let meta = json!({"isMeta": true});
@@ -283,7 +283,7 @@ fn a_fork_has_a_title() {
 
 #[test]
 fn a_fork_ends_where_it_is_told_to() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let kept = json!({"headUuid": uuid(2), "anchorUuid": uuid(5), "tailUuid": uuid(2)});
     let metadata =
         json!({"preservedSegment": kept, "preservedMessages": {"uuids": [uuid(2)]}, "trigger": "manual"});
@@ -336,7 +336,7 @@ fn a_fork_ends_where_it_is_told_to() {
 
 #[test]
 fn what_has_no_messages_cannot_be_forked() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let side = record(1, 0, "user", json!({"isSidechain": true}));
     for records in [
         vec![side],
@@ -362,7 +362,7 @@ fn what_has_no_messages_cannot_be_forked() {
 
 #[test]
 fn what_is_odd_comes_through() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
     let content = format!(r#"{{"content":"\ud83d","deep":{deep},"big":1e400}}"#);
     let odd = format!(
@@ -402,7 +402,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn each_chain_is_the_same_but_for_the_ids(parents in proptest::collection::vec((any::<prop::sample::Index>(), 0..6), 1..40)) {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         // Mostly trees; some parents are missing, and some come later, which can make circles.
         let records: Vec<Value> = parents.iter().enumerate().map(|(at, (parent, kind))| {
             let parent = match kind {
@@ -429,7 +429,7 @@ proptest! {
 
 #[test]
 fn a_fork_gets_the_id_that_was_asked_for_unless_it_is_in_use() {
-    let place = Place::new();
+    let place = TestConfigDir::new();
     let source = put(&place, &[plain(1, 0)]);
     let id = SessionId::random();
     let fork = source.fork(&ForkOptions::new().id(id.clone())).unwrap();

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::write::testing::Place;
+use crate::write::testing::TestConfigDir;
 
 /// A session with something everywhere.
-fn session(place: &Place) -> SessionFile {
+fn session(place: &TestConfigDir) -> SessionFile {
     let id = SessionId::random();
     let record = json!({"type": "user", "uuid": "u", "parentUuid": null, "cwd": "/old/sub", "sessionId": id, "message": {"content": "x"}});
     let text = format!("{{\"type\":\"new\", \"odd\":1e400,\"cwd\":\"/old\"}}\n{record}\n{{\"torn");
@@ -35,7 +35,7 @@ fn values(path: &Path) -> Vec<Value> {
 
 #[test]
 fn an_export_has_all_of_a_session() {
-    let (here, there) = (Place::new(), Place::new());
+    let (here, there) = (TestConfigDir::new(), TestConfigDir::new());
     let file = session(&here);
     let export = here.dir().join("export");
     file.export(&export).unwrap();
@@ -99,7 +99,7 @@ fn an_export_has_all_of_a_session() {
 
 #[test]
 fn a_transcript_alone_can_be_imported() {
-    let (here, there) = (Place::new(), Place::new());
+    let (here, there) = (TestConfigDir::new(), TestConfigDir::new());
     let file = session(&here);
     let export = here.dir().join("any name");
     file.export_jsonl(&export).unwrap();
@@ -116,14 +116,14 @@ fn a_transcript_alone_can_be_imported() {
 }
 
 /// All files below a directory.
-fn files(place: &Place) -> Vec<PathBuf> {
+fn files(place: &TestConfigDir) -> Vec<PathBuf> {
     let files = crate::relocate::beside::files_below(place.sessions.config_dir()).unwrap();
     files.into_iter().map(|(_, relative)| relative).collect()
 }
 
 #[test]
 fn what_is_cut_off_or_leads_out_is_refused_and_leaves_nothing() {
-    let (here, there) = (Place::new(), Place::new());
+    let (here, there) = (TestConfigDir::new(), TestConfigDir::new());
     let file = session(&here);
     let export = here.dir().join("export");
     file.export(&export).unwrap();
@@ -175,7 +175,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), has_header in any::<bool>()) {
-        let place = Place::new();
+        let place = TestConfigDir::new();
         let header = format!("{{\"type\":\"{KIND}\",\"version\":1,\"sessionId\":\"{}\"}}\n", SessionId::random());
         let file = place.dir().join("x");
         let bytes = if has_header { [header.as_bytes(), &bytes].concat() } else { bytes };

@@ -4,7 +4,7 @@
 use outrigger_protocol::Frame;
 
 use super::super::Output;
-use super::{PromptStage, Running, Turns, tell};
+use super::{PromptStage, RunningTurn, Turns, deliver_to};
 use crate::outcome::Outcome;
 
 /// A result that is only a guess to be a prompt's.
@@ -90,7 +90,7 @@ impl Turns {
     /// belongs only to prompts that it names.
     pub(super) fn named(&mut self, frame: &Frame, foreign: bool) {
         let is_open =
-            |running: &&mut Running| running.guessed.is_some() || (foreign && running.assumed.is_some());
+            |running: &&mut RunningTurn| running.guessed.is_some() || (foreign && running.assumed.is_some());
         let Some(running) = self.running.as_mut().filter(is_open) else {
             return;
         };
@@ -133,7 +133,10 @@ impl Turns {
         };
         (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
         let theirs = unsure.theirs.prompts();
-        unsure.frames.iter().for_each(|frame| self.tell(theirs, frame));
+        unsure
+            .frames
+            .iter()
+            .for_each(|frame| self.deliver_frame(theirs, frame));
         for id in theirs {
             self.end(id, unsure.theirs.clone());
         }
@@ -148,7 +151,7 @@ impl Turns {
         };
         (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
         for frame in &held {
-            tell(&self.slots, &running.prompts, frame, &mut self.out);
+            deliver_to(&self.slots, &running.prompts, frame, &mut self.out);
         }
     }
 }

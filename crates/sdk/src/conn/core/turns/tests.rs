@@ -7,19 +7,19 @@ use super::*;
 use crate::cause::Cause;
 
 /// What readers were told, by the numbers of their prompts.
-type Told = Rc<RefCell<HashMap<u64, (Vec<String>, Option<Result<Outcome, Error>>)>>>;
+type ReaderLog = Rc<RefCell<HashMap<u64, (Vec<String>, Option<Result<Outcome, Error>>)>>>;
 
 /// Turns, and who reads them.
-struct Case {
+struct TurnsCase {
     turns: Turns,
     next: u64,
-    told: Told,
+    told: ReaderLog,
     /// What belongs to no prompt, though it was taken for one's: how many frames, and outcomes.
     disowned: (usize, usize),
     unsure: Option<u64>,
 }
 
-impl Deref for Case {
+impl Deref for TurnsCase {
     type Target = Turns;
 
     fn deref(&self) -> &Turns {
@@ -27,18 +27,18 @@ impl Deref for Case {
     }
 }
 
-impl DerefMut for Case {
+impl DerefMut for TurnsCase {
     fn deref_mut(&mut self) -> &mut Turns {
         &mut self.turns
     }
 }
 
-impl Case {
+impl TurnsCase {
     fn new() -> Self {
         Self {
             turns: Turns::new(Span::none()),
             next: 0,
-            told: Told::default(),
+            told: ReaderLog::default(),
             disowned: (0, 0),
             unsure: None,
         }
@@ -101,7 +101,7 @@ impl Case {
 
 struct Prompt {
     number: u64,
-    told: Told,
+    told: ReaderLog,
 }
 
 impl Prompt {
@@ -123,20 +123,20 @@ impl Prompt {
 }
 
 /// Accepts a prompt and sends it if it may be sent.
-fn prompt(turns: &mut Case, id: &str, dispatch: Dispatch) -> Prompt {
+fn prompt(turns: &mut TurnsCase, id: &str, dispatch: Dispatch) -> Prompt {
     let number = turns.accept(id, id.into(), ROOM, dispatch).unwrap();
     send(turns);
     let told = Rc::clone(&turns.told);
     Prompt { number, told }
 }
 
-fn send(turns: &mut Case) -> Vec<String> {
+fn send(turns: &mut TurnsCase) -> Vec<String> {
     std::iter::from_fn(|| turns.next_to_send())
         .map(|line| String::from_utf8(line).unwrap())
         .collect()
 }
 
-fn feed(turns: &mut Case, fields: &str) -> Route {
+fn feed(turns: &mut TurnsCase, fields: &str) -> Route {
     let frame = Frame::from_line(format!("{{{fields}}}").into_bytes()).remove(0);
     assert!(frame.flaw().is_none(), "{fields}");
     let (route, _) = turns.on_frame(&frame, None, |_| TurnUsage::default());
@@ -144,7 +144,7 @@ fn feed(turns: &mut Case, fields: &str) -> Route {
     route
 }
 
-fn life(turns: &mut Case, id: &str, state: &str) {
+fn life(turns: &mut TurnsCase, id: &str, state: &str) {
     feed(
         turns,
         &format!(r#""type":"command_lifecycle","command_uuid":"{id}","state":"{state}""#),
@@ -173,7 +173,7 @@ fn aborted(id: &str) -> String {
 
 #[test]
 fn a_prompt_gets_its_own_turn_and_the_next_waits_for_it() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let mut a = prompt(&mut turns, "a", Dispatch::Alone);
     let mut b = prompt(&mut turns, "b", Dispatch::Alone);
     assert!(send(&mut turns).is_empty(), "b must wait");
@@ -203,7 +203,7 @@ fn a_prompt_gets_its_own_turn_and_the_next_waits_for_it() {
 
 #[test]
 fn merged_prompts_share_the_result() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let [a, b, c] = ["a", "b", "c"].map(|id| prompt(&mut turns, id, Dispatch::AtOnce));
     life(&mut turns, "a", "started");
     feed(&mut turns, &result(r#""a""#));
@@ -220,7 +220,7 @@ fn merged_prompts_share_the_result() {
 
 #[test]
 fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     feed(&mut turns, INIT);
@@ -251,7 +251,7 @@ fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
 
 #[test]
 fn a_result_of_foreign_origin_resolves_nobody() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     feed(&mut turns, INIT);
     let mut mine = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "queued");
@@ -269,7 +269,7 @@ fn a_result_of_foreign_origin_resolves_nobody() {
 
 #[test]
 fn a_turn_of_nobodys_before_the_first_prompts_does_not_adopt_it() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let mut mine = prompt(&mut turns, "a", Dispatch::Alone);
     feed(&mut turns, ANNOUNCING);
     feed(&mut turns, ASSISTANT);
@@ -291,7 +291,7 @@ fn a_turn_of_nobodys_before_the_first_prompts_does_not_adopt_it() {
 #[test]
 fn a_result_of_another_turn_does_not_end_the_running_one() {
     let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let first = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     feed(&mut turns, &result(r#""a""#));
@@ -313,7 +313,7 @@ fn a_prompt_in_a_turn_of_foreign_origin_ends_with_it() {
     let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
     // The result names nobody, and comes after the CLI was through with the prompt, or before.
     for through_first in [true, false] {
-        let mut turns = Case::new();
+        let mut turns = TurnsCase::new();
         feed(&mut turns, INIT);
         let folded = prompt(&mut turns, "a", Dispatch::AtOnce);
         life(&mut turns, "a", "started");
@@ -334,7 +334,7 @@ fn a_prompt_in_a_turn_of_foreign_origin_ends_with_it() {
 
 #[test]
 fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let a = prompt(&mut turns, "a", Dispatch::AtOnce);
     let b = prompt(&mut turns, "b", Dispatch::AtOnce);
     life(&mut turns, "a", "started");
@@ -347,7 +347,7 @@ fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() 
 
 #[test]
 fn nothing_is_sent_while_an_interrupt_is_carried_out() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let _a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     turns.interrupting = 1;
@@ -360,7 +360,7 @@ fn nothing_is_sent_while_an_interrupt_is_carried_out() {
 
 #[test]
 fn prompts_can_be_taken_back_until_their_turn_begins() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let _a = prompt(&mut turns, "a", Dispatch::Alone);
     let held = prompt(&mut turns, "b", Dispatch::Alone);
     let _sent = prompt(&mut turns, "c", Dispatch::AtOnce);
@@ -376,7 +376,7 @@ fn prompts_can_be_taken_back_until_their_turn_begins() {
 
 #[test]
 fn a_cli_that_reports_no_lifecycle_is_taken_in_order() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let mut a = prompt(&mut turns, "a", Dispatch::AtOnce);
     let mut b = prompt(&mut turns, "b", Dispatch::AtOnce);
     for number in 0..2 {
@@ -396,7 +396,7 @@ const ANNOUNCING: &str = r#""type":"system","subtype":"init","capabilities":["ms
 /// Recorded conversations are such, whose prompts had no id.
 #[test]
 fn a_cli_that_announces_a_lifecycle_and_reports_none_is_taken_in_order() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let mut first = prompt(&mut turns, "a", Dispatch::Alone);
     let second = prompt(&mut turns, "b", Dispatch::Alone);
     // A turn of foreign origin is nobody's all the same.
@@ -423,7 +423,7 @@ fn a_cli_that_announces_a_lifecycle_and_reports_none_is_taken_in_order() {
 /// What takes long is told before it ends.
 #[test]
 fn a_turn_that_is_taken_for_a_prompts_is_told_once_that_is_sure() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let mut first = prompt(&mut turns, "a", Dispatch::Alone);
     feed(&mut turns, ANNOUNCING);
     let number = turns.unsure;
@@ -440,7 +440,7 @@ fn a_turn_that_is_taken_for_a_prompts_is_told_once_that_is_sure() {
 #[test]
 fn a_turn_of_nobodys_gives_a_prompt_back_that_it_was_taken_for() {
     for state in ["queued", "started"] {
-        let mut turns = Case::new();
+        let mut turns = TurnsCase::new();
         let first = prompt(&mut turns, "a", Dispatch::Alone);
         feed(&mut turns, ANNOUNCING);
         life(&mut turns, "a", "queued");
@@ -460,7 +460,7 @@ fn a_turn_of_nobodys_gives_a_prompt_back_that_it_was_taken_for() {
 fn a_turn_is_told_to_the_prompt_that_it_names_and_not_to_the_one_it_was_taken_for() {
     let naming = r#","user_message_uuids":["b"]"#;
     for (said, named) in [(ASSISTANT, ""), (ASSISTANT, naming), (INIT, naming)] {
-        let mut turns = Case::new();
+        let mut turns = TurnsCase::new();
         let mut first = prompt(&mut turns, "a", Dispatch::AtOnce);
         let mut second = prompt(&mut turns, "b", Dispatch::AtOnce);
         feed(&mut turns, ANNOUNCING);
@@ -484,7 +484,7 @@ fn a_report_of_a_named_prompt_gives_back_only_the_one_that_was_guessed() {
         ("c", "queued"),
         ("c", "started"),
     ] {
-        let mut turns = Case::new();
+        let mut turns = TurnsCase::new();
         let first = prompt(&mut turns, "a", Dispatch::AtOnce);
         let second = prompt(&mut turns, "b", Dispatch::AtOnce);
         let third = prompt(&mut turns, "c", Dispatch::AtOnce);
@@ -507,7 +507,7 @@ fn a_report_of_a_named_prompt_gives_back_only_the_one_that_was_guessed() {
 
 #[test]
 fn a_result_of_foreign_origin_ends_no_prompt_that_it_does_not_name() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let first = prompt(&mut turns, "a", Dispatch::AtOnce);
     let second = prompt(&mut turns, "b", Dispatch::AtOnce);
     feed(&mut turns, ANNOUNCING);
@@ -527,7 +527,7 @@ fn a_result_of_foreign_origin_ends_no_prompt_that_it_does_not_name() {
 
 #[test]
 fn frames_of_an_earlier_turns_background_agent_are_ambient() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let mut a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     let frame = Frame::from_line(br#"{"type":"assistant","parent_tool_use_id":"t"}"#.as_slice()).remove(0);
@@ -546,8 +546,8 @@ fn frames_of_an_earlier_turns_background_agent_are_ambient() {
 
 #[test]
 fn an_id_is_sent_once() {
-    let mut turns = Case::new();
-    let again = |turns: &mut Case| turns.accept("a", "a".into(), ROOM, Dispatch::Alone);
+    let mut turns = TurnsCase::new();
+    let again = |turns: &mut TurnsCase| turns.accept("a", "a".into(), ROOM, Dispatch::Alone);
     let _b = prompt(&mut turns, "b", Dispatch::Alone);
     let _waiting = prompt(&mut turns, "a", Dispatch::Alone);
     assert!(again(&mut turns).unwrap_err().is_invalid(), "it waits");
@@ -565,8 +565,8 @@ fn an_id_is_sent_once() {
 
 #[test]
 fn prompts_that_wait_have_a_bound_in_bytes_and_one_may_always_wait() {
-    let mut turns = Case::new();
-    let accept = |turns: &mut Case, id: &str, length: usize| {
+    let mut turns = TurnsCase::new();
+    let accept = |turns: &mut TurnsCase, id: &str, length: usize| {
         turns.accept(id, vec![b'x'; length], 100, Dispatch::Alone)
     };
     accept(&mut turns, "a", 1000).expect("nothing else waits");
@@ -584,7 +584,7 @@ const BROKE: &str =
 /// The CLI says that the turn broke; that it was asked to end it is known here.
 #[test]
 fn an_interrupted_turn_of_an_older_cli_is_interrupted() {
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let a = prompt(&mut turns, "a", Dispatch::Alone);
     feed(&mut turns, INIT);
     feed(&mut turns, ASSISTANT);
@@ -629,7 +629,7 @@ fn an_interrupt_that_came_too_late_changes_nothing() {
         (result(r#""a""#), Verdict::Completed),
         (failed.to_owned(), Verdict::Failed(Cause::ConnectionFailed)),
     ] {
-        let mut turns = Case::new();
+        let mut turns = TurnsCase::new();
         let a = prompt(&mut turns, "a", Dispatch::Alone);
         feed(&mut turns, INIT);
         feed(&mut turns, ASSISTANT);
@@ -645,7 +645,7 @@ fn a_failure_is_told_by_the_message_of_its_own_turn() {
     let login = r#""type":"assistant","parent_tool_use_id":null,"error":"authentication_failed""#;
     let failed =
         r#""type":"result","subtype":"success","is_error":true,"num_turns":1,"terminal_reason":"api_error""#;
-    let mut turns = Case::new();
+    let mut turns = TurnsCase::new();
     let a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     feed(&mut turns, INIT);

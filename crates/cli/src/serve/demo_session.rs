@@ -89,7 +89,7 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
     );
     screen.fact("end", "Ctrl-C");
     let host = serving.host.clone();
-    let told = tokio::spawn(tell(host, events, screen.clone()));
+    let told = tokio::spawn(show_events(host, events, screen.clone()));
     let result = serving.serve(signals, None).await;
     told.abort();
     api.shutdown().await;
@@ -97,7 +97,7 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
 }
 
 /// Shows what becomes of the session.
-async fn tell(host: SessionHost, mut events: Subscription, screen: Screen) {
+async fn show_events(host: SessionHost, mut events: Subscription, screen: Screen) {
     while let Ok(delivered) = events.next().await {
         let Delivered::Event(event) = delivered else {
             continue;
