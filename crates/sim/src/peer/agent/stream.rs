@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::brain::{Fault, FaultKind, Response};
+use super::brain::{FaultKind, Response};
 use super::caller::Call;
 use super::context::{Abort, Said};
 use super::subagent::is_agent_tool;
@@ -33,6 +33,8 @@ struct Message {
     written: usize,
     /// Characters of all blocks so far.
     characters: u64,
+    /// Whether it came whole, since the stream before it broke off with an error.
+    whole: bool,
 }
 
 impl Turn {
@@ -53,7 +55,7 @@ impl Turn {
         if let Err(why) = self.perform(acts_before(&acts, 0)).await {
             return Err(self.cut_short(why, None, None).await);
         }
-        self.fail(&response.faults).await?;
+        self.fail(model, &response).await?;
         if response.hang && response.blocks.is_empty() {
             let Err(why) = self.or_abort(std::future::pending::<()>()).await else {
                 return Ok(());
@@ -73,6 +75,10 @@ impl Turn {
             input: response.usage.input,
             written: 0,
             characters: 0,
+            whole: response
+                .faults
+                .iter()
+                .any(|fault| matches!(fault.kind, FaultKind::SseError(_))),
         };
         if self.first_frame.is_none() {
             self.first_frame = Some(self.ctx.log.elapsed());
@@ -378,6 +384,11 @@ impl Turn {
         }
         kept["stop_reason"] = json!(stop_reason);
         kept["usage"] = payload::usage(message.input, output);
+        if message.whole {
+            for field in ["stop_reason", "usage"] {
+                shown[field] = kept[field].clone();
+            }
+        }
         let is_text = block["type"] == "text" || block["type"] == "thinking";
         let said = Said {
             agent: self.agent.as_deref(),
@@ -475,10 +486,14 @@ impl Turn {
     }
 
     /// Plays the faults before the response succeeds.
-    async fn fail(&mut self, faults: &[Fault]) -> Result<(), End> {
+    async fn fail(&mut self, model: &str, response: &Response) -> Result<(), End> {
         let mut attempt = 0;
-        for fault in faults {
+        for fault in &response.faults {
             for _ in 0..fault.times {
+                if matches!(fault.kind, FaultKind::Cut) {
+                    // What had come by then counts.
+                    self.ctx.state().use_tokens(model, response.usage.input, 1, None);
+                }
                 let failure = ApiFailure::new(&fault.kind);
                 let retries = match failure.status {
                     Some(529) => self.ctx.config.max_retries.min(2),
@@ -619,8 +634,10 @@ impl ApiFailure {
             None => json!({"api_error": kind}),
         };
         let mut fields = ended.clone();
-        fields["api_error_status"] = json!(status);
-        fields["request_id"] = json!("req_sim_failed");
+        if !matches!(fault, FaultKind::Cut) {
+            fields["api_error_status"] = json!(status);
+            fields["request_id"] = json!("req_sim_failed");
+        }
         Self {
             status,
             kind,
