@@ -109,6 +109,7 @@ pub(super) fn endings() -> Vec<Scenario> {
             .flags("--await-initialize")
             .line("nonsense"),
         Scenario::new("error_in_the_stream").turn("%sse-error api_error\n%say whole"),
+        Scenario::new("overload_in_the_stream").turn("%sse-error overloaded_error\n%say whole"),
         Scenario::new("cut_for_ever")
             .variable("CLAUDE_CODE_MAX_RETRIES", "1")
             .turn("%cut n=99\n%say never said"),
