@@ -77,7 +77,7 @@ enum Command {
     Doctor(doctor::Args),
     /// Say who would decide about a tool call: a rule, the mode, a person.
     Explain(Box<explain::Args>),
-    /// Let the real CLI talk to an API without a model: scripted, recorded or replayed.
+    /// Let the real CLI talk to an API without a model, which plays a script, or records one.
     MockApi(Box<mock_api::Args>),
     /// Look at the settings on disk, and where each value comes from.
     Settings(Box<settings::Args>),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context as _;
 use clap::ValueHint;
-use outrigger_sim::api::traffic::{Recorder, Redaction, Replay, Upstream};
-use outrigger_sim::api::{ApiRequest, MessagesApi};
+use outrigger_sim::api::{ApiRequest, MessagesApi, Recorder, Upstream};
+use outrigger_sim::cassette::Rules;
 use outrigger_sim::claude::{LEADS_ELSEWHERE, Sandbox};
 use outrigger_sim::script::{Script, json_schema};
 use tokio::process::{Child, Command};
@@ -20,8 +20,8 @@ use crate::words;
 
 /// What `outrigger mock-api` takes.
 ///
-/// Answers as the script says, as a recording has it, or as directives in the prompt say (a line `%say hello` makes the model say
-/// hello); listens on 127.0.0.1 only. With a command, runs it so that the CLI inside talks to this API, ends with its exit status, and
+/// Answers as the script says, or as directives in the prompt say (a line `%say hello` makes the model say hello); listens on
+/// 127.0.0.1 only. With a command, runs it so that the CLI inside talks to this API, ends with its exit status, and
 /// with 1 if it succeeded and the API was not asked as the script expects. Without one, prints what to set, and serves until Ctrl-C.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -38,23 +38,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Pass on what the script has no answer for to this API, with the key that the CLI sends.
-    #[arg(long, value_name = "URL", conflicts_with = "replay")]
+    #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// Record what is passed on in this file, without keys and without the CLI's own prompts.
+    /// Record what is passed on as a script in this file, without keys and without the CLI's own prompts.
     #[arg(long, value_name = "FILE", requires = "upstream")]
     record: Option<PathBuf>,
     /// Write the recording in the place of a file that exists.
     #[arg(long, requires = "record")]
     overwrite: bool,
-    /// Answer what the script has no answer for as it was recorded in this file.
-    #[arg(long, value_name = "FILE")]
-    replay: Option<PathBuf>,
-    /// How long recorded answers take: 1 for as long as they took, 2 for twice as long, 0 for at once.
-    #[arg(long, value_name = "FACTOR", default_value_t = 0.0, requires = "replay")]
-    pace: f64,
-    /// Take the results of tools for the recorded ones whatever they say.
-    #[arg(long, requires = "replay")]
-    any_tool_results: bool,
     /// Give the command a home and a configuration of its own, which are removed afterwards, so that it sees no settings, logins and
     /// sessions of yours.
     #[arg(long, requires = "command")]
@@ -106,7 +97,7 @@ async fn serve(args: Args) -> Result<End, Failure> {
         out.flush()?;
         drop(out);
         signals.next().await;
-        let met = judge(&api, args.replay.as_deref());
+        let met = judge(&api);
         return Ok(End::Own(if met { Status::Success } else { Status::Failed }));
     };
     let mut command = Command::new(program);
@@ -121,7 +112,7 @@ async fn serve(args: Args) -> Result<End, Failure> {
     let child = command.spawn().with_context(|| format!("cannot run {program}"));
     let child = child.map_err(|error| Failure::new(Status::NotStarted, error))?;
     let code = code_of(wait(child, &mut signals).await?);
-    let met = judge(&api, args.replay.as_deref());
+    let met = judge(&api);
     Ok(match (code, met) {
         (0, false) => End::Own(Status::Failed),
         (code, _) => End::Command(code),
@@ -153,29 +144,13 @@ async fn start(args: &Args, sandbox: Option<&Sandbox>) -> Result<MessagesApi, Fa
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         builder = builder.log_file(file);
     }
-    if let Some(path) = &args.replay {
-        let mut replay = Replay::read(path)
-            .map_err(|error| usage(error.into()))?
-            .pace(args.pace);
-        if let Some(home) = &home {
-            replay = replay.home(home);
-        }
-        if args.any_tool_results {
-            replay = replay.any_tool_results();
-        }
-        builder = builder.replay(replay);
-    }
     if let Some(url) = &args.upstream {
         builder = builder.upstream(Upstream::new(url).map_err(|error| usage(error.into()))?);
     }
     if let Some(path) = &args.record {
-        let redaction = match &home {
-            Some(home) => Redaction::new().home(home),
-            None => Redaction::new(),
-        };
         let recorder = match args.overwrite {
-            true => Recorder::replace(path, redaction),
-            false => Recorder::create(path, redaction),
+            true => Recorder::replace(path, Rules::new()),
+            false => Recorder::create(path, Rules::new()),
         };
         let hint = |error: &io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => "; --overwrite replaces it",
@@ -267,7 +242,7 @@ fn code_of(status: ExitStatus) -> u8 {
 }
 
 /// Whether all was asked as expected, and nothing of it is missing in files; tells what is not.
-fn judge(api: &MessagesApi, replayed: Option<&Path>) -> bool {
+fn judge(api: &MessagesApi) -> bool {
     let mut met = true;
     if let Err(flaws) = api.verdict() {
         met = false;
@@ -279,15 +254,6 @@ fn judge(api: &MessagesApi, replayed: Option<&Path>) -> bool {
     if let Some(why) = api.write_failure() {
         met = false;
         eprintln!("outrigger: the log or the recording is not complete: {why}");
-    }
-    let unplayed = api.unplayed();
-    if let (Some(file), false) = (replayed, unplayed.is_empty()) {
-        let numbers: Vec<String> = unplayed.iter().map(u64::to_string).collect();
-        let numbers = numbers.join(", ");
-        eprintln!(
-            "note: nobody asked for these exchanges of {}: {numbers}",
-            file.display()
-        );
     }
     met
 }

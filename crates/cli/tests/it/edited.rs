@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use outrigger_sim::api::{Reply, When};
+use outrigger_sim::api::Reply;
 use rexpect::process::Signal;
 
 use crate::display::Display;
@@ -222,15 +222,13 @@ async fn what_is_half_typed_is_no_answer_and_comes_back() {
 async fn background_work_disturbs_no_line() {
     let rig = Rig::start().await;
     let gate = rig.api.gate("agent");
-    let told = When::any().from_main_loop().holds(|request| {
-        let messages = request.messages();
-        messages
-            .last()
-            .is_some_and(|message| message.to_string().contains("<task-notification>"))
+    rig.api.add_rule(|request| {
+        let last = request.messages().last()?.to_string();
+        let told = request.agent_id().is_none() && last.contains("<task-notification>");
+        told.then(|| {
+            Reply::say("The helper is done.\n\nIt has made a file, and this line is longer than the terminal is wide.")
+        })
     });
-    rig.api.add_rule(told.reply(Reply::say(
-        "The helper is done.\n\nIt has made a file, and this line is longer than the terminal is wide.",
-    )));
     let inner = "%say {{gate:agent}}Now.\\n%+tool Bash {\\\"command\\\":\\\"touch made\\\"}\\n%say found";
     let prompt = format!(
         "%tool Agent {{\"description\":\"a helper\",\"subagent_type\":\"general-purpose\",\"prompt\":\"{inner}\"}}\x1b\r%say Started."

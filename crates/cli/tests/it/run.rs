@@ -1,7 +1,7 @@
 //! `outrigger run`.
 
 use outrigger::{Event, EventLine};
-use outrigger_sim::api::{Reply, When};
+use outrigger_sim::api::Reply;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
@@ -385,13 +385,11 @@ async fn commands_of_the_cli_are_commands() {
 #[tokio::test]
 async fn it_waits_for_agents_in_the_background() {
     let rig = Rig::start().await;
-    let told = When::any().from_main_loop().holds(|request| {
-        request
-            .messages()
-            .last()
-            .is_some_and(|message| message.to_string().contains("<task-notification>"))
+    rig.api.add_rule(|request| {
+        let last = request.messages().last()?.to_string();
+        let told = request.agent_id().is_none() && last.contains("<task-notification>");
+        told.then(|| Reply::say("The helper is done."))
     });
-    rig.api.add_rule(told.reply(Reply::say("The helper is done.")));
     let prompt = "%tool Agent {\"description\":\"a helper\",\"subagent_type\":\"general-purpose\",\"prompt\":\"%delay 1500\\n%say found\"}\n%say Started.";
     let ran = rig.run(&[prompt]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -15,11 +15,10 @@ use outrigger_protocol::repair;
 use serde_json::{Value, json};
 
 use super::connection::{Breaker, Line};
-use super::message::{Answer, ApiFault, Body, Message, Wait};
+use super::message::{Answer, ApiFault, Body, Message};
 use super::render::{Context, Ending, Step, error_body};
 use super::request::{AnsweredBy, ApiRequest, Outcome, Route};
 use super::server::{Decision, Shared, lock};
-use super::traffic::{Ended, Found};
 
 /// The largest request that is read. Anything longer is answered with 413, as the real API does.
 const LARGEST_BODY: usize = 32 << 20;
@@ -91,7 +90,6 @@ pub(super) async fn answer(
         shared.log.decided(taken.number, by);
         return match decision {
             Decision::Answer(answer) => respond(&shared, &taken, *answer, line, settling).await,
-            Decision::Play(found) => play(&shared, found, line, taken.number, settling).await,
             #[cfg(feature = "api-record")]
             Decision::Upstream => {
                 let body = body.unwrap_or_default();
@@ -139,58 +137,6 @@ fn own_answer(shared: &Shared, request: &ApiRequest, length: u64) -> Result<Valu
             Err(ApiFault::new(404).message(format!("{} {} is not scripted", request.method, request.path)))
         }
     }
-}
-
-/// Plays a recorded answer.
-async fn play(shared: &Arc<Shared>, found: Found, line: Line, number: u64, settling: Settling) -> Response {
-    let Found { exchange, place } = found;
-    let time = |ms: u64| {
-        let replay = shared.settings.replay.as_ref();
-        replay.map_or(Duration::ZERO, |replay| replay.scaled(ms))
-    };
-    let Some(answer) = &exchange.answer else {
-        match exchange.ended {
-            Ended::ClientGone => return pending().await,
-            Ended::Whole | Ended::Cut => return break_off(&line.0, settling).await,
-        }
-    };
-    shared.wait(&Wait::Pause(time(answer.after_ms))).await;
-    let mut steps = Vec::new();
-    let mut before = 0;
-    for event in &answer.events {
-        let pause = time(event.ms.saturating_sub(before));
-        if !pause.is_zero() {
-            steps.push(Step::Wait(Wait::Pause(pause)));
-        }
-        before = event.ms;
-        let data = event.data.as_ref().map(|data| place.filled(data));
-        let text = match (&event.event, data, &event.raw) {
-            (_, _, Some(raw)) => raw.clone(),
-            (Some(name), Some(data), None) => format!("event: {name}\ndata: {data}\n\n"),
-            (None, Some(data), None) => format!("data: {data}\n\n"),
-            (Some(name), None, None) => format!("event: {name}\n\n"),
-            (None, None, None) => continue,
-        };
-        steps.push(Step::Send(text));
-    }
-    let headers: Vec<_> = answer.headers.clone().into_iter().collect();
-    let body = match (&answer.json, &answer.text) {
-        (Some(json), _) => Some(place.filled(json)),
-        (None, text) => text.clone(),
-    };
-    if let (Some(text), Ended::Whole) = (&body, exchange.ended) {
-        return respond_json(answer.status, text.clone(), &headers, number, settling);
-    }
-    steps.extend(body.map(Step::Send));
-    match exchange.ended {
-        Ended::Whole => {}
-        Ended::Cut => steps.push(Step::Cut),
-        // The recorded client gave up here, and this client will do so, too.
-        Ended::ClientGone => steps.push(Step::Wait(Wait::Forever)),
-    }
-    let mut response = stream(shared, steps, answer.status, line.0, settling);
-    fill(response.headers_mut(), "application/json", &headers, number);
-    response
 }
 
 async fn respond(

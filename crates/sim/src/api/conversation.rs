@@ -3,19 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::heard::who;
 use super::request::ApiRequest;
+use crate::script::course::Who;
 
 /// Counters per conversation, the oldest forgotten when there are too many.
 #[derive(Debug, Default)]
 pub(super) struct Conversations {
     turns: Counters<Who>,
     spent: Counters<Place>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Who {
-    session: Option<String>,
-    agent: Option<String>,
 }
 
 /// One use of a directive script: which conversation, where in it, and which script.
@@ -59,13 +55,6 @@ impl Place {
             script: hasher.finish(),
             what,
         }
-    }
-}
-
-fn who(request: &ApiRequest) -> Who {
-    Who {
-        session: request.session_id().map(str::to_owned),
-        agent: request.agent_id().map(str::to_owned),
     }
 }
 

@@ -13,9 +13,10 @@ use futures_util::StreamExt as _;
 use super::answer::{Settling, break_off, respond_fault};
 use super::connection::Breaker;
 use super::message::ApiFault;
+use super::record::{Ended, Tape};
 use super::request::{ApiRequest, Outcome};
 use super::server::Shared;
-use super::traffic::{Ended, Tape, Unanswered, passed_on};
+use super::upstream::{Unanswered, passed_on};
 
 /// Passes a request on. The reply is streamed to the client, and copied to the recorder.
 pub(super) async fn forward(
@@ -30,7 +31,7 @@ pub(super) async fn forward(
         return respond_fault(&ApiFault::new(502), request.number, settling);
     };
     let recorder = shared.settings.recorder.as_ref();
-    let mut tape = recorder.and_then(|recorder| recorder.begin(request, &parts.headers));
+    let mut tape = recorder.and_then(|recorder| recorder.begin(request, &parts.headers, &shared.home));
     let bodiless = parts.method == Method::HEAD;
     let answer = upstream
         .ask(parts.method, &request.path, &parts.headers, body)

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use super::line::LogLine;
 use super::ndjson::Appender;
 use super::request::{AnsweredBy, ApiRequest, Outcome};
-use super::traffic::Redaction;
 use super::verdict::Tally;
+use crate::cassette::{Places, Redactor, Rules};
 use crate::script::WaitError;
 
 /// How many requests are kept by default. The CLI sends its whole system prompt each time, about
@@ -22,7 +22,7 @@ pub(super) const DEFAULT_LIMIT: usize = 512;
 pub(super) struct Log {
     limit: usize,
     inner: Mutex<Inner>,
-    file: Option<(Appender, Redaction)>,
+    file: Option<(Appender, Redactor)>,
     changes: watch::Sender<u64>,
 }
 
@@ -34,9 +34,14 @@ struct Inner {
 }
 
 impl Log {
-    pub(super) fn new(limit: usize, file: Option<File>) -> Self {
+    /// Keeps so many requests, of a CLI with this home directory.
+    pub(super) fn new(limit: usize, file: Option<File>, home: &str) -> Self {
+        let places = Places {
+            home: home.to_owned(),
+            ..Places::default()
+        };
         Self {
-            file: file.map(|file| (Appender::new(file), Redaction::new())),
+            file: file.map(|file| (Appender::new(file), Redactor::new(&places, Rules::new()))),
             limit: limit.max(1),
             inner: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -70,8 +75,8 @@ impl Log {
     pub(super) fn settle(&self, number: u64, outcome: Outcome) {
         let request = self.change(number, |request| request.outcome = outcome);
         // One that is no longer kept had to wait for hundreds of others; only its line is missing.
-        if let (Some(request), Some((file, redaction))) = (request, &self.file) {
-            file.write(&LogLine::of(&request, redaction));
+        if let (Some(request), Some((file, redactor))) = (request, &self.file) {
+            file.write(&LogLine::of(&request, redactor));
         }
     }
 

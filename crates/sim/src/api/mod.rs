@@ -3,10 +3,11 @@
 //! [`MessagesApi`] listens on 127.0.0.1, serves any number of CLI processes at once, and keeps their requests.
 //! The reply to a request comes from the first of these that matches:
 //!
-//! 1. the [`Rule`]s, in the order in which they were added;
+//! 1. the [rules](MessagesApiBuilder::rule) of a test, in the order in which they were added;
 //! 2. the replies given in order with [`MessagesApiBuilder::reply`] and [`MessagesApi::push`];
 //! 3. the [script](crate::script), if there is one;
-//! 4. a [recording](traffic), if there is one, then the upstream API, if there is one; with either of them, nothing below counts;
+//! 4. the upstream API, if there is one, so that nothing below counts; a `Recorder` makes a script of what it answers (cargo feature
+//!    `api-record`);
 //! 5. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
 //! 6. the default reply: the text `ok`, or an error with [`refuse_unmatched`](MessagesApiBuilder::refuse_unmatched).
 //!
@@ -16,12 +17,12 @@
 //!
 //! ```
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
-//! use outrigger_sim::api::{ApiError, MessagesApi, Reply, When};
+//! use outrigger_sim::api::{ApiError, MessagesApi, Reply};
 //! use outrigger_sim::script::Step;
 //! use std::time::Duration;
 //!
 //! let api = MessagesApi::builder()
-//!     .rule(When::any().from_subagent().reply(Reply::say("report")))
+//!     .rule(|request| request.agent_id().map(|_| Reply::say("report")))
 //!     .reply(ApiError::new(529))
 //!     .reply(Reply::think("let me see").and_call("Bash", serde_json::json!({"command": "ls"})))
 //!     .reply(Reply::say("half ").hold("middle").step(Step::More("whole".into())))
@@ -48,24 +49,30 @@ mod conversation;
 mod error;
 #[cfg(feature = "api-record")]
 mod forward;
+mod heard;
 mod line;
 mod log;
 mod message;
 mod ndjson;
 mod obey;
 mod play;
+#[cfg(feature = "api-record")]
+mod record;
 mod render;
 mod request;
-mod rule;
 mod server;
-pub mod traffic;
+#[cfg(feature = "api-record")]
+mod upstream;
 mod verdict;
 
 pub use error::StartError;
-pub use line::LogLine;
+pub use line::{Asked, Kept, KeptResult, LogLine};
+#[cfg(feature = "api-record")]
+pub use record::Recorder;
 pub use request::{AnsweredBy, ApiRequest, Outcome, Route, ToolResult};
-pub use rule::{Rule, When};
 pub use server::{MessagesApi, MessagesApiBuilder};
+#[cfg(feature = "api-record")]
+pub use upstream::{Upstream, UpstreamError};
 
 pub use crate::script::{ApiError, Gate, Reply, WaitError};
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 
+use super::heard::{Heard, New, Tail, who};
 use super::message::{Answer, ApiFault, Body, Message, Part, Wait};
-use super::request::{ApiRequest, ended, folded, notes, own_words, user_texts};
+use super::request::ApiRequest;
 use crate::flaw::Flaw;
 use crate::peer::Line;
 use crate::script::course::{Engine, Found, Next, Request, Taken, Who, breaks_off};
@@ -52,18 +53,6 @@ struct Playing {
     heard: HashMap<Who, Heard>,
     /// What the script did not like about requests.
     flaws: Vec<Flaw>,
-}
-
-/// What the last request of somebody had.
-#[derive(Debug, Default)]
-struct Heard {
-    /// How many messages came before the user's last ones, and the texts in those.
-    before: usize,
-    texts: Vec<String>,
-    /// Whether the reply to it broke off, so that it is sent again.
-    failed: bool,
-    /// Whether the CLI goes on by itself after the reply to it, with words of its own.
-    goes_on: bool,
 }
 
 /// What a request gets.
@@ -138,26 +127,12 @@ impl Playing {
     fn hear(&mut self, asked: &ApiRequest, home: &str) -> Request {
         let who = who(asked);
         let heard = self.heard.entry(who.clone()).or_default();
-        let tail = Tail::of(asked);
-        let known = heard.before == tail.before
-            && tail.texts.len() >= heard.texts.len()
-            && tail.texts.iter().zip(&heard.texts).all(|(now, then)| now == then);
-        let again = known && tail.texts.len() == heard.texts.len() && heard.failed;
-        let mut new: Vec<String> = match known && !again && tail.texts.len() > heard.texts.len() {
-            true => tail.texts[heard.texts.len()..].to_vec(),
-            false => tail.texts.clone(),
-        };
-        new.retain(|text| !own_words(text));
-        if again || heard.goes_on {
-            new.clear();
-        }
-        let begins = !new.is_empty() || (!again && tail.woken_by.is_some());
-        heard.before = tail.before;
-        heard.texts = tail.texts;
-        let woken_by = tail.woken_by.filter(|_| !again).flatten();
-        if !again {
-            new.extend(tail.folded);
-        }
+        let New {
+            prompts: mut new,
+            begins,
+            again,
+            woken_by,
+        } = heard.hear(Tail::of(asked));
         let results = asked.new_tool_results();
         let mut request = Request {
             who,
@@ -183,8 +158,7 @@ impl Playing {
 
     fn note(&mut self, who: &Who, failed: bool, goes_on: bool) {
         if let Some(heard) = self.heard.get_mut(who) {
-            heard.failed = failed;
-            heard.goes_on = goes_on;
+            heard.answered(failed, goes_on);
         }
     }
 
@@ -393,14 +367,6 @@ fn variables(asked: &ApiRequest, home: &str) -> Variables {
         .collect()
 }
 
-/// Who sends this request.
-fn who(asked: &ApiRequest) -> Who {
-    Who {
-        session: asked.session_id().map(str::to_owned),
-        agent: asked.agent_id().map(str::to_owned),
-    }
-}
-
 /// The answer with the steps of one response that stands in no script, after so many attempts at it.
 pub(super) fn compose_alone(response: Step, attempts: u64, asked: &ApiRequest, home: &str) -> Composed {
     let mut engine = Engine::new(Script::new());
@@ -420,43 +386,4 @@ pub(super) fn compose_alone(response: Step, attempts: u64, asked: &ApiRequest, h
         attempt();
     }
     attempt()
-}
-
-/// What came since the model's last answer.
-#[derive(Default)]
-struct Tail {
-    before: usize,
-    /// The texts of the user.
-    texts: Vec<String>,
-    /// Prompts that came while the turn ran.
-    folded: Vec<String>,
-    /// Whether background work has ended, and the tag of its step.
-    woken_by: Option<Option<u64>>,
-}
-
-impl Tail {
-    fn of(asked: &ApiRequest) -> Self {
-        let messages = asked.messages();
-        let role = |message: &serde_json::Value| message["role"].as_str().map(str::to_owned);
-        let last = messages
-            .iter()
-            .rposition(|message| role(message).as_deref() == Some("assistant"));
-        let before = last.map_or(0, |last| last + 1);
-        let mut tail = Self {
-            before,
-            ..Self::default()
-        };
-        for message in &messages[before..] {
-            let texts = user_texts(message).into_iter();
-            tail.texts.extend(texts.map(|text| text.trim_end().to_owned()));
-            for text in notes(message) {
-                tail.folded.extend(folded(text));
-                if let Some(tag) = ended(text) {
-                    let tag = tag.strip_prefix("toolu_script_").and_then(|tag| tag.parse().ok());
-                    tail.woken_by = Some(tag.or(tail.woken_by.flatten()));
-                }
-            }
-        }
-        tail
-    }
 }

@@ -77,8 +77,6 @@ pub enum AnsweredBy {
     Directives,
     /// The default reply, since nothing else was for it.
     Default,
-    /// The exchange of this number in a recording.
-    Recording(u64),
     /// The API that requests are passed on to.
     Upstream,
     /// The server itself: counting tokens, saying hello, listing models.

@@ -1,6 +1,7 @@
 //! The server: takes requests in, decides, answers.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,11 +24,9 @@ use super::message::{Answer, ApiFault, Wait};
 use super::obey::obey;
 use super::play::{Frames, Player, Verdict, compose_alone};
 use super::request::{AnsweredBy, ApiRequest, Route};
-use super::rule::Rule;
-use super::traffic::{Found, Replay};
-#[cfg(feature = "api-record")]
-use super::traffic::{Recorder, Upstream};
 use super::verdict::judge;
+#[cfg(feature = "api-record")]
+use super::{record::Recorder, upstream::Upstream};
 use crate::flaw::Flaw;
 use crate::script::{
     self, Expect, Flaws, Gate, GateFiles, Gates, Progress, Reply, Script, ScriptError, WaitError,
@@ -68,7 +67,6 @@ pub(super) struct Settings {
     home: Option<String>,
     gate_files: Option<GateFiles>,
     frames: Option<Frames>,
-    pub(super) replay: Option<Replay>,
     #[cfg(feature = "api-record")]
     pub(super) upstream: Option<Upstream>,
     #[cfg(feature = "api-record")]
@@ -84,26 +82,36 @@ pub(super) struct Shared {
     replies: Mutex<VecDeque<Reply>>,
     pub(super) conversations: Mutex<Conversations>,
     /// The home directory, for scripts.
-    home: String,
+    pub(super) home: String,
     pub(super) answered: AtomicU64,
     pub(super) started: Instant,
     breakers: Breakers,
+}
+
+/// What a test replies to some requests.
+struct Rule(Box<Replies>);
+
+type Replies = dyn FnMut(&ApiRequest) -> Option<Reply> + Send + Sync;
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rule")
+    }
 }
 
 /// The reply to a request.
 #[derive(Debug)]
 pub(super) enum Decision {
     Answer(Box<Answer>),
-    Play(Found),
     /// The request is passed on.
     #[cfg(feature = "api-record")]
     Upstream,
 }
 
 impl MessagesApiBuilder {
-    /// Adds a reply for the requests that a rule describes, behind the rules that are there.
-    pub fn rule(mut self, rule: Rule) -> Self {
-        self.settings.rules.push(rule);
+    /// Adds a rule, behind those that are there: it replies to a request for a message, or leaves it to what comes behind.
+    pub fn rule(mut self, rule: impl FnMut(&ApiRequest) -> Option<Reply> + Send + Sync + 'static) -> Self {
+        self.settings.rules.push(Rule(Box::new(rule)));
         self
     }
 
@@ -177,13 +185,14 @@ impl MessagesApiBuilder {
         let with_address = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = with_address.map_err(|cause| StartError { cause })?;
         let mut settings = self.settings;
+        let home = settings.home.take().unwrap_or_else(home);
         let shared = Arc::new(Shared {
-            log: Log::new(settings.log_limit, settings.log_file.take()),
+            log: Log::new(settings.log_limit, settings.log_file.take(), &home),
             gates: Gates::default(),
             rules: Mutex::new(std::mem::take(&mut settings.rules)),
             replies: Mutex::new(std::mem::take(&mut settings.replies)),
             conversations: Mutex::default(),
-            home: settings.home.take().unwrap_or_else(home),
+            home,
             settings,
             answered: AtomicU64::new(0),
             started: Instant::now(),
@@ -229,10 +238,6 @@ setters! { MessagesApiBuilder.settings:
 
     /// Lets another program open the gates, by files in this directory: see [`GateFiles`].
     gate_files(directory: impl Into<PathBuf>) = Some(GateFiles::new(directory));
-
-    /// Replays recorded traffic for requests that neither rules nor replies match. A request that was not recorded is passed on
-    /// if there is an upstream, else rejected.
-    replay(replay: Replay) = Some(replay);
 
     /// Appends a line of JSON to this file for each request, when its reply has ended, as a
     /// [`LogLine`](super::LogLine). Keys and tokens are not in it, nor are the CLI's own prompts.
@@ -289,8 +294,8 @@ impl MessagesApi {
     }
 
     /// Adds a rule behind those that are there. Not to be called from inside a rule.
-    pub fn add_rule(&self, rule: Rule) {
-        lock(&self.shared.rules).push(rule);
+    pub fn add_rule(&self, rule: impl FnMut(&ApiRequest) -> Option<Reply> + Send + Sync + 'static) {
+        lock(&self.shared.rules).push(Rule(Box::new(rule)));
     }
 
     /// The kept requests, oldest first, each with its current outcome.
@@ -333,12 +338,6 @@ impl MessagesApi {
             flaws if flaws.is_empty() => Ok(()),
             flaws => Err(Flaws(flaws)),
         }
-    }
-
-    /// The numbers of the recorded exchanges for messages that have not been played so far, in order.
-    pub fn unplayed(&self) -> Vec<u64> {
-        let replay = self.shared.settings.replay.as_ref();
-        replay.map(Replay::unplayed).unwrap_or_default()
     }
 
     /// Why lines are missing in the log file or in the recording, if any are.
@@ -438,7 +437,7 @@ impl Shared {
         };
         let message = request.route() == Route::Messages;
         if message {
-            if let Some(found) = lock(&self.rules).iter_mut().find_map(|rule| rule.answer(request)) {
+            if let Some(found) = lock(&self.rules).iter_mut().find_map(|rule| (rule.0)(request)) {
                 return reply(found, AnsweredBy::Rule);
             }
             if let Some(next) = lock(&self.replies).pop_front() {
@@ -453,16 +452,6 @@ impl Shared {
             Some(Verdict::Unmatched(why)) => unmatched = Some(why).filter(|why| !why.is_empty()),
             None => {}
         }
-        let mut why = None;
-        if let Some(replay) = &self.settings.replay {
-            match replay.find(request) {
-                Ok(found) => {
-                    let by = AnsweredBy::Recording(found.exchange.number);
-                    return Some((Decision::Play(found), by));
-                }
-                Err(reason) => why = Some(reason),
-            }
-        }
         #[cfg(feature = "api-record")]
         if self.settings.upstream.is_some() {
             return Some((Decision::Upstream, AnsweredBy::Upstream));
@@ -470,7 +459,7 @@ impl Shared {
         if !message {
             return None;
         }
-        if self.settings.directives && self.settings.replay.is_none() {
+        if self.settings.directives {
             match obey(request, &mut lock(&self.conversations), &self.home) {
                 Some(Ok(found)) => return answer(found, AnsweredBy::Directives),
                 Some(Err(error)) => {
@@ -480,7 +469,7 @@ impl Shared {
                 None => {}
             }
         }
-        if let Some(why) = why.or(unmatched) {
+        if let Some(why) = unmatched {
             return refused(why);
         }
         if self.settings.refuse_unmatched {

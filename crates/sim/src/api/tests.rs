@@ -215,20 +215,18 @@ async fn keys_are_not_recorded() {
 #[tokio::test]
 async fn rules_come_first_then_replies_then_the_default() {
     let api = MessagesApi::builder()
-        .rule(
-            When::any()
-                .prompt_contains("weather")
-                .model("model-x")
-                .reply(Reply::say("rain"))
-                .times(1),
-        )
-        .rule(
-            When::any()
-                .holds(|request| request.turn == 2)
-                .reply_with(|request| {
-                    Reply::say(format!("second of {}", request.session_id().unwrap_or_default()))
-                }),
-        )
+        .rule({
+            let mut times = 1;
+            move |request| {
+                let fits = times > 0 && request.model() == Some("model-x");
+                times -= u32::from(fits);
+                fits.then(|| Reply::say("rain"))
+            }
+        })
+        .rule(|request| {
+            let session = request.session_id().unwrap_or_default();
+            (request.turn == 2).then(|| Reply::say(format!("second of {session}")))
+        })
         .reply(Reply::say("queued"))
         .default_reply(Reply::say("default"))
         .start()
@@ -606,7 +604,7 @@ async fn the_log_file_tells_of_each_request() {
     assert!(lines[1].unmatched.as_ref().unwrap().contains("not JSON"));
     assert_eq!(
         lines[2].asked.prompt.as_ref().unwrap().text,
-        "the key is <redacted>"
+        "the key is {{secret}}"
     );
     assert_eq!(api.write_failure(), None);
 }

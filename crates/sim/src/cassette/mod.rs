@@ -46,18 +46,11 @@ pub use file::{Cassette, CassetteError, Event, Header, LineEnd, Said, VERSION, W
 pub use matching::Difference;
 pub use normal::normalised;
 pub use places::Places;
-#[cfg(feature = "api")]
-pub(crate) use places::{is_above_homes, is_amid_path};
+#[cfg(feature = "api-record")]
+pub(crate) use places::{home_of_somebody, replace_placeholders};
 pub use record::{About, RecordedReader, RecordedWriter, Recorder};
 pub use redact::{Redactor, RuleError, Rules};
 pub use replay::{Pace, Playing, Replay};
-
-/// Where in a text something stands that looks like a secret or names a person, for whatever else is written to files.
-#[cfg(feature = "api")]
-pub(crate) fn secrets(text: &str) -> Vec<std::ops::Range<usize>> {
-    let hits = scan::secrets(text).into_iter();
-    hits.map(|hit| hit.from..hit.to).collect()
-}
 
 #[cfg(test)]
 mod tests;

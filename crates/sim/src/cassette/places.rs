@@ -239,7 +239,7 @@ fn slug(path: &str) -> String {
 pub(super) const LITERAL: &str = "as-is:";
 
 /// Every name between `{{` and `}}` that `value` knows, replaced.
-pub(super) fn replace_placeholders(text: &str, value: impl Fn(&str) -> Option<String>) -> Option<String> {
+pub(crate) fn replace_placeholders(text: &str, value: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut replaced: Option<String> = None;
     let mut copied = 0;
     let mut from = 0;
@@ -284,7 +284,7 @@ fn machine() -> Option<String> {
 ///
 /// The text may be JSON, in which `\\n` is a line end and no part of a name. A path may directly follow a flag of two characters:
 /// `-I/usr/include`.
-pub(crate) fn is_amid_path(text: &str, at: usize) -> bool {
+pub(super) fn is_amid_path(text: &str, at: usize) -> bool {
     !path_before(text, at).is_empty()
 }
 
@@ -317,7 +317,7 @@ fn path_before(text: &str, at: usize) -> &str {
 const ABOVE_HOMES: &[&str] = &["/export", "/usr", "/var", "/System/Volumes/Data"];
 
 /// Whether `/home` at `at` is where home directories are: at the root, or where some systems have them.
-pub(crate) fn is_above_homes(text: &str, at: usize) -> bool {
+fn is_above_homes(text: &str, at: usize) -> bool {
     let above = path_before(text, at);
     // `/mnt/c` is a drive of Windows.
     let is_drive = above.strip_prefix("/mnt/").is_some_and(|drive| drive.len() == 1);
@@ -325,7 +325,7 @@ pub(crate) fn is_above_homes(text: &str, at: usize) -> bool {
 }
 
 /// The home directory of any user in a text, as far as it can be recognized: `/home/NAME`, `/Users/NAME`.
-pub(super) fn home_of_somebody(text: &str) -> Option<&str> {
+pub(crate) fn home_of_somebody(text: &str) -> Option<&str> {
     let homes = ["/home/", "/Users/", "\\\\Users\\\\"];
     homes.iter().find_map(|home| {
         text.match_indices(home).find_map(|(at, _)| {

@@ -175,7 +175,7 @@ impl Script {
 const NO_API: &str = "nobody asks an API here";
 
 /// The built-in variables.
-const BUILT_IN: [&str; 5] = ["prompt", "result", "cwd", "home", "plan"];
+const BUILT_IN: [&str; 6] = ["prompt", "result", "cwd", "home", "plan", "braces"];
 
 impl Rule {
     /// Variables in its steps that nothing sets.

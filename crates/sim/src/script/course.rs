@@ -385,6 +385,7 @@ impl Engine {
             variables.insert("prompt".to_owned(), course.prompt.clone());
             variables.insert("result".to_owned(), course.result.clone());
             variables.insert("last".to_owned(), course.result.clone());
+            variables.insert("braces".to_owned(), "{{".to_owned());
             variables.extend(next.variables.clone());
             fill::fill(&mut next.step, &variables);
             let ends = match exact {

@@ -175,7 +175,7 @@ fn mistakes_are_told_with_line_and_column() {
         ),
         (
             "prompts:\n  - prompt: {regex: '(?<what>x)'}\n    steps:\n      - say: '{{waht}}'\n",
-            "script:4:9: unknown variable `waht`, did you mean `what`? Known here: what, prompt, result, cwd, home, plan; a named",
+            "script:4:9: unknown variable `waht`, did you mean `what`? Known here: what, prompt, result, cwd, home, plan, braces; a named",
         ),
         (
             "prompts:\n  - steps:\n      - background: {command: x, then: [{call: {tool: X, input: {a: ['{{b}}']}}}]}\n",

@@ -7,9 +7,9 @@
     reason = "a test fails by panicking"
 )]
 
-mod api_script;
 #[cfg(feature = "api-record")]
-mod api_traffic;
+mod api_recorded;
+mod api_script;
 mod executable;
 #[cfg(unix)]
 mod players;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::outbound::control::BackgroundTasks;
 use outrigger::{AmbientEvent, Event, Policy, SessionState, TaskState, Verdict};
-use outrigger_sim::api::{ApiRequest, Reply, When};
+use outrigger_sim::api::{ApiRequest, Reply};
 use outrigger_sim::script::Step;
 use serde_json::json;
 
@@ -32,10 +32,11 @@ fn last_message(request: &ApiRequest) -> String {
 
 /// What the model says when it is told that background work has ended.
 fn on_notification(rig: &Rig, says: impl Into<Reply>) {
-    let told = When::any()
-        .from_main_loop()
-        .holds(|request| last_message(request).contains("<task-notification>"));
-    rig.api().add_rule(told.reply(says));
+    let says = says.into();
+    rig.api().add_rule(move |request| {
+        let told = request.agent_id().is_none() && last_message(request).contains("<task-notification>");
+        told.then(|| says.clone())
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]

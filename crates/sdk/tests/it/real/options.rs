@@ -11,7 +11,7 @@ use outrigger::protocol::shared::{
 };
 use outrigger::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
 use outrigger::{Agent, Cause, Event, Options, Policy, Session, Verdict};
-use outrigger_sim::api::{ApiError, ApiRequest, When};
+use outrigger_sim::api::{ApiError, ApiRequest};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -130,7 +130,7 @@ async fn the_model_and_how_it_thinks() {
     );
 
     rig.api()
-        .add_rule(When::any().model("claude-opus-4-5").reply(ApiError::new(529)));
+        .add_rule(|request| (request.model() == Some("claude-opus-4-5")).then(|| ApiError::new(529).into()));
     let options = rig
         .options()
         .model("claude-opus-4-5")

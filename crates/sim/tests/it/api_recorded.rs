@@ -1,12 +1,13 @@
-//! The pinned `claude`, recorded on its way to an API and replayed without one.
+//! The pinned `claude`, recorded on its way to an API and played without one.
 
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use outrigger_sim::api::MessagesApi;
-use outrigger_sim::api::traffic::{Recorder, Redaction, Replay, Upstream};
+use outrigger_sim::api::{MessagesApi, Recorder, Upstream};
+use outrigger_sim::cassette::Rules;
 use outrigger_sim::claude::{Launch, Sandbox, Seen, executable};
+use outrigger_sim::script::Script;
 use serde_json::{Value, json};
 
 type Outcomes = Result<(), Box<dyn Error>>;
@@ -58,6 +59,7 @@ fn gist(turns: &[Vec<Seen>], sandbox: &Sandbox) -> Vec<String> {
             .into_iter()
             .map(|mut block| {
                 if let Some(block) = block.as_object_mut() {
+                    block.remove("id");
                     block.remove("tool_use_id");
                 }
                 block
@@ -79,10 +81,8 @@ async fn recorded(sandbox: &Sandbox, file: &Path) -> Result<Vec<String>, Box<dyn
     let upstream = MessagesApi::builder().start().await?;
     let proxy = MessagesApi::builder()
         .upstream(Upstream::new(&upstream.base_url())?)
-        .record(Recorder::create(
-            file,
-            Redaction::new().home(&sandbox.home().to_string_lossy()),
-        )?)
+        .record(Recorder::create(file, Rules::new())?)
+        .home(sandbox.home().to_string_lossy())
         .start()
         .await?;
     let gist = gist(&session(&proxy, sandbox).await?, sandbox);
@@ -99,7 +99,7 @@ async fn recorded(sandbox: &Sandbox, file: &Path) -> Result<Vec<String>, Box<dyn
 #[tokio::test]
 async fn a_recorded_session_is_the_same_again_elsewhere() -> Outcomes {
     let sandbox = Sandbox::new()?;
-    let file = sandbox.path().join("traffic.ndjson");
+    let file = sandbox.path().join("recorded.yaml");
     let was = recorded(&sandbox, &file).await?;
 
     // Nothing of the CLI's own prompts, and nothing of the place.
@@ -115,7 +115,8 @@ async fn a_recorded_session_is_the_same_again_elsewhere() -> Outcomes {
     }
 
     let api = MessagesApi::builder()
-        .replay(Replay::read(&file)?)
+        .script(Script::from_file(&file)?)?
+        .directives(false)
         .start()
         .await?;
     let elsewhere = [Sandbox::new()?, Sandbox::new()?];
@@ -133,17 +134,17 @@ async fn a_recorded_session_is_the_same_again_elsewhere() -> Outcomes {
         );
     }
     api.verdict()?;
-    assert!(api.unplayed().is_empty());
     Ok(())
 }
 
 #[tokio::test]
 async fn what_was_not_recorded_is_told_in_the_result() -> Outcomes {
     let sandbox = Sandbox::new()?;
-    let file = sandbox.path().join("traffic.ndjson");
+    let file = sandbox.path().join("recorded.yaml");
     recorded(&sandbox, &file).await?;
     let api = MessagesApi::builder()
-        .replay(Replay::read(&file)?)
+        .script(Script::from_file(&file)?)?
+        .directives(false)
         .start()
         .await?;
     let mut claude = Launch::new(executable().await?, &sandbox, &api.base_url()).spawn()?;
@@ -152,15 +153,13 @@ async fn what_was_not_recorded_is_told_in_the_result() -> Outcomes {
     let result = claude.result().await?.value;
     assert_eq!(result["is_error"], true);
     let told = result["result"].as_str().unwrap_or_default();
+    let why = "no rule of the script is for the prompt";
     assert!(
-        told.contains("the nearest is exchange") && told.contains("third") && told.contains("fourth"),
+        told.contains(why) && told.contains("third") && told.contains("fourth"),
         "{told}"
     );
     let verdict = api.verdict().unwrap_err().to_string();
-    assert!(
-        verdict.contains("the recording has no answer to the main loop with"),
-        "{verdict}"
-    );
+    assert!(verdict.contains(why), "{verdict}");
     claude.finish().await?;
     Ok(())
 }

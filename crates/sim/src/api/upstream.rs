@@ -39,7 +39,7 @@ pub struct UpstreamError {
 
 /// Why a request got no answer from upstream.
 #[derive(Debug)]
-pub(in crate::api) enum Unanswered {
+pub(super) enum Unanswered {
     /// There is no connection.
     Unreachable(String),
     /// The connection broke.
@@ -103,7 +103,7 @@ impl Upstream {
     }
 
     /// Passes a request on, and returns the answer as soon as its head is there.
-    pub(in crate::api) async fn ask(
+    pub(super) async fn ask(
         &self,
         method: Method,
         path: &str,
@@ -144,7 +144,7 @@ fn root<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::e
 }
 
 /// The headers without those that are about the connection. Nothing is to be compressed, since it is read on the way.
-pub(in crate::api) fn passed_on(headers: &HeaderMap) -> HeaderMap {
+pub(super) fn passed_on(headers: &HeaderMap) -> HeaderMap {
     const OF_THE_CONNECTION: &[&str] = &[
         "host",
         "connection",
