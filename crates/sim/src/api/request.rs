@@ -67,7 +67,7 @@ pub enum Outcome {
 pub enum AnsweredBy {
     /// Nothing has yet.
     Undecided,
-    /// A [`Rule`](super::Rule).
+    /// A [rule of the test](super::MessagesApiBuilder::rule).
     Rule,
     /// A reply that was given in order.
     Queue,
