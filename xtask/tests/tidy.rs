@@ -297,7 +297,6 @@ const SHARED_NAMES: &[(&str, &[&str])] = &[
     (
         "sim",
         &[
-            "asked",
             "background",
             "commands",
             "error",
@@ -309,9 +308,7 @@ const SHARED_NAMES: &[(&str, &[&str])] = &[
             "place",
             "play",
             "process",
-            "redact",
-            "replay",
-            "rule",
+            "record",
             "settings",
             "step",
             "tools",
