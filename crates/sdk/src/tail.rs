@@ -475,8 +475,8 @@ impl TailReader {
         }
         let is_known = id.is_some_and(|id| seam.known.contains(&id));
         seam.seen |= is_known;
-        // What follows a message of the memory comes from there, unless it is a prompt that waited while the memory went on.
-        let comes = || id.is_some_and(|id| self.tail.0.log.place_of(id).is_some());
+        // What follows a message of the memory comes from there, unless it is a prompt that waited and is gone since before the seam.
+        let comes = || id.is_some_and(|id| self.tail.0.log.came_since(seam.from, id));
         if is_known || (seam.seen && (!is_prompt(frame) || comes())) {
             return Vec::new();
         }

@@ -131,6 +131,11 @@ impl TailLog {
         Some(kept.oldest + place as u64)
     }
 
+    /// Whether a message is there, or may have been since `from` was the number of the first entry.
+    pub(super) fn came_since(&self, from: u64, message: Uuid) -> bool {
+        self.place_of(message).is_some() || self.beginning().0 != from
+    }
+
     /// An entry, if it is there.
     pub(super) fn read(&self, number: u64) -> LogRead {
         self.kept().at(number).unwrap_or(LogRead::Ended)

@@ -167,6 +167,30 @@ async fn a_reader_that_is_too_slow_is_told_and_gets_the_messages_from_the_histor
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_memory_may_go_on_while_a_reader_reads_the_history() {
+    let tools = ["prompt", "use Bash", "result", "text tried"];
+    for limit in 1..6 {
+        let home = tempfile::tempdir().unwrap();
+        let session = session(home.path(), None).await;
+        let tail = session.tail(TailLimits::new(limit, 16 << 20));
+        let mut reader = tail.live();
+        turn(&session, TOOLS).await;
+        // Now it knows what the memory has, and opens the history with the next step.
+        let missed = reader.next().await.unwrap().unwrap();
+        assert!(matches!(missed.item, TailItem::Missed(_)), "{limit}: {missed:#?}");
+        turn(&session, TOOLS).await;
+        turn(&session, "%say b").await;
+        session.clone().close().await.unwrap();
+        let steps = rest(reader).await;
+        let mut read = all_seen(&steps);
+        read.retain(|seen| seen != "end" && !seen.starts_with("missed"));
+        let expected = [&tools[..], &tools, &["prompt", "text b"]].concat();
+        assert_eq!(read, expected, "{limit}: {steps:#?}");
+        assert!(is_balanced(&steps), "{limit}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_position_of_another_process_goes_on_in_the_history() {
     let home = tempfile::tempdir().unwrap();
     let first = session(home.path(), None).await;
