@@ -58,8 +58,8 @@ const GUARDS: &[Guard] = &[
     Guard {
         trap: "turns::stalled_stream_per_phase",
         file: "crates/sdk/src/conn/core/watchdog.rs",
-        line: "Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),",
-        instead: "Step::Piece => return None,",
+        line: "AwaitedOutput::Piece => (Phase::BetweenEvents, self.patience.between_events?),",
+        instead: "AwaitedOutput::Piece => return None,",
     },
     Guard {
         trap: "turns::id_change_on_clear",

@@ -301,10 +301,14 @@ async fn tools_that_change_are_there_in_the_next_turn() {
     editor.initialize(json!({})).await;
     editor.answer = serving(|_| Some(text("the old one")));
     let home = tempfile::tempdir().unwrap();
-    let session = open(&mut editor, home.path(), "s", "s").await;
+    let server = json!({"type": "acp", "name": "s", "serverId": "s"});
+    let params = json!({"cwd": home.path(), "mcpServers": [server]});
+    let opening = editor.ask("session/new", params).await;
     let listening = editor
         .wait_for(|line| is_of_server(line, "subscriptions/listen"))
         .await;
+    let (_, opened) = editor.until(opening).await;
+    let session = opened["result"]["sessionId"].as_str().expect("an id").to_owned();
     assert_eq!(
         listening["params"]["params"]["notifications"],
         json!({"toolsListChanged": true})
