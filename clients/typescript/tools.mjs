@@ -22,7 +22,7 @@ export function desk() {
   return { mcpServers: { desk: createSdkMcpServer({ name: "desk", tools }) }, allowedTools };
 }
 
-/** A tool of the host is listed, called through the bridge, and its answer reaches the model. */
+/** A tool of the host is listed, called through the bridge, and its answer reaches the model. `initialize` already has the list. */
 export async function mcpCall(rig) {
   await rig.chat(desk(), async (chat) => {
     const messages = await chat.turn('%tool mcp__desk__add {"a": 2, "b": 3}\n%say done');
@@ -35,7 +35,7 @@ export async function mcpCall(rig) {
   });
   const requests = (await rig.process()).wrote("control_request/mcp_message");
   const methods = requests.map((frame) => frame.request.message.method);
-  for (const method of ["initialize", "tools/list", "tools/call"]) assert(methods.includes(method), `${methods}`);
+  assert.deepEqual(methods, ["tools/call"]);
 }
 
 /** A tool's error and its exception are errors for the model, and the turn goes on. */
