@@ -68,8 +68,12 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
                 .to_owned(),
         )),
         "set_model" => {
-            ctx.state().last_is_error = false;
-            Some(model::set(ctx, request).await)
+            let before = ctx.state().model.clone();
+            let reply = model::set(ctx, request).await;
+            let mut state = ctx.state();
+            // The exit code follows the last message, which is no result any more if the model is another one.
+            state.last_is_error &= state.model == before;
+            Some(reply)
         }
         "set_permission_mode" => set_mode(ctx, request, id).await,
         "set_max_thinking_tokens" => {

@@ -195,6 +195,13 @@ pub(super) fn found() -> Vec<Scenario> {
         Scenario::new("model_before_the_first_prompt")
             .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
             .turn("%say hello"),
+        Scenario::new("model_that_it_is_already_behind_a_failure")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn("%error 400 n=99 msg=\"bad\"\n%say never")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"})),
+        Scenario::new("another_model_behind_a_failure")
+            .turn("%error 400 n=99 msg=\"bad\"\n%say never")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"})),
         Scenario::new("failure_at_once_of_a_prompt_with_uuid")
             .prompt_with(1, "%error 400 n=99 msg=\"bad\"\n%say never", json!({}))
             .until("command_lifecycle/cancelled"),
