@@ -115,6 +115,8 @@ impl Caller {
                 ));
             }
             Some(hooks::Decision::Ask(reason)) => {
+                // So does the result here, if a person refuses the agent.
+                call.by_old_name |= is_agent_tool(&call.name);
                 let verdict = match judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown) {
                     // It is asked about in any case.
                     Verdict::Ask(why @ Why::Sensitive(_)) => Verdict::Ask(why),

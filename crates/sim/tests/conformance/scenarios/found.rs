@@ -182,6 +182,14 @@ pub(super) fn found() -> Vec<Scenario> {
                 Some(Reply::Payload(if before { json!({"hookSpecificOutput": output}) } else { json!({}) }))
             })
             .turn(&calls(&[agent("Agent", "general-purpose", "%say from below")])),
+        project("agent_that_a_hook_asks_about_and_a_person_denies")
+            .answer("hook_callback", |request| {
+                let before = request["input"]["hook_event_name"] == "PreToolUse";
+                let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "ask"});
+                Some(Reply::Payload(if before { json!({"hookSpecificOutput": output}) } else { json!({}) }))
+            })
+            .answer("can_use_tool", |_| Some(Reply::Payload(json!({"behavior": "deny", "message": "not now"}))))
+            .turn(&calls(&[agent("Agent", "general-purpose", "%say from below"), bash("touch made.txt")])),
         project("edit_of_what_was_read_in_part")
             .answer("hook_callback", nothing)
             .turn(&calls(&[
