@@ -47,7 +47,7 @@ struct Recorded {
 const KEPT_HEADERS: &[&str] = &["retry-after", "retry-after-ms", "x-should-retry"];
 const KEPT_PREFIX: &str = "anthropic-ratelimit-";
 
-/// As much of an answer is kept at most.
+/// A longer answer is not recorded.
 const LONGEST_ANSWER: usize = 64 << 20;
 
 impl Recorder {
@@ -140,6 +140,7 @@ impl Recorder {
             status: None,
             headers: Map::new(),
             body: Vec::new(),
+            length: 0,
             ended: Some(Ended::ClientGone),
         })
     }
@@ -166,6 +167,8 @@ pub(super) struct Tape {
     status: Option<u16>,
     headers: Map<String, Value>,
     body: Vec<u8>,
+    /// How much came, which may be more than is kept.
+    length: usize,
     /// None if nothing is to be written.
     ended: Option<Ended>,
 }
@@ -183,8 +186,10 @@ impl Tape {
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        let room = LONGEST_ANSWER.saturating_sub(self.body.len());
-        self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.length = self.length.saturating_add(bytes.len());
+        if self.length <= LONGEST_ANSWER {
+            self.body.extend_from_slice(bytes);
+        }
     }
 
     pub(super) fn end(mut self, ended: Ended) {
@@ -194,6 +199,24 @@ impl Tape {
     /// Writes nothing down.
     pub(super) fn discard(mut self) {
         self.ended = None;
+    }
+
+    /// The step as it is written. What cannot be redacted is not written.
+    fn redacted(&self, mut step: Value) -> Result<Value, String> {
+        if self.length > LONGEST_ANSWER {
+            return Err(format!(
+                "an answer of {} bytes is not recorded: the limit is {LONGEST_ANSWER}",
+                self.length
+            ));
+        }
+        // With their keys, since those tell what is secret, too.
+        if let Some(text) = self.redactor.line(&step.to_string()) {
+            let why =
+                |error| format!("a redacted answer is not recorded, because it is no JSON any more: {error}");
+            step = serde_json::from_str(&text).map_err(why)?;
+        }
+        scriptable(&mut step);
+        Ok(step)
     }
 
     /// The steps that answer the same.
@@ -262,19 +285,15 @@ impl Drop for Tape {
     fn drop(&mut self) {
         let Some(ended) = self.ended else { return };
         let answered = self.answer(ended);
-        let text = answered.step.to_string();
-        // With their keys, since those tell what is secret, too.
-        let redacted = self.redactor.line(&text);
-        let mut step: Value = redacted
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or(answered.step);
-        scriptable(&mut step);
+        let step = self.redacted(answered.step);
         let mut recorded = lock(&self.recorder.0.recorded);
         if let Some((heard, _)) = recorded.heard.get_mut(&self.who) {
             heard.answered(answered.failed, answered.goes_on);
         }
-        if let Some(steps) = recorded.rules[self.rule]["steps"].as_array_mut() {
-            steps.push(step);
+        match (step, recorded.rules[self.rule]["steps"].as_array_mut()) {
+            (Ok(step), Some(steps)) => steps.push(step),
+            (Err(why), _) => drop(recorded.failed.get_or_insert(why)),
+            (Ok(_), None) => {}
         }
         if let Err(error) = self.recorder.write(&recorded.rules) {
             recorded.failed.get_or_insert_with(|| error.to_string());
@@ -323,10 +342,16 @@ impl Message {
                         block["input"] = input;
                     }
                 }
+                if let (false, Some(block)) = (delta["citation"].is_null(), self.blocks.get_mut(&index)) {
+                    match &mut block["citations"] {
+                        Value::Array(citations) => citations.push(delta["citation"].clone()),
+                        none => *none = json!([delta["citation"]]),
+                    }
+                }
                 for field in ["text", "thinking"] {
                     if let (Some(piece), Some(Value::String(text))) = (
                         delta[field].as_str(),
-                        self.blocks.get_mut(&index).map(|block| &mut block[field]),
+                        self.blocks.get_mut(&index).and_then(|block| block.get_mut(field)),
                     ) {
                         text.push_str(piece);
                     }
@@ -359,7 +384,7 @@ impl Message {
 /// A content block as a step.
 fn step(block: &Value) -> Value {
     match block["type"].as_str().unwrap_or_default() {
-        "text" => json!({"say": block["text"]}),
+        "text" if block["citations"].as_array().is_none_or(Vec::is_empty) => json!({"say": block["text"]}),
         "thinking" => json!({"think": block["thinking"]}),
         "redacted_thinking" => json!({"redacted": block["data"]}),
         "tool_use" => json!({"call": {"tool": block["name"], "input": block["input"]}}),

@@ -237,6 +237,42 @@ async fn broken_answers_break_again() {
     assert_eq!(outcomes(&api), outcomes(&rig.proxy));
 }
 
+#[test]
+fn a_text_with_citations_is_recorded_with_them() {
+    let events = [
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "so"}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"url": "a"}}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"url": "b"}}}),
+    ];
+    let mut message = Message::default();
+    for event in events {
+        message.event(&format!("event: x\ndata: {event}"));
+    }
+    let block = json!({"type": "text", "text": "so", "citations": [{"url": "a"}, {"url": "b"}]});
+    assert_eq!(step(&message.blocks[&0]), json!({ "block": block }));
+    assert_eq!(
+        step(&json!({"type": "text", "text": "so", "citations": null})),
+        json!({"say": "so"})
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_not_recorded_and_reported() {
+    let rig = proxied(MessagesApi::builder().reply(Reply::say("x".repeat(LONGEST_ANSWER)))).await;
+    let answer = ask(rig.proxy.address(), &prompt(false, user("much"))).await;
+    assert!(answer.len() > LONGEST_ANSWER, "the client gets all of it");
+    let done = |requests: &[ApiRequest]| requests.iter().all(|request| request.outcome != Outcome::Pending);
+    rig.proxy.wait_until("the answer", SOON, done).await.unwrap();
+    let failure = rig.proxy.write_failure().unwrap();
+    assert!(failure.contains("is not recorded"), "{failure}");
+    let text = std::fs::read_to_string(&rig.file).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap(),
+        json!({"prompts": []})
+    );
+}
+
 #[tokio::test]
 async fn a_client_that_hung_up_is_kept_waiting_again() {
     let rig = proxied(MessagesApi::builder().reply(Reply::say("never ends").step(Step::Stall))).await;
