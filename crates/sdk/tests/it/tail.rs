@@ -191,6 +191,34 @@ async fn the_memory_may_go_on_while_a_reader_reads_the_history() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_reads_a_little_after_each_turn_gets_all_messages() {
+    let tools = ["prompt", "use Bash", "result", "text tried"];
+    let expected = [&tools[..], &tools, &["prompt", "text b"], &tools].concat();
+    for (limit, reads) in (1..6).flat_map(|limit| (1..6).map(move |reads| (limit, reads))) {
+        let home = tempfile::tempdir().unwrap();
+        let session = session(home.path(), None).await;
+        let mut reader = session.tail(TailLimits::new(limit, 16 << 20)).live();
+        let mut steps = Vec::new();
+        for text in [TOOLS, TOOLS, "%say b", TOOLS] {
+            turn(&session, text).await;
+            for _ in 0..reads {
+                // The last entry is the end of a turn, which is a step.
+                if reader.behind() > 0 {
+                    let step = timeout(PATIENCE, reader.next()).await.expect("there is more");
+                    steps.push(step.unwrap().unwrap());
+                }
+            }
+        }
+        session.clone().close().await.unwrap();
+        steps.extend(rest(reader).await);
+        let mut read = all_seen(&steps);
+        read.retain(|seen| seen != "end" && !seen.starts_with("missed"));
+        assert_eq!(read, expected, "{limit}, {reads}: {steps:#?}");
+        assert!(is_balanced(&steps), "{limit}, {reads}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_position_of_another_process_goes_on_in_the_history() {
     let home = tempfile::tempdir().unwrap();
     let first = session(home.path(), None).await;
