@@ -398,8 +398,8 @@ impl ClaudeProcess {
             None => return Err(self.error("stdin is closed".to_owned())),
             Some(stdin) => {
                 let writing = async {
-                    stdin.write_all(line.as_bytes()).await?;
-                    stdin.write_all(b"\n").await?;
+                    // In one piece: between two the process may do something else.
+                    stdin.write_all(format!("{line}\n").as_bytes()).await?;
                     stdin.flush().await
                 };
                 timeout_at(until, writing).await
