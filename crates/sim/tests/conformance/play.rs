@@ -230,12 +230,7 @@ impl Player<'_> {
                 return std::fs::write(path, "").map_err(|error| error.to_string());
             }
             Step::AnswerOpen(text, payload) => {
-                let asked = self
-                    .open
-                    .iter()
-                    .position(|frame| frame.to_string().contains(text));
-                let asked = asked.ok_or("no such request is open")?;
-                let asked = self.open.remove(asked);
+                let asked = self.opened(claude, text).await?;
                 let mut payload = self.fill(payload);
                 if let Some(response) = payload.get_mut("mcp_response") {
                     response["id"] = asked["request"]["message"]["id"].clone();
@@ -263,6 +258,22 @@ impl Player<'_> {
             }
         };
         sent.map_err(|error| error.to_string())
+    }
+
+    /// Takes the open request with this text. The CLI may still be about to send it: calls of one response take different times.
+    async fn opened(&mut self, claude: &mut ClaudeProcess, text: &str) -> Result<Value, String> {
+        loop {
+            if let Some(place) = self
+                .open
+                .iter()
+                .position(|frame| frame.to_string().contains(text))
+            {
+                return Ok(self.open.remove(place));
+            }
+            let seen = claude.next().await.map_err(|error| error.to_string())?;
+            let seen = seen.ok_or("stdout ended before such a request was open")?;
+            self.take(claude, seen).await?;
+        }
     }
 
     async fn until(
