@@ -117,7 +117,7 @@ impl Children {
             }
             Event::AgentPrompt(prompt) => {
                 if let Some(agent) = self.of(Some(&prompt.call)) {
-                    self.tell(&agent, prompt.message_id, prompt.text, &mut out);
+                    self.send_message(&agent, prompt.message_id, prompt.text, &mut out);
                 }
             }
             Event::Text(mut chunk) => {
@@ -245,7 +245,7 @@ impl Children {
         }
         self.announce(&agent, Some(true), out);
         if let Some(prompt) = changed.more.prompt {
-            self.tell(&agent, changed.call, prompt, out);
+            self.send_message(&agent, changed.call, prompt, out);
         }
         if let Some(child) = self.agents.get_mut(&agent) {
             (child.is_working, child.is_waiting, child.is_stopping) = (true, false, false);
@@ -353,7 +353,13 @@ impl Children {
     }
 
     /// The message of its parent to a subagent.
-    fn tell(&mut self, agent: &Arc<str>, message_id: Arc<str>, text: String, out: &mut Vec<Addressed>) {
+    fn send_message(
+        &mut self,
+        agent: &Arc<str>,
+        message_id: Arc<str>,
+        text: String,
+        out: &mut Vec<Addressed>,
+    ) {
         let Some(child) = self.agents.get(agent) else {
             return;
         };

@@ -88,7 +88,10 @@ pub(crate) async fn place(
     let until = tokio::time::Instant::now() + WRITTEN;
     loop {
         let (id, message_id) = (id.clone(), message_id.to_owned());
-        let found = stored::work(options, move |sessions| look(&sessions, &id, &message_id)).await;
+        let found = stored::work(options, move |sessions| {
+            prompt_position(&sessions, &id, &message_id)
+        })
+        .await;
         match found {
             Ok(Ok(place)) => return Ok(place),
             Ok(Err(why)) if tokio::time::Instant::now() >= until => return Err(bad("messageId", why)),
@@ -98,7 +101,7 @@ pub(crate) async fn place(
     }
 }
 
-fn look(
+fn prompt_position(
     sessions: &Sessions,
     id: &SessionId,
     message_id: &str,

@@ -179,27 +179,30 @@ impl Handle {
 
     /// Rewinds to an earlier prompt.
     pub(crate) async fn rewind(&self, request: Rewind) -> Result<Rewound, Error> {
-        self.told(|reply| SessionCommand::Rewind { request, reply }).await
+        self.answer_to(|reply| SessionCommand::Rewind { request, reply })
+            .await
     }
 
     /// Sets the title, and returns whether the CLI has taken it.
     pub(crate) async fn set_title(&self, title: String) -> Result<bool, Error> {
-        self.told(|reply| SessionCommand::SetTitle { title, reply }).await
+        self.answer_to(|reply| SessionCommand::SetTitle { title, reply })
+            .await
     }
 
     /// Adds a prompt to the running turn.
     pub(crate) async fn steer(&self, request: Steer) -> Result<Steered, Error> {
-        self.told(|reply| SessionCommand::Steer { request, reply }).await
+        self.answer_to(|reply| SessionCommand::Steer { request, reply })
+            .await
     }
 
-    async fn told<T>(
+    async fn answer_to<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> SessionCommand,
     ) -> Result<T, Error> {
-        let (reply, told) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         self.command(command(reply));
-        match told.await {
-            Ok(told) => told,
+        match answer.await {
+            Ok(answer) => answer,
             Err(_) => Err(error::internal("the session was closed")),
         }
     }

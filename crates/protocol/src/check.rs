@@ -298,7 +298,7 @@ impl Checker {
 #[inline]
 fn written_by_cli(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
     let (decoded, drifts) = drift::watch(|| frame.decode());
-    let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
+    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
     let message = match decoded {
         Ok(message) => message,
         Err(misfit) => {
@@ -326,7 +326,7 @@ fn written_by_client(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
     let text = frame.text();
     let read = || RawJson::from_text(&*text).and_then(|raw| raw.read::<OutboundLine>());
     let (decoded, drifts) = drift::watch(read);
-    let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
+    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
     let line = match decoded {
         Ok(line) => line,
         Err(error) => {
@@ -359,14 +359,14 @@ fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
         Direction::Out => check_answer(subtype, payload),
         Direction::In | Direction::Unknown => check_reply(subtype, payload),
     });
-    let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
+    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
     match again {
         None => findings.push(Finding::Unknown(format!(
             "no type for what `{subtype}` gives back"
         ))),
         Some(Err(error)) => findings.push(Finding::Undecodable(format!("{PLACE}: {error}"))),
         Some(Ok(again)) => {
-            findings.extend(calls::held(PLACE, payload, Ok(again), &[]));
+            findings.extend(calls::written_again(PLACE, payload, Ok(again), &[]));
             if subtype == "mcp_call"
                 && let Ok(reply) = payload.read::<McpCallReply>()
             {
@@ -393,7 +393,7 @@ fn lossless(frame: &Frame) -> Vec<Finding> {
     }
 }
 
-fn told(drift: &Drift) -> Finding {
+fn finding(drift: &Drift) -> Finding {
     match &drift.kind {
         DriftKind::Misfit(_) => Finding::Undecodable(drift.to_string()),
         DriftKind::UnknownValue => Finding::Unlisted(drift.to_string()),

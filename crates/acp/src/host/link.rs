@@ -368,7 +368,7 @@ impl LinkConnection {
             }
             SentToHost::Request(id) => self.reply(&id, Err(why)).await,
             SentToHost::Decision(request) => {
-                self.tell(&format!("The host did not take the answer\n{why}"), "warning")
+                self.send_informational(&format!("The host did not take the answer\n{why}"), "warning")
                     .await;
                 let again = self.questions.get_mut(&request).map(|question| {
                     question.answers += 1;
@@ -384,9 +384,9 @@ impl LinkConnection {
         }
     }
 
-    async fn tell(&mut self, said: &str, level: &str) {
+    async fn send_informational(&mut self, text: &str, level: &str) {
         let uuid = uuid::Uuid::new_v4().to_string();
-        let line = self.shared.place().frames.informational(said, level, &uuid);
+        let line = self.shared.place().frames.informational(text, level, &uuid);
         self.write(&line).await;
     }
 
@@ -413,7 +413,7 @@ impl LinkConnection {
                 }
             }
             StreamItem::Truncated { .. } => {
-                self.tell(
+                self.send_informational(
                     "The host does not keep a part of this session any more",
                     "warning",
                 )
@@ -427,7 +427,7 @@ impl LinkConnection {
                         "The connection to the host broke, and is made again\n{}",
                         whole(&error)
                     );
-                    self.tell(&said, "info").await;
+                    self.send_informational(&said, "info").await;
                 }
             }
             _ => {}
@@ -531,7 +531,7 @@ impl LinkConnection {
             }
             Err(error) => {
                 let said = format!("The host does not say which questions wait\n{}", whole(&error));
-                self.tell(&said, "warning").await;
+                self.send_informational(&said, "warning").await;
             }
         }
     }

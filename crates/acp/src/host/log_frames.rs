@@ -101,7 +101,7 @@ impl LogFrames {
             EventSource::Host => event
                 .payload
                 .decode()
-                .map(|told: HostStatus| self.told(&told, &event.event_id))
+                .map(|status: HostStatus| self.on_status(&status, &event.event_id))
                 .unwrap_or_default(),
             _ => Vec::new(),
         }
@@ -168,9 +168,9 @@ impl LogFrames {
     }
 
     /// The host says this.
-    fn told(&mut self, told: &HostStatus, event: &str) -> Vec<String> {
-        match told.r#type.as_str() {
-            "delivery_update" => match (&told.event_id, told.status.as_deref()) {
+    fn on_status(&mut self, status: &HostStatus, event: &str) -> Vec<String> {
+        match status.r#type.as_str() {
+            "delivery_update" => match (&status.event_id, status.status.as_deref()) {
                 (Some(prompt), Some("processing")) => self.begins(prompt, event),
                 (Some(prompt), Some("processed")) => self.ends(prompt, event, None),
                 (Some(prompt), Some("interrupted")) => {
@@ -180,17 +180,17 @@ impl LogFrames {
                 _ => Vec::new(),
             },
             "prompt_failed" => {
-                self.failure.clone_from(&told.error);
+                self.failure.clone_from(&status.error);
                 Vec::new()
             }
             "start_failed" | "resume_failed" | "workspace_failed" | "turn_not_admitted" => {
-                let why = told.error.as_deref().unwrap_or("the host does not say why");
+                let why = status.error.as_deref().unwrap_or("the host does not say why");
                 self.not_begun(why, event)
             }
             "budget_exhausted" => {
                 vec![self.notice("The budget of the host is exhausted; prompts wait", event)]
             }
-            "memory_limit" if told.action.as_deref() == Some("killed") => {
+            "memory_limit" if status.action.as_deref() == Some("killed") => {
                 vec![self.notice(
                     "The process of the session had more memory than it may have, and was ended",
                     event,
@@ -236,8 +236,8 @@ impl LogFrames {
     fn not_begun(&mut self, why: &str, event: &str) -> Vec<String> {
         let own = std::mem::take(&mut self.own);
         if own.is_empty() {
-            let said = format!("The session could not begin its turn\n{why}");
-            return vec![self.notice(&said, event)];
+            let text = format!("The session could not begin its turn\n{why}");
+            return vec![self.notice(&text, event)];
         }
         let why = format!("{why}; the host keeps the prompt, and tries again with the next one");
         let ended = own.iter().enumerate();
@@ -258,13 +258,13 @@ impl LogFrames {
     }
 
     /// Something that the user should know; the first line is its title.
-    pub(super) fn notice(&self, said: &str, uuid: &str) -> String {
-        self.informational(said, "warning", uuid)
+    pub(super) fn notice(&self, text: &str, uuid: &str) -> String {
+        self.informational(text, "warning", uuid)
     }
 
-    pub(super) fn informational(&self, said: &str, level: &str, uuid: &str) -> String {
+    pub(super) fn informational(&self, text: &str, level: &str, uuid: &str) -> String {
         json!({
-            "type": "system", "subtype": "informational", "content": said, "level": level, "uuid": uuid, "session_id": self.session,
+            "type": "system", "subtype": "informational", "content": text, "level": level, "uuid": uuid, "session_id": self.session,
         })
         .to_string()
     }

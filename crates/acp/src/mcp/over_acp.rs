@@ -139,7 +139,7 @@ type McpResult = Result<Value, Failure>;
 struct McpLink {
     peer: Peer,
     sender: RawSender,
-    said: Mutex<InitializeData>,
+    initialize_data: Mutex<InitializeData>,
 }
 
 /// The CLI's and the server's `initialize` data.
@@ -156,7 +156,7 @@ async fn serve(peer: Peer, mut connection: RawConnection) {
     let link = Arc::new(McpLink {
         peer,
         sender: connection.sender(),
-        said: Mutex::default(),
+        initialize_data: Mutex::default(),
     });
     let mut open: HashMap<String, CancellationToken> = HashMap::new();
     let mut work: FuturesUnordered<BoxFuture<'static, Option<String>>> = FuturesUnordered::new();
@@ -229,8 +229,10 @@ async fn serve(peer: Peer, mut connection: RawConnection) {
 }
 
 impl McpLink {
-    fn said(&self) -> std::sync::MutexGuard<'_, InitializeData> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn initialize_data(&self) -> std::sync::MutexGuard<'_, InitializeData> {
+        self.initialize_data
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a message to the CLI.
@@ -284,7 +286,7 @@ impl McpLink {
             // The new revision lacks these requests. They concern the connection, which this module serves.
             "ping" => Ok(json!({})),
             "logging/setLevel" => {
-                self.said().log_level = params.get("level").cloned();
+                self.initialize_data().log_level = params.get("level").cloned();
                 Ok(json!({}))
             }
             _ => self.ask(method, params).await,
@@ -293,28 +295,28 @@ impl McpLink {
 
     /// The reply to `initialize`, from `server/discover`.
     async fn initialize(&self, params: &Map<String, Value>) -> McpResult {
-        self.said().client = params.get("clientInfo").cloned();
-        let told = self.once("server/discover", Map::new()).await?;
+        self.initialize_data().client = params.get("clientInfo").cloned();
+        let reply = self.once("server/discover", Map::new()).await?;
         let known = |version: &&Value| version.as_str() == Some(REVISION);
-        let versions = told.get("supportedVersions").and_then(Value::as_array);
+        let versions = reply.get("supportedVersions").and_then(Value::as_array);
         if !versions.is_some_and(|versions| versions.iter().any(|version| known(&version))) {
             let why = format!("the editor's MCP server does not speak the revision {REVISION} of MCP");
             return Err(Failure::new(INVALID_REQUEST, why));
         }
-        let mut capabilities = told.get("capabilities").cloned().unwrap_or_else(|| json!({}));
+        let mut capabilities = reply.get("capabilities").cloned().unwrap_or_else(|| json!({}));
         if let Some(resources) = capabilities.get_mut("resources").and_then(Value::as_object_mut) {
             // The new revision has no subscription to single resources.
             resources.remove("subscribe");
         }
-        self.said().capabilities = capabilities.clone();
-        let of_meta = || told.get("_meta")?.get("io.modelcontextprotocol/serverInfo");
-        let info = told.get("serverInfo").or_else(of_meta).cloned();
+        self.initialize_data().capabilities = capabilities.clone();
+        let of_meta = || reply.get("_meta")?.get("io.modelcontextprotocol/serverInfo");
+        let info = reply.get("serverInfo").or_else(of_meta).cloned();
         let mut result = json!({
             "protocolVersion": params.get("protocolVersion").cloned().unwrap_or_default(),
             "capabilities": capabilities,
             "serverInfo": info.unwrap_or_else(|| json!({ "name": &*self.peer.name, "version": "" })),
         });
-        if let Some(instructions) = told.get("instructions") {
+        if let Some(instructions) = reply.get("instructions") {
             result["instructions"] = instructions.clone();
         }
         Ok(result)
@@ -328,7 +330,7 @@ impl McpLink {
             ("prompts", "promptsListChanged"),
             ("resources", "resourcesListChanged"),
         ] {
-            if self.said().capabilities[what]["listChanged"] == true {
+            if self.initialize_data().capabilities[what]["listChanged"] == true {
                 wanted.insert(filter.to_owned(), Value::Bool(true));
             }
         }
@@ -422,11 +424,11 @@ impl McpLink {
                     meta.insert(format!("io.modelcontextprotocol/{key}"), value);
                 }
             };
-            let said = self.said();
+            let data = self.initialize_data();
             put("protocolVersion", Some(json!(REVISION)));
             put("clientCapabilities", Some(editor.capabilities()));
-            put("clientInfo", said.client.clone());
-            put("logLevel", said.log_level.clone());
+            put("clientInfo", data.client.clone());
+            put("logLevel", data.log_level.clone());
         }
         let mut route = editor.routes.open(id);
         let request = acp::MessageMcpRequest::new(id.clone(), route.id.clone(), method).params(params);
@@ -434,13 +436,13 @@ impl McpLink {
         let answered = loop {
             tokio::select! {
                 biased;
-                Some(told) = route.told.recv() => self.told(told).await,
+                Some(notification) = route.notifications.recv() => self.pass_on(notification).await,
                 answered = &mut answer => break answered,
             }
         };
         // Notifications that came with the answer.
-        while let Ok(told) = route.told.try_recv() {
-            self.told(told).await;
+        while let Ok(notification) = route.notifications.try_recv() {
+            self.pass_on(notification).await;
         }
         match answered {
             Ok(acp::MessageMcpResponse::Result { result, .. }) => Ok(result),
@@ -463,15 +465,15 @@ impl McpLink {
     }
 
     /// Passes a notification of the server to the CLI.
-    async fn told(&self, told: acp::MessageMcpNotification) {
+    async fn pass_on(&self, notification: acp::MessageMcpNotification) {
         // These fields belong to the transport.
-        if told.method == "notifications/subscriptions/acknowledged"
-            || told.method == "notifications/cancelled"
+        if notification.method == "notifications/subscriptions/acknowledged"
+            || notification.method == "notifications/cancelled"
         {
             return;
         }
-        let mut message = json!({ "jsonrpc": "2.0", "method": told.method });
-        if let Some(params) = told.params {
+        let mut message = json!({ "jsonrpc": "2.0", "method": notification.method });
+        if let Some(params) = notification.params {
             message["params"] = Value::Object(params);
         }
         self.send(&message).await;

@@ -24,14 +24,14 @@ struct RoutesInner {
 #[derive(Debug)]
 struct OpenRoute {
     server: acp::McpServerAcpId,
-    told: mpsc::Sender<acp::MessageMcpNotification>,
+    notifications: mpsc::Sender<acp::MessageMcpNotification>,
 }
 
 /// An open request.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) id: acp::McpRequestId,
-    pub(super) told: mpsc::Receiver<acp::MessageMcpNotification>,
+    pub(super) notifications: mpsc::Receiver<acp::MessageMcpNotification>,
     shared: Arc<RoutesInner>,
 }
 
@@ -47,21 +47,21 @@ impl Routes {
     pub(super) fn open(&self, server: &acp::McpServerAcpId) -> Route {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let id = acp::McpRequestId::new(format!("outrigger-{number}"));
-        let (tell, told) = mpsc::channel(WAITING);
+        let (sender, notifications) = mpsc::channel(WAITING);
         let open = OpenRoute {
             server: server.clone(),
-            told: tell,
+            notifications: sender,
         };
         self.0.open().insert(Arc::clone(&id.0), open);
         Route {
             id,
-            told,
+            notifications,
             shared: Arc::clone(&self.0),
         }
     }
 
     /// Passes a notification to its request. Without an open request it is late, and dropped.
-    pub(crate) fn tell(&self, notification: acp::MessageMcpNotification) {
+    pub(crate) fn pass_on(&self, notification: acp::MessageMcpNotification) {
         let open = self.0.open();
         let Some(request) = open.get(&notification.request_id.0) else {
             tracing::debug!(id = %notification.request_id, "an MCP server tells something about a request that has ended");
@@ -71,7 +71,7 @@ impl Routes {
             tracing::warn!(server = %notification.server_id, "an MCP server tells something about another one's request");
             return;
         }
-        if let Err(error) = request.told.try_send(notification) {
+        if let Err(error) = request.notifications.try_send(notification) {
             tracing::warn!(%error, "an MCP server tells more than Claude Code takes; a notification was left out");
         }
     }
@@ -87,7 +87,7 @@ impl Drop for Route {
 mod tests {
     use super::*;
 
-    fn told(server: &'static str, id: &acp::McpRequestId) -> acp::MessageMcpNotification {
+    fn progress(server: &'static str, id: &acp::McpRequestId) -> acp::MessageMcpNotification {
         acp::MessageMcpNotification::new(server, id.clone(), "notifications/progress")
     }
 
@@ -97,20 +97,20 @@ mod tests {
         let server = acp::McpServerAcpId::new("s");
         let (mut one, mut other) = (routes.open(&server), routes.open(&server));
         assert_ne!(one.id, other.id);
-        routes.tell(told("s", &one.id));
-        assert!(one.told.try_recv().is_ok());
+        routes.pass_on(progress("s", &one.id));
+        assert!(one.notifications.try_recv().is_ok());
         // For another server, and for another request.
-        routes.tell(told("t", &one.id));
-        routes.tell(told("s", &acp::McpRequestId::new("nothing")));
-        assert!(one.told.try_recv().is_err() && other.told.try_recv().is_err());
+        routes.pass_on(progress("t", &one.id));
+        routes.pass_on(progress("s", &acp::McpRequestId::new("nothing")));
+        assert!(one.notifications.try_recv().is_err() && other.notifications.try_recv().is_err());
         // More than the queue takes.
         for _ in 0..WAITING + 10 {
-            routes.tell(told("s", &other.id));
+            routes.pass_on(progress("s", &other.id));
         }
-        assert_eq!(other.told.len(), WAITING);
+        assert_eq!(other.notifications.len(), WAITING);
         let id = one.id.clone();
         drop(one);
-        routes.tell(told("s", &id));
+        routes.pass_on(progress("s", &id));
         assert_eq!(routes.0.open().len(), 1);
     }
 }

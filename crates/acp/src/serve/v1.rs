@@ -106,7 +106,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             hub.command(&request.session_id.clone(), SessionCommand::SetOption { request, answer });
         };
 
-        notification(notification: acp::MessageMcpNotification) => hub.routes.tell(notification);
+        notification(notification: acp::MessageMcpNotification) => hub.routes.pass_on(notification);
         request(request: SetMcpServers, responder, _) => {
             let wish = Servers::of(&request.mcp_servers).map(Wish::Set);
             hub.mcp(&request.session_id, wish, responder.into());

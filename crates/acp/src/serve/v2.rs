@@ -145,7 +145,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
 
         request(request: draft::PromptRequest, responder, _) => {
             let answer = ResponseSender::from(responder);
-            match convert::said(request.prompt.clone()) {
+            match convert::prompt_blocks(request.prompt.clone()) {
                 Ok(blocks) => {
                     let wanted = acp::PromptRequest::new(request.session_id.0, blocks).meta(request.meta);
                     let answer = PromptReply::at_begin(answer, request.prompt);
@@ -172,7 +172,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         };
 
         notification(notification: draft::MessageMcpNotification) =>
-            hub.routes.tell(convert::mcp_notification(notification));
+            hub.routes.pass_on(convert::mcp_notification(notification));
         request(request: DraftSetMcpServers, responder, _) => {
             let wish = convert::servers(&request.mcp_servers)
                 .and_then(|servers| Servers::of(&servers))

@@ -54,7 +54,7 @@ struct SentPrompt {
     attempt: Attempt,
     stop: CancellationToken,
     /// Whether the process has written a frame since.
-    heard: bool,
+    has_reaction: bool,
     begun: bool,
     /// The uuid of its message.
     message: Option<String>,
@@ -155,7 +155,7 @@ impl<A> Prompts<A> {
         open.sent = Some(SentPrompt {
             attempt,
             stop: stop.clone(),
-            heard: false,
+            has_reaction: false,
             begun: false,
             message: None,
         });
@@ -284,9 +284,9 @@ impl<A> Prompts<A> {
     }
 
     /// The process wrote a frame, so that it may have begun any sent prompt.
-    pub(crate) fn heard(&mut self) {
+    pub(crate) fn process_reacted(&mut self) {
         for sent in self.open.iter_mut().filter_map(|open| open.sent.as_mut()) {
-            sent.heard = true;
+            sent.has_reaction = true;
         }
     }
 
@@ -301,9 +301,9 @@ impl<A> Prompts<A> {
             // Of the prompts with turns of their own, the SDK sends one at a time.
             let is_active =
                 sent.is_some() && (open.how != How::Alone || !std::mem::replace(&mut active_found, true));
-            let is_unheard =
-                sent.as_ref().is_some_and(|sent| !sent.heard) && !std::mem::replace(&mut open.again, true);
-            if (is_active && !is_unheard) || open.cancelled.is_some() {
+            let has_no_reaction = sent.as_ref().is_some_and(|sent| !sent.has_reaction)
+                && !std::mem::replace(&mut open.again, true);
+            if (is_active && !has_no_reaction) || open.cancelled.is_some() {
                 open.sent = sent;
                 lost.push(open.ended());
             } else {

@@ -79,9 +79,9 @@ impl Encoder {
     /// The updates for an event, in order; mostly one. `ConfigChanged` has none: the session sends the options.
     pub(crate) fn encode(&mut self, event: Event) -> Vec<SessionUpdate> {
         let update = match event {
-            Event::User(chunk) => self.said(chunk).map(SessionUpdate::UserMessageChunk),
-            Event::Text(chunk) => self.said(chunk).map(SessionUpdate::AgentMessageChunk),
-            Event::Thought(chunk) => self.said(chunk).map(SessionUpdate::AgentThoughtChunk),
+            Event::User(chunk) => self.content_chunk(chunk).map(SessionUpdate::UserMessageChunk),
+            Event::Text(chunk) => self.content_chunk(chunk).map(SessionUpdate::AgentMessageChunk),
+            Event::Thought(chunk) => self.content_chunk(chunk).map(SessionUpdate::AgentThoughtChunk),
             Event::Call(call) => Some(self.call(*call)),
             Event::CallChanged(change) => Some(self.call_changed(*change)),
             Event::Terminal(change) => self.terminal(change),
@@ -98,7 +98,7 @@ impl Encoder {
             Event::RecordedAgent(_) | Event::AgentPrompt(_) => None,
             Event::Child(session) => Some(child::announced(*session)),
             Event::ChildState(state) => Some(child::state(*state)),
-            Event::Told(message) => Some(child::told(*message)),
+            Event::Told(message) => Some(child::session_message(*message)),
             Event::Extra(data) => Some(extra(*data)),
         };
         update.into_iter().collect()
@@ -113,7 +113,7 @@ impl Encoder {
         }
     }
 
-    fn said(&self, chunk: Chunk) -> Option<ContentChunk> {
+    fn content_chunk(&self, chunk: Chunk) -> Option<ContentChunk> {
         if chunk.parent.is_some() && !self.client.subagent_text {
             return None;
         }

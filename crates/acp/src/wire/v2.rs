@@ -92,9 +92,9 @@ impl Encoder {
     /// The updates for an event, in order; mostly one. The mode is a config option here, which the session sends.
     pub(crate) fn encode(&mut self, event: Event) -> Vec<SessionUpdate> {
         let update = match event {
-            Event::User(chunk) => self.said(chunk).map(SessionUpdate::UserMessageChunk),
-            Event::Text(chunk) => self.said(chunk).map(SessionUpdate::AgentMessageChunk),
-            Event::Thought(chunk) => self.said(chunk).map(SessionUpdate::AgentThoughtChunk),
+            Event::User(chunk) => self.content_chunk(chunk).map(SessionUpdate::UserMessageChunk),
+            Event::Text(chunk) => self.content_chunk(chunk).map(SessionUpdate::AgentMessageChunk),
+            Event::Thought(chunk) => self.content_chunk(chunk).map(SessionUpdate::AgentThoughtChunk),
             Event::Call(call) => Some(call::begun(*call)),
             Event::CallChanged(change) => Some(call::changed(*change)),
             Event::Terminal(change) => Some(call::terminal(change)),
@@ -122,7 +122,7 @@ impl Encoder {
         call::change(change)
     }
 
-    fn said(&mut self, chunk: Chunk) -> Option<ContentChunk> {
+    fn content_chunk(&mut self, chunk: Chunk) -> Option<ContentChunk> {
         if chunk.parent.is_some() && !self.subagent_text {
             return None;
         }

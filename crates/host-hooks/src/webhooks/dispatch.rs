@@ -124,7 +124,7 @@ impl Dispatcher {
             };
             match woke {
                 Woke::Resumed => paused = None,
-                Woke::News(session) => self.hear(session),
+                Woke::News(session) => self.session_changed(session),
                 Woke::Done(done) => match self.settle(done?, paused.is_some()).await? {
                     None => {}
                     Some(AfterFailure::Pause(pause)) => paused = Some(Instant::now() + pause),
@@ -143,12 +143,12 @@ impl Dispatcher {
         let found = log.behind(id, after.as_ref(), SCAN).await?;
         self.scan = (found.len() == SCAN).then(|| found.last().cloned());
         for session in found {
-            self.hear(Some(session));
+            self.session_changed(Some(session));
         }
         Ok(())
     }
 
-    fn hear(&mut self, session: Option<SessionId>) {
+    fn session_changed(&mut self, session: Option<SessionId>) {
         let Some(session) = session else {
             self.scan = Some(None);
             return;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::Deserialize;
 
-use super::{Finding, compare, mcp, told};
+use super::{Finding, compare, finding, mcp};
 use crate::RawJson;
 use crate::drift;
 use crate::frame::Frame;
@@ -145,7 +145,7 @@ fn requested(request: Request) -> Vec<Finding> {
             let place = "request.input.tool_calls[].tool_response";
             let (typed, drifts) = drift::watch(|| given.read::<MessageContent>());
             let again = typed.and_then(|typed| crate::whole::write(|| RawJson::encode(&typed)));
-            findings.extend(held(place, given, again, &drifts));
+            findings.extend(written_again(place, given, again, &drifts));
         }
     }
     findings
@@ -168,7 +168,7 @@ fn input(place: &str, tool: &str, given: &RawJson, author: Author) -> Vec<Findin
         return Vec::new();
     }
     let again = crate::whole::write(|| RawJson::encode(&typed));
-    held(place, given, again, if by_model { &[] } else { &drifts })
+    written_again(place, given, again, if by_model { &[] } else { &drifts })
 }
 
 #[inline]
@@ -179,17 +179,17 @@ fn output(place: &str, tool: &str, given: &RawJson) -> Vec<Finding> {
         return Vec::new();
     }
     let again = crate::whole::write(|| RawJson::encode(&typed));
-    held(place, given, again, &drifts)
+    written_again(place, given, again, &drifts)
 }
 
 /// Compares a value with what its type wrote again.
-pub(super) fn held(
+pub(super) fn written_again(
     place: &str,
     given: &RawJson,
     again: Result<RawJson, serde_json::Error>,
     drifts: &[drift::Drift],
 ) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
+    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
     match again {
         Ok(again) => {
             let found = compare(given.get(), again.get(), &[]).into_iter();

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Finding;
-use super::calls::held;
+use super::calls::written_again;
 use crate::RawJson;
 
 /// Judges a JSON-RPC message to a server.
@@ -12,7 +12,7 @@ pub(super) fn message(place: &str, given: &RawJson) -> Vec<Finding> {
     let read = given.read::<Message>();
     let method = read.as_ref().ok().and_then(|message| message.method.clone());
     let params = read.as_ref().ok().and_then(|message| message.params.clone());
-    let mut findings = held(
+    let mut findings = written_again(
         place,
         given,
         read.and_then(|message| RawJson::encode(&message)),
@@ -39,7 +39,7 @@ pub(super) fn message(place: &str, given: &RawJson) -> Vec<Finding> {
                 return findings;
             }
         };
-        findings.extend(held(&place, &params, again, &[]));
+        findings.extend(written_again(&place, &params, again, &[]));
     }
     findings
 }
@@ -50,7 +50,7 @@ pub(super) fn content(place: &str, given: &RawJson) -> Vec<Finding> {
     let place = format!("{place}[]");
     let blocks = blocks.iter();
     blocks
-        .flat_map(|block| held(&place, block, again::<Block>(block), &[]))
+        .flat_map(|block| written_again(&place, block, again::<Block>(block), &[]))
         .collect()
 }
 

@@ -441,7 +441,7 @@ impl Conn {
     }
 
     /// Emits a frame that the SDK makes. `line` makes it from the session's id.
-    pub(crate) fn tell(self: &Arc<Self>, line: impl FnOnce(&str) -> String) {
+    pub(crate) fn emit_own(self: &Arc<Self>, line: impl FnOnce(&str) -> String) {
         self.with(|driver| {
             let line = line(driver.core.session_id().unwrap_or_default());
             for frame in Frame::from_line(line) {

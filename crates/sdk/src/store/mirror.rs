@@ -405,7 +405,7 @@ impl Mirror {
     fn say(&self, conn: &Arc<Conn>, mut line: Value) {
         line["type"] = Value::from("system");
         line["uuid"] = Value::from(Uuid::new_v4().to_string());
-        conn.tell(|session_id| {
+        conn.emit_own(|session_id| {
             if line.get("session_id").is_none() {
                 line["session_id"] = Value::from(session_id);
             }

@@ -12,7 +12,7 @@ use crate::event_reader::is_told;
 use crate::observer::Observer;
 use crate::outcome::Outcome;
 
-/// What is kept.
+/// The entries in memory.
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     Frame(Frame),
@@ -50,7 +50,7 @@ pub(super) struct TailLog {
     /// Numbers belong to one log.
     pub(super) id: Uuid,
     limits: TailLimits,
-    kept: Mutex<LogEntries>,
+    entries: Mutex<LogEntries>,
     /// Changes with each entry.
     changed: watch::Sender<()>,
 }
@@ -84,7 +84,7 @@ impl LogEntries {
 }
 
 impl TailLog {
-    /// `gone` is the last message that was told before.
+    /// `gone` is the last message that readers have already had.
     pub(super) fn new(limits: TailLimits, gone: Option<Uuid>) -> Self {
         let entries = LogEntries {
             gone,
@@ -93,42 +93,42 @@ impl TailLog {
         Self {
             id: Uuid::new_v4(),
             limits,
-            kept: Mutex::new(entries),
+            entries: Mutex::new(entries),
             changed: watch::Sender::new(()),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, LogEntries> {
-        // Nothing panics while the lock is held, and what is kept is valid after every line.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, LogEntries> {
+        // Nothing panics while the lock is held, and the entries are valid after every line.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of the next entry that comes.
     pub(super) fn next(&self) -> u64 {
-        self.kept().next()
+        self.entries().next()
     }
 
     /// The number of the first entry that is there, and the last message before it.
     pub(super) fn beginning(&self) -> (u64, Option<Uuid>) {
-        let kept = self.kept();
-        (kept.oldest, kept.gone)
+        let log = self.entries();
+        (log.oldest, log.gone)
     }
 
     /// The number of the first entry that is there, the last message before it, and the messages that are there.
     pub(super) fn seam(&self) -> (u64, Option<Uuid>, HashSet<Uuid>) {
-        let kept = self.kept();
-        let messages = kept.entries.iter().filter_map(Entry::message);
-        (kept.oldest, kept.gone, messages.collect())
+        let log = self.entries();
+        let messages = log.entries.iter().filter_map(Entry::message);
+        (log.oldest, log.gone, messages.collect())
     }
 
     /// The number of a message that is there.
     pub(super) fn place_of(&self, message: Uuid) -> Option<u64> {
-        let kept = self.kept();
-        let place = kept
+        let log = self.entries();
+        let place = log
             .entries
             .iter()
             .rposition(|entry| entry.message() == Some(message))?;
-        Some(kept.oldest + place as u64)
+        Some(log.oldest + place as u64)
     }
 
     /// Whether a message is there, or may have been since `from` was the number of the first entry.
@@ -138,14 +138,14 @@ impl TailLog {
 
     /// An entry, if it is there.
     pub(super) fn read(&self, number: u64) -> LogRead {
-        self.kept().at(number).unwrap_or(LogRead::Ended)
+        self.entries().at(number).unwrap_or(LogRead::Ended)
     }
 
     /// An entry, once it is there. Cancel safe.
     pub(super) async fn read_or_wait(&self, number: u64) -> LogRead {
         let mut changed = self.changed.subscribe();
         loop {
-            if let Some(read) = self.kept().at(number) {
+            if let Some(read) = self.entries().at(number) {
                 return read;
             }
             // The sender lives as long as the log.
@@ -154,24 +154,24 @@ impl TailLog {
     }
 
     fn push(&self, entry: Entry) {
-        let mut kept = self.kept();
+        let mut log = self.entries();
         // Prompts that were merged end together.
-        if let (Some(Entry::Outcome(last)), Entry::Outcome(outcome)) = (kept.entries.back(), &entry)
+        if let (Some(Entry::Outcome(last)), Entry::Outcome(outcome)) = (log.entries.back(), &entry)
             && last.is_same(outcome)
         {
             return;
         }
-        kept.bytes += entry.bytes();
-        kept.entries.push_back(entry);
-        while kept.entries.len() > 1
-            && (kept.entries.len() > self.limits.frames || kept.bytes > self.limits.bytes)
-            && let Some(oldest) = kept.entries.pop_front()
+        log.bytes += entry.bytes();
+        log.entries.push_back(entry);
+        while log.entries.len() > 1
+            && (log.entries.len() > self.limits.frames || log.bytes > self.limits.bytes)
+            && let Some(oldest) = log.entries.pop_front()
         {
-            kept.bytes -= oldest.bytes();
-            kept.gone = oldest.message().or(kept.gone);
-            kept.oldest += 1;
+            log.bytes -= oldest.bytes();
+            log.gone = oldest.message().or(log.gone);
+            log.oldest += 1;
         }
-        drop(kept);
+        drop(log);
         self.changed.send_replace(());
     }
 }
@@ -192,7 +192,7 @@ impl Observer for TailLog {
     }
 
     fn session_ended(&self) {
-        self.kept().ended = true;
+        self.entries().ended = true;
         self.changed.send_replace(());
     }
 }

@@ -12,7 +12,7 @@ use crate::{outcome, sdk_error};
 
 impl Actor {
     pub(super) fn frame(&mut self, frame: &Frame) {
-        self.prompts.heard();
+        self.prompts.process_reacted();
         if let Some(message) = self.raw.message(frame) {
             self.client.sdk_message(&self.id, message);
         }

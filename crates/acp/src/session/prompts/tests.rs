@@ -126,7 +126,7 @@ impl Watch {
                     assert!(self.prompts.end(attempt).is_none(), "it was given up");
                 }
             }
-            Happening::Word => self.prompts.heard(),
+            Happening::Word => self.prompts.process_reacted(),
             Happening::Death => {
                 let ended = self.prompts.lose();
                 self.answer(ended);
@@ -223,7 +223,7 @@ fn a_prompt_that_the_process_never_said_anything_about_is_sent_once_more() {
         "a prompt that ends every process is not sent for ever"
     );
     assert_eq!(sent(&mut prompts), [true, false]);
-    prompts.heard();
+    prompts.process_reacted();
     let lost: Vec<_> = prompts.lose().into_iter().map(|ended| ended.answer).collect();
     assert_eq!(lost, ["two"], "its turn may have begun");
 }

@@ -43,7 +43,7 @@ pub(super) fn state(state: ChildState) -> SessionUpdate {
     SessionUpdate::SubagentUpdate(SubagentUpdate::new(SessionId::new(state.id)).state(work))
 }
 
-pub(super) fn told(message: PeerMessage) -> SessionUpdate {
+pub(super) fn session_message(message: PeerMessage) -> SessionUpdate {
     let text = ContentBlock::Text(TextContent::new(message.text));
     let update = SessionMessage::new(message.message_id)
         .sender_session_id(SessionId::new(message.from))

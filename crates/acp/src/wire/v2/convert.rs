@@ -18,7 +18,7 @@ fn same<A: Serialize, B: DeserializeOwned>(value: &A) -> Result<B, serde_json::E
 ///
 /// # Errors
 /// When version 1 does not have the kind of a block.
-pub(crate) fn said(blocks: Vec<draft::ContentBlock>) -> Result<Vec<acp::ContentBlock>, Error> {
+pub(crate) fn prompt_blocks(blocks: Vec<draft::ContentBlock>) -> Result<Vec<acp::ContentBlock>, Error> {
     let blocks = blocks.into_iter().enumerate();
     blocks
         .map(|(position, block)| {

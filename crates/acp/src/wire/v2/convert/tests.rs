@@ -49,10 +49,10 @@ fn what_the_user_says_comes_over() {
         {"type": "resource", "resource": {"uri": "file:///c", "blob": "AAAA", "mimeType": "application/pdf"}},
         {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
     ]);
-    let taken = said(of(given.clone())).expect("blocks that there are");
+    let taken = prompt_blocks(of(given.clone())).expect("blocks that there are");
     assert_eq!(serde_json::to_value(taken).expect("JSON"), given);
     let odd: Vec<draft::ContentBlock> = of(json!([{"type": "text", "text": "a"}, {"type": "_smell"}]));
-    let error = said(odd).expect_err("it is not known");
+    let error = prompt_blocks(odd).expect_err("it is not known");
     assert!(error.message.contains("prompt[1]"), "{error}");
 }
 
