@@ -67,13 +67,6 @@ impl Match {
         }
     }
 
-    /// Demands this as well.
-    #[must_use]
-    pub fn and(mut self, other: impl Into<Self>) -> Self {
-        self.parts.extend(other.into().parts);
-        self
-    }
-
     /// How a line differs; `None` if it matches.
     pub fn flaw(&self, line: &Value) -> Option<String> {
         self.parts.iter().find_map(|part| match part {
@@ -85,6 +78,11 @@ impl Match {
             Part::Test(name, test) => (!test(line)).then(|| format!("not {name}")),
         })
     }
+}
+
+setters! { Match:
+    /// Demands this as well.
+    and(other: impl Into<Self>) => parts.extend(other.into().parts);
 }
 
 /// A `type`, or `type/subtype` where the subtype of a control request or response is that of its payload.

@@ -1,7 +1,8 @@
 //! Methods of builders.
 
-/// Methods that take a value by itself and give it back with a field changed: the field of their name, or the one behind `=>`. Of a
-/// builder that keeps its fields inside another value, the type is followed by the way there.
+/// Methods that take a value by itself and give it back with a field changed: the field of their name, or the one behind `=>`. Behind
+/// `=` stands what the field is set to, and otherwise the method that changes it. Of a builder that keeps its fields inside another
+/// value, the type is followed by the way there.
 macro_rules! setters {
     ($type:ident: $($setter:tt)+) => {
         setters! { @all $type [] $($setter)+ }
@@ -13,17 +14,18 @@ macro_rules! setters {
         setters! { @all $type [.$outer.$inner] $($setter)+ }
     };
     (@all $type:ident $way:tt
-        $($(#[$doc:meta])* $name:ident($($value:ident: $from:ty)?) $(=> $field:ident)? = $to:expr;)+
+        $($(#[$doc:meta])* $name:ident($($value:ident: $from:ty),*) $(=> $field:ident)?
+            $(.$method:ident($($argument:expr),*))? $(= $to:expr)?;)+
     ) => {
         impl $type {
             $($(#[$doc])*
             #[must_use = "it gives back what it has changed"]
-            pub fn $name(mut self $(, $value: $from)?) -> Self {
-                setters!(@field self $way $name $($field)?) = $to;
+            pub fn $name(mut self $(, $value: $from)*) -> Self {
+                setters!(@change self $way $name [$($field)?] $(.$method($($argument),*))? $(= $to)?);
                 self
             })+
         }
     };
-    (@field $self:ident [$($way:tt)*] $name:ident) => { $self$($way)*.$name };
-    (@field $self:ident [$($way:tt)*] $name:ident $field:ident) => { $self$($way)*.$field };
+    (@change $self:ident [$($way:tt)*] $name:ident [] $($change:tt)+) => { $self$($way)*.$name $($change)+ };
+    (@change $self:ident [$($way:tt)*] $name:ident [$field:ident] $($change:tt)+) => { $self$($way)*.$field $($change)+ };
 }

@@ -249,7 +249,7 @@ fn compose(
                 let result = results
                     .last()
                     .map(|result| (result.text.as_str(), result.is_error));
-                let wrong = judge::result(&assert, result);
+                let wrong = judge::result(&assert, result).err();
                 let in_frames = frames.and_then(|frames| frames.check(*assert, who));
                 let wrong = wrong.into_iter().chain(in_frames);
                 composed

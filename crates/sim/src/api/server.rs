@@ -109,18 +109,6 @@ pub(super) enum Decision {
 }
 
 impl MessagesApiBuilder {
-    /// Adds a rule, behind those that are there: it replies to a request for a message, or leaves it to what comes behind.
-    pub fn rule(mut self, rule: impl FnMut(&ApiRequest) -> Option<Reply> + Send + Sync + 'static) -> Self {
-        self.settings.rules.push(Rule(Box::new(rule)));
-        self
-    }
-
-    /// Adds a reply for the next request that no rule is for, whatever session it comes from.
-    pub fn reply(mut self, reply: impl Into<Reply>) -> Self {
-        self.settings.replies.push_back(reply.into());
-        self
-    }
-
     /// Plays a script for requests that neither rules nor replies match. Its settings replace those of this builder that were set
     /// before.
     ///
@@ -155,21 +143,6 @@ impl MessagesApiBuilder {
         frames: impl Fn(&str) -> Vec<crate::peer::Line> + Send + Sync + 'static,
     ) -> Self {
         self.settings.frames = Some(Frames(Arc::new(frames)));
-        self
-    }
-
-    /// Passes on what neither rules nor replies nor a recording are for, and the answer back as it comes. Directives and the
-    /// default reply are not used then.
-    #[cfg(feature = "api-record")]
-    pub fn upstream(mut self, upstream: Upstream) -> Self {
-        self.settings.upstream = Some(upstream);
-        self
-    }
-
-    /// Records the requests that are passed on.
-    #[cfg(feature = "api-record")]
-    pub fn record(mut self, recorder: Recorder) -> Self {
-        self.settings.recorder = Some(recorder);
         self
     }
 
@@ -223,6 +196,17 @@ impl MessagesApiBuilder {
 }
 
 setters! { MessagesApiBuilder.settings:
+    /// Adds a rule, behind those that are there: it replies to a request for a message, or leaves it to what comes behind.
+    rule(rule: impl FnMut(&ApiRequest) -> Option<Reply> + Send + Sync + 'static) => rules.push(Rule(Box::new(rule)));
+    /// Adds a reply for the next request that no rule is for, whatever session it comes from.
+    reply(reply: impl Into<Reply>) => replies.push_back(reply.into());
+    /// Passes on what neither rules nor replies nor a recording are for, and the answer back as it comes. Directives and the
+    /// default reply are not used then.
+    #[cfg(feature = "api-record")]
+    upstream(upstream: Upstream) = Some(upstream);
+    /// Records the requests that are passed on.
+    #[cfg(feature = "api-record")]
+    record(recorder: Recorder) => recorder = Some(recorder);
     /// Sets the reply when nothing else applies; by default the text `ok`.
     default_reply(reply: impl Into<Reply>) = reply.into();
 

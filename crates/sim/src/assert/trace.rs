@@ -7,7 +7,7 @@ use std::path::Path;
 use outrigger_protocol::check::{Checker, Direction};
 use serde_json::Value;
 
-use crate::cassette::{Cassette, CassetteError, What};
+use crate::cassette::{Cassette, CassetteError, Event};
 use crate::peer::{Line, Report};
 
 /// How many lines are shown on either side of one that is wrong.
@@ -233,15 +233,11 @@ impl Trace {
 /// Blank lines are none.
 impl From<&Cassette> for Trace {
     fn from(cassette: &Cassette) -> Self {
-        let lines = cassette.events.iter().filter_map(|event| {
-            let (from_client, said) = match &event.what {
-                What::In(said) => (true, said),
-                What::Out(said, _) if !said.text().trim().is_empty() => (false, said),
-                _ => return None,
-            };
-            let mut line = Line::new(from_client, said.value());
-            line.at = event.at;
-            Some(line)
+        let lines = cassette.events.iter().filter_map(Event::said);
+        // Of what the CLI writes, empty lines say nothing.
+        let lines = lines.filter(|line| {
+            let text = line.json.as_str().unwrap_or("?");
+            line.from_client || !text.trim().is_empty()
         });
         Self::new(lines)
     }

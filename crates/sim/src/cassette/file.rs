@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::lines::to_bytes;
 use super::places::home_of_somebody;
 use super::redact::Redactor;
-use crate::running::kind;
+use crate::running::{self, Exit, kind};
 
 /// The version of the format: the only one that there is.
 pub const VERSION: u32 = 2;
@@ -346,8 +346,46 @@ impl Header {
     }
 }
 
+impl From<Exit> for What {
+    fn from(exit: Exit) -> Self {
+        let (code, signal) = match exit {
+            Exit::Code(code) => (Some(code), None),
+            Exit::Signal(signal) => (None, Some(signal)),
+        };
+        Self::Exit { code, signal }
+    }
+}
+
 impl Event {
-    pub(crate) fn line(&self) -> String {
+    /// A line of a report, as an event.
+    pub fn of(line: &running::Line) -> Self {
+        let said = match &line.json {
+            Value::String(text) => Said::Text(text.clone()),
+            json => Said::Frame(RawJson::from(json.clone())),
+        };
+        Self {
+            at: line.at,
+            what: match line.from_client {
+                true => What::In(said),
+                false => What::Out(said, LineEnd::There),
+            },
+        }
+    }
+
+    /// The line of a report that it is; `None` if nobody wrote a line.
+    pub(crate) fn said(&self) -> Option<running::Line> {
+        let (from_client, said) = match &self.what {
+            What::In(said) => (true, said),
+            What::Out(said, _) => (false, said),
+            _ => return None,
+        };
+        let mut line = running::Line::new(from_client, said.value());
+        line.at = self.at;
+        Some(line)
+    }
+
+    /// The line of a cassette, with its end.
+    pub fn line(&self) -> String {
         let meta = |json: Value| ("meta", json.to_string(), LineEnd::There);
         let raw = |text: &str| json!({ "raw": text }).to_string();
         let said = |said: &Said| match said {

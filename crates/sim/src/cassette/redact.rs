@@ -69,19 +69,6 @@ impl Rules {
         self
     }
 
-    /// Takes this text out wherever it stands, in any letter case that is written here, and its base64.
-    pub fn literal(mut self, text: impl Into<String>) -> Self {
-        self.literals.push((text.into(), SECRET.to_owned()));
-        self
-    }
-
-    /// Takes out the value of a variable of this name, as `{{secret:NAME}}`.
-    pub fn secret(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.literals
-            .push((value.into(), format!("{{{{secret:{name}}}}}")));
-        self
-    }
-
     /// Takes out the values of those of these variables whose names look like those of secrets.
     pub fn secrets_of<'e>(mut self, env: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
         for (name, value) in env {
@@ -118,6 +105,13 @@ impl Rules {
         self.pointers.push(parts.collect());
         Ok(self)
     }
+}
+
+setters! { Rules:
+    /// Takes this text out wherever it stands, in any letter case that is written here, and its base64.
+    literal(text: impl Into<String>) => literals.push((text.into(), SECRET.to_owned()));
+    /// Takes out the value of a variable of this name, as `{{secret:NAME}}`.
+    secret(name: &str, value: impl Into<String>) => literals.push((value.into(), format!("{{{{secret:{name}}}}}")));
 }
 
 /// A range of a text, and its replacement.

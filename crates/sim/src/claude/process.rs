@@ -118,18 +118,6 @@ impl Launch {
         self
     }
 
-    /// Adds an argument.
-    pub fn arg(mut self, argument: impl Into<String>) -> Self {
-        self.arguments.push(argument.into());
-        self
-    }
-
-    /// Sets a variable.
-    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.variables.insert(name.into(), value.into());
-        self
-    }
-
     /// Starts it.
     ///
     /// # Errors
@@ -186,6 +174,10 @@ impl Launch {
 }
 
 setters! { Launch:
+    /// Adds an argument.
+    arg(argument: impl Into<String>) => arguments.push(argument.into());
+    /// Sets a variable.
+    env(name: impl Into<String>, value: impl Into<String>) => variables.insert(name.into(), value.into());
     /// Sets the working directory; by default the sandbox's project.
     directory(directory: impl AsRef<Path>) = directory.as_ref().to_owned();
 

@@ -128,31 +128,9 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
 
 impl Effect {
     /// The word for it in files.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Drop {} => "drop",
-            Self::Delay { .. } => "delay",
-            Self::Split { .. } => "split",
-            Self::Chop { .. } => "chop",
-            Self::Merge { .. } => "merge",
-            Self::Glue {} => "glue",
-            Self::Corrupt { .. } => "corrupt",
-            Self::Truncate { .. } => "truncate",
-            Self::Duplicate { .. } => "duplicate",
-            Self::Reorder { .. } => "reorder",
-            Self::Stall { .. } => "stall",
-            Self::Slow { .. } => "slow",
-            Self::End {} => "end",
-            Self::Exit { .. } => "exit",
-            Self::Signal { .. } => "signal",
-            Self::IgnoreTerm {} => "ignore_term",
-            Self::Grandchild(_) => "grandchild",
-            Self::Insert { .. } => "insert",
-            Self::AddFields { .. } => "add_fields",
-            Self::SetValue { .. } => "set_value",
-            Self::Noise { .. } => "noise",
-            Self::Stderr { .. } => "stderr",
-        }
+    pub fn name(&self) -> String {
+        let json = serde_json::to_value(self).unwrap_or_default();
+        json["fault"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The stage that it needs at least, and why.

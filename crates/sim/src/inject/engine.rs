@@ -105,7 +105,7 @@ impl Armed {
         }
         if let Some(probability) = at.probability {
             let salt = self.fault.effect.name();
-            let mut random = Random::of_frame(frame.seed, frame.direction, frame.number, salt);
+            let mut random = Random::of_frame(frame.seed, frame.direction, frame.number, &salt);
             if random.fraction() >= probability {
                 return None;
             }
@@ -224,12 +224,12 @@ impl Engine {
         };
         for armed in armed {
             if let Some(inside) = armed.strikes(&passing) {
-                let salt = armed.fault.effect.name();
-                let random = Random::of_frame(self.seed ^ 1, self.direction, self.frames, salt);
+                let effect = armed.fault.effect.name();
+                let random = Random::of_frame(self.seed ^ 1, self.direction, self.frames, &effect);
                 apply(&armed.fault, inside, random, &mut shape);
                 strikes.add(Strike {
                     fault: armed.index,
-                    effect: armed.fault.effect.name(),
+                    effect,
                     direction: self.direction,
                     frame: self.frames,
                     kind: kind.clone(),

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::effect::Effect;
-use super::place::At;
+use super::place::{At, is_default};
 use super::words;
 
 /// One thing that goes wrong, and where.
@@ -21,12 +21,14 @@ use super::words;
 /// assert_eq!(fault, Fault::new(Effect::Split { bytes: 3 }, At::kind("result").nth(1)));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Fault {
     /// The effect.
+    #[serde(flatten)]
     pub effect: Effect,
     /// Where it does.
+    #[serde(skip_serializing_if = "is_default")]
     pub at: At,
 }
 
@@ -58,31 +60,11 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match serde_json::to_string(self) {
             Ok(json) => f.write_str(&json),
-            Err(_) => f.write_str(self.effect.name()),
+            Err(_) => f.write_str(&self.effect.name()),
         }
     }
 }
 
-impl Serialize for Fault {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::{Error, SerializeMap as _};
-        let effect = serde_json::to_value(&self.effect).map_err(S::Error::custom)?;
-        let mut map = serializer.serialize_map(None)?;
-        // The effect comes first, for readers of the file.
-        map.serialize_entry("fault", self.effect.name())?;
-        for (key, value) in effect.as_object().into_iter().flatten() {
-            if key != "fault" {
-                map.serialize_entry(key, value)?;
-            }
-        }
-        if self.at != At::default() {
-            map.serialize_entry("at", &self.at)?;
-        }
-        map.end()
-    }
-}
-
-/// Refuses parameters that the effect does not have.
 impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
@@ -153,13 +135,6 @@ impl Schedule {
         }
     }
 
-    /// One fault more.
-    #[must_use]
-    pub fn with(mut self, effect: Effect, at: At) -> Self {
-        self.faults.push(Fault::new(effect, at));
-        self
-    }
-
     /// Whether all of them can be done there.
     ///
     /// # Errors
@@ -167,6 +142,11 @@ impl Schedule {
     pub fn check(&self, stage: Stage) -> Result<(), Unfit> {
         self.faults.iter().try_for_each(|fault| fault.check(stage))
     }
+}
+
+setters! { Schedule:
+    /// One fault more.
+    with(effect: Effect, at: At) => faults.push(Fault::new(effect, at));
 }
 
 impl From<Fault> for Schedule {
@@ -279,7 +259,7 @@ mod tests {
             for at in &places {
                 let fault = Fault::new(effect.clone(), at.clone());
                 let text = fault.to_string();
-                assert!(text.contains(effect.name()), "{text}");
+                assert!(text.contains(&effect.name()), "{text}");
                 let read: Fault = serde_json::from_str(&text).unwrap();
                 assert_eq!(read, fault, "{text}");
             }

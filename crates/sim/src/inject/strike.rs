@@ -11,7 +11,7 @@ pub struct Strike {
     /// Which fault of the schedule, from 0; those that were armed later are counted on.
     pub fault: usize,
     /// The word for its effect.
-    pub effect: &'static str,
+    pub effect: String,
     /// Which way the frame went.
     pub direction: Direction,
     /// Which frame of that direction it was, from 1.
@@ -24,18 +24,8 @@ pub struct Strike {
 
 impl fmt::Display for Strike {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            fault,
-            effect,
-            direction,
-            frame,
-            kind,
-            byte,
-        } = self;
-        write!(
-            f,
-            "fault {fault}, {effect}: frame {frame} {direction}, {kind}, at byte {byte}"
-        )
+        write!(f, "fault {}, {}: frame {} ", self.fault, self.effect, self.frame)?;
+        write!(f, "{}, {}, at byte {}", self.direction, self.kind, self.byte)
     }
 }
 

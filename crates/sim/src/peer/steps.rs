@@ -91,12 +91,6 @@ impl Steps {
         }
     }
 
-    /// How long a step waits for a line; 30 s unless set. A paused clock does not make it wait.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
     /// Takes the next line, which must match.
     pub fn expect(self, line: impl Into<Match>) -> Self {
         self.step(Step::Expect(line.into()))
@@ -186,12 +180,6 @@ impl Steps {
         self.step(Step::Exit(Exit::Signal(signal)))
     }
 
-    /// Appends other steps.
-    pub fn then(mut self, other: Self) -> Self {
-        self.steps.extend(other.steps);
-        self
-    }
-
     fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
@@ -237,6 +225,13 @@ impl Steps {
         });
         running
     }
+}
+
+setters! { Steps:
+    /// How long a step waits for a line; 30 s unless set. A paused clock does not make it wait.
+    patience(patience: Duration) = patience;
+    /// Appends other steps.
+    then(other: Self) => steps.extend(other.steps);
 }
 
 impl Default for Steps {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::cassette::{Event, What};
-use crate::peer::{Exit, Line, Report};
+use crate::peer::{Exit, Report};
 
 /// What is known of a process from its start: the first line of its file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -172,29 +172,17 @@ pub(super) fn read(path: &Path) -> io::Result<Option<PlayedProcess>> {
     let Some(start) = events.iter().find_map(start) else {
         return Ok(None);
     };
-    let mut lines = Vec::new();
-    let mut exit = None;
-    for event in events {
-        let (from_client, said) = match event.what {
-            What::In(said) => (true, said),
-            What::Out(said, _) => (false, said),
-            What::Exit { code, signal } => {
-                exit = exit.or(code.map(Exit::Code)).or(signal.map(Exit::Signal));
-                continue;
-            }
-            _ => continue,
-        };
-        let mut line = Line::new(from_client, said.value());
-        line.at = event.at;
-        lines.push(line);
-    }
+    let exit = events.iter().find_map(|event| match event.what {
+        What::Exit { code, signal } => code.map(Exit::Code).or(signal.map(Exit::Signal)),
+        _ => None,
+    });
     Ok(Some(PlayedProcess {
         id: start.pid,
         arguments: start.argv,
         cwd: start.cwd.into(),
         began: Duration::try_from_secs_f64(start.began).unwrap_or_default(),
         running: !complete && is_running(path, start.pid),
-        report: Report::new(lines, exit),
+        report: Report::new(events.iter().filter_map(Event::said), exit),
     }))
 }
 
@@ -203,13 +191,9 @@ pub(super) fn read(path: &Path) -> io::Result<Option<PlayedProcess>> {
 /// # Errors
 /// When the file cannot be written.
 pub fn note_end(file: impl AsRef<Path>, exit: Exit) -> io::Result<()> {
-    let (code, signal) = match exit {
-        Exit::Code(code) => (Some(code), None),
-        Exit::Signal(signal) => (None, Some(signal)),
-    };
     let end = Event {
         at: Duration::ZERO,
-        what: What::Exit { code, signal },
+        what: exit.into(),
     };
     let mut file = File::options().append(true).open(file)?;
     file.write_all(end.line().as_bytes())

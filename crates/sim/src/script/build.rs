@@ -23,37 +23,15 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-impl Script {
-    /// Adds a rule. Rules are used in their order, unless one is for [any time](Rule::anytime).
-    #[must_use]
-    pub fn rule(mut self, rule: Rule) -> Self {
-        self.prompts.push(rule.into());
-        self
-    }
-
-    /// Counts times instead of measuring them, so that they repeat.
-    #[must_use]
-    pub fn virtual_clock(mut self) -> Self {
-        self.clock = Clock::Virtual;
-        self
-    }
-
-    /// Adds a file that exists at the beginning, by its path relative to the working directory.
-    #[must_use]
-    pub fn file(mut self, path: impl Into<String>, content: impl Into<String>) -> Self {
-        self.files.insert(path.into(), content.into());
-        self
-    }
-
-    /// Adds something that goes wrong on the pipes, or with the process.
-    #[must_use]
-    pub fn fault(mut self, fault: Fault) -> Self {
-        self.faults.push(fault);
-        self
-    }
-}
-
 setters! { Script:
+    /// Adds a rule. Rules are used in their order, unless one is for [any time](Rule::anytime).
+    rule(rule: Rule) => prompts.push(rule.into());
+    /// Counts times instead of measuring them, so that they repeat.
+    virtual_clock() => clock = Clock::Virtual;
+    /// Adds a file that exists at the beginning, by its path relative to the working directory.
+    file(path: impl Into<String>, content: impl Into<String>) => files.insert(path.into(), content.into());
+    /// Adds something that goes wrong on the pipes, or with the process.
+    fault(fault: Fault) => faults.push(fault);
     /// Sets the model.
     model(model: impl Into<String>) = Some(model.into());
     /// Sets the permission mode at the beginning.
@@ -107,20 +85,6 @@ impl Rule {
         Self::of(TextMatch::Contains(part.into()))
     }
 
-    /// Makes it a rule for subagents.
-    #[must_use]
-    pub fn from_subagent(mut self) -> Self {
-        self.from = Asker::Subagent;
-        self
-    }
-
-    /// Adds a step.
-    #[must_use]
-    pub fn step(mut self, step: impl Into<Step>) -> Self {
-        self.steps.push(Placed::from(step.into()));
-        self
-    }
-
     /// Adds text of the model.
     #[must_use]
     pub fn say(self, text: impl Into<String>) -> Self {
@@ -153,6 +117,10 @@ impl Rule {
 }
 
 setters! { Rule:
+    /// Adds a step.
+    step(step: impl Into<Step>) => steps.push(Placed::from(step.into()));
+    /// Makes it a rule for subagents.
+    from_subagent() => from = Asker::Subagent;
     /// Sets the result of a tool that it is for.
     tool_result(result: impl Into<TextMatch>) = Some(result.into());
     /// Sets how many prompts it is for.
@@ -229,13 +197,11 @@ impl Permission {
             suggestions: Vec::new(),
         }
     }
+}
 
+setters! { Permission:
     /// Adds a permission update that is suggested: a JSON object.
-    #[must_use]
-    pub fn suggest(mut self, update: Value) -> Self {
-        self.suggestions.push(object(update));
-        self
-    }
+    suggest(update: Value) => suggestions.push(object(update));
 }
 
 impl Subagent {
@@ -246,23 +212,13 @@ impl Subagent {
             ..Self::default()
         }
     }
-
-    /// Adds a step that it takes.
-    #[must_use]
-    pub fn step(mut self, step: impl Into<Step>) -> Self {
-        self.steps.push(Placed::from(step.into()));
-        self
-    }
-
-    /// Adds a step of the agent after the end of a background subagent.
-    #[must_use]
-    pub fn then(mut self, step: impl Into<Step>) -> Self {
-        self.then.push(Placed::from(step.into()));
-        self
-    }
 }
 
 setters! { Subagent:
+    /// Adds a step that it takes.
+    step(step: impl Into<Step>) => steps.push(Placed::from(step.into()));
+    /// Adds a step of the agent after the end of a background subagent.
+    then(step: impl Into<Step>).push(Placed::from(step.into()));
     /// Sets its prompt.
     prompt(prompt: impl Into<String>) = Some(prompt.into());
     /// Sets what kind of agent it is.
@@ -279,16 +235,11 @@ impl Background {
             ..Self::default()
         }
     }
-
-    /// Adds a step of the agent after the end of the command.
-    #[must_use]
-    pub fn then(mut self, step: impl Into<Step>) -> Self {
-        self.then.push(Placed::from(step.into()));
-        self
-    }
 }
 
 setters! { Background:
+    /// Adds a step of the agent after the end of the command.
+    then(step: impl Into<Step>).push(Placed::from(step.into()));
     /// Sets how long it runs.
     after(after: Duration) = after;
     /// Sets its output.
@@ -390,16 +341,11 @@ impl Assert {
             ..Self::default()
         }
     }
-
-    /// So many control requests of this subtype have come.
-    #[must_use]
-    pub fn requests(mut self, subtype: impl Into<String>, times: usize) -> Self {
-        self.requests.insert(subtype.into(), times);
-        self
-    }
 }
 
 setters! { Assert:
+    /// So many control requests of this subtype have come.
+    requests(subtype: impl Into<String>, times: usize).insert(subtype.into(), times);
     /// The last answer about a tool put an input in place that fits this pattern.
     updated_input(pattern: Value) = Some(pattern);
 }
@@ -416,23 +362,13 @@ impl Expect {
         self.tools.push(called.into());
         self
     }
-
-    /// So many control requests of this subtype must have come.
-    #[must_use]
-    pub fn requests(mut self, subtype: impl Into<String>, times: usize) -> Self {
-        self.requests.insert(subtype.into(), times);
-        self
-    }
-
-    /// Some tool must have had this result.
-    #[must_use]
-    pub fn tool_result(mut self, text: impl Into<TextMatch>) -> Self {
-        self.tool_results.push(text.into());
-        self
-    }
 }
 
 setters! { Expect:
+    /// So many control requests of this subtype must have come.
+    requests(subtype: impl Into<String>, times: usize).insert(subtype.into(), times);
+    /// Some tool must have had this result.
+    tool_result(text: impl Into<TextMatch>) => tool_results.push(text.into());
     /// So many prompts must have come.
     prompts(prompts: usize) = Some(prompts);
     /// So many requests for a message must have come; for the scripted API.
@@ -444,45 +380,30 @@ setters! { Expect:
 }
 
 macro_rules! steps {
-    ($($type:ident),+) => {
+    ($($part:ident: $type:ident => $step:expr;)+) => {
         $(impl From<$type> for Step {
-            fn from(step: $type) -> Self {
-                Self::$type(step)
+            fn from($part: $type) -> Self {
+                $step
             }
         })+
     };
 }
 
-steps!(
-    Call, Ask, Background, ApiError, RateLimit, Usage, Pace, Wait, Raw, Exit, Subagent
-);
-
-impl From<Fault> for Step {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(Box::new(fault))
-    }
-}
-
-impl From<Assert> for Step {
-    fn from(assert: Assert) -> Self {
-        Self::Assert(Box::new(assert))
-    }
-}
-
-impl From<Question> for Step {
-    fn from(question: Question) -> Self {
-        Self::Ask(Ask::Question(question))
-    }
-}
-
-impl From<Elicitation> for Step {
-    fn from(elicitation: Elicitation) -> Self {
-        Self::Ask(Ask::Elicitation(elicitation))
-    }
-}
-
-impl From<Permission> for Step {
-    fn from(permission: Permission) -> Self {
-        Self::Ask(Ask::Permission(permission))
-    }
+steps! {
+    call: Call => Step::Call(call);
+    ask: Ask => Step::Ask(ask);
+    question: Question => Step::Ask(Ask::Question(question));
+    elicitation: Elicitation => Step::Ask(Ask::Elicitation(elicitation));
+    permission: Permission => Step::Ask(Ask::Permission(permission));
+    subagent: Subagent => Step::Subagent(subagent);
+    background: Background => Step::Background(background);
+    error: ApiError => Step::ApiError(error);
+    limit: RateLimit => Step::RateLimit(limit);
+    usage: Usage => Step::Usage(usage);
+    pace: Pace => Step::Pace(pace);
+    wait: Wait => Step::Wait(wait);
+    assert: Assert => Step::Assert(Box::new(assert));
+    raw: Raw => Step::Raw(raw);
+    fault: Fault => Step::Fault(Box::new(fault));
+    exit: Exit => Step::Exit(exit);
 }

@@ -321,54 +321,39 @@ pub(super) fn is_gate_name(name: &str) -> bool {
 fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
     let mut content = false;
     for step in steps {
-        let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
-        let calls: &[Call] = match &step.value {
-            Step::Call(call) => std::slice::from_ref(call),
-            Step::Parallel(calls) => {
-                if calls.is_empty() {
-                    mistake("`parallel` without a call");
-                }
-                calls
-            }
+        let is_response = matches!(step.value, Step::Response(_));
+        let mistake = match &step.value {
+            Step::Call(call) => mistake_in(call),
+            Step::Parallel(calls) if calls.is_empty() => Some("`parallel` without a call"),
+            Step::Parallel(calls) => calls.iter().find_map(mistake_in),
             Step::Ask(Ask::Questions(questions)) if questions.is_empty() => {
-                mistake("`questions` without a question");
-                &[]
+                Some("`questions` without a question")
             }
             Step::Ask(Ask::Request(request)) if !request.get("subtype").is_some_and(Value::is_string) => {
-                mistake("a control request needs a `subtype`");
-                &[]
+                Some("a control request needs a `subtype`")
             }
-            Step::Assert(assert) if **assert == Assert::default() => {
-                mistake("`assert` demands nothing");
-                &[]
-            }
+            Step::Assert(assert) if **assert == Assert::default() => Some("`assert` demands nothing"),
             Step::Wait(Wait::Gate(name)) if !is_gate_name(name) => {
-                mistake("the name of a gate is made of letters, digits, `-` and `_`");
-                &[]
-            }
-            Step::ApiError(error) if !(400..600).contains(&error.status) => {
-                mistake(&format!(
-                    "`{}` is no HTTP status of an error: they go from 400 to 599",
-                    error.status
-                ));
-                &[]
+                Some("the name of a gate is made of letters, digits, `-` and `_`")
             }
             Step::ApiError(ApiError { times: Some(0), .. }) => {
-                mistake("an `api_error` that no request gets (`times: 0`) is none");
-                &[]
+                Some("an `api_error` that no request gets (`times: 0`) is none")
             }
             Step::Response(inside) if inside.iter().any(|step| matches!(step.value, Step::Response(_))) => {
-                mistake("a `response` has no other `response` in it");
-                &[]
+                Some("a `response` has no other `response` in it")
             }
-            Step::Drop if content => {
-                mistake(
-                    "`drop` comes before the first byte of a response: put it before what is said, or take `cut`",
-                );
-                &[]
-            }
-            _ => &[],
+            Step::Drop if content => Some(
+                "`drop` comes before the first byte of a response: put it before what is said, or take `cut`",
+            ),
+            _ => None,
         };
+        if let Step::ApiError(ApiError { status, .. }) = &step.value
+            && !(400..600).contains(status)
+        {
+            let what = format!("`{status}` is no HTTP status of an error: they go from 400 to 599");
+            found.push((step.at, what));
+        }
+        found.extend(mistake.map(|what| (step.at, what.to_owned())));
         for (_, steps) in fill::inside(&step.value) {
             mistakes_of(steps, found);
         }
@@ -376,26 +361,18 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
             step.value,
             Step::Say(_) | Step::Think(_) | Step::Redacted(_) | Step::Block(_)
         );
-        let ends = ends_response(&step.value) || matches!(step.value, Step::Response(_));
-        content = (content || is_content) && !ends;
-        for call in calls {
-            let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
-            if call.result.is_none() && call.is_error {
-                mistake("`is_error` says what `result` is: give it one");
-            }
-            if call.result.is_none() && call.details.is_some() {
-                mistake("`details` go with a `result`: give it one");
-            }
-            if call.result.is_some() && call.run.is_some() {
-                mistake("with a `result` nothing is run: leave out `run` or `result`");
-            }
-            let readable = call
-                .result
-                .as_ref()
-                .is_none_or(|result| result.is_string() || result.is_array());
-            if !readable {
-                mistake("`result` is a text, or a list of content blocks");
-            }
-        }
+        content = (content || is_content) && !ends_response(&step.value) && !is_response;
     }
+}
+
+fn mistake_in(call: &Call) -> Option<&'static str> {
+    Some(match &call.result {
+        None if call.is_error => "`is_error` says what `result` is: give it one",
+        None if call.details.is_some() => "`details` go with a `result`: give it one",
+        Some(_) if call.run.is_some() => "with a `result` nothing is run: leave out `run` or `result`",
+        Some(result) if !result.is_string() && !result.is_array() => {
+            "`result` is a text, or a list of content blocks"
+        }
+        _ => return None,
+    })
 }

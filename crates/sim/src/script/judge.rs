@@ -57,9 +57,11 @@ fn word(permitted: Permitted) -> &'static str {
 }
 
 /// The parts of a pattern that a value lacks.
-fn misses(what: &str, pattern: &Value, value: &Value) -> Option<String> {
-    let flaw = Match::partial(pattern.clone()).flaw(value)?;
-    Some(format!("{what} does not fit {pattern}: {flaw}"))
+fn fits(what: &str, pattern: &Value, value: &Value) -> Result<(), String> {
+    let flaw = Match::partial(pattern.clone()).flaw(value);
+    flaw.map_or(Ok(()), |flaw| {
+        Err(format!("{what} does not fit {pattern}: {flaw}"))
+    })
 }
 
 /// The frames of this type that the client wrote, or that were written to it.
@@ -68,17 +70,6 @@ fn frames<'a>(lines: &'a [Line], by_client: bool, kind: &str) -> impl DoubleEnde
     lines
         .map(|line| &line.json)
         .filter(move |frame| frame["type"] == kind)
-}
-
-fn control_requests(lines: &[Line], subtype: &str) -> usize {
-    let received = frames(lines, true, "control_request");
-    received
-        .filter(|frame| frame["request"]["subtype"] == subtype)
-        .count()
-}
-
-fn prompts(lines: &[Line]) -> usize {
-    frames(lines, true, "user").count()
 }
 
 /// The last result of a tool that the model got to read.
@@ -90,164 +81,144 @@ fn last_result(lines: &[Line]) -> Option<&Value> {
 }
 
 /// What an assertion does not like about the last tool result: its text, and whether it was a failure.
-pub(crate) fn result(assert: &Assert, last: Option<(&str, bool)>) -> Option<String> {
+pub(crate) fn result(assert: &Assert, last: Option<(&str, bool)>) -> Result<(), String> {
     if assert.result.is_none() && assert.is_error.is_none() {
-        return None;
+        return Ok(());
     }
-    let Some((text, failed)) = last else {
-        return Some("expected the result of a tool, but there is none".to_owned());
+    let (text, failed) = last.ok_or("expected the result of a tool, but there is none")?;
+    let wanted = match (&assert.result, assert.is_error) {
+        (Some(wanted), _) if !wanted.fits(text) => wanted.to_string(),
+        (_, Some(true)) if !failed => "a failure".to_owned(),
+        (_, Some(false)) if failed => "no failure".to_owned(),
+        _ => return Ok(()),
     };
-    if let Some(wanted) = assert.result.as_ref().filter(|wanted| !wanted.fits(text)) {
-        return Some(format!(
-            "expected the tool's result to be {wanted}, but it is {text:?}"
-        ));
-    }
-    let wanted = assert.is_error.filter(|wanted| *wanted != failed)?;
-    let wanted = if wanted { "a failure" } else { "no failure" };
-    Some(format!(
+    Err(format!(
         "expected the tool's result to be {wanted}, but it is {text:?}"
     ))
 }
 
 /// What an assertion does not like, if anything.
 pub(crate) fn check(assert: &Assert, lines: &[Line]) -> Option<String> {
+    judge(assert, lines).err()
+}
+
+fn judge(assert: &Assert, lines: &[Line]) -> Result<(), String> {
     let permission = || answered(lines, |request| request["subtype"] == "can_use_tool");
     if let Some(wanted) = assert.permission {
-        let Some((request, response)) = permission() else {
-            return Some(format!(
-                "expected a question about a tool to be {}, but none was answered",
-                word(wanted)
-            ));
+        let wanted_word = word(wanted);
+        let missing = format!("expected a question about a tool to be {wanted_word}, but none was answered");
+        let (request, response) = permission().ok_or(missing)?;
+        let (tool, payload) = (&request["tool_name"], &response["response"]);
+        let (got, said) = match permitted(response) {
+            got if got == wanted => (None, payload),
+            Permitted::Failed => (Some("was not decided".to_owned()), response),
+            got => (Some(format!("was {}", word(got))), payload),
         };
-        let got = permitted(response);
-        if got != wanted {
-            let (tool, payload) = (&request["tool_name"], &response["response"]);
-            let said = if got == Permitted::Failed {
-                response
-            } else {
-                payload
-            };
-            return Some(format!(
-                "expected {tool} to be {}, but it {}: {said}",
-                word(wanted),
-                verb(got)
+        if let Some(got) = got {
+            return Err(format!(
+                "expected {tool} to be {wanted_word}, but it {got}: {said}"
             ));
         }
     }
     if let Some(pattern) = &assert.updated_input {
-        let Some((_, response)) = permission() else {
-            return Some("expected an updated input, but no question about a tool was answered".to_owned());
-        };
-        let flaw = misses(
+        let missing = "expected an updated input, but no question about a tool was answered";
+        let (_, response) = permission().ok_or(missing)?;
+        fits(
             "the updated input",
             pattern,
             &response["response"]["updatedInput"],
-        );
-        if flaw.is_some() {
-            return flaw;
-        }
+        )?;
     }
     if let Some(wanted) = &assert.message {
-        let message =
-            permission().map(|(_, response)| response["response"]["message"].as_str().unwrap_or_default());
-        match message {
-            None => return Some("expected a denial, but no question about a tool was answered".to_owned()),
-            Some(message) if !wanted.fits(message) => {
-                return Some(format!(
-                    "expected the denial to say {wanted}, but it says {message:?}"
-                ));
-            }
-            Some(_) => {}
+        let missing = "expected a denial, but no question about a tool was answered";
+        let (_, response) = permission().ok_or(missing)?;
+        let message = response["response"]["message"].as_str().unwrap_or_default();
+        if !wanted.fits(message) {
+            return Err(format!(
+                "expected the denial to say {wanted}, but it says {message:?}"
+            ));
         }
     }
-    let patterns: [(&Option<Value>, &str, Fits, Payload); 3] = [
+    let patterns = [
         (
             &assert.hook,
             "the hook's answer",
-            |request| request["subtype"] == "hook_callback",
-            |response| &response["response"],
+            Some("hook_callback"),
+            "/response",
         ),
         (
             &assert.mcp,
             "the MCP server's answer",
-            |request| request["subtype"] == "mcp_message",
-            |response| &response["response"]["mcp_response"],
+            Some("mcp_message"),
+            "/response/mcp_response",
         ),
-        (
-            &assert.answer,
-            "the client's answer",
-            |_| true,
-            |response| &response["response"],
-        ),
+        (&assert.answer, "the client's answer", None, "/response"),
     ];
-    for (pattern, what, fits, payload) in patterns {
+    for (pattern, what, subtype, payload) in patterns {
         let Some(pattern) = pattern else { continue };
-        let flaw = match answered(lines, fits) {
-            None => Some(format!("expected {what}, but there is none")),
-            Some((_, response)) if response["subtype"] != "success" => Some(format!(
+        let is_it = |request: &Value| subtype.is_none_or(|subtype| request["subtype"] == subtype);
+        let found = answered(lines, is_it);
+        let (_, response) = found.ok_or_else(|| format!("expected {what}, but there is none"))?;
+        if response["subtype"] != "success" {
+            return Err(format!(
                 "expected {what}, but it is an error: {}",
                 response["error"]
-            )),
-            Some((_, response)) => misses(what, pattern, payload(response)),
-        };
-        if flaw.is_some() {
-            return flaw;
+            ));
         }
+        fits(what, pattern, response.pointer(payload).unwrap_or(&Value::Null))?;
     }
     let last = last_result(lines).map(|block| (text_of(&block["content"]), block["is_error"] == true));
-    let flaw = result(
+    result(
         assert,
         last.as_ref().map(|(text, failed)| (text.as_str(), *failed)),
-    );
-    if flaw.is_some() {
-        return flaw;
-    }
-    let played = [Played { lines, ended: false }];
-    if let Some(flaw) = counts(&assert.requests, assert.prompts, &played) {
-        return Some(flaw);
-    }
-    let pattern = assert.received.as_ref()?;
+    )?;
+    counts(
+        &assert.requests,
+        assert.prompts,
+        &[Played { lines, ended: false }],
+    )?;
+    let Some(pattern) = &assert.received else {
+        return Ok(());
+    };
     let wanted = Match::partial(pattern.clone());
     let mut received = lines.iter().filter(|line| line.from_client);
-    let found = received.any(|line| wanted.flaw(&line.json).is_none());
-    (!found).then(|| format!("no line of the client fits {pattern}"))
-}
-
-type Fits = fn(&Value) -> bool;
-type Payload = fn(&Value) -> &Value;
-
-fn verb(got: Permitted) -> &'static str {
-    match got {
-        Permitted::Allowed => "was allowed",
-        Permitted::Denied => "was denied",
-        Permitted::Failed => "was not decided",
+    match received.any(|line| wanted.flaw(&line.json).is_none()) {
+        true => Ok(()),
+        false => Err(format!("no line of the client fits {pattern}")),
     }
 }
 
 fn counts(
     requests: &std::collections::BTreeMap<String, usize>,
-    wanted: Option<usize>,
+    prompts: Option<usize>,
     played: &[Played<'_>],
-) -> Option<String> {
-    let of_all =
-        |count: &dyn Fn(&[Line]) -> usize| played.iter().map(|played| count(played.lines)).sum::<usize>();
+) -> Result<(), String> {
+    let count = |kind: &str, subtype: Option<&str>| {
+        let received = played.iter().flat_map(|played| frames(played.lines, true, kind));
+        received
+            .filter(|frame| subtype.is_none_or(|subtype| frame["request"]["subtype"] == subtype))
+            .count()
+    };
     for (subtype, wanted) in requests {
-        let got = of_all(&|lines| control_requests(lines, subtype));
+        let got = count("control_request", Some(subtype));
         if got != *wanted {
-            return Some(format!(
+            return Err(format!(
                 "expected {wanted} control requests `{subtype}`, but {got} came"
             ));
         }
     }
-    let (wanted, got) = (wanted?, of_all(&prompts));
-    (got != wanted).then(|| format!("expected {wanted} prompts, but {got} came"))
+    let got = count("user", None);
+    match prompts.filter(|wanted| *wanted != got) {
+        Some(wanted) => Err(format!("expected {wanted} prompts, but {got} came")),
+        None => Ok(()),
+    }
 }
 
 /// What is wrong with the numbers of control requests, of all processes together.
 #[cfg(feature = "players")]
 pub(crate) fn requests<'a>(script: &Script, processes: impl Iterator<Item = &'a [Line]>) -> Option<Flaw> {
     let played: Vec<_> = processes.map(|lines| Played { lines, ended: false }).collect();
-    let what = counts(&script.expect.requests, None, &played)?;
+    let what = counts(&script.expect.requests, None, &played).err()?;
     Some(Flaw::new(format!("{}: expect", script.name()), what))
 }
 
@@ -280,7 +251,7 @@ pub(crate) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<F
     let results: Vec<String> = results.map(|block| text_of(&block["content"])).collect();
     let missed = missed_results(expect, &results).into_iter();
     flaws.extend(missed.map(|what| Flaw::new(format!("{general}: expect.tool_results"), what)));
-    if let Some(what) = counts(&expect.requests, expect.prompts, played) {
+    if let Err(what) = counts(&expect.requests, expect.prompts, played) {
         flaws.push(Flaw::new(format!("{general}: expect"), what));
     }
     if expect.no_unanswered_request {

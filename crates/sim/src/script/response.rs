@@ -62,18 +62,16 @@ impl Reply {
     pub fn hold(self, gate: impl Into<String>) -> Self {
         self.step(Wait::Gate(gate.into()))
     }
-
-    /// Adds a step. A reply with a step that its player cannot play, see [`Script::check`], is an error with the reason.
-    pub fn step(mut self, step: impl Into<Step>) -> Self {
-        self.steps.push(Placed::from(step.into()));
-        self
-    }
-
     /// Why this player cannot play it.
     pub(crate) fn unfit(&self, player: Player) -> Option<String> {
         let script = Script::new().rule(Rule::any().step(self.clone()));
         script.check(player).err().map(|error| error.to_string())
     }
+}
+
+setters! { Reply:
+    /// Adds a step. A reply with a step that its player cannot play, see [`Script::check`], is an error with the reason.
+    step(step: impl Into<Step>) => steps.push(Placed::from(step.into()));
 }
 
 /// A failure of the API.

@@ -1,9 +1,12 @@
-//! The log: the arguments of the simulator, and the lines of its pipes.
+//! The log: the arguments of the simulator, and the lines of its pipes, as in a cassette.
 
 use std::fs::File;
+use std::time::Duration;
 
-use outrigger_sim::peer::{Exit, Refusal, Report};
-use serde_json::{Value, json};
+use outrigger_protocol::RawJson;
+use outrigger_sim::cassette::{Event, What};
+use outrigger_sim::peer::{Refusal, Report};
+use serde_json::json;
 
 /// The file that `OUTRIGGER_SIM_LOG` names.
 pub(crate) fn open() -> Result<Option<File>, Refusal> {
@@ -25,28 +28,21 @@ pub(crate) fn start() -> String {
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
     let cwd = std::env::current_dir().unwrap_or_default();
-    entry(
-        0.0,
-        "meta",
-        &json!({"argv": arguments, "cwd": cwd.to_string_lossy()}),
-    )
+    let start = json!({"argv": arguments, "cwd": cwd.to_string_lossy()});
+    entry(Duration::ZERO, What::Note(RawJson::from(start)))
 }
 
 /// What went through the pipes, and how it ended, as lines of the log.
-pub(crate) fn went_through(report: &Report, signal: Option<i32>) -> String {
-    let mut text = String::new();
-    let mut end = 0.0;
-    for line in &report.lines {
-        end = line.at.as_secs_f64();
-        text += &entry(end, if line.from_client { "in" } else { "out" }, &line.json);
-    }
-    let code = match report.exit {
-        Some(Exit::Code(code)) => Some(code),
-        _ => None,
+pub(crate) fn went_through(report: &Report) -> String {
+    let lines: String = report.lines.iter().map(|line| Event::of(line).line()).collect();
+    let nobody_knows = What::Exit {
+        code: None,
+        signal: None,
     };
-    text + &entry(end, "meta", &json!({"exit_code": code, "exit_signal": signal}))
+    let end = report.lines.last().map(|line| line.at).unwrap_or_default();
+    lines + &entry(end, report.exit.map_or(nobody_knows, What::from))
 }
 
-pub(crate) fn entry(at: f64, direction: &str, message: &Value) -> String {
-    format!("{}\n", json!({"t": at, "dir": direction, "msg": message}))
+pub(crate) fn entry(at: Duration, what: What) -> String {
+    Event { at, what }.line()
 }

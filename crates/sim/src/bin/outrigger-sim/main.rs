@@ -16,10 +16,11 @@ mod together;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use outrigger_sim::cassette::What;
 use outrigger_sim::peer::{Agent, CommandLine, Exit, Refusal, Report, Running, Signal, Surroundings};
 use outrigger_sim::script::{Gates, Script};
-use serde_json::json;
 
 use own::Own;
 use together::Together;
@@ -60,14 +61,12 @@ fn main() -> ExitCode {
         Ok(None) => (String::new(), ExitCode::FAILURE),
         Err(refusal) => {
             together.note_end(Exit::Code(refusal.code));
-            let said = json!({"raw": refusal.stderr.trim_end()});
-            let exit = json!({"exit_code": refusal.code, "exit_signal": null});
             let code = refuse(&refusal);
             together.hand_over_stdout();
-            (
-                log::entry(0.0, "err", &said) + &log::entry(0.0, "meta", &exit),
-                code,
-            )
+            let said = What::Err(refusal.stderr.trim_end().to_owned());
+            let exit = What::from(Exit::Code(refusal.code));
+            let lines = [said, exit].map(|what| log::entry(Duration::ZERO, what));
+            (lines.concat(), code)
         }
     };
     // In one piece, since other processes may log to the same file.
@@ -176,7 +175,7 @@ fn end(own: &Own, together: &Together, report: &Report) -> (String, ExitCode) {
     if let Err(error) = own.write_report(report) {
         let _ = writeln!(std::io::stderr(), "{error}");
     }
-    let lines = log::went_through(report, signal);
+    let lines = log::went_through(report);
     together.hand_over_stdout();
     if together.is_alone() && !report.flaws.is_empty() {
         return (lines, ExitCode::from(DISCONTENT));

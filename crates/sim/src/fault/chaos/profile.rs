@@ -1,6 +1,6 @@
 //! Which faults are tried: from a seed to a schedule.
 
-use serde_json::Map;
+use serde_json::{Value, json};
 
 use crate::fault::{At, Direction, Effect, Fault, Phase, Schedule, Stage};
 use crate::inject::random::Random;
@@ -169,68 +169,39 @@ fn place(direction: Direction, random: &mut Random) -> At {
 
 /// An effect with parameters of this mood.
 fn effect(name: &str, random: &mut Random) -> Option<Effect> {
-    Some(match name {
-        "drop" => Effect::Drop {},
-        "delay" => Effect::Delay {
-            ms: 1 + random.below(2000),
-        },
-        "split" => Effect::Split {
-            bytes: 1 + random.below(200),
-        },
-        "chop" => Effect::Chop {
-            bytes: 1 + random.below(16),
-        },
-        "merge" => Effect::Merge {
-            frames: 1 + random.below(8),
-        },
-        "glue" => Effect::Glue {},
-        "corrupt" => Effect::Corrupt {
-            bytes: 1 + random.below(4),
-        },
-        "truncate" => Effect::Truncate {
-            bytes: random.below(300),
-        },
-        "duplicate" => Effect::Duplicate {
-            times: 1 + random.below(3),
-        },
-        "reorder" => Effect::Reorder {
-            by: 1 + random.below(5),
-        },
-        "stall" => Effect::Stall {
-            ms: match random.below(2) {
-                0 => None,
-                _ => Some(1 + random.below(100_000)),
-            },
-        },
-        "slow" => Effect::Slow {
-            bytes_per_second: 2000 + random.below(100_000),
-        },
-        "end" => Effect::End {},
-        "exit" => Effect::Exit {
-            code: random.below(4) as i32,
-        },
-        "signal" => Effect::Signal {
-            signal: if random.below(2) == 0 { 9 } else { 15 },
-        },
-        "ignore_term" => Effect::IgnoreTerm {},
-        "insert" => Effect::Insert { frame: None },
-        "add_fields" => Effect::AddFields { fields: Map::new() },
-        "set_value" => Effect::SetValue {
-            pointer: random.pick(POINTERS)?.to_string(),
-            value: match random.below(3) {
-                0 => None,
-                1 => Some(serde_json::Value::Null),
-                _ => Some(random.below(10).into()),
-            },
-        },
-        "noise" => Effect::Noise {
-            text: "[SandboxDebug] not a frame".to_owned(),
-        },
-        "stderr" => Effect::Stderr {
-            bytes: 1 + random.below(300_000),
-        },
-        _ => return None,
-    })
+    let mut effect = json!({"fault": name});
+    // Of most effects one number counts: how it is called, the least, and how many there are.
+    let number = match name {
+        "delay" => Some(("ms", 1, 2000)),
+        "split" => Some(("bytes", 1, 200)),
+        "chop" => Some(("bytes", 1, 16)),
+        "merge" => Some(("frames", 1, 8)),
+        "corrupt" => Some(("bytes", 1, 4)),
+        "truncate" => Some(("bytes", 0, 300)),
+        "duplicate" => Some(("times", 1, 3)),
+        "reorder" => Some(("by", 1, 5)),
+        "stall" => (random.below(2) == 1).then_some(("ms", 1, 100_000)),
+        "slow" => Some(("bytes_per_second", 2000, 100_000)),
+        "exit" => Some(("code", 0, 4)),
+        "stderr" => Some(("bytes", 1, 300_000)),
+        _ => None,
+    };
+    if let Some((field, least, many)) = number {
+        effect[field] = (least + random.below(many)).into();
+    }
+    match name {
+        "signal" => effect["signal"] = if random.below(2) == 0 { 9 } else { 15 }.into(),
+        "set_value" => {
+            effect["pointer"] = (*random.pick(POINTERS)?).into();
+            match random.below(3) {
+                0 => {}
+                1 => effect["value"] = Value::Null,
+                _ => effect["value"] = random.below(10).into(),
+            }
+        }
+        _ => {}
+    }
+    serde_json::from_value(effect).ok()
 }
 
 #[cfg(test)]

@@ -165,21 +165,18 @@ fn smaller(number: Option<u64>, least: u64) -> Vec<u64> {
     smaller
 }
 
+/// The same effect with smaller numbers.
 fn effects(effect: &Effect) -> Vec<Effect> {
-    let each = |number: u64, least: u64, make: fn(u64) -> Effect| {
-        smaller(Some(number), least).into_iter().map(make).collect()
+    let json = serde_json::to_value(effect).unwrap_or_default();
+    let numbers = ["ms", "bytes", "frames", "times", "by"];
+    let Some(name) = numbers.into_iter().find(|name| json[name].is_number()) else {
+        return Vec::new();
     };
-    match effect {
-        Effect::Delay { ms } => each(*ms, 1, |ms| Effect::Delay { ms }),
-        Effect::Split { bytes } => each(*bytes, 1, |bytes| Effect::Split { bytes }),
-        Effect::Chop { bytes } => each(*bytes, 1, |bytes| Effect::Chop { bytes }),
-        Effect::Merge { frames } => each(*frames, 1, |frames| Effect::Merge { frames }),
-        Effect::Corrupt { bytes } => each(*bytes, 1, |bytes| Effect::Corrupt { bytes }),
-        Effect::Truncate { bytes } => each(*bytes, 0, |bytes| Effect::Truncate { bytes }),
-        Effect::Duplicate { times } => each(*times, 1, |times| Effect::Duplicate { times }),
-        Effect::Reorder { by } => each(*by, 1, |by| Effect::Reorder { by }),
-        Effect::Stall { ms: Some(ms) } => each(*ms, 1, |ms| Effect::Stall { ms: Some(ms) }),
-        Effect::Stderr { bytes } => each(*bytes, 1, |bytes| Effect::Stderr { bytes }),
-        _ => Vec::new(),
-    }
+    let least = if json["fault"] == "truncate" { 0 } else { 1 };
+    let changed = smaller(json[name].as_u64(), least).into_iter().map(|number| {
+        let mut json = json.clone();
+        json[name] = number.into();
+        serde_json::from_value(json)
+    });
+    changed.flatten().collect()
 }

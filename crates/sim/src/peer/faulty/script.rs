@@ -40,18 +40,6 @@ impl Faulty {
         &self.steps
     }
 
-    /// Adds a step.
-    pub fn step(mut self, step: Step) -> Self {
-        self.steps.push(step);
-        self
-    }
-
-    /// Adds the steps of another script.
-    pub fn then(mut self, other: Self) -> Self {
-        self.steps.extend(other.steps);
-        self
-    }
-
     /// Adds another script's steps, to be done so many times.
     pub fn repeat(self, times: usize, what: Self) -> Self {
         self.step(Step::Repeat {
@@ -165,6 +153,13 @@ impl Faulty {
     pub fn die(self, death: Death) -> Self {
         self.step(Step::Die(death))
     }
+}
+
+setters! { Faulty:
+    /// Adds a step.
+    step(step: Step) => steps.push(step);
+    /// Adds the steps of another script.
+    then(other: Self) => steps.extend(other.steps);
 }
 
 impl From<Vec<Step>> for Faulty {
