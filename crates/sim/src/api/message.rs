@@ -98,19 +98,7 @@ impl ApiFault {
 
 impl From<ApiError> for ApiFault {
     fn from(error: ApiError) -> Self {
-        let (kind, text) = match error.status {
-            400 => ("invalid_request_error", "the request is not valid"),
-            401 => ("authentication_error", "invalid x-api-key"),
-            402 => ("billing_error", "the account cannot be billed"),
-            403 => ("permission_error", "the key may not use this"),
-            404 => ("not_found_error", "not found"),
-            413 => ("request_too_large", "the request exceeds the maximum size"),
-            429 => ("rate_limit_error", "too many requests"),
-            503 | 529 => ("overloaded_error", "Overloaded"),
-            504 => ("timeout_error", "the request timed out"),
-            ..500 => ("invalid_request_error", "the request was refused"),
-            _ => ("api_error", "internal server error"),
-        };
+        let (kind, text) = ApiError::usual(error.status);
         let seconds = error.retry_after.map(|seconds| seconds.to_string());
         let retry = seconds.map(|seconds| ("retry-after".to_owned(), seconds));
         Self {

@@ -285,6 +285,23 @@ short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message`, `k
     visit_i64(i64) => |status| ApiError::of(status));
 
 impl ApiError {
+    /// The type and the text that the API has for a status.
+    pub(crate) fn usual(status: u16) -> (&'static str, &'static str) {
+        match status {
+            400 => ("invalid_request_error", "the request is not valid"),
+            401 => ("authentication_error", "invalid x-api-key"),
+            402 => ("billing_error", "the account cannot be billed"),
+            403 => ("permission_error", "the key may not use this"),
+            404 => ("not_found_error", "not found"),
+            413 => ("request_too_large", "the request exceeds the maximum size"),
+            429 => ("rate_limit_error", "too many requests"),
+            503 | 529 => ("overloaded_error", "Overloaded"),
+            504 => ("timeout_error", "the request timed out"),
+            ..500 => ("invalid_request_error", "the request was refused"),
+            _ => ("api_error", "internal server error"),
+        }
+    }
+
     fn of(status: i64) -> Result<Self, String> {
         let status = u16::try_from(status).unwrap_or_default();
         Ok(Self::new(status))

@@ -278,6 +278,16 @@ pub(super) async fn start_agent(ctx: &Context, task: Task, started: Value, job: 
     ctx.send_system("task_started", started).await;
 }
 
+/// The result of this call is written: an agent that it has started goes on.
+pub(super) fn launched(ctx: &Context, tool_use_id: &str) {
+    let state = ctx.state();
+    let mut tasks = state.tasks.iter();
+    let task = tasks.find(|task| task.tool_use_id == tool_use_id);
+    if let Some((agent, _)) = task.and_then(|task| task.agent.as_ref()) {
+        agent.launched.notify_one();
+    }
+}
+
 /// Waits for an agent in the background.
 pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<Report>) {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());

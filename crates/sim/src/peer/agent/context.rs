@@ -195,6 +195,8 @@ pub(super) struct State {
     pub(super) instructions: Option<&'static str>,
     /// The change of model to report before the next prompt.
     pub(super) switched: Option<Value>,
+    /// How often its safeguards have stopped the model.
+    pub(super) refusals: u64,
     /// Whether the session was resumed.
     pub(super) resumed: bool,
     /// The call of the resumed session that a hook has deferred, until it is taken up.

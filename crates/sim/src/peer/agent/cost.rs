@@ -39,6 +39,14 @@ impl Used {
 
     /// One entry of `modelUsage`.
     pub(super) fn entry(&self, model: &str) -> Value {
+        // A date is not a part of a model's name.
+        let dated = model.rsplit_once('-').filter(|(_, date)| date.len() == 8);
+        let name = dated.map_or(model, |(name, _)| name);
+        let (window, most) = if name.ends_with("-4-5") {
+            (200_000, 32_000)
+        } else {
+            (1_000_000, 128_000)
+        };
         let mut entry = json!({
             "inputTokens": self.input,
             "outputTokens": self.output,
@@ -46,14 +54,14 @@ impl Used {
             "cacheCreationInputTokens": 0,
             "webSearchRequests": 0,
             "costUSD": self.cost,
-            "contextWindow": 1_000_000,
-            "maxOutputTokens": 128_000,
+            "contextWindow": window,
+            "maxOutputTokens": most,
             "thinkingTokens": 0,
             "cacheCreationEphemeral5mInputTokens": 0,
             "cacheCreationEphemeral1hInputTokens": 0,
         });
         if !self.restored {
-            entry["canonicalModel"] = json!(model);
+            entry["canonicalModel"] = json!(name);
             entry["provider"] = json!("firstParty");
             entry["costBasis"] = json!("list");
         }

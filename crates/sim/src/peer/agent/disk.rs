@@ -356,6 +356,7 @@ pub(super) async fn write(ctx: &Context, by: &Reader, input: &Value, real: bool)
     has_seen(&mut ctx.state(), by, path, seen);
     // A file with nothing in it counts as new.
     let original = original.filter(|original| !original.is_empty());
+    let original = original.map(|original| original.replace("\r\n", "\n"));
     let (kind, text, changes) = match &original {
         None => (
             "create",
@@ -365,7 +366,7 @@ pub(super) async fn write(ctx: &Context, by: &Reader, input: &Value, real: bool)
         Some(before) => (
             "update",
             format!("The file {given} has been updated successfully.{KNOWN}"),
-            patch(&before.replace("\r\n", "\n"), content),
+            patch(before, content),
         ),
     };
     let details = json!({

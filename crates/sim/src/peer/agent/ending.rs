@@ -264,7 +264,7 @@ impl Turn {
         );
         set("fast_mode_state", json!("off"));
         set("fast_mode_disabled_reason", json!("sdk_opt_in_required"));
-        set("safety_stops", json!(0));
+        set("safety_stops", json!(self.ctx.state().refusals));
         set("queued_turn_count", json!(0));
         // Folded prompts are through before the result, the turn's own behind it.
         for prompt in &self.folded {

@@ -8,6 +8,7 @@ use std::task::Poll;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::background;
 use super::brain::ToolResult;
 use super::caller::{Call, Caller, Company, Halt, Made};
 use super::context::Abort;
@@ -176,6 +177,9 @@ impl Hands {
                     if *self.caller.ctx.terminating.borrow() {
                         self.caller.ctx.exit.send_replace(Some(Exit::Code(143)));
                         std::future::pending::<()>().await;
+                    }
+                    if let Some(slot) = self.work().slots.get(number) {
+                        background::launched(&self.caller.ctx, &slot.id);
                     }
                     self.caller.send_stop().await;
                     self.work().outcomes.results.push(made.result);

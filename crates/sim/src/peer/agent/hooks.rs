@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::caller::{Call, Caller};
 use super::context::{Abort, Answer, Cancel, Context};
 use super::subagent::Subagent;
+use super::turn::INTERRUPTED;
 use super::{mcp, payload};
 
 /// The default deadline of a callback.
@@ -121,6 +122,10 @@ impl Hook {
         Regex::new(matcher).is_ok_and(|regex| names.iter().any(|name| regex.is_match(name)))
     }
 }
+
+/// What hooks do with a prompt: they take it away, or let the conversation keep it without an answer.
+pub(super) const BLOCKED: &str = "blocked_by_hook";
+pub(super) const STOPPED: &str = "stopped_by_hook";
 
 /// Callbacks that were called and have not replied yet.
 pub(super) struct Asked {
@@ -463,7 +468,7 @@ impl Caller {
         });
         if failed {
             fields["error"] = outcome.content.clone();
-            fields["is_interrupt"] = json!(false);
+            fields["is_interrupt"] = json!(outcome.content == INTERRUPTED);
         } else {
             fields["tool_response"] = outcome.details.clone();
         }
@@ -518,7 +523,7 @@ impl Caller {
         &self,
         prompt: &str,
         messages: &mut Vec<String>,
-    ) -> Result<(Option<String>, Vec<String>), Abort> {
+    ) -> Result<(Option<(&'static str, String)>, Vec<String>), Abort> {
         let (mut blocked, mut context) = (None, Vec::new());
         let mut fields = json!({"prompt": prompt});
         if let Some(title) = &self.ctx.state().title {
@@ -533,9 +538,9 @@ impl Caller {
                 Fired::Answer(answer) => {
                     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                     if answer["decision"] == "block" {
-                        blocked = Some(text(&answer["reason"]));
+                        blocked = Some((BLOCKED, text(&answer["reason"])));
                     } else if answer["continue"] == false {
-                        blocked = Some(text(&answer["stopReason"]));
+                        blocked = Some((STOPPED, text(&answer["stopReason"])));
                     }
                     let added = &answer["hookSpecificOutput"]["additionalContext"];
                     context.extend(added.as_str().map(str::to_owned));

@@ -457,7 +457,7 @@ fn host(url: &str) -> String {
 }
 
 /// The description of a call for a person.
-fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
+pub(super) fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
     let described = |key: &str| match input[key].as_str() {
         Some(path) => json!(paths::described(
             Path::new(path),

@@ -135,14 +135,14 @@ pub(super) fn tool_names(servers: &[Server]) -> Vec<String> {
     connected.flat_map(Server::tool_names).collect()
 }
 
-/// A name as it is shown: the first letter large, words apart.
+/// A name as it is shown: words apart, with large first letters.
 pub(super) fn display_name(tool: &str) -> String {
-    let words = tool.replace(['_', '-'], " ");
-    let mut characters = words.chars();
-    match characters.next() {
-        Some(first) => first.to_uppercase().chain(characters).collect(),
-        None => String::new(),
-    }
+    let words = tool.split(['_', '-']).map(|word| {
+        let mut characters = word.chars();
+        let first = characters.next().into_iter().flat_map(char::to_uppercase);
+        first.chain(characters).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The servers in `system/init`.

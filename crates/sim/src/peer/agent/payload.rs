@@ -54,6 +54,7 @@ pub(crate) fn initialize(home: &str, mode: &str, session_state: &str) -> Value {
 /// The fields of `system/init` about the session.
 pub(in crate::peer) struct Init<'a> {
     pub(in crate::peer) cwd: &'a Path,
+    pub(in crate::peer) project: &'a Path,
     pub(in crate::peer) home: &'a str,
     pub(in crate::peer) session_id: &'a str,
     pub(in crate::peer) model: &'a str,
@@ -65,19 +66,19 @@ pub(in crate::peer) struct Init<'a> {
 
 /// A `system/init` line, without its `uuid`.
 pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
-    let cwd = about.cwd.to_string_lossy();
+    let project = about.project.to_string_lossy();
     let fields = json!({
         "type": "system",
         "subtype": "init",
         "tools": about.tools,
-        "cwd": cwd,
+        "cwd": about.cwd.to_string_lossy(),
         "session_id": about.session_id,
         "mcp_servers": about.mcp_servers,
         "model": about.model,
         "permissionMode": about.mode,
         "claude_code_version": VERSION,
-        "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, super::transcript::project_name(&cwd))},
-        "original_cwd": cwd,
+        "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, super::transcript::project_name(&project))},
+        "original_cwd": project,
         "additional_directories": about.directories,
         "messaging_socket_path": format!("/tmp/cc-socks/{}.sock", std::process::id()),
     });

@@ -12,6 +12,7 @@ use super::context::{Abort, Said};
 use super::subagent::is_agent_tool;
 use super::turn::{ApiFailure, End, Turn};
 use super::{background, disk, inputs, judge, mcp, payload};
+use crate::script::ApiError;
 use crate::script::response::Block;
 
 /// The side effects before a block.
@@ -332,18 +333,40 @@ impl Turn {
         let (Some(name), true) = (block["name"].as_str(), block["type"] == "tool_use") else {
             return;
         };
-        self.calls += 1;
-        if self.missing(name).is_none() && !self.tools_used.iter().any(|tool| tool == name) {
-            self.tools_used.push(name.to_owned());
+        let lines = |text: &str| match block["input"][text].as_str() {
+            None | Some("") => 0,
+            Some(text) => text.split('\n').count() as u64,
+        };
+        self.used.calls += 1;
+        *self.used.by_tool.entry(name.to_owned()).or_default() += 1;
+        match name {
+            "Write" => self.used.lines_added += lines("content"),
+            "Edit" => {
+                self.used.lines_added += lines("new_string");
+                self.used.lines_removed += lines("old_string");
+            }
+            _ => {}
+        }
+        if self.missing(name).is_none() {
+            self.used.tools.insert(name.to_owned());
         }
         self.ctx.keep(|transcript| transcript.used_tool(name));
         if let Some(agent) = &self.agent {
-            let what = block["input"]["description"].as_str().unwrap_or(name);
+            let input = &block["input"];
+            let what = judge::description(&self.ctx, name, input);
+            let what = what.as_str().unwrap_or(name);
+            let doing = match name {
+                "Write" => "Writing",
+                "Edit" => "Editing",
+                "Read" => "Reading",
+                "Glob" => "Finding",
+                _ => "Running",
+            };
             let fields = json!({
                 "task_id": agent.id, "run_id": agent.run_id, "tool_use_id": agent.tool_use_id,
-                "description": format!("Running {what}"), "subagent_type": agent.kind, "last_tool_name": name,
+                "description": format!("{doing} {what}"), "subagent_type": agent.kind, "last_tool_name": name,
                 "usage": {
-                    "total_tokens": message.input + 1, "tool_uses": self.calls,
+                    "total_tokens": message.input + 1, "tool_uses": self.used.calls,
                     "duration_ms": self.took().as_millis() as u64,
                 },
             });
@@ -605,27 +628,25 @@ impl ApiFailure {
             FaultKind::SseError(kind) => (None, Some(kind.clone())),
             FaultKind::Drop | FaultKind::Cut => (None, None),
         };
-        let (kind, api_type, error) = match status {
-            None => ("unknown", None, "server_error"),
-            Some(401) => (
-                "authentication_failed",
-                Some("authentication_error"),
-                "authentication_failed",
-            ),
-            Some(403) => (
-                "authentication_failed",
-                Some("permission_error"),
-                "authentication_failed",
-            ),
-            Some(404) => ("model_not_found", Some("not_found_error"), "model_not_found"),
-            Some(413) => ("invalid_request", Some("request_too_large"), "invalid_request"),
-            Some(429) => ("rate_limit", Some("rate_limit_error"), "rate_limit"),
-            Some(529) => ("overloaded", Some("overloaded_error"), "server_error"),
-            Some(500..) => ("server_error", Some("api_error"), "server_error"),
-            Some(_) => ("unknown", Some("invalid_request_error"), "unknown"),
+        let (kind, error) = match status {
+            None => ("unknown", "server_error"),
+            Some(401 | 403) => ("authentication_failed", "authentication_failed"),
+            Some(404) => ("model_not_found", "model_not_found"),
+            Some(413) => ("invalid_request", "invalid_request"),
+            Some(429) => ("rate_limit", "rate_limit"),
+            Some(529) => ("overloaded", "server_error"),
+            Some(500..) => ("server_error", "server_error"),
+            Some(_) => ("unknown", "unknown"),
         };
-        let message = message.unwrap_or_else(|| api_type.unwrap_or("connection closed").to_owned());
+        let usual = status.map(ApiError::usual);
+        let api_type = usual.map(|(api_type, _)| api_type);
+        let message =
+            message.unwrap_or_else(|| usual.map_or("connection closed", |(_, text)| text).to_owned());
         let text = match status {
+            Some(401) if usual.is_some_and(|(_, text)| text == message) => {
+                "Invalid API key · Fix external API key".to_owned()
+            }
+            Some(status @ (401 | 403)) => format!("Failed to authenticate. API Error: {status} {message}"),
             Some(status) => format!("API Error: {status} {message}"),
             None => format!("API Error: {message}"),
         };

@@ -1,18 +1,20 @@
 //! Subagents: their definitions, their runs, and their results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::background::{self, Ending, Task};
 use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
 use super::caller::{Call, Caller};
 use super::context::{Abort, Context};
-use super::turn::{End, INTERRUPTED, Turn};
+use super::turn::{End, INTERRUPTED, ToolsUsed, Turn};
 use super::{Config, commands, payload};
 
 /// An agent that another one has started.
@@ -37,7 +39,12 @@ pub(super) struct Subagent {
     pub(super) parent: Option<String>,
     /// The tag that the reply gave it.
     pub(super) tag: Option<u64>,
+    /// Hears when the result of the call that started it is written.
+    pub(super) launched: Notify,
 }
+
+/// After which time an agent in the background goes on although hooks still hold the result of the call that started it.
+const LAUNCH: Duration = Duration::from_millis(100);
 
 /// A kind of subagent that the host has defined.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +56,9 @@ pub(super) struct Definition {
     pub(super) disallowed: Vec<String>,
     max_turns: Option<u64>,
 }
+
+/// What the model reads of an agent that has said nothing.
+const NO_REPORT: &str = "(Subagent completed but returned no output.)";
 
 /// The number of subagents, and their results.
 #[derive(Debug, Default)]
@@ -65,18 +75,19 @@ pub(super) struct Stats {
     pub(super) killed_by_user: u64,
     pub(super) killed_by_system: u64,
     by_type: BTreeMap<String, u64>,
+    /// The tools that the model has read of in the report of an agent, and those that it will.
+    noted: BTreeSet<String>,
+    to_note: BTreeSet<String>,
 }
 
 /// The result of a subagent.
 pub(super) struct Report {
     end: Option<End>,
     text: String,
-    tools: Vec<String>,
-    /// How many tools it has called.
-    calls: u64,
+    used: ToolsUsed,
     tokens: u64,
     usage: (u64, u64),
-    took: std::time::Duration,
+    took: Duration,
     /// The calls that it might not make.
     denials: Vec<Value>,
 }
@@ -170,6 +181,19 @@ impl Stats {
         *self.by_type.entry(agent.kind.clone()).or_default() += 1;
     }
 
+    /// Those of an agent's tools that no report names that the model has read.
+    fn note<'a>(&mut self, tools: &[&'a str]) -> Vec<&'a str> {
+        let new = tools.iter().copied();
+        let new: Vec<&str> = new.filter(|tool| !self.noted.contains(*tool)).collect();
+        self.to_note.extend(new.iter().map(|tool| (*tool).to_owned()));
+        new
+    }
+
+    /// The model reads the reports so far.
+    pub(super) fn are_read(&mut self) {
+        self.noted.append(&mut self.to_note);
+    }
+
     /// The `subagent_stats` of a result.
     pub(super) fn to_json(&self) -> Value {
         json!({
@@ -235,7 +259,9 @@ pub(super) fn known(config: &Config) -> BTreeMap<String, Definition> {
 /// All kinds of agents that can be started.
 pub(super) fn kinds(ctx: &Context) -> Vec<String> {
     let own = ctx.state().agents.keys().cloned().collect::<Vec<_>>();
-    payload::agents().into_iter().chain(own).collect()
+    let mut kinds: Vec<String> = payload::agents().into_iter().chain(own).collect();
+    kinds.sort_by_key(|kind| kind.to_lowercase());
+    kinds
 }
 
 impl Caller {
@@ -298,6 +324,7 @@ impl Caller {
                     CallPlan::RunTagged(tag) => Some(*tag),
                     _ => None,
                 },
+                launched: Notify::new(),
             };
             state.subagents.start(&agent, requested);
             Arc::new(agent)
@@ -359,19 +386,28 @@ impl Caller {
             return Outcome::error(failure.text.clone());
         }
         if let Some(End::Aborted { .. }) = &report.end {
+            self.ctx.state().subagents.killed_by_user += 1;
             return Outcome::error(INTERRUPTED);
         }
         let ms = report.took.as_millis() as u64;
-        let mut blocks = Vec::new();
-        let mut shown = String::new();
-        if !report.tools.is_empty() {
-            let tools = report.tools.join(", ");
-            let note = format!("<tools-used-before-summary>{tools}</tools-used-before-summary>\n");
-            shown.push_str(&format!("  {note}  \n"));
-            blocks.push(json!({"type": "text", "text": note}));
-        }
-        blocks.push(json!({"type": "text", "text": report.text}));
-        let indented: Vec<String> = report.text.lines().map(|line| format!("  {line}")).collect();
+        let tools: Vec<&str> = report.used.tools.iter().map(String::as_str).collect();
+        // Of each tool the model reads once in a session.
+        let new = self.ctx.state().subagents.note(&tools);
+        let tools_note = (!new.is_empty()).then(|| {
+            format!(
+                "<tools-used-before-summary>{}</tools-used-before-summary>\n",
+                new.join(", ")
+            )
+        });
+        let notes: Vec<String> = tools_note.into_iter().chain(report.limit_note()).collect();
+        let text = (!report.text.is_empty()).then_some(&report.text);
+        let blocks = notes.iter().chain(text);
+        let blocks: Vec<Value> = blocks.map(|text| json!({"type": "text", "text": text})).collect();
+        let mut hasher = DefaultHasher::new();
+        (&notes, text).hash(&mut hasher);
+        let mut shown: String = notes.iter().map(|note| format!("  {note}  \n")).collect();
+        let text = text.map_or(NO_REPORT, String::as_str);
+        let indented: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
         shown.push_str(&format!(
             "[Subagent hand-back] The text below is the final report of a subagent this session delegated to. The report \
              follows:\n{}\nagentId: {} (use SendMessage with to: '{}', summary: '<5-10 word recap>' to continue this \
@@ -380,14 +416,14 @@ impl Caller {
             agent.id,
             agent.id,
             report.tokens,
-            report.calls,
+            report.used.calls,
         ));
+        let used = &report.used;
         let count = |names: &[&str]| {
-            report
-                .tools
+            names
                 .iter()
-                .filter(|tool| names.contains(&tool.as_str()))
-                .count()
+                .filter_map(|name| used.by_tool.get(*name))
+                .sum::<u64>()
         };
         let known = ["Read", "Glob", "Grep", "Bash", "Edit", "Write"];
         let mut details = json!({
@@ -395,25 +431,26 @@ impl Caller {
             "prompt": agent.prompt,
             "agentId": agent.id,
             "agentType": agent.kind,
-            "harnessNoteCount": u8::from(!report.tools.is_empty()),
+            "harnessNoteCount": notes.len(),
             "harnessTailCount": 0,
-            "harnessSectionHash": "0000000000000000",
+            "harnessSectionHash": format!("{:016x}", hasher.finish()),
             "content": blocks,
             "resolvedModel": agent.model,
             "totalDurationMs": ms,
             "totalTokens": report.tokens,
-            "totalToolUseCount": report.calls,
+            "totalToolUseCount": used.calls,
             "usage": payload::usage(report.usage.0, report.usage.1),
             "canContinueAgent": true,
         });
-        if !report.tools.is_empty() {
-            details["toolsUsed"] = json!(report.tools);
+        if !tools.is_empty() {
+            details["toolsUsed"] = json!(tools);
         }
-        if report.calls > 0 {
+        if used.calls > 0 {
             details["toolStats"] = json!({
                 "readCount": count(&["Read"]), "searchCount": count(&["Glob", "Grep"]), "bashCount": count(&["Bash"]),
-                "editFileCount": count(&["Edit", "Write"]), "linesAdded": 0, "linesRemoved": 0,
-                "otherToolCount": report.tools.len() - count(&known),
+                "editFileCount": count(&["Edit", "Write"]), "linesAdded": used.lines_added,
+                "linesRemoved": used.lines_removed,
+                "otherToolCount": used.calls - count(&known),
             });
         }
         let mut outcome = Outcome::text("");
@@ -449,9 +486,8 @@ fn play(mut turn: Turn, max_turns: Option<u64>) -> Pin<Box<dyn Future<Output = R
         Report {
             end,
             text: turn.text,
-            tools: turn.tools_used,
+            used: turn.used,
             denials,
-            calls: turn.calls,
             tokens: turn.context,
             usage: turn.last_usage,
             took,
@@ -471,6 +507,12 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
     for (callback_id, blocks) in failed {
         turn.send_failed("SubagentStart", &callback_id, blocks).await;
     }
+    if agent.background {
+        // The first answer of the API takes longer than the hooks behind the call.
+        let _ = turn
+            .or_abort(tokio::time::timeout(LAUNCH, agent.launched.notified()))
+            .await;
+    }
     let ask = {
         let state = turn.ctx.state();
         Ask {
@@ -487,6 +529,20 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
 }
 
 impl Report {
+    /// What the model reads of an agent that its limit of turns has stopped.
+    fn limit_note(&self) -> Option<String> {
+        let Some(End::MaxTurns(limit)) = self.end else {
+            return None;
+        };
+        let left = match self.text.as_str() {
+            "" => "It was still calling tools and had produced no report.",
+            _ => "The text below is PARTIAL output.",
+        };
+        Some(format!(
+            "NOTE: this agent stopped at its {limit}-turn limit before finishing. {left}\n"
+        ))
+    }
+
     /// How the host hears of it.
     fn ending(&self, ctx: &Context, agent: &Subagent, is_report: bool) -> Ending {
         let mut state = ctx.state();
@@ -496,12 +552,15 @@ impl Report {
             _ if failed => state.subagents.failed += 1,
             _ => state.subagents.completed += 1,
         }
-        let summary = match &self.end {
-            Some(End::Api(failure)) => failure.text.clone(),
+        let summary = match (&self.end, self.limit_note()) {
+            (Some(End::Api(failure)), _) => failure.text.clone(),
+            (_, Some(note)) if self.text.is_empty() => note,
+            (_, Some(note)) => format!("{note}\n{}", self.text),
+            _ if self.text.is_empty() => agent.description.clone(),
             _ => self.text.clone(),
         };
         let mut extra = json!({"usage": {
-            "total_tokens": self.tokens, "tool_uses": self.calls, "duration_ms": self.took.as_millis() as u64,
+            "total_tokens": self.tokens, "tool_uses": self.used.calls, "duration_ms": self.took.as_millis() as u64,
         }});
         if is_report {
             extra["summary_is_report"] = json!(true);

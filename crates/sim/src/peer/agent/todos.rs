@@ -84,7 +84,8 @@ impl Todos {
         for field in ["subject", "description", "activeForm", "owner", "status"] {
             if !input[field].is_null() && input[field] != task[field] {
                 task[field] = input[field].clone();
-                updated.push(field);
+                let deleted = field == "status" && input[field] == "deleted";
+                updated.push(if deleted { "deleted" } else { field });
             }
         }
         for (field, list) in [("addBlocks", "blocks"), ("addBlockedBy", "blockedBy")] {
@@ -99,7 +100,7 @@ impl Todos {
             updated => format!("Updated task #{id} {}", updated.join(", ")),
         };
         let mut details = json!({"success": true, "taskId": id, "updatedFields": updated});
-        if updated.contains(&"status") {
+        if task["status"] != before {
             details["statusChange"] = json!({"from": before, "to": task["status"]});
         }
         if task["status"] == "deleted" {

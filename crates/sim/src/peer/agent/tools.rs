@@ -347,6 +347,12 @@ async fn execute(
     Ran { outcome, code }
 }
 
+/// Commands that write nothing if they succeed.
+const SILENT: &[&str] = &[
+    "cd", "chgrp", "chmod", "chown", "cp", "export", "ln", "mkdir", "mv", "rm", "rmdir", "touch", "unset",
+    "wait",
+];
+
 fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
     let output = output
         .lock()
@@ -357,18 +363,18 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
     if code != 0 && meaning.is_none() {
         return Outcome::error(format!("Exit code {code}\n{output}").trim_end());
     }
-    let silent = ["touch", "mkdir", "rm", "mv", "cp", "sleep"];
     let all_silent = shell::commands(command)
         .iter()
-        .all(|words| silent.contains(&words[0].as_str()));
-    let mut outcome = Outcome::text(if output.is_empty() {
-        "(Bash completed with no output)"
-    } else {
-        &output
+        .all(|words| SILENT.contains(&words[0].as_str()));
+    let mut outcome = Outcome::text(match output.strip_prefix('\n') {
+        None if output.is_empty() => "(Bash completed with no output)",
+        Some(reset) if output.starts_with(RESET) => reset,
+        _ => &output,
     });
     outcome.is_error = Some(false);
+    let (stdout, stderr) = output.split_at(output.rfind(RESET).unwrap_or(output.len()));
     let mut details = json!({
-        "stdout": output, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": all_silent,
+        "stdout": stdout, "stderr": stderr, "interrupted": false, "isImage": false, "noOutputExpected": all_silent,
     });
     if let Some(meaning) = meaning {
         details["returnCodeInterpretation"] = json!(meaning);
@@ -452,6 +458,9 @@ fn with_hint(ctx: &Context, mut outcome: Outcome, changed: &[String]) -> Outcome
 /// What a shell says at its end: behind the mark the directory in which it is, if the line succeeded.
 const SHELL: &str = "exec 2>&1\neval \"$1\" && printf '\\0%s' \"$(pwd -P)\"";
 
+/// Begins what the CLI itself says when the shell has left the directories that it may use.
+const RESET: &str = "\nShell cwd was reset to ";
+
 /// Follows the shell of the main agent to another directory, unless it has left those that it may use.
 fn follow(ctx: &Context, output: &Output, by_main: bool) {
     let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -470,7 +479,7 @@ fn follow(ctx: &Context, output: &Output, by_main: bool) {
     } else {
         let project = ctx.project();
         ctx.shell_goes_to(project.clone());
-        output.push_str(&format!("\nShell cwd was reset to {}", project.display()));
+        output.push_str(&format!("{RESET}{}", project.display()));
     }
 }
 

@@ -1,5 +1,6 @@
 //! One turn: from `system/init` to the `result`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use super::brain::{Ask, Response, ToolResult};
 use super::caller::Caller;
 use super::context::{Abort, Context, Priority, Prompt, Said};
 use super::hands::Hands;
+use super::hooks::STOPPED;
 use super::structured;
 
 use super::transcript::Deferred;
@@ -42,6 +44,18 @@ struct Reminded {
     of_silence: bool,
 }
 
+/// The calls of tools in a turn.
+#[derive(Default)]
+pub(super) struct ToolsUsed {
+    /// The tools that there are.
+    pub(super) tools: BTreeSet<String>,
+    pub(super) calls: u64,
+    pub(super) by_tool: BTreeMap<String, u64>,
+    /// What the calls would write, whether or not they did.
+    pub(super) lines_added: u64,
+    pub(super) lines_removed: u64,
+}
+
 /// A turn under way.
 pub(super) struct Turn {
     pub(super) caller: Arc<Caller>,
@@ -54,9 +68,7 @@ pub(super) struct Turn {
     pub(super) began: Duration,
     /// How many rounds it may have.
     pub(super) max_turns: Option<u64>,
-    /// The tools that were called, and how many calls there were.
-    pub(super) tools_used: Vec<String>,
-    pub(super) calls: u64,
+    pub(super) used: ToolsUsed,
     /// Tokens of the last response, in and out, and their sum.
     pub(super) last_usage: (u64, u64),
     pub(super) context: u64,
@@ -119,8 +131,7 @@ impl Turn {
             folded: Vec::new(),
             origin: None,
             max_turns: None,
-            tools_used: Vec::new(),
-            calls: 0,
+            used: ToolsUsed::default(),
             last_usage: (0, 0),
             context: 0,
             last_message: String::new(),
@@ -164,9 +175,9 @@ impl Turn {
             let mut texts: Vec<String> = self.prompts.iter().map(|prompt| prompt.text.clone()).collect();
             texts.extend(taken_up.is_some().then(|| deferral::PROMPT.to_owned()));
             for text in texts {
-                if let Ok((reason, added)) = self.before_prompt(&text, &mut messages).await {
+                if let Ok((refusal, added)) = self.before_prompt(&text, &mut messages).await {
                     context.extend(added);
-                    blocked = blocked.or(reason.map(|reason| (reason, text)));
+                    blocked = blocked.or(refusal.map(|refusal| (refusal, text)));
                 }
             }
         }
@@ -179,10 +190,20 @@ impl Turn {
             }
             return Err(end);
         }
-        if let Some((reason, prompt)) = blocked {
-            let text =
-                format!("UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {prompt}");
-            let outcome = json!({"kind": "blocked_by_hook", "prompt_kept": false, "reason": reason});
+        if let Some(((kind, reason), prompt)) = blocked {
+            let kept = kind == STOPPED;
+            let text = match kept {
+                true => format!("Operation stopped by hook: {reason}"),
+                false => {
+                    format!(
+                        "UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {prompt}"
+                    )
+                }
+            };
+            for prompt in self.prompts.iter().filter(|_| kept) {
+                self.keep_prompt(prompt);
+            }
+            let outcome = json!({"kind": kind, "prompt_kept": kept, "reason": reason});
             let fields = json!({
                 "content": text, "level": "warning", "prevent_continuation": true, "prompt_submit_outcome": outcome,
             });
@@ -257,7 +278,11 @@ impl Turn {
             }
             ask.model = match &self.agent {
                 Some(agent) => agent.model.clone(),
-                None => self.ctx.state().model.clone(),
+                None => {
+                    let mut state = self.ctx.state();
+                    state.subagents.are_read();
+                    state.model.clone()
+                }
             };
             ask.tools = tools::listed(&self.ctx.config, &self.ctx.state());
             ask.cwd = self.ctx.cwd().to_string_lossy().into_owned();
@@ -333,6 +358,9 @@ impl Turn {
 
     /// What the CLI tells the model that has stopped before its end; nothing if the turn is over.
     async fn reminder(&mut self, reminded: &mut Reminded, wanted: bool) -> Result<Option<&'static str>, End> {
+        if self.stop_reason.as_deref() == Some("refusal") {
+            self.ctx.state().refusals += 1;
+        }
         Ok(match self.stop_reason.as_deref() {
             Some("max_tokens") if reminded.of_limit < RESUMPTIONS => {
                 reminded.of_limit += 1;
@@ -398,12 +426,13 @@ impl Turn {
 
     pub(super) async fn send_init(&self) {
         let commands = commands::all(&self.ctx);
-        let cwd = self.ctx.cwd();
+        let (cwd, project) = (self.ctx.cwd(), self.ctx.project());
         let line = {
             let state = self.ctx.state();
             let config = &self.ctx.config;
             let mut line = payload::init(&payload::Init {
                 cwd: &cwd,
+                project: &project,
                 home: &config.home,
                 session_id: &state.session_id,
                 model: &state.model,
@@ -412,6 +441,7 @@ impl Turn {
                 mcp_servers: mcp::listed(&state.servers),
                 directories: &state.directories,
             });
+            line["per_turn_effort_active"] = json!(payload::supports_effort(&state.model));
             if !config.server_errors.is_empty() {
                 line["mcp_server_errors"] = json!(config.server_errors);
             }
@@ -420,6 +450,7 @@ impl Turn {
             }
             if let Some(agents) = line["agents"].as_array_mut() {
                 agents.extend(state.agents.keys().map(|name| json!(name)));
+                agents.sort_by_key(|name| name.as_str().map(str::to_lowercase));
             }
             if let Some(names) = line["slash_commands"].as_array_mut() {
                 names.splice(0..0, commands.iter().map(|command| json!(command.name)));
@@ -438,8 +469,8 @@ impl Turn {
         self.ctx.send_stamped(line).await;
     }
 
-    /// Adds a prompt to the conversation, and replays it if the host wants that.
-    pub(super) async fn take_in(&self, prompt: &Prompt) {
+    /// Adds a prompt to the conversation. Gives its uuid.
+    fn keep_prompt(&self, prompt: &Prompt) -> String {
         let uuid = prompt.uuid.clone().unwrap_or_else(|| self.ctx.uuid());
         let fields = json!({
             "promptId": self.prompt_id(), "message": prompt.message, "permissionMode": self.ctx.state().mode,
@@ -449,6 +480,12 @@ impl Turn {
         self.ctx.state().prompts += 1;
         self.ctx.record(None, "user", &uuid, fields);
         files::checkpoint(&self.ctx, &uuid);
+        uuid
+    }
+
+    /// Adds a prompt to the conversation, and replays it if the host wants that.
+    pub(super) async fn take_in(&self, prompt: &Prompt) {
+        let uuid = self.keep_prompt(prompt);
         if !self.ctx.config.replay {
             return;
         }

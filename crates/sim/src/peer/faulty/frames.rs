@@ -59,6 +59,7 @@ pub fn lifecycle_of(prompt: &str, state: &str) -> Value {
 pub fn init() -> Value {
     stamped(payload::init(&payload::Init {
         cwd: Path::new("/home/user/project"),
+        project: Path::new("/home/user/project"),
         home: "/home/user",
         session_id: SESSION,
         model: payload::MODEL,

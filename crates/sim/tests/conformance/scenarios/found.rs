@@ -44,6 +44,23 @@ fn file(tool: &'static str, path: &str, more: Value) -> (&'static str, Value) {
     (tool, input)
 }
 
+/// An agent that says something with its calls.
+const TEXTS_AND_CALLS: &str = "%say one\n%+tool Bash {\"command\": \"echo a\"}\n%say two\n%+tool Bash {\"command\": \"echo b\"}\n%say end";
+
+/// An agent that says nothing.
+const CALLS: &str = "%tool Bash {\"command\": \"echo a\"}\n%tool Bash {\"command\": \"echo b\"}\n%say end";
+
+/// A hook that stops an agent at its second call.
+fn stops_below(request: &Value, event: &str) -> Option<Reply> {
+    let input = &request["input"];
+    let stops = input["hook_event_name"] == event && input["tool_input"]["command"] == "echo b";
+    Some(Reply::Payload(if stops {
+        json!({"continue": false, "stopReason": "enough"})
+    } else {
+        json!({})
+    }))
+}
+
 pub(super) fn found() -> Vec<Scenario> {
     let edit = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
     let agent = |name: &'static str, kind: &str, prompt: &str| {
@@ -393,6 +410,35 @@ pub(super) fn found() -> Vec<Scenario> {
                 bash("echo PostToolUse '{\"suppressOutput\":5}'"),
                 bash("echo PostToolUse '{\"async\":\"yes\"}'"),
             ])),
+        project("agent_that_a_hook_stops_before_a_call")
+            .answer("hook_callback", |request| stops_below(request, "PreToolUse"))
+            .turn(&calls(&[agent("Agent", "general-purpose", TEXTS_AND_CALLS), agent("Agent", "general-purpose", CALLS)])),
+        project("agent_that_a_hook_stops_behind_a_call")
+            .answer("hook_callback", |request| stops_below(request, "PostToolUse"))
+            .turn(&calls(&[agent("Agent", "general-purpose", TEXTS_AND_CALLS), agent("Agent", "general-purpose", CALLS)])),
+        Scenario::with_initialize("agent_with_a_limit_of_turns", json!({"hooks": null, "agents": {
+            "short": {"description": "Looks", "prompt": "Look.", "maxTurns": 1},
+            "longer": {"description": "Looks", "prompt": "Look.", "maxTurns": 2},
+        }}))
+            .flags("--allowedTools Bash")
+            .turn(&calls(&[
+                agent("Agent", "longer", TEXTS_AND_CALLS),
+                agent("Agent", "short", TEXTS_AND_CALLS),
+                agent("Agent", "general-purpose", TEXTS_AND_CALLS),
+                agent("Agent", "short", CALLS),
+            ])),
+        Scenario::with_initialize("prompt_stopped_by_a_hook", json!({"hooks": hooked(&["UserPromptSubmit"])}))
+            .flags("--replay-user-messages")
+            .answer("hook_callback", |request| {
+                let stops = request["input"]["prompt"].as_str()?.contains("never");
+                Some(Reply::Payload(if stops {
+                    json!({"continue": false, "stopReason": "enough"})
+                } else {
+                    json!({})
+                }))
+            })
+            .turn("%say never")
+            .turn("%say on"),
         project("stopped_agent_in_the_foreground")
             .answer("hook_callback", nothing)
             .prompt(&calls(&[agent("Agent", "general-purpose", "%delay 60000\n%say from below")]))

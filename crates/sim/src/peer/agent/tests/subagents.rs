@@ -342,3 +342,56 @@ async fn they_have_files_of_their_own() {
         .extend(meta.as_object().unwrap().clone());
     assert_eq!(*ended, expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_model_reads_of_them() {
+    let mut hand = Hand::new(Agent::builder().permission_mode("acceptEdits"));
+    let agents = json!({"short": {"description": "Looks", "prompt": "Look.", "maxTurns": 1}});
+    hand.request(json!({"subtype": "initialize", "agents": agents}))
+        .await;
+    let call = |kind: &str, prompt: &str| {
+        let input = json!({
+            "description": "look", "prompt": prompt, "subagent_type": kind, "run_in_background": false,
+        });
+        format!("%tool Agent {input}\n")
+    };
+    let touch = "%+tool Bash {\"command\": \"touch a\"}\n%say end";
+    hand.prompt(&format!(
+        "{}{}{}{}%say done",
+        call("short", &format!("%say one\n{touch}")),
+        call("short", &touch.replace("%+", "%")),
+        call("general-purpose", &touch.replace("%+", "%")),
+        call(
+            "general-purpose",
+            "%tool Bash {\"command\": \"touch a\"}\n%tool Write {\"file_path\": \"b\", \"content\": \"\"}\n%say end"
+        ),
+    ))
+    .await;
+    hand.until("result/success").await;
+    let report = hand.agent.report();
+    let details = report.sent().map(|line| &line["tool_use_result"]);
+    let read: Vec<String> = details
+        .filter_map(|details| {
+            let texts = details["content"].as_array()?.iter();
+            let starts = texts.filter_map(|block| block["text"].as_str()?.split(['\n', ':']).next());
+            Some(starts.collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    // Each tool is named once.
+    let tools = |names| format!("<tools-used-before-summary>{names}</tools-used-before-summary>");
+    assert_eq!(
+        read,
+        [
+            format!("{}, NOTE, one", tools("Bash")),
+            "NOTE".to_owned(),
+            "end".to_owned(),
+            format!("{}, end", tools("Write")),
+        ]
+    );
+    let notes = report
+        .sent()
+        .filter(|line| line["subtype"] == "task_notification");
+    let summaries: Vec<&str> = notes.filter_map(|line| line["summary"].as_str()).collect();
+    assert!(summaries[0].ends_with("\n\none"), "{summaries:?}");
+    assert!(summaries[1].contains("1-turn limit"), "{summaries:?}");
+}
