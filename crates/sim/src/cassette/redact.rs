@@ -124,6 +124,18 @@ pub(super) struct Hit {
     pub(super) is_secret: bool,
 }
 
+impl Hit {
+    /// What was found there.
+    pub(super) fn new(from: usize, found: &str, with: impl Into<Cow<'static, str>>, is_secret: bool) -> Self {
+        Self {
+            from,
+            to: from + found.len(),
+            with: with.into(),
+            is_secret,
+        }
+    }
+}
+
 /// Applies all rules.
 #[derive(Clone)]
 pub struct Redactor {
@@ -259,29 +271,18 @@ impl Redactor {
 
     fn plain_hits(&self, text: &str) -> Vec<Hit> {
         let mut hits = scan::secrets(text);
-        for (needle, with) in self.rules.literals.iter().chain(&self.disguises) {
-            hits.extend(text.match_indices(needle.as_str()).map(|(from, _)| Hit {
-                from,
-                to: from + needle.len(),
-                with: with.clone().into(),
-                is_secret: true,
-            }));
+        for (secret, with) in self.rules.literals.iter().chain(&self.disguises) {
+            let found = text.match_indices(secret.as_str());
+            hits.extend(found.map(|(from, found)| Hit::new(from, found, with.clone(), true)));
         }
         for pattern in &self.rules.patterns {
-            hits.extend(pattern.find_iter(text).map(|found| Hit {
-                from: found.start(),
-                to: found.end(),
-                with: SECRET.into(),
-                is_secret: true,
-            }));
+            let found = pattern.find_iter(text);
+            hits.extend(found.map(|found| Hit::new(found.start(), found.as_str(), SECRET, true)));
         }
         for needle in &self.needles {
-            let found = text.match_indices(needle.text.as_str()).map(|(from, _)| Hit {
-                from,
-                to: from + needle.text.len(),
-                with: format!("{{{{{}}}}}", needle.name).into(),
-                is_secret: false,
-            });
+            let with = format!("{{{{{}}}}}", needle.name);
+            let found = text.match_indices(needle.text.as_str());
+            let found = found.map(|(from, found)| Hit::new(from, found, with.clone(), false));
             hits.extend(found.filter(|hit| is_apart(text, hit, needle)));
         }
         hits
@@ -344,12 +345,8 @@ fn look_alikes(text: &str) -> Vec<Hit> {
     let starts = text.match_indices("{{");
     let hits = starts.filter_map(|(from, _)| {
         let name = text[from + 2..].split_once("}}")?.0;
-        places::is_placeholder(name).then(|| Hit {
-            from,
-            to: from + 4 + name.len(),
-            with: format!("{{{{{}{name}}}}}", places::LITERAL).into(),
-            is_secret: false,
-        })
+        let with = format!("{{{{{}{name}}}}}", places::LITERAL);
+        places::is_placeholder(name).then(|| Hit::new(from, &text[from..from + 4 + name.len()], with, false))
     });
     hits.collect()
 }

@@ -1,6 +1,5 @@
 //! Recognizes secrets by their form.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use outrigger_secrets::Care;
@@ -77,12 +76,7 @@ pub(super) fn by_key(place: &Place<'_>, key: &str, text: &str) -> Option<&'stati
 
 /// Where in a text something stands that looks like a secret, or names a person.
 pub(super) fn secrets(text: &str) -> Vec<Hit> {
-    let secret = |range: Range<usize>| Hit {
-        from: range.start,
-        to: range.end,
-        with: Cow::Borrowed(SECRET),
-        is_secret: true,
-    };
+    let secret = |range: Range<usize>| Hit::new(range.start, &text[range], SECRET, true);
     let found = outrigger_secrets::find(text, Care::Recording);
     let mut hits: Vec<Hit> = found.into_iter().map(secret).collect();
     emails(&mut hits, text);
@@ -102,12 +96,8 @@ fn emails(hits: &mut Vec<Hit>, text: &str) {
         let is_top =
             top.is_some_and(|top| top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()));
         if from < at && is_top {
-            hits.push(Hit {
-                from,
-                to: at + 1 + domain.len(),
-                with: Cow::Borrowed("{{email}}"),
-                is_secret: true,
-            });
+            let address = &text[from..at + 1 + domain.len()];
+            hits.push(Hit::new(from, address, "{{email}}", true));
         }
     }
 }

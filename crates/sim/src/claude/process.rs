@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Sandbox;
 use super::transcript::{Direction, Transcript};
+use crate::peer::LineReader;
 
 /// The default limit of each wait. A turn takes some tens of milliseconds; this is for overloaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -460,27 +461,12 @@ async fn read_frames(mut stdout: impl AsyncRead + Unpin, transcript: Transcript,
     }
 }
 
-async fn read_stderr(mut stderr: impl AsyncRead + Unpin, transcript: Transcript) {
-    let mut buffer = vec![0; 16 << 10];
-    let mut rest: Vec<u8> = Vec::new();
-    loop {
-        let length = stderr.read(&mut buffer).await.unwrap_or(0);
-        rest.extend_from_slice(&buffer[..length]);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            transcript.add_raw(Direction::Err, &line[..end]);
-        }
-        if (length == 0 || rest.len() > LONGEST_STDERR_LINE) && !rest.is_empty() {
-            transcript.add_raw(Direction::Err, &std::mem::take(&mut rest));
-        }
-        if length == 0 {
-            return;
-        }
+async fn read_stderr(stderr: impl AsyncRead + Unpin, transcript: Transcript) {
+    let mut lines = LineReader::new(stderr);
+    while let Some(line) = lines.next().await {
+        transcript.add(Direction::Err, json!({"raw": line}));
     }
 }
-
-/// Where a line on stderr is cut in two.
-const LONGEST_STDERR_LINE: usize = 1 << 20;
 
 fn value_of(frame: &Frame) -> Value {
     let text = frame.text();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Everything that went through the pipes of one process.
 ///
@@ -69,10 +69,6 @@ impl Transcript {
             message,
         });
         at
-    }
-
-    pub(super) fn add_raw(&self, direction: Direction, line: &[u8]) {
-        self.add(direction, json!({"raw": String::from_utf8_lossy(line)}));
     }
 
     /// The entries that are kept, oldest first.

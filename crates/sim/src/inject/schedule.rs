@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::effect::Effect;
 use super::place::{At, is_default};
-use super::words;
+use super::words::explain;
 
 /// One thing that goes wrong, and where.
 ///
@@ -71,12 +71,11 @@ impl<'de> Deserialize<'de> for Fault {
         let mut fields = serde_json::Map::deserialize(deserializer)?;
         let at = match fields.remove("at") {
             None | Some(Value::Null) => At::default(),
-            Some(at) => serde_json::from_value(at.clone())
-                .map_err(|error| D::Error::custom(format!("`at`: {}", words::of_place(&at, &error))))?,
+            Some(at) => serde_json::from_value(at)
+                .map_err(|error| D::Error::custom(format!("`at`: {}", explain(&error, "word", &[]))))?,
         };
-        let fields = Value::Object(fields);
-        let effect = serde_json::from_value(fields.clone())
-            .map_err(|error| D::Error::custom(words::of_effect(&fields, &error)))?;
+        let effect = serde_json::from_value(Value::Object(fields));
+        let effect = effect.map_err(|error| D::Error::custom(explain(&error, "fault", &["at"])))?;
         let fault = Self { effect, at };
         if let Some(flaw) = fault.effect.flaw().or_else(|| fault.at.flaw()) {
             return Err(D::Error::custom(flaw));

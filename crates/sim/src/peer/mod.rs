@@ -29,6 +29,8 @@ mod steps;
 
 pub use agent::{Agent, Brain};
 pub use command_line::{CommandLine, Refusal, Surroundings};
+#[cfg(feature = "claude")]
+pub(crate) use io::LineReader;
 pub(crate) use io::{Missing, Pipes};
 pub use steps::{Seen, Steps};
 

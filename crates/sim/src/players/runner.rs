@@ -106,7 +106,7 @@ pub enum PlayError {
     },
 }
 
-fn place(doing: &'static str) -> impl FnOnce(io::Error) -> PlayError {
+pub(super) fn place(doing: &'static str) -> impl FnOnce(io::Error) -> PlayError {
     move |cause| PlayError::Place { doing, cause }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use super::recorded::{self, PlayedProcess};
-use super::runner::PlayError;
+use super::runner::{PlayError, place};
 use super::{PROGRESS, Player, Stage};
 use crate::api::MessagesApi;
 use crate::claude::{DUMMY_KEY, LEADS_ELSEWHERE, Sandbox, executable};
@@ -61,10 +61,6 @@ enum Loaded {
     Real(Option<Box<Script>>, MessagesApi),
 }
 
-fn place(doing: &'static str) -> impl FnOnce(io::Error) -> PlayError {
-    move |cause| PlayError::Place { doing, cause }
-}
-
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -116,19 +112,15 @@ impl Scene {
                 }
                 let path = setting.script.as_deref().map(absolute).unwrap_or_default();
                 // Empty is none: a script in the environment of the user is not for this one.
-                stage.set.insert("OUTRIGGER_SIM_SCRIPT".to_owned(), text(&path));
-                stage.set.insert(PROGRESS.to_owned(), text(&progress));
-                stage.set.insert(GATES.to_owned(), text(&gates));
-                stage
-                    .set
-                    .insert("CLAUDE_CODE_TMPDIR".to_owned(), text(&sandbox.temp()));
+                stage.set("OUTRIGGER_SIM_SCRIPT", text(&path));
+                stage.set(PROGRESS, text(&progress));
+                stage.set(GATES, text(&gates));
+                stage.set("CLAUDE_CODE_TMPDIR", text(&sandbox.temp()));
                 if script
                     .as_ref()
                     .is_none_or(|script| script.real_tools != Some(false))
                 {
-                    stage
-                        .set
-                        .insert("OUTRIGGER_SIM_REAL_TOOLS".to_owned(), "1".to_owned());
+                    stage.set("OUTRIGGER_SIM_REAL_TOOLS", "1");
                     write_files(script.as_ref(), &project)?;
                 }
                 // The run has its own.
@@ -158,11 +150,9 @@ impl Scene {
                 for name in ["PATH", "HOME", "CLAUDE_CONFIG_DIR", "TMPDIR", "ANTHROPIC_API_KEY"] {
                     stage.set.remove(name);
                 }
-                stage
-                    .set
-                    .insert("DISABLE_ERROR_REPORTING".to_owned(), "1".to_owned());
+                stage.set("DISABLE_ERROR_REPORTING", "1");
                 // A proxy could not reach this machine's loopback.
-                stage.set.insert("NO_PROXY".to_owned(), "127.0.0.1".to_owned());
+                stage.set("NO_PROXY", "127.0.0.1");
                 let own = |(name, _): &(&String, &String)| !name.starts_with("OUTRIGGER_SIM_");
                 let set = stage.set.iter().filter(own);
                 env.extend(set.map(|(name, value)| (name.clone(), value.clone())));

@@ -36,6 +36,11 @@ pub(crate) struct Stage {
 const FILE: &str = "stage.json";
 
 impl Stage {
+    /// Sets a variable of the player.
+    pub(super) fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.set.insert(name.to_owned(), value.into());
+    }
+
     /// Writes how the player is started, and a `claude` that starts it.
     #[cfg(unix)]
     pub(crate) fn write(&self, own: &Path, run: &Path, bin: &Path) -> io::Result<PathBuf> {

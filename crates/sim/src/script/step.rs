@@ -473,8 +473,9 @@ pub enum Raw {
 }
 
 /// Bytes, written in Base64.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bytes(pub Vec<u8>);
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
+#[schemars(inline, extend("contentEncoding" = "base64"))]
+pub struct Bytes(#[schemars(with = "String")] pub Vec<u8>);
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -484,20 +485,6 @@ impl<'de> Deserialize<'de> for Bytes {
         bytes
             .map(Self)
             .map_err(|error| super::error::at(text.at, &format!("not Base64: {error}")))
-    }
-}
-
-impl JsonSchema for Bytes {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Bytes".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "contentEncoding": "base64"})
     }
 }
 

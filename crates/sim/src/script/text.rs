@@ -26,8 +26,9 @@ short_form!(TextMatch, "a text, or one of `exact`, `contains`, `regex`",
     visit_str(&str) => |text| Ok(TextMatch::Exact(text.to_owned())));
 
 /// A regular expression, in the syntax of the crate `regex`, without Unicode classes.
-#[derive(Clone)]
-pub struct Pattern(regex_lite::Regex);
+#[derive(Clone, JsonSchema)]
+#[schemars(inline, extend("format" = "regex"))]
+pub struct Pattern(#[schemars(with = "String")] regex_lite::Regex);
 
 impl TextMatch {
     /// Whether the text is like that.
@@ -120,19 +121,5 @@ impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = super::Placed::<String>::deserialize(deserializer)?;
         Self::new(&text.value).map_err(|what| super::error::at(text.at, &what))
-    }
-}
-
-impl JsonSchema for Pattern {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Pattern".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "format": "regex"})
     }
 }

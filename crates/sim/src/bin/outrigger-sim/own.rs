@@ -120,11 +120,7 @@ impl Own {
     pub(crate) fn answer(&self) -> Option<ExitCode> {
         let print = |text: &str| {
             let written = std::io::stdout().write_all(text.as_bytes());
-            if written.is_ok() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
+            ExitCode::from(u8::from(written.is_err()))
         };
         if self.help {
             return Some(print(HELP));

@@ -5,104 +5,48 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use outrigger_sim::players::{PlayError, Player, Scene, Setting};
+use outrigger_sim::players::{PlayError, Scene, Setting};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use super::programs::{block_on, causes, code_of, print, processes_json, say};
+use super::programs::{Which, block_on, causes, code_of, processes_json, read, say};
 use super::report::flaws_json;
-
-const HELP: &str = "\
-outrigger-sim stage: puts a CLI in place, and keeps it there until stdin ends. For helpers of test suites, which run the program
-themselves; `outrigger-sim play` runs it for you.
-
-  outrigger-sim stage --sim DIR [SCRIPT] [OPTIONS]     the simulated CLI
-  outrigger-sim stage --real DIR [SCRIPT] [OPTIONS]    the real CLI; the model's words come from the script
-
-DIR is a new or empty directory: the home of the CLI, its project with the files of the script, and the gates are made there. Without
-a SCRIPT, the prompts say what the model says.
-
-The first line of stdout says what is in place, as JSON:
-  {\"claude\": PATH, \"env\": {NAME: VALUE}, \"home\": DIR, \"project\": DIR, \"gates\": DIR, \"player\": \"sim\"}
-or, with the exit codes of `outrigger-sim play`, why nothing is: {\"error\": TEXT}
-
-A line {\"report\": {\"patience_ms\": N}} on stdin is answered by a line with the report of `outrigger-sim play`, as soon as all processes
-have ended, or after N milliseconds. Processes that still run when stdin ends are ended.
-
-Options:
-  --cli PATH       With --real: the CLI, in place of the version that this program is tested with, which npm fetches.
-  --help           Prints this.
-";
 
 /// The longest line on stdin.
 const LONGEST: u64 = 64 * 1024;
 
-#[derive(Debug, Default)]
-struct Line {
-    sim: bool,
-    real: bool,
-    help: bool,
-    cli: Option<PathBuf>,
-    place: Option<PathBuf>,
+/// outrigger-sim stage: puts a CLI in place, and keeps it there until stdin ends. For helpers of test suites, which run the program
+/// themselves; `outrigger-sim play` runs it for you.
+///
+/// The first line of stdout says what is in place, as JSON:
+///   {"claude": PATH, "env": {NAME: VALUE}, "home": DIR, "project": DIR, "gates": DIR, "player": "sim"}
+/// or, with the exit codes of `outrigger-sim play`, why nothing is: {"error": TEXT}
+///
+/// A line {"report": {"patience_ms": N}} on stdin is answered by a line with the report of `outrigger-sim play`, as soon as all processes
+/// have ended, or after N milliseconds. Processes that still run when stdin ends are ended.
+#[derive(Debug, clap::Parser)]
+#[command(name = "outrigger-sim stage", verbatim_doc_comment)]
+struct StageLine {
+    #[command(flatten)]
+    which: Which,
+    /// A new or empty directory: the home of the CLI, its project with the files of the script, and the gates are made there.
+    #[arg(value_name = "DIR")]
+    place: PathBuf,
+    /// The script, a YAML file. Without one, the prompts say what the model says.
     script: Option<PathBuf>,
 }
 
-impl Line {
-    fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Self, String> {
-        let mut line = Self::default();
-        while let Some(argument) = arguments.next() {
-            match &*argument.to_string_lossy() {
-                "--sim" => line.sim = true,
-                "--real" => line.real = true,
-                "--help" | "-h" => {
-                    line.help = true;
-                    return Ok(line);
-                }
-                "--cli" => {
-                    let path = arguments.next().ok_or("option '--cli' argument missing")?;
-                    line.cli = Some(path.into());
-                }
-                name if name.starts_with('-') => return Err(format!("unknown option '{name}'")),
-                _ if line.place.is_none() => line.place = Some(argument.into()),
-                _ if line.script.is_none() => line.script = Some(argument.into()),
-                name => return Err(format!("there is one script, and '{name}' is another")),
-            }
-        }
-        if line.place.is_none() {
-            return Err("the directory is missing".to_owned());
-        }
-        if line.sim == line.real {
-            return Err("say which CLI plays: --sim or --real".to_owned());
-        }
-        if line.sim && line.cli.is_some() {
-            return Err("--cli goes with --real".to_owned());
-        }
-        Ok(line)
-    }
-
-    fn player(&self) -> (Player, &'static str) {
-        match self.sim {
-            true => (Player::Simulated, "sim"),
-            false => (
-                Player::Real {
-                    cli: self.cli.clone(),
-                },
-                "real",
-            ),
-        }
-    }
-
+impl StageLine {
     async fn set(&self) -> Result<Scene, PlayError> {
         let failed = |cause| PlayError::Place {
             doing: "make a place for the CLI",
             cause,
         };
         let own = std::env::current_exe().map_err(failed)?;
-        let place = self.place.clone().unwrap_or_default();
-        std::fs::create_dir_all(&place).map_err(failed)?;
+        std::fs::create_dir_all(&self.place).map_err(failed)?;
         // Without links, since the CLI names its project by the resolved path.
-        let place = std::fs::canonicalize(place).map_err(failed)?;
+        let place = std::fs::canonicalize(&self.place).map_err(failed)?;
         let made = |below: &str| {
             let directory = place.join(below);
             std::fs::create_dir_all(&directory).map(|()| Some(directory))
@@ -113,7 +57,7 @@ impl Line {
         setting.home = made("home").map_err(failed)?;
         setting.project = made("project").map_err(failed)?;
         setting.gates = made("gates").map_err(failed)?;
-        Scene::set(&own, &self.player().0, setting).await
+        Scene::set(&own, &self.which.player().0, setting).await
     }
 }
 
@@ -125,17 +69,8 @@ enum Asked {
 }
 
 /// `outrigger-sim stage`.
-pub(crate) fn stage(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let line = match Line::read(arguments) {
-        Ok(line) if line.help => return print(HELP),
-        Ok(line) => line,
-        Err(error) => {
-            say(&format!(
-                "error: {error}; `outrigger-sim stage --help` shows how\n"
-            ));
-            return ExitCode::from(2);
-        }
-    };
+pub(crate) fn stage(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, ExitCode> {
+    let line: StageLine = read(arguments)?;
     let kept = block_on(async {
         let scene = match line.set().await {
             Ok(scene) => scene,
@@ -149,17 +84,17 @@ pub(crate) fn stage(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         kept.map(|()| 0)
     });
     match kept.and_then(|kept| kept) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => Ok(ExitCode::from(code)),
         Err(error) => {
             say(&format!("outrigger-sim stage: {error}\n"));
-            ExitCode::FAILURE
+            Err(ExitCode::FAILURE)
         }
     }
 }
 
 /// Answers what is asked until stdin ends.
-async fn keep(scene: &Scene, line: &Line) -> std::io::Result<()> {
-    let name = line.player().1;
+async fn keep(scene: &Scene, line: &StageLine) -> std::io::Result<()> {
+    let name = line.which.player().1;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     answer(&json!({
         "claude": text(scene.claude()),
@@ -188,7 +123,7 @@ async fn keep(scene: &Scene, line: &Line) -> std::io::Result<()> {
     }
 }
 
-fn report(scene: &Scene, line: &Line, name: &str) -> std::io::Result<Value> {
+fn report(scene: &Scene, line: &StageLine, name: &str) -> std::io::Result<Value> {
     let processes = scene.processes()?;
     let mut flaws = scene.flaws(&processes);
     flaws.extend(scene.ends(&processes));

@@ -124,11 +124,11 @@ pub(crate) fn answer() -> Option<ExitCode> {
     let first = arguments.next()?;
     match first.to_str()? {
         #[cfg(feature = "players")]
-        "play" => Some(super::programs::play(arguments)),
+        "play" => Some(super::programs::play(arguments).unwrap_or_else(|code| code)),
         #[cfg(feature = "players")]
-        "conform" => Some(super::programs::conform(arguments)),
+        "conform" => Some(super::programs::conform(arguments).unwrap_or_else(|code| code)),
         #[cfg(feature = "players")]
-        "stage" => Some(super::staging::stage(arguments)),
+        "stage" => Some(super::staging::stage(arguments).unwrap_or_else(|code| code)),
         #[cfg(feature = "players")]
         "--in-run" => {
             let directory = arguments.next()?;
