@@ -118,8 +118,8 @@ fn sequence(spoken: &Spoken) -> Vec<String> {
     kinds
 }
 
-/// The inputs of tools wherever they are shown, and all that a permission request and the description of a mirrored agent say,
-/// by value.
+/// The inputs of tools wherever they are shown, what their results say with yes, no or a number of calls and lines, and all that a
+/// permission request and the description of a mirrored agent say, by value.
 fn shown(spoken: &Spoken) -> Vec<String> {
     let mut shown = Vec::new();
     let mut add = |place: &str, tool: &Value, value: &Value| {
@@ -150,6 +150,13 @@ fn shown(spoken: &Spoken) -> Vec<String> {
                 *id = Value::Bool(id.is_string());
                 add(kind, &entry["agentType"], &entry);
             }
+        }
+        let mut details = frame["tool_use_result"].clone();
+        if let Some(details) = details.as_object_mut() {
+            details.retain(|key, value| value.is_boolean() || key == "toolStats");
+        }
+        if details.is_object() {
+            add(kind, &Value::Null, &details);
         }
         for denial in frame["permission_denials"].as_array().into_iter().flatten() {
             add("denied", &denial["tool_name"], &denial["tool_input"]);
@@ -299,6 +306,19 @@ mod tests {
         };
         assert_eq!(compare("same", &frame("/a"), &frame("/a")), []);
         assert_eq!(compare("differs", &frame("/a"), &frame("a")).len(), 2);
+    }
+
+    #[test]
+    fn what_results_say_is_compared_by_value() {
+        let frame = |modified: bool| {
+            let details = serde_json::json!({"filePath": "/a", "userModified": modified});
+            Spoken::new([(
+                "user/tool_result".to_owned(),
+                serde_json::json!({"type": "user", "tool_use_result": details}),
+            )])
+        };
+        assert_eq!(compare("same", &frame(true), &frame(true)), []);
+        assert_eq!(compare("differs", &frame(true), &frame(false)).len(), 2);
     }
 
     #[test]

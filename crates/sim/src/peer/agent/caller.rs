@@ -64,6 +64,8 @@ pub(super) struct Call {
     pub(super) shown: Value,
     /// As the tool gets it.
     pub(super) used: Value,
+    /// Whether the answer to its permission request has changed it.
+    pub(super) by_user: bool,
     /// The handling of the call.
     pub(super) plan: CallPlan,
     /// The callbacks before the tool, if they were called when the call was written.

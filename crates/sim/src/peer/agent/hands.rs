@@ -145,6 +145,9 @@ impl Hands {
                 };
                 if work.slots.iter().all(is_over) {
                     let slots = std::mem::take(&mut work.slots);
+                    // Hooks are told in the order of the calls.
+                    let place = |entry: &Value| slots.iter().position(|slot| entry["tool_use_id"] == slot.id);
+                    self.caller.tally().batch.sort_by_key(place);
                     let mut outcomes = std::mem::take(&mut work.outcomes);
                     for (number, slot) in slots.into_iter().enumerate() {
                         if let State::Waiting(_) = slot.state {

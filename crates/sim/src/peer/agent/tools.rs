@@ -107,6 +107,9 @@ impl Caller {
             _ => self.run_tool(&call).await,
         };
         let mut outcome = outcome.map_err(stopped)?;
+        if call.by_user && outcome.details["userModified"] == false {
+            outcome.details["userModified"] = json!(true);
+        }
         let took = self.ctx.log.elapsed().saturating_sub(began);
         let behind = self
             .after_tool(&call, &mut outcome, took)

@@ -439,6 +439,17 @@ pub(super) fn found() -> Vec<Scenario> {
             })
             .turn("%say never")
             .turn("%say on"),
+        project("write_that_a_person_has_changed")
+            .answer("hook_callback", nothing)
+            .answer("can_use_tool", |asked| {
+                let mut input = asked["input"].clone();
+                input["content"] = json!("y");
+                Some(Reply::Payload(json!({"behavior": "allow", "updatedInput": input})))
+            })
+            .turn(&calls(&[
+                file("Write", "made.txt", json!({"content": "x"})),
+                file("Write", "made.txt", json!({"content": "y"})),
+            ])),
         project("stopped_agent_in_the_foreground")
             .answer("hook_callback", nothing)
             .prompt(&calls(&[agent("Agent", "general-purpose", "%delay 60000\n%say from below")]))
