@@ -15,6 +15,7 @@ use super::request::{ApiRequest, Route};
 use super::server::lock;
 use crate::cassette::{Places, Redactor, Rules, home_of_somebody, replace_placeholders};
 use crate::script::course::Who;
+use crate::script::fill::each_string;
 
 /// Writes down what passes through a [`MessagesApi`](super::MessagesApi) on its way to an [`Upstream`](super::Upstream): as a
 /// [script](crate::script) in JSON, with a rule for each prompt. Clones write into the same file.
@@ -435,26 +436,21 @@ fn is_ours(name: &str) -> bool {
 
 /// Makes the placeholders in all strings what a script understands.
 fn scriptable(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            let open = |name: &str| Some(format!("{{{{braces}}}}{name}}}}}"));
-            let changed = replace_placeholders(text, |name| match name.strip_prefix(AS_IS) {
-                Some(name) => open(name),
-                None if matches!(name, "cwd" | "home") => None,
-                None if name == "cwd_slug" => Some("project".to_owned()),
-                None if is_ours(name) => Some("<redacted>".to_owned()),
-                None => open(name),
-            });
-            *text = changed.unwrap_or_else(|| std::mem::take(text));
-            while let Some(home) = home_of_somebody(text).map(str::to_owned) {
-                let above = home.len() - home.rsplit(['/', '\\']).next().map_or(0, str::len);
-                *text = text.replace(&home, &format!("{}user", &home[..above]));
-            }
+    each_string(value, &mut |text| {
+        let open = |name: &str| Some(format!("{{{{braces}}}}{name}}}}}"));
+        let changed = replace_placeholders(text, |name| match name.strip_prefix(AS_IS) {
+            Some(name) => open(name),
+            None if matches!(name, "cwd" | "home") => None,
+            None if name == "cwd_slug" => Some("project".to_owned()),
+            None if is_ours(name) => Some("<redacted>".to_owned()),
+            None => open(name),
+        });
+        *text = changed.unwrap_or_else(|| std::mem::take(text));
+        while let Some(home) = home_of_somebody(text).map(str::to_owned) {
+            let above = home.len() - home.rsplit(['/', '\\']).next().map_or(0, str::len);
+            *text = text.replace(&home, &format!("{}user", &home[..above]));
         }
-        Value::Array(items) => items.iter_mut().for_each(scriptable),
-        Value::Object(fields) => fields.values_mut().for_each(scriptable),
-        _ => {}
-    }
+    });
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::script::fill::each_string;
+
 /// Names the kinds of the frames of a process. It has to see the frames of both sides, since what a response is depends on the
 /// request.
 #[derive(Debug, Clone, Default)]
@@ -112,18 +114,11 @@ impl Kinds {
 
 /// The frame with a name in place of each of these texts, such as the directory that is another in each run.
 pub fn placeless(value: &Value, places: &[(&str, &str)]) -> Value {
-    match value {
-        Value::String(text) => {
-            let text = places
-                .iter()
-                .fold(text.clone(), |text, (place, name)| text.replace(place, name));
-            Value::String(text)
+    let mut value = value.clone();
+    each_string(&mut value, &mut |text| {
+        for (place, name) in places {
+            *text = text.replace(place, name);
         }
-        Value::Array(items) => items.iter().map(|item| placeless(item, places)).collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| (key.clone(), placeless(value, places)))
-            .collect(),
-        other => other.clone(),
-    }
+    });
+    value
 }

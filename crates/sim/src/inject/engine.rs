@@ -245,19 +245,14 @@ impl Engine {
             self.end_merge();
             self.actions.extend(shape.before);
         }
-        if shape.dropped {
-            self.actions
-                .extend(shape.inside.into_iter().map(|(_, action)| action));
-            self.actions.extend(shape.behind);
-            return;
-        }
-        if let Some(by) = shape.hold {
+        if let Some(by) = shape.hold.filter(|_| !shape.dropped) {
             for _ in 0..=shape.copies {
                 self.held.push((by, shape.bytes.clone()));
             }
-            self.actions
-                .extend(shape.inside.into_iter().map(|(_, action)| action));
-            self.actions.extend(shape.behind);
+        }
+        if shape.dropped || shape.hold.is_some() {
+            let inside = shape.inside.into_iter().map(|(_, action)| action);
+            self.actions.extend(inside.chain(shape.behind));
             return;
         }
         if let Some(frames) = shape.merge

@@ -142,10 +142,12 @@ fn strings(step: &mut Step, visit: Visit<'_>) {
 fn in_call(call: &mut Call, visit: Visit<'_>) {
     visit(&mut call.tool);
     in_map(&mut call.input, visit);
-    call.result.iter_mut().for_each(|result| in_value(result, visit));
+    call.result
+        .iter_mut()
+        .for_each(|result| each_string(result, visit));
     call.details
         .iter_mut()
-        .for_each(|details| in_value(details, visit));
+        .for_each(|details| each_string(details, visit));
 }
 
 fn in_question(question: &mut Question, visit: Visit<'_>) {
@@ -173,18 +175,19 @@ fn in_assert(assert: &mut Assert, visit: Visit<'_>) {
         ..
     } = assert;
     for pattern in [updated_input, hook, mcp, answer, received].into_iter().flatten() {
-        in_value(pattern, visit);
+        each_string(pattern, visit);
     }
 }
 
 fn in_map(map: &mut Map<String, Value>, visit: Visit<'_>) {
-    map.values_mut().for_each(|value| in_value(value, visit));
+    map.values_mut().for_each(|value| each_string(value, visit));
 }
 
-fn in_value(value: &mut Value, visit: Visit<'_>) {
+/// Visits all strings in a value; keys are none.
+pub(crate) fn each_string(value: &mut Value, visit: Visit<'_>) {
     match value {
         Value::String(text) => visit(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| in_value(item, visit)),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_string(item, visit)),
         Value::Object(map) => in_map(map, visit),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
