@@ -206,9 +206,19 @@ impl Caller {
 
     /// Waits for something, unless the turn is to stop.
     pub(super) async fn or_abort<T>(&self, work: impl Future<Output = T>) -> Result<T, Abort> {
+        self.or_aborted_by(|_| true, work).await
+    }
+
+    /// The same, unless it is stopped by something else.
+    pub(super) async fn or_aborted_by<T>(
+        &self,
+        counts: impl Fn(Abort) -> bool,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Abort> {
         let mut abort = self.abort.subscribe();
         let stopped = async move {
-            let why = abort.wait_for(Option::is_some).await.ok().and_then(|why| *why);
+            let why = abort.wait_for(|why| why.is_some_and(&counts)).await;
+            let why = why.ok().and_then(|why| *why);
             match why {
                 Some(why) => why,
                 None => std::future::pending().await,

@@ -90,12 +90,15 @@ pub(super) struct Prompt {
     /// The line's `message`.
     pub(super) message: Value,
     pub(super) priority: Priority,
-    /// Whether the host says that a person wrote it.
-    pub(super) human: bool,
+    /// Who wrote it, as far as its result tells.
+    pub(super) origin: Option<&'static str>,
     pub(super) query: bool,
     /// A client has put it together, and it holds no commands.
     pub(super) composed: bool,
 }
+
+/// The origin of a prompt that the host has made up.
+pub(super) const UNCLASSIFIED: &str = "unclassified";
 
 /// When a queued prompt is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ pub(super) async fn announce(ctx: &Context) -> Prompt {
         text: PROMPT.to_owned(),
         message: json!({"role": "user", "content": PROMPT}),
         priority: Priority::Next,
-        human: false,
+        origin: None,
         query: true,
         composed: true,
     };

@@ -31,6 +31,8 @@ pub(super) enum End {
     NotSimulated(String),
     /// A hook ended it behind a tool.
     HookStopped,
+    /// A hook ended it where it would have ended.
+    StopHookPrevented,
     /// A hook put a tool call off.
     Deferred(Value),
     /// A call was to be taken up of a tool that there is not any more.
@@ -92,6 +94,11 @@ impl Turn {
                 set("api_error_status", Value::Null);
                 set("structured_output", output.clone());
                 Verdict::success(output.to_string())
+            }
+            Some(End::StopHookPrevented) => {
+                set("terminal_reason", reason("stop_hook_prevented"));
+                set("api_error_status", Value::Null);
+                Verdict::success(&self.text)
             }
             Some(End::NoQuery(text)) => {
                 self.stop_reason = None;
@@ -234,9 +241,9 @@ impl Turn {
         if !self.begun.is_empty() || (asked && self.ctx.config.partial) {
             set("begun_message_ids", json!(self.begun));
         }
-        let by_a_person = self.prompts.last().is_some_and(|prompt| prompt.human);
+        let of_prompt = self.prompts.last().and_then(|prompt| prompt.origin);
         let origin = self.origin.clone();
-        if let Some(origin) = origin.or_else(|| by_a_person.then(|| json!({"kind": "human"}))) {
+        if let Some(origin) = origin.or_else(|| of_prompt.map(|kind| json!({"kind": kind}))) {
             set("origin", origin);
         }
         {

@@ -123,10 +123,6 @@ impl Hook {
     }
 }
 
-/// What hooks do with a prompt: they take it away, or let the conversation keep it without an answer.
-pub(super) const BLOCKED: &str = "blocked_by_hook";
-pub(super) const STOPPED: &str = "stopped_by_hook";
-
 /// Callbacks that were called and have not replied yet.
 pub(super) struct Asked {
     waiting: Vec<(String, oneshot::Receiver<Answer>, String, Hook)>,
@@ -280,6 +276,35 @@ impl Context {
     }
 }
 
+/// Why hooks are against a prompt.
+pub(super) enum Refusal {
+    /// It is dropped.
+    Blocked(Option<String>),
+    /// It is kept, and not answered.
+    Stopped(Option<String>),
+}
+
+/// The reason of a hook that gives none.
+pub(super) const BLOCKED: &str = "Blocked by hook";
+
+/// Why a hook blocks.
+fn reason_of(answer: &Value) -> String {
+    answer["reason"].as_str().unwrap_or(BLOCKED).to_owned()
+}
+
+/// What hooks say where a turn would end.
+#[derive(Default)]
+pub(super) struct Stop {
+    /// It ends, whatever others say.
+    pub(super) prevented: bool,
+    /// Why it goes on.
+    pub(super) feedback: Option<String>,
+    /// What else the model is told, for which it goes on as well.
+    pub(super) context: Vec<String>,
+    /// What the hooks have to say.
+    pub(super) messages: Vec<String>,
+}
+
 /// A field of an answer that the CLI knows, and whether a value fits it.
 type Known = (&'static str, fn(&Value) -> bool);
 
@@ -375,14 +400,6 @@ impl Caller {
         }
     }
 
-    /// Sends what hooks of this event have to say.
-    async fn send_said(&self, event: &str, answer: &Value) {
-        if let Some(message) = answer["systemMessage"].as_str() {
-            self.send_hook_messages(&[format!("{event} says: {message}")])
-                .await;
-        }
-    }
-
     /// Calls the hooks before a tool.
     pub(super) async fn ask_before_tool(&self, id: &str, name: &str, input: &Value) -> Asked {
         let fields = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
@@ -420,16 +437,16 @@ impl Caller {
                         before.broken = Some("PreToolUse hook failed with an unexpected error.");
                         continue;
                     }
-                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    let given = output["permissionDecisionReason"].as_str();
                     match output["permissionDecision"].as_str() {
                         Some("allow") => decide(Decision::Allow),
-                        Some("ask") => decide(Decision::Ask(text(&output["permissionDecisionReason"]))),
+                        Some("ask") => decide(Decision::Ask(given.unwrap_or_default().to_owned())),
                         Some("defer") => decide(Decision::Defer),
-                        Some("deny") => decide(Decision::Deny(text(&output["permissionDecisionReason"]))),
+                        Some("deny") => decide(Decision::Deny(given.unwrap_or(BLOCKED).to_owned())),
                         _ => {}
                     }
                     match answer["decision"].as_str() {
-                        Some("block") => decide(Decision::Deny(text(&answer["reason"]))),
+                        Some("block") => decide(Decision::Deny(reason_of(&answer))),
                         Some("approve") => decide(Decision::Allow),
                         _ => {}
                     }
@@ -472,18 +489,34 @@ impl Caller {
         } else {
             fields["tool_response"] = outcome.details.clone();
         }
-        for fired in self.fire(event, Some(&call.name), Some(&call.id), fields).await? {
+        let asked = self
+            .call_hooks(event, Some(&call.name), Some(&call.id), fields)
+            .await;
+        // A prompt that comes in between lets the call end.
+        let asked = self.or_aborted_by(|why| why != Abort::Displaced, self.ctx.collect(asked));
+        for fired in asked.await? {
             match fired {
                 Fired::TimedOut => {}
                 Fired::Failed { callback_id, blocks } => self.send_failed(event, &callback_id, blocks).await,
                 Fired::Answer(answer) => {
-                    let updated = &answer["hookSpecificOutput"]["updatedToolOutput"];
-                    if !updated.is_null() {
+                    let output = &answer["hookSpecificOutput"];
+                    let is_of_server = call.name.starts_with("mcp__");
+                    let of_server = is_of_server && !output["updatedMCPToolOutput"].is_null();
+                    let updated = &output[if of_server {
+                        "updatedMCPToolOutput"
+                    } else {
+                        "updatedToolOutput"
+                    }];
+                    // What is no output of this tool is left out of account.
+                    let needs = |key: &str| outcome.details.get(key).is_none() || updated.get(key).is_some();
+                    let is_alike = updated.is_object() == outcome.details.is_object()
+                        && ["stdout", "stderr", "interrupted"].into_iter().all(needs);
+                    if !updated.is_null() && (is_of_server || is_alike) {
                         outcome.details = updated.clone();
                         outcome.content = match (updated, updated["stdout"].as_str()) {
                             (_, Some(stdout)) => json!(stdout),
-                            (Value::String(_) | Value::Array(_), None) => updated.clone(),
-                            (other, None) => json!(other.to_string()),
+                            (Value::Object(_), None) if !is_of_server => json!(updated.to_string()),
+                            (updated, None) => updated.clone(),
                         };
                     }
                     if let Some(message) = answer["systemMessage"].as_str() {
@@ -517,14 +550,14 @@ impl Caller {
         context
     }
 
-    /// UserPromptSubmit: returns the reason if the prompt is blocked, and the additions for the model. What hooks say is added to
-    /// the messages.
+    /// UserPromptSubmit: returns the refusal if there is one, and the additions for the model. What hooks say is added to the
+    /// messages.
     pub(super) async fn before_prompt(
         &self,
         prompt: &str,
         messages: &mut Vec<String>,
-    ) -> Result<(Option<(&'static str, String)>, Vec<String>), Abort> {
-        let (mut blocked, mut context) = (None, Vec::new());
+    ) -> Result<(Option<Refusal>, Vec<String>), Abort> {
+        let (mut refusal, mut context) = (None, Vec::new());
         let mut fields = json!({"prompt": prompt});
         if let Some(title) = &self.ctx.state().title {
             fields["session_title"] = json!(title);
@@ -536,20 +569,23 @@ impl Caller {
                     self.send_failed("UserPromptSubmit", &callback_id, blocks).await
                 }
                 Fired::Answer(answer) => {
-                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    let text = |value: &Value| value.as_str().map(str::to_owned);
                     if answer["decision"] == "block" {
-                        blocked = Some((BLOCKED, text(&answer["reason"])));
+                        refusal = Some(Refusal::Blocked(text(&answer["reason"])));
                     } else if answer["continue"] == false {
-                        blocked = Some((STOPPED, text(&answer["stopReason"])));
+                        refusal = Some(Refusal::Stopped(text(&answer["stopReason"])));
                     }
-                    let added = &answer["hookSpecificOutput"]["additionalContext"];
-                    context.extend(added.as_str().map(str::to_owned));
+                    let output = &answer["hookSpecificOutput"];
+                    context.extend(output["additionalContext"].as_str().map(str::to_owned));
+                    if let Some(title) = output["sessionTitle"].as_str() {
+                        super::control::rename(&self.ctx, title).await;
+                    }
                     let said = answer["systemMessage"].as_str();
                     messages.extend(said.map(|said| format!("UserPromptSubmit says: {said}")));
                 }
             }
         }
-        Ok((blocked, context))
+        Ok((refusal, context))
     }
 
     /// How a request of this turn is taken back.
@@ -587,8 +623,8 @@ impl Caller {
         })
     }
 
-    /// Stop, or SubagentStop: the reason if the turn is to go on.
-    pub(super) async fn before_stop(&self, again: bool, last: &str) -> Result<Option<String>, Abort> {
+    /// Stop, or SubagentStop.
+    pub(super) async fn before_stop(&self, again: bool, last: &str) -> Result<Stop, Abort> {
         let tasks: Vec<Value> = {
             let state = self.ctx.state();
             let running = state.tasks.iter().filter(|task| task.runs());
@@ -606,20 +642,26 @@ impl Caller {
             None => "Stop",
         };
         let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
-        let mut reason = None;
+        let mut stop = Stop::default();
         for fired in self.fire(event, kind, None, fields).await? {
             match fired {
                 Fired::TimedOut => {}
                 Fired::Failed { callback_id, blocks } => self.send_failed(event, &callback_id, blocks).await,
-                Fired::Answer(answer) if answer["decision"] == "block" => {
-                    reason = Some(answer["reason"].as_str().unwrap_or_default().to_owned());
+                Fired::Answer(answer) => {
+                    stop.prevented |= answer["continue"] == false;
+                    let added = answer["hookSpecificOutput"]["additionalContext"].as_str();
+                    stop.context.extend(added.map(str::to_owned));
+                    if answer["decision"] == "block" {
+                        stop.feedback = Some(reason_of(&answer));
+                    }
+                    // What hooks of agents have to say is shown to nobody.
+                    let said = answer["systemMessage"].as_str().filter(|_| self.agent.is_none());
+                    stop.messages
+                        .extend(said.map(|said| format!("{event} says: {said}")));
                 }
-                // What hooks of agents have to say is shown to nobody.
-                Fired::Answer(answer) if self.agent.is_none() => self.send_said(event, &answer).await,
-                Fired::Answer(_) => {}
             }
         }
-        Ok(reason)
+        Ok(stop)
     }
 }
 

@@ -23,8 +23,8 @@ pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
 /// The decision before any request is sent.
 pub(super) enum Verdict {
     Allow(&'static str),
-    /// By a rule that the user has made for good.
-    AllowForGood,
+    /// By a rule from there.
+    AllowByRule(Source),
     Deny {
         message: String,
         reason: &'static str,
@@ -79,7 +79,7 @@ type SuggestedRule = (&'static str, String);
 /// Whether a hook cannot allow a call of this tool.
 pub(super) fn outweighs_hooks(tool: &str, verdict: &Verdict) -> bool {
     match verdict {
-        Verdict::Allow(_) | Verdict::AllowForGood => false,
+        Verdict::Allow(_) | Verdict::AllowByRule(_) => false,
         // What a command does is up to the safety check.
         Verdict::Unchecked => tool == "Bash",
         Verdict::Deny { reason, .. } => *reason != "mode",
@@ -268,6 +268,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         _ => Verdict::Ask(Why::Undecided),
     };
     match verdict {
+        Verdict::Allow("rule") => Verdict::AllowByRule(allowing.map_or(Source::CliArg, |rule| rule.source)),
         Verdict::Ask(why) if scene.checked && why != Why::Mode => Verdict::Unchecked,
         Verdict::Ask(_) if state.mode == "dontAsk" => Verdict::Deny {
             message: format!(
@@ -344,7 +345,7 @@ impl Scene<'_> {
             .find(|rule| rule.names("Bash", text));
         if let Some(rule) = exact {
             return if rule.source.is_file() {
-                Verdict::AllowForGood
+                Verdict::AllowByRule(rule.source)
             } else {
                 Verdict::Allow("subcommandResults")
             };

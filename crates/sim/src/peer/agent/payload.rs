@@ -80,6 +80,7 @@ pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
         "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, super::transcript::project_name(&project))},
         "original_cwd": project,
         "additional_directories": about.directories,
+        "per_turn_effort_active": supports_effort(about.model),
         "messaging_socket_path": format!("/tmp/cc-socks/{}.sock", std::process::id()),
     });
     fill(INIT, fields)

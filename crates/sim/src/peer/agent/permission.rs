@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::oneshot::error::RecvError;
 
 use super::brain::ToolResult;
 use super::caller::{Call, Caller, Halt, Line, Made};
@@ -11,6 +12,7 @@ use super::context::{Abort, Answer};
 use super::hands::Stopped;
 use super::hooks::{self, Fired};
 use super::judge::{self, Verdict, Why, judge, question};
+use super::rules::Source;
 use super::subagent::is_agent_tool;
 use super::{disk, inputs, mcp, plans, settings, tools};
 
@@ -246,7 +248,8 @@ impl Caller {
         let only = self.only_tools.as_ref();
         let kept_from = only.is_some_and(|only| !only.iter().any(|tool| tool == name || tool == "*"))
             || self.no_tools.iter().any(|tool| tool == name);
-        reason.or_else(|| kept_from.then(|| format!("No such tool available: {name}")))
+        let why = "is not among the tools available here. Continue with the tools you have.";
+        reason.or_else(|| kept_from.then(|| format!("No such tool available: {name}. {name} {why}")))
     }
 
     /// The answer in the shape of the schema, or an attempt at one.
@@ -297,10 +300,17 @@ impl Caller {
                 input: None,
                 meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
             },
-            Verdict::AllowForGood => Decision::Allow {
-                input: None,
-                meta: json!({"decision": "accept", "source": "user_permanent", "reason_type": "rule"}),
-            },
+            Verdict::AllowByRule(source) => {
+                let source = match source {
+                    Source::CliArg | Source::Flag => "config",
+                    Source::Session => "user_temporary",
+                    Source::User | Source::Project | Source::Local => "user_permanent",
+                };
+                Decision::Allow {
+                    input: None,
+                    meta: json!({"decision": "accept", "source": source, "reason_type": "rule"}),
+                }
+            }
             Verdict::Deny { message, reason } => {
                 self.send_denied(call, &message, Some(reason)).await;
                 Decision::Refuse {
@@ -409,6 +419,14 @@ impl Caller {
         };
         let answer = match race.await {
             Ok(answer) => answer,
+            Err(Abort::Displaced) => {
+                self.ctx.resume_action().await;
+                let decision = json!({"decision": "reject", "source": "user_abort"});
+                return Ok(Decision::Refuse {
+                    message: "Tool permission request aborted".to_owned(),
+                    meta: refused(decision),
+                });
+            }
             Err(why) => {
                 self.ctx.resume_action().await;
                 // A question that was withdrawn counts as a denial.
@@ -416,9 +434,15 @@ impl Caller {
                 return Err(why);
             }
         };
+        self.ctx.resume_action().await;
+        let decision = self.take_answer(call, answer).await;
         // The request is still open if a hook was faster.
         self.ctx.withdraw(&id).await;
-        self.ctx.resume_action().await;
+        Ok(decision)
+    }
+
+    /// What the answer to a permission request means.
+    async fn take_answer(&self, call: &Call, answer: Result<Answer, RecvError>) -> Decision {
         let refuse = |message: String| Decision::Refuse {
             message,
             meta: refused(json!({"decision": "reject", "source": "config", "reason_type": "other"})),
@@ -426,12 +450,12 @@ impl Caller {
         let payload = match answer {
             Ok(Answer::Success(payload)) => payload,
             Ok(Answer::Error(error)) => {
-                return Ok(refuse(format!("Tool permission request failed: Error: {error}")));
+                return refuse(format!("Tool permission request failed: Error: {error}"));
             }
             // The channel is only dropped by an abort, which has been handled.
             Ok(Answer::Closed) | Err(_) => {
                 let error = "Tool permission stream closed before response received";
-                return Ok(refuse(format!("Tool permission request failed: Error: {error}")));
+                return refuse(format!("Tool permission request failed: Error: {error}"));
             }
         };
         let input = match payload.get("updatedInput") {
@@ -440,35 +464,39 @@ impl Caller {
             Some(input @ Value::Object(_)) => Some(input),
             Some(_) => None,
         };
-        Ok(
-            match (payload["behavior"].as_str(), input, payload["message"].as_str()) {
-                (Some("allow"), Some(input), _) => {
-                    if *input != call.shown
-                        && let Err(flaws) = inputs::check(&call.name, input)
-                    {
-                        return Ok(Decision::Unfit(flaws));
-                    }
-                    let mode = settings::apply_permissions(&self.ctx, &payload["updatedPermissions"]).await;
-                    if let Some(mode) = mode {
-                        let fields = json!({"status": null, "permissionMode": mode});
-                        self.ctx.send_system("status", fields).await;
-                    }
-                    Decision::Allow {
-                        input: Some(input.clone()),
-                        meta: match payload["from_hook"] == true {
-                            true => json!({"decision": "accept", "source": "hook", "reason_type": "hook"}),
-                            false => json!({"decision": "accept", "source": "user_temporary"}),
-                        },
-                    }
+        match (payload["behavior"].as_str(), input, payload["message"].as_str()) {
+            (Some("allow"), Some(input), _) => {
+                if *input != call.shown
+                    && let Err(flaws) = inputs::check(&call.name, input)
+                {
+                    return Decision::Unfit(flaws);
                 }
-                (Some("deny"), _, Some(_)) if payload["interrupt"] == true => Decision::Interrupt,
-                (Some("deny"), _, Some(message)) => Decision::Refuse {
-                    message: message.to_owned(),
-                    meta: refused(json!({"decision": "reject", "source": "user_reject"})),
-                },
-                _ => refuse(INVALID.to_owned()),
+                let mode = settings::apply_permissions(&self.ctx, &payload["updatedPermissions"]).await;
+                if let Some(mode) = mode {
+                    let fields = json!({"status": null, "permissionMode": mode});
+                    self.ctx.send_system("status", fields).await;
+                }
+                let by_hook = payload["from_hook"] == true;
+                let input = input.clone();
+                Decision::Allow {
+                    input: Some(if by_hook {
+                        self.placed(&call.name, input)
+                    } else {
+                        input
+                    }),
+                    meta: match by_hook {
+                        true => json!({"decision": "accept", "source": "hook", "reason_type": "hook"}),
+                        false => json!({"decision": "accept", "source": "user_temporary"}),
+                    },
+                }
+            }
+            (Some("deny"), _, Some(_)) if payload["interrupt"] == true => Decision::Interrupt,
+            (Some("deny"), _, Some(message)) => Decision::Refuse {
+                message: message.to_owned(),
+                meta: refused(json!({"decision": "reject", "source": "user_reject"})),
             },
-        )
+            _ => refuse(INVALID.to_owned()),
+        }
     }
 
     fn deny(&self, call: &Call) {

@@ -50,8 +50,8 @@ impl Source {
 
     fn editability(self) -> &'static str {
         match self {
-            Self::CliArg | Self::Flag => "readonly",
-            Self::Session => "session",
+            Self::Flag => "readonly",
+            Self::CliArg | Self::Session => "session",
             Self::User | Self::Project | Self::Local => "persistent",
         }
     }
@@ -229,6 +229,7 @@ impl Rule {
             "editability": self.source.editability(),
         });
         let description = match self.parts() {
+            ("Bash", None) => Some(json!({"prefix": "Any Bash command"})),
             (tool, None) => Some(json!({"prefix": "Any use of the ", "emphasis": tool, "suffix": " tool"})),
             ("Bash", Some(content)) => Some(match content.strip_suffix(":*") {
                 Some(prefix) => json!({"prefix": "Any Bash command starting with ", "emphasis": prefix}),

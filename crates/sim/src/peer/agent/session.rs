@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::background::{self, Finished};
-use super::context::{Abort, Answer, Context, Priority, Prompt, State};
+use super::context::{Abort, Answer, Context, Priority, Prompt, State, UNCLASSIFIED};
 use super::played::Player;
 use super::turn::{self, Work};
 use super::{Config, control, cost, deferral, ids, mcp_control, payload, transcript};
@@ -493,7 +493,10 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 Some("later") => Priority::Later,
                 _ => Priority::Next,
             },
-            human: json["origin"]["kind"] == "human",
+            origin: match json["isSynthetic"] == true {
+                true => Some(UNCLASSIFIED),
+                false => (json["origin"]["kind"] == "human").then_some("human"),
+            },
             query: json["shouldQuery"] != false,
             composed: json["client_composed"] == true,
         };
@@ -528,10 +531,13 @@ impl<I: AsyncRead + Unpin> Session<I> {
         let timestamp = self.ctx.timestamp();
         self.ctx
             .keep(|transcript| transcript.enqueue(&prompt.text, timestamp));
-        self.ctx.send_lifecycle(&prompt, "queued").await;
-        if prompt.priority == Priority::Now && self.turn.is_some() {
-            self.ctx.state().queue.push_front(prompt);
+        let at_once = prompt.priority == Priority::Now && self.turn.is_some();
+        if at_once {
             self.ctx.abort_turn(Abort::Displaced).await;
+        }
+        self.ctx.send_lifecycle(&prompt, "queued").await;
+        if at_once {
+            self.ctx.state().queue.push_front(prompt);
         } else {
             self.ctx.state().queue.push_back(prompt);
         }

@@ -224,10 +224,10 @@ fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option
             let before = std::mem::replace(&mut state.mode, mode.clone());
             return (before != mode).then_some(mode);
         }
-        Some("addDirectories") if source == Source::Session => state.directories.extend(directories),
+        Some("addDirectories") if source == Source::Session => add(&mut state.directories, directories),
         Some("addDirectories") if state.settings.may_grant(source) => {
             let granted = directories.into_iter().map(|path| (path, source));
-            state.granted.extend(granted);
+            add(&mut state.granted, granted);
         }
         Some("removeDirectories") => {
             state
@@ -243,17 +243,26 @@ fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option
             let texts = rules_of(update);
             let list = state.rules.list(behavior)?;
             match kind {
-                "removeRules" => list.retain(|rule| !texts.contains(&rule.text)),
+                "removeRules" => list.retain(|rule| rule.source != source || !texts.contains(&rule.text)),
                 "replaceRules" => list.retain(|rule| rule.source != source),
                 _ => {}
             }
             if kind != "removeRules" && counts {
-                list.extend(texts.into_iter().map(|text| Rule { text, source }));
+                add(list, texts.into_iter().map(|text| Rule { text, source }));
             }
         }
         _ => {}
     }
     None
+}
+
+/// Adds what is not there yet.
+fn add<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    for item in more {
+        if !list.contains(&item) {
+            list.push(item);
+        }
+    }
 }
 
 fn get(state: &State) -> Value {

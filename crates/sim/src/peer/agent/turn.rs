@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::brain::{Ask, Response, ToolResult};
 use super::caller::Caller;
-use super::context::{Abort, Context, Priority, Prompt, Said};
+use super::context::{Abort, Context, Priority, Prompt, Said, UNCLASSIFIED};
 use super::hands::Hands;
-use super::hooks::STOPPED;
+use super::hooks::{self, Refusal};
 use super::structured;
 
 use super::transcript::Deferred;
@@ -34,6 +34,9 @@ pub(super) struct Work {
 
 /// How often in a turn the model goes on where the limit of tokens has cut its response.
 const RESUMPTIONS: u8 = 3;
+
+/// How often hooks may keep a turn from ending.
+const BLOCKS: u8 = 8;
 
 /// What the model has been told in a turn.
 #[derive(Default)]
@@ -190,24 +193,36 @@ impl Turn {
             }
             return Err(end);
         }
-        if let Some(((kind, reason), prompt)) = blocked {
-            let kept = kind == STOPPED;
-            let text = match kept {
-                true => format!("Operation stopped by hook: {reason}"),
-                false => {
-                    format!(
-                        "UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {prompt}"
-                    )
+        if let Some((refusal, prompt)) = blocked {
+            let (kind, reason, text) = match refusal {
+                Refusal::Blocked(reason) => {
+                    let why = reason.as_deref().unwrap_or(hooks::BLOCKED);
+                    let text = format!(
+                        "UserPromptSubmit operation blocked by hook:\n{why}\n\nOriginal prompt: {prompt}"
+                    );
+                    ("blocked_by_hook", reason, text)
+                }
+                Refusal::Stopped(reason) => {
+                    let why = reason.iter().map(|reason| format!(": {reason}"));
+                    let text = format!("Operation stopped by hook{}", why.collect::<String>());
+                    ("stopped_by_hook", reason, text)
                 }
             };
-            for prompt in self.prompts.iter().filter(|_| kept) {
-                self.keep_prompt(prompt);
+            let kept = kind == "stopped_by_hook";
+            let mut outcome = json!({"kind": kind, "prompt_kept": kept});
+            if let Some(reason) = reason {
+                outcome["reason"] = json!(reason);
             }
-            let outcome = json!({"kind": kind, "prompt_kept": kept, "reason": reason});
             let fields = json!({
                 "content": text, "level": "warning", "prevent_continuation": true, "prompt_submit_outcome": outcome,
             });
             self.ctx.send_system("informational", fields).await;
+            for prompt in self.prompts.iter().filter(|_| kept) {
+                match prompt.uuid {
+                    Some(_) => self.take_in(prompt).await,
+                    None => drop(self.keep_prompt(prompt)),
+                }
+            }
             return Err(End::NoQuery(text));
         }
         let history = self.ctx.state().history;
@@ -267,7 +282,7 @@ impl Turn {
 
     /// Calls the model and its tools, until the model calls no more tools.
     pub(super) async fn converse(&mut self, mut ask: Ask) -> Result<(), End> {
-        let mut stopping = false;
+        let mut stops = 0;
         let mut reminded = Reminded::default();
         let before = ask.round;
         loop {
@@ -303,21 +318,34 @@ impl Turn {
                     ask.context.push(reminder.to_owned());
                     continue;
                 }
-                let stop = self.before_stop(stopping, &self.text).await;
-                match stop.map_err(|why| End::Aborted { why, tools: false })? {
-                    None => return Ok(()),
-                    Some(reason) => {
-                        stopping = true;
-                        let content =
-                            json!([{"type": "text", "text": format!("Stop hook feedback:\n{reason}")}]);
-                        self.send_user(content, json!({"isSynthetic": true})).await;
-                        let text = "stop hook problem · ctrl+o to see";
-                        let fields = json!({"key": "stop-hook-error", "text": text, "priority": "immediate"});
-                        self.ctx.send_system("notification", fields).await;
-                        ask.context.push(reason);
-                        continue;
+                let stop = self.before_stop(stops > 0, &self.text).await;
+                let stop = stop.map_err(|why| End::Aborted { why, tools: false })?;
+                if let Some(reason) = &stop.feedback {
+                    self.remind(&format!("Stop hook feedback:\n{reason}")).await;
+                    // The last word is the hook's.
+                    if self.agent.is_none() && (stop.prevented || stops == BLOCKS) {
+                        self.text.clear();
                     }
                 }
+                self.send_hook_messages(&stop.messages).await;
+                if stop.feedback.is_some() && stops == 0 {
+                    let text = "stop hook problem · ctrl+o to see";
+                    let how = json!({"priority": "immediate"});
+                    self.notify("stop-hook-error", text, how).await;
+                }
+                if stop.prevented {
+                    return Err(End::StopHookPrevented);
+                }
+                if stop.feedback.is_none() && stop.context.is_empty() {
+                    return Ok(());
+                }
+                stops += 1;
+                if stops > BLOCKS {
+                    self.overrule(stops).await;
+                    return Ok(());
+                }
+                ask.context.extend(stop.feedback.into_iter().chain(stop.context));
+                continue;
             };
             ask.tool_results = results;
             ask.context.extend(self.after_batch().await);
@@ -362,7 +390,7 @@ impl Turn {
             self.ctx.state().refusals += 1;
         }
         Ok(match self.stop_reason.as_deref() {
-            Some("max_tokens") if reminded.of_limit < RESUMPTIONS => {
+            Some("max_tokens" | "model_context_window_exceeded") if reminded.of_limit < RESUMPTIONS => {
                 reminded.of_limit += 1;
                 Some("The response has reached the limit of tokens. Go on where it was cut.")
             }
@@ -396,6 +424,30 @@ impl Turn {
             }
             _ => None,
         })
+    }
+
+    /// Tells that hooks have kept the turn from ending too often.
+    async fn overrule(&self, stops: u8) {
+        let text = format!(
+            "A hook blocked the turn from ending {stops} consecutive times—overriding and ending turn. For Stop/SubagentStop \
+             hooks, check stop_hook_active in the input and return success while it's true. Set \
+             CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit."
+        );
+        if self.agent.is_none() {
+            let fields = json!({"content": text, "level": "warning"});
+            self.ctx.send_system("informational", fields).await;
+        }
+        let how = json!({"priority": "high", "color": "warning"});
+        self.notify("stop-hook-block-cap", &text, how).await;
+    }
+
+    /// Shows a note. Those of agents are shown to nobody.
+    async fn notify(&self, key: &str, text: &str, mut how: Value) {
+        if self.agent.is_none() {
+            how["key"] = json!(key);
+            how["text"] = json!(text);
+            self.ctx.send_system("notification", how).await;
+        }
     }
 
     async fn fail_at(&mut self, failure: ApiFailure) -> End {
@@ -486,7 +538,7 @@ impl Turn {
     /// Adds a prompt to the conversation, and replays it if the host wants that.
     pub(super) async fn take_in(&self, prompt: &Prompt) {
         let uuid = self.keep_prompt(prompt);
-        if !self.ctx.config.replay {
+        if !self.ctx.config.replay || prompt.origin == Some(UNCLASSIFIED) {
             return;
         }
         let session_id = self.ctx.state().session_id.clone();
@@ -508,7 +560,7 @@ impl Turn {
         loop {
             let prompt = {
                 let mut state = self.ctx.state();
-                let folds = |prompt: &Prompt| prompt.query && prompt.priority == Priority::Next;
+                let folds = |prompt: &Prompt| prompt.priority == Priority::Next;
                 let position = state.queue.iter().position(folds);
                 position.and_then(|n| state.queue.remove(n))
             };
@@ -561,6 +613,11 @@ impl Turn {
                 self.send_user(json!([{"type": "text", "text": text}]), json!({}))
                     .await;
             }
+            return Err(End::Aborted { why, tools: true });
+        }
+        // A prompt that is to come at once has let them end.
+        if *self.abort.borrow() == Some(Abort::Displaced) {
+            let why = Abort::Displaced;
             return Err(End::Aborted { why, tools: true });
         }
         let Some(call) = outcomes.deferred else {

@@ -128,7 +128,7 @@ async fn post_tool_use_replaces_the_output() {
         callback["request"]["input"]["tool_response"]["stdout"],
         "original"
     );
-    let output = json!({"stdout": "REPLACED", "stderr": ""});
+    let output = json!({"stdout": "REPLACED", "stderr": "", "interrupted": false});
     let answer = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": output}});
     hand.answer(&callback, answer).await;
     assert_eq!(
