@@ -9,7 +9,7 @@ use super::brain::{CallPlan, Outcome};
 use super::caller::Call;
 use super::context::{Context, State};
 use super::rules::{Access, Place};
-use super::{commands, files, paths, payload, plans, shell};
+use super::{commands, files, not_simulated, paths, payload, plans, shell};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -213,6 +213,23 @@ pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<Str
             ))
         }
         "Write" => unknown(ctx, by, &path, real).await.map(str::to_owned),
+        "Read" => {
+            let bytes = load_bytes(ctx, &path, real).await?;
+            let kind = kind_of(&path);
+            if KINDS.contains(&kind) {
+                return Some(not_simulated::call(&format!("Read of a .{kind} file")));
+            }
+            let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
+            (!is_text).then(|| {
+                format!(
+                    "This tool cannot read binary files. The file appears to be a binary .{kind} file. Use a skill for this \
+                     file type if one is available, or a shell command or script that can read the format."
+                )
+            })
+        }
+        "Edit" if kind_of(&path) == "ipynb" => {
+            Some("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.".to_owned())
+        }
         "Edit" => {
             let (old, new) = (text("old_string"), text("new_string"));
             if old == new {
@@ -238,13 +255,23 @@ pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<Str
                     _ if call.used["replace_all"] == true => None,
                     many => Some(format!(
                         "Found {many} matches of the string to replace, but replace_all is false. To replace all \
-                         occurrences, set replace_all to true.\nString: {old}"
+                         occurrences, set replace_all to true. To replace only one occurrence, please provide more context to \
+                         uniquely identify the instance.\nString: {old}"
                     )),
                 },
             }
         }
         _ => None,
     }
+}
+
+/// What is shown otherwise than as text.
+const KINDS: &[&str] = &["gif", "ipynb", "jpeg", "jpg", "pdf", "png", "webp"];
+
+/// The kind of file that a name promises.
+fn kind_of(path: &str) -> &str {
+    let end = Path::new(path).extension();
+    end.and_then(std::ffi::OsStr::to_str).unwrap_or_default()
 }
 
 /// What changed, as one hunk with the lines around it.
@@ -329,7 +356,15 @@ pub(super) async fn read(ctx: &Context, by: &Reader, input: &Value, real: bool) 
     if is_cut {
         details["file"]["truncatedByTokenCap"] = json!(true);
     }
-    file_outcome(numbered.join("\n"), details)
+    let warning = match lines.len() {
+        _ if content.is_empty() => "the file exists but the contents are empty.".to_owned(),
+        count if first > count => format!(
+            "the file exists but is shorter than the provided offset ({first}). The file has {count} lines."
+        ),
+        _ => return file_outcome(numbered.join("\n"), details),
+    };
+    let text = format!("<system-reminder>Warning: {warning}</system-reminder>");
+    file_outcome(text, details)
 }
 
 /// `Write`.

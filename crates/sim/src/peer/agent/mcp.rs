@@ -1,8 +1,11 @@
 //! MCP servers inside the host: the handshake, their tools, and messages both ways.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -95,6 +98,8 @@ fn tool_name(server: &str, tool: &str) -> String {
 /// A tool of a server: who runs it, and its own name.
 pub(super) struct Found {
     pub(super) server: String,
+    /// The name that the server gives itself.
+    pub(super) server_shown: String,
     pub(super) tool: String,
 }
 
@@ -114,6 +119,7 @@ pub(super) fn find(ctx: &Context, name: &str) -> Option<Found> {
     let (server, tool) = known(&state.servers, name)?;
     Some(Found {
         server: server.name.clone(),
+        server_shown: server.info["name"].as_str().unwrap_or(&server.name).to_owned(),
         tool: tool["name"].as_str()?.to_owned(),
     })
 }
@@ -135,9 +141,9 @@ pub(super) fn tool_names(servers: &[Server]) -> Vec<String> {
     connected.flat_map(Server::tool_names).collect()
 }
 
-/// A name as it is shown: words apart, with large first letters.
+/// A name as it is shown: words apart, each with a large first letter.
 pub(super) fn display_name(tool: &str) -> String {
-    let words = tool.split(['_', '-']).map(|word| {
+    let words = tool.split(['_', '-', ' ']).map(|word| {
         let mut characters = word.chars();
         let first = characters.next().into_iter().flat_map(char::to_uppercase);
         first.chain(characters).collect::<String>()
@@ -692,21 +698,96 @@ pub(super) async fn run(ctx: &Context, found: &Found, input: &Value, tool_use_id
         Err(error) => return Outcome::error(error),
     };
     if result["isError"] == true {
-        return Outcome::error(text_of(&result));
+        let text = text_of(&result);
+        return Outcome::error(if text.is_empty() {
+            "Unknown error".to_owned()
+        } else {
+            text
+        });
     }
-    let (content, details) = match result.get("structuredContent") {
-        Some(structured) => {
-            let text = json!(structured.to_string());
-            (
-                text.clone(),
-                json!({"content": text, "structuredContent": structured}),
-            )
-        }
-        None => (result["content"].clone(), result["content"].clone()),
-    };
     let mut outcome = Outcome::text("");
-    outcome.content = content;
-    outcome.with_details(details)
+    if let Some(structured) = result.get("structuredContent") {
+        let text = json!(structured.to_string());
+        let mut details = json!({"content": text, "structuredContent": structured});
+        if let Some(meta) = result.get("_meta") {
+            details["_meta"] = meta.clone();
+        }
+        outcome.content = text;
+        return outcome.with_details(details);
+    }
+    let blocks = result["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let shown = blocks.iter().flat_map(|block| shown(ctx, &found.server, block));
+    outcome.content = Value::Array(shown.collect());
+    outcome.details = outcome.content.clone();
+    let links = blocks.iter().filter(|block| block["type"] == "resource_link");
+    let links: Vec<Value> = links.map(link).collect();
+    if !links.is_empty() {
+        outcome.details = json!({"content": outcome.content, "resourceLinks": links});
+    }
+    if blocks.is_empty() {
+        let name = tool_name(&found.server, &found.tool);
+        outcome.content = json!(format!("({name} completed with no output)"));
+    }
+    outcome
+}
+
+/// A link to a resource, as the host gets it.
+fn link(block: &Value) -> Value {
+    let mut link = block.clone();
+    if let Some(link) = link.as_object_mut() {
+        link.shift_remove("type");
+    }
+    link
+}
+
+/// A block of a result, as the model gets it. What is no text is kept in a file.
+fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
+    let text = |text: String| json!({"type": "text", "text": text});
+    let field = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let kind = field(block, "mimeType");
+    let data = field(block, "data");
+    let saved = |kind: &str, data: &str| {
+        let end = kind.rsplit('/').next().unwrap_or_default();
+        let path = format!("{}.{end}", ctx.result_file().trim_end_matches(".txt"));
+        let bytes = STANDARD.decode(data).unwrap_or_default();
+        if ctx.config.real_tools {
+            // Without the file the host still knows what was to be in it.
+            let _ = Path::new(&path).parent().map(std::fs::create_dir_all);
+            let _ = std::fs::write(&path, &bytes);
+        }
+        (path, bytes.len())
+    };
+    match block["type"].as_str() {
+        Some("image") => {
+            let (path, _) = saved(&kind, &data);
+            let source = json!({"type": "base64", "media_type": kind, "data": data});
+            vec![
+                json!({"type": "image", "source": source}),
+                text(format!("[Image: source: {path}]")),
+            ]
+        }
+        Some("audio") => {
+            let (path, size) = saved(&kind, &data);
+            let what = format!("Binary content ({kind}, {size} bytes) saved to {path}");
+            vec![text(format!("[Audio from {server}] {what}"))]
+        }
+        Some("resource") if block["resource"]["text"].is_string() => {
+            let (uri, said) = (
+                field(&block["resource"], "uri"),
+                field(&block["resource"], "text"),
+            );
+            vec![text(format!("[Resource from {server} at {uri}] {said}"))]
+        }
+        Some("resource_link") => {
+            let about = block["description"].as_str().map(|about| format!(" ({about})"));
+            let (name, uri) = (field(block, "name"), field(block, "uri"));
+            vec![text(format!(
+                "[Resource link: {name}] {uri}{}",
+                about.unwrap_or_default()
+            ))]
+        }
+        _ => vec![block.clone()],
+    }
 }
 
 /// Whether a message from a server of the host is a request that the CLI does not know.

@@ -34,11 +34,12 @@ pub(in crate::peer) enum Feature {
     Mention,
     LongPrompt,
     Autocompact,
+    PermissionTool,
 }
 
 impl Feature {
     #[cfg(test)]
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Plugins,
         Self::MainAgent,
         Self::ManagedSettings,
@@ -47,6 +48,7 @@ impl Feature {
         Self::Mention,
         Self::LongPrompt,
         Self::Autocompact,
+        Self::PermissionTool,
     ];
 
     /// The name, as `docs/testing.md` has it.
@@ -60,6 +62,9 @@ impl Feature {
             Self::Mention => "a file that a prompt names by `@`",
             Self::LongPrompt => "a prompt of more than two million characters",
             Self::Autocompact => "a limit at which the context is compacted (`--autocompact`)",
+            Self::PermissionTool => {
+                "a tool of a server that decides about calls (`--permission-prompt-tool`)"
+            }
         }
     }
 }
@@ -159,9 +164,14 @@ fn is_file(ctx: &Context, path: &str) -> bool {
 /// What a call of this tool ends with.
 pub(super) fn tool(name: &str) -> String {
     if LIST.tools.iter().any(|tool| tool == name) {
-        return format!("{name} is not simulated: give the call an outcome, or {INSTEAD}");
+        return call(name);
     }
     format!("No such tool available: {name}")
+}
+
+/// What such a call ends with.
+pub(super) fn call(what: &str) -> String {
+    format!("{what} is not simulated: give the call an outcome, or {INSTEAD}")
 }
 
 #[cfg(test)]

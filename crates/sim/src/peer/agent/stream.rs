@@ -270,7 +270,7 @@ impl Turn {
         if let (Some(found), true) = (found, done["type"] == "tool_use") {
             extra["tool_use_meta"] = json!([{
                 "id": done["id"], "display_name": mcp::display_name(&found.tool),
-                "server_display_name": found.server, "tool_name": found.tool,
+                "server_display_name": found.server_shown, "tool_name": found.tool,
             }]);
         }
         let background = self.agent.as_ref().is_some_and(|agent| agent.background);

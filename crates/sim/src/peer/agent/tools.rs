@@ -22,6 +22,9 @@ use super::{Config, disk, judge, not_simulated, paths, payload, plans, shell, st
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
 
+/// How long a command may take whose call does not say.
+const LONGEST_RUN: Duration = Duration::from_secs(120);
+
 /// How often a tool that runs gives a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -70,7 +73,13 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     if config.handlers.iter().any(|(tool, _)| tool == name) {
         return None;
     }
-    if judge::disallowed(&ctx.state().rules, name) {
+    // The tool that starts subagents is listed under its old name, and has both names.
+    let listed = |tools: &[String]| {
+        let name_of = |tool: &String| tool == name || (is_agent_tool(tool) && is_agent_tool(name));
+        tools.iter().any(name_of)
+    };
+    let left_out = config.tools.as_ref().is_some_and(|tools| !listed(tools)) && listed(&payload::tools());
+    if left_out || judge::disallowed(&ctx.state().rules, name) {
         let why = format!("{name} is disabled for this session, in subagents as well as here.");
         return Some(format!("No such tool available: {name}. {why}"));
     }
@@ -80,11 +89,6 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     if !config.permission_prompts && NEED_A_PERSON.contains(&name) {
         return Some(format!("No such tool available: {name}"));
     }
-    // The tool that starts subagents is listed under its old name, and has both names.
-    let listed = |tools: &[String]| {
-        let name_of = |tool: &String| tool == name || (is_agent_tool(tool) && is_agent_tool(name));
-        tools.iter().any(name_of)
-    };
     let known = match &config.tools {
         _ if todos::has(name) => {
             todos::tools(config, &ctx.state()).contains(&name)
@@ -193,6 +197,12 @@ impl Caller {
         let mut beats = 0_u64;
         let mut moved = Some(moved);
         let began = tokio::time::Instant::now();
+        // The clock of a test may jump beyond the time that a command has where the input does not say.
+        let usual = self.ctx.config.real_tools.then_some(LONGEST_RUN);
+        let limit = call.used["timeout"]
+            .as_f64()
+            .map(|most| Duration::from_millis(most as u64));
+        let limit = limit.or(usual).filter(|limit| !limit.is_zero());
         loop {
             let next = if announced {
                 HEARTBEAT * (beats as u32 + 1)
@@ -211,10 +221,52 @@ impl Caller {
                     ran = &mut job => Step::Done(ran.ok()),
                     moved = backgrounded => if moved { Step::Moved } else { Step::Gone },
                     Ok(_) = terminating.wait_for(|terminating| *terminating) => Step::Killed,
+                    () = tokio::time::sleep_until(began + limit.unwrap_or_default()), if limit.is_some() => Step::Late,
                     () = tokio::time::sleep_until(began + next) => Step::Beat,
                 }
             };
-            match self.or_abort(step).await {
+            // A prompt that is to come at once waits for the command.
+            match self.or_aborted_by(|why| why != Abort::Displaced, step).await {
+                Ok(Step::Late) => {
+                    let limit = limit.unwrap_or_default();
+                    let said = command_outcome("", 0, output).details["stdout"].clone();
+                    let said = said.as_str().unwrap_or_default();
+                    let before = if said.is_empty() {
+                        String::new()
+                    } else {
+                        format!("{said}\n")
+                    };
+                    let command = call.used["command"].as_str().unwrap_or_default();
+                    if command.trim_start().starts_with("sleep ") {
+                        job.abort();
+                        if announced {
+                            background::end_foreground(&self.ctx, &task.id, "stopped").await;
+                        }
+                        let text = format!(
+                            "Exit code 143\n{before}Command timed out after {}s",
+                            limit.as_secs()
+                        );
+                        return Ok(Outcome::error(text));
+                    }
+                    let id = task.id.clone();
+                    let mut outcome = if announced {
+                        background::moved(&self.ctx, &id, job).await
+                    } else {
+                        background::start(&self.ctx, task, job).await
+                    };
+                    outcome.content = json!(format!(
+                        "{before}Command did not complete within its {}s timeout and was moved to the background (ID: {id}). \
+                         Output is being written to: {}. You will be notified when it completes.",
+                        limit.as_millis().div_ceil(1000),
+                        self.ctx.output_file(&id)
+                    ));
+                    if let Some(details) = outcome.details.as_object_mut() {
+                        details.shift_remove("backgroundedByUser");
+                        details.insert("stdout".to_owned(), json!(said));
+                        details.insert("timedOutAfterMs".to_owned(), json!(limit.as_millis() as u64));
+                    }
+                    return Ok(outcome);
+                }
                 Ok(Step::Done(ran)) => {
                     if announced {
                         background::end_foreground(&self.ctx, &task.id, "completed").await;
@@ -269,6 +321,8 @@ enum Step {
     Moved,
     /// The process is to end.
     Killed,
+    /// It has taken too long.
+    Late,
     /// Nobody can do that any more.
     Gone,
     Beat,
@@ -361,14 +415,14 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .trim_end()
+        .trim_start_matches(['\r', '\n'])
         .to_owned();
     let meaning = shell::meaning(command, code);
     if code != 0 && meaning.is_none() {
         return Outcome::error(format!("Exit code {code}\n{output}").trim_end());
     }
-    let all_silent = shell::commands(command)
-        .iter()
-        .all(|words| SILENT.contains(&words[0].as_str()));
+    let commands = shell::commands(command);
+    let all_silent = !commands.is_empty() && commands.iter().all(|words| SILENT.contains(&words[0].as_str()));
     let mut outcome = Outcome::text(match output.strip_prefix('\n') {
         None if output.is_empty() => "(Bash completed with no output)",
         Some(reset) if output.starts_with(RESET) => reset,

@@ -317,6 +317,12 @@ impl CommandLine {
         if self.has("--agent") {
             agent = agent.unsimulated(Feature::MainAgent);
         }
+        if self
+            .value("--permission-prompt-tool")
+            .is_some_and(|tool| tool != "stdio")
+        {
+            agent = agent.unsimulated(Feature::PermissionTool);
+        }
         if self.value("--autocompact").is_some_and(|limit| limit != "auto") {
             agent = agent.unsimulated(Feature::Autocompact);
         }
