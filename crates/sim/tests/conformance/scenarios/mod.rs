@@ -7,6 +7,7 @@ mod hosts;
 mod inputs;
 mod occasions;
 mod processes;
+mod programs;
 mod requests;
 mod settings;
 
@@ -53,6 +54,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         processes::servers(),
         processes::signals(),
         processes::queue(),
+        programs::programs(),
     ]
     .concat()
 }
