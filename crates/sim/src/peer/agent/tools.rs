@@ -411,25 +411,23 @@ const SILENT: &[&str] = &[
 ];
 
 fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
-    let output = output
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .trim_end()
-        .trim_start_matches(['\r', '\n'])
-        .to_owned();
+    let output = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let output = output.trim_end();
+    let (stdout, stderr) = output.split_at(output.rfind(RESET).unwrap_or(output.len()));
+    let stdout = stdout.trim_start_matches(['\r', '\n']);
+    let text = format!("{stdout}{stderr}");
+    let text = text.trim_start_matches(['\r', '\n']);
     let meaning = shell::meaning(command, code);
     if code != 0 && meaning.is_none() {
-        return Outcome::error(format!("Exit code {code}\n{output}").trim_end());
+        return Outcome::error(format!("Exit code {code}\n{text}").trim_end());
     }
     let commands = shell::commands(command);
     let all_silent = !commands.is_empty() && commands.iter().all(|words| SILENT.contains(&words[0].as_str()));
-    let mut outcome = Outcome::text(match output.strip_prefix('\n') {
-        None if output.is_empty() => "(Bash completed with no output)",
-        Some(reset) if output.starts_with(RESET) => reset,
-        _ => &output,
+    let mut outcome = Outcome::text(match text {
+        "" => "(Bash completed with no output)",
+        text => text,
     });
     outcome.is_error = Some(false);
-    let (stdout, stderr) = output.split_at(output.rfind(RESET).unwrap_or(output.len()));
     let mut details = json!({
         "stdout": stdout, "stderr": stderr, "interrupted": false, "isImage": false, "noOutputExpected": all_silent,
     });

@@ -493,7 +493,6 @@ impl Turn {
                 mcp_servers: mcp::listed(&state.servers),
                 directories: &state.directories,
             });
-            line["per_turn_effort_active"] = json!(payload::supports_effort(&state.model));
             if !config.server_errors.is_empty() {
                 line["mcp_server_errors"] = json!(config.server_errors);
             }
