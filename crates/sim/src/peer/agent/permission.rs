@@ -153,7 +153,7 @@ impl Caller {
                 if let Some(input) = input.filter(|input| *input != call.shown) {
                     call.used.clone_from(&input);
                     call.shown = input;
-                    call.by_user = true;
+                    call.by_user = meta["source"] != "hook";
                 }
                 self.work(call, json!({"permission_decision": meta}), before.messages)
                     .await
