@@ -22,9 +22,13 @@ pub(super) async fn load(ctx: &Context, path: &str, real: bool) -> Option<String
     String::from_utf8(load_bytes(ctx, path, real).await?).ok()
 }
 
-/// The contents of a file, if it exists.
+/// The contents of a file, if it exists. What is no file, such as a pipe, might never end.
 pub(super) async fn load_bytes(ctx: &Context, path: &str, real: bool) -> Option<Vec<u8>> {
     if real {
+        let is_file = tokio::fs::metadata(path).await.ok()?.is_file();
+        if !is_file {
+            return None;
+        }
         tokio::fs::read(path).await.ok()
     } else {
         let state = ctx.state();
@@ -216,6 +220,7 @@ pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<Str
         "Read" => {
             // Calls of one response are asked about in their order, so nothing is waited for here.
             let bytes = match real {
+                true if !Path::new(&path).is_file() => return None,
                 true => std::fs::read(&path).ok()?,
                 false => ctx.state().files.get(&path)?.clone().into_bytes(),
             };
