@@ -662,6 +662,9 @@ async fn subagents_of_a_session_on_a_host_are_cancelled_each_and_all() {
     subagents::all_are_cancelled(editor(), &hosted.root).await;
 }
 
+/// A turn that ends with a reason of its own: the model goes on once behind a refusal.
+const REFUSED: &str = "%stop refusal\n%say ours\n%stop refusal\n%say ours";
+
 #[tokio::test]
 async fn a_prompt_ends_with_its_own_turn_although_others_prompt_too() {
     let hosted = Hosted::simulated().await;
@@ -676,7 +679,7 @@ async fn a_prompt_ends_with_its_own_turn_although_others_prompt_too() {
         .unwrap();
     let asked = editor.wait_for(is_question).await;
     let own = editor
-        .prompt(&session, "%stop model_context_window_exceeded\n%say ours")
+        .prompt(&session, REFUSED)
         .await;
     hosted
         .until(&session, |event| {
@@ -685,14 +688,14 @@ async fn a_prompt_ends_with_its_own_turn_although_others_prompt_too() {
         .await;
     editor.reply(&asked, option("allow-once")).await;
     let (lines, answer) = editor.until(own).await;
-    assert_eq!(answer["result"]["stopReason"], "max_tokens", "{answer}");
+    assert_eq!(answer["result"]["stopReason"], "refusal", "{answer}");
     let told = conversation(&lines);
     let texts: Vec<&str> = told
         .iter()
         .filter(|told| told.0 != "call")
         .map(|told| &*told.2)
         .collect();
-    assert_eq!(texts, [&*foreign, "theirs", "ours"], "{lines:#?}");
+    assert_eq!(texts[..3], [&*foreign, "theirs", "ours"], "{lines:#?}");
     editor.leave().await;
 }
 
@@ -716,7 +719,7 @@ async fn a_prompt_in_the_middle_of_another_turn_waits_for_its_own() {
     editor.call("session/resume", resumed).await;
     let asked = editor.wait_for(is_question).await;
     let own = editor
-        .prompt(&session, "%stop model_context_window_exceeded\n%say ours")
+        .prompt(&session, REFUSED)
         .await;
     hosted
         .until(&session, |event| {
@@ -725,8 +728,8 @@ async fn a_prompt_in_the_middle_of_another_turn_waits_for_its_own() {
         .await;
     editor.reply(&asked, option("allow-once")).await;
     let (lines, answer) = editor.until(own).await;
-    assert_eq!(answer["result"]["stopReason"], "max_tokens", "{answer}");
-    assert_eq!(said(&lines), "theirsours");
+    assert_eq!(answer["result"]["stopReason"], "refusal", "{answer}");
+    assert!(said(&lines).starts_with("theirsours"), "{lines:#?}");
     editor.leave().await;
 }
 
