@@ -678,9 +678,7 @@ async fn a_prompt_ends_with_its_own_turn_although_others_prompt_too() {
         .await
         .unwrap();
     let asked = editor.wait_for(is_question).await;
-    let own = editor
-        .prompt(&session, REFUSED)
-        .await;
+    let own = editor.prompt(&session, REFUSED).await;
     hosted
         .until(&session, |event| {
             event["type"] == "user" && event["message"].to_string().contains("ours")
@@ -718,9 +716,7 @@ async fn a_prompt_in_the_middle_of_another_turn_waits_for_its_own() {
     let resumed = json!({"sessionId": session, "cwd": hosted.root, "mcpServers": []});
     editor.call("session/resume", resumed).await;
     let asked = editor.wait_for(is_question).await;
-    let own = editor
-        .prompt(&session, REFUSED)
-        .await;
+    let own = editor.prompt(&session, REFUSED).await;
     hosted
         .until(&session, |event| {
             event["type"] == "user" && event["message"].to_string().contains("ours")

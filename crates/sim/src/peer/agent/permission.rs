@@ -151,9 +151,12 @@ impl Caller {
         match decision {
             Decision::Allow { input, meta } => {
                 if let Some(input) = input.filter(|input| *input != call.shown) {
+                    // Another path alone is no change of what is written.
+                    let written = ["content", "old_string", "new_string", "replace_all"];
+                    let is_other = written.iter().any(|key| input[key] != call.shown[key]);
+                    call.by_user = is_other && meta["source"] != "hook";
                     call.used.clone_from(&input);
                     call.shown = input;
-                    call.by_user = meta["source"] != "hook";
                 }
                 self.work(call, json!({"permission_decision": meta}), before.messages)
                     .await
