@@ -59,7 +59,17 @@ async fn the_simulated_cli_does_as_the_real_one() {
     let simulated = PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim"));
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut plays = JoinSet::new();
-    for scenario in scenarios::all()
+    let all = scenarios::all();
+    let mut names = BTreeSet::new();
+    for scenario in &all {
+        // The files of a play have its name.
+        assert!(
+            names.insert(scenario.name.clone()),
+            "two are called {}",
+            scenario.name
+        );
+    }
+    for scenario in all
         .into_iter()
         .filter(|scenario| wanted(&scenario.name))
         .filter(|scenario| python.is_ok() || !scenario.uses("python3"))

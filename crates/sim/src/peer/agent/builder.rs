@@ -226,6 +226,8 @@ setters! { Builder.agent.config:
     unattended(unattended: bool) = unattended;
     /// Whether the model writes its list of todos as a whole, as with `CLAUDE_CODE_ENABLE_TASKS=0`.
     whole_todos(whole: bool) = whole;
+    /// How often Stop and SubagentStop hooks may keep a turn from ending, as with `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`; eight times unless set.
+    stop_hook_block_cap(times: u32) = Some(times);
 
     /// Whether the first line must be an `initialize` request, as with `--await-initialize`.
     await_initialize(awaited: bool) = awaited;

@@ -230,10 +230,7 @@ pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<Str
             }
             let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
             (!is_text).then(|| {
-                format!(
-                    "This tool cannot read binary files. The file appears to be a binary .{kind} file. Use a skill for this \
-                     file type if one is available, or a shell command or script that can read the format."
-                )
+                format!("This tool cannot read binary files. The file appears to be a binary .{kind} file.")
             })
         }
         "Edit" if kind_of(&path) == "ipynb" => {

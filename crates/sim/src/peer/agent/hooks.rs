@@ -507,7 +507,7 @@ impl Caller {
                     } else {
                         "updatedToolOutput"
                     }];
-                    // What is no output of this tool is left out of account.
+                    // An output of another shape than the tool's own is ignored.
                     let needs = |key: &str| outcome.details.get(key).is_none() || updated.get(key).is_some();
                     let is_alike = updated.is_object() == outcome.details.is_object()
                         && ["stdout", "stderr", "interrupted"].into_iter().all(needs);

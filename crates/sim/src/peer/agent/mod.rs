@@ -134,6 +134,8 @@ pub(super) struct Config {
     pub(super) permission_prompts: bool,
     pub(super) unattended: bool,
     pub(super) whole_todos: bool,
+    /// How often hooks may keep a turn from ending; eight times unless set.
+    pub(super) stop_hook_block_cap: Option<u32>,
     pub(super) allowed: Vec<String>,
     pub(super) disallowed: Vec<String>,
     pub(super) await_initialize: bool,

@@ -35,8 +35,8 @@ pub(super) struct Work {
 /// How often in a turn the model goes on where the limit of tokens has cut its response.
 const RESUMPTIONS: u8 = 3;
 
-/// How often hooks may keep a turn from ending.
-const BLOCKS: u8 = 8;
+/// How often hooks may keep a turn from ending unless that is set.
+const BLOCKS: u32 = 8;
 
 /// What the model has been told in a turn.
 #[derive(Default)]
@@ -283,6 +283,7 @@ impl Turn {
     /// Calls the model and its tools, until the model calls no more tools.
     pub(super) async fn converse(&mut self, mut ask: Ask) -> Result<(), End> {
         let mut stops = 0;
+        let blocks = self.ctx.config.stop_hook_block_cap.unwrap_or(BLOCKS);
         let mut reminded = Reminded::default();
         let before = ask.round;
         loop {
@@ -323,7 +324,7 @@ impl Turn {
                 if let Some(reason) = &stop.feedback {
                     self.remind(&format!("Stop hook feedback:\n{reason}")).await;
                     // The last word is the hook's.
-                    if self.agent.is_none() && (stop.prevented || stops == BLOCKS) {
+                    if self.agent.is_none() && (stop.prevented || stops == blocks) {
                         self.text.clear();
                     }
                 }
@@ -340,7 +341,7 @@ impl Turn {
                     return Ok(());
                 }
                 stops += 1;
-                if stops > BLOCKS {
+                if stops > blocks {
                     self.overrule(stops).await;
                     return Ok(());
                 }
@@ -427,11 +428,10 @@ impl Turn {
     }
 
     /// Tells that hooks have kept the turn from ending too often.
-    async fn overrule(&self, stops: u8) {
+    async fn overrule(&self, stops: u32) {
         let text = format!(
-            "A hook blocked the turn from ending {stops} consecutive times—overriding and ending turn. For Stop/SubagentStop \
-             hooks, check stop_hook_active in the input and return success while it's true. Set \
-             CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit."
+            "A hook has kept the turn from ending {stops} times in a row, and it ends now. A hook can see by \
+             stop_hook_active that it has blocked before; CLAUDE_CODE_STOP_HOOK_BLOCK_CAP sets another limit."
         );
         if self.agent.is_none() {
             let fields = json!({"content": text, "level": "warning"});

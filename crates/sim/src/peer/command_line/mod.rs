@@ -272,6 +272,10 @@ impl CommandLine {
             .whole_todos(around.get("CLAUDE_CODE_ENABLE_TASKS") == Some("0"))
             .allowed_tools(self.values("--allowedTools"))
             .disallowed_tools(self.values("--disallowedTools"));
+        let cap = around.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP");
+        if let Some(cap) = cap.and_then(|cap| cap.parse().ok()) {
+            agent = agent.stop_hook_block_cap(cap);
+        }
         if around.get("OUTRIGGER_SIM_REAL_TOOLS") == Some("1") {
             agent = agent.real_tools(true);
         }

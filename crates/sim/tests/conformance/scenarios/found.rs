@@ -427,7 +427,7 @@ pub(super) fn found() -> Vec<Scenario> {
                 agent("Agent", "general-purpose", TEXTS_AND_CALLS),
                 agent("Agent", "short", CALLS),
             ])),
-        Scenario::with_initialize("prompt_stopped_by_a_hook", json!({"hooks": hooked(&["UserPromptSubmit"])}))
+        Scenario::with_initialize("one_of_two_prompts_is_stopped_by_a_hook", json!({"hooks": hooked(&["UserPromptSubmit"])}))
             .flags("--replay-user-messages")
             .answer("hook_callback", |request| {
                 let stops = request["input"]["prompt"].as_str()?.contains("never");

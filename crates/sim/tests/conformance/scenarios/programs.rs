@@ -112,6 +112,9 @@ fn hooks() -> Vec<Scenario> {
             json!({"decision": "block"}),
         )
         .turn("%say one\n%say two"),
+        hooked("hook_that_may_block_twice", "Stop", json!({"decision": "block"}))
+            .variable("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2")
+            .turn("%say one\n%say two"),
         specific(
             "hook_that_always_adds_at_the_end",
             "Stop",
