@@ -118,8 +118,8 @@ fn sequence(spoken: &Spoken) -> Vec<String> {
     kinds
 }
 
-/// The inputs of tools wherever they are shown, what their results say with yes, no or a number of calls and lines, and all that a
-/// permission request and the description of a mirrored agent say, by value.
+/// By value: the inputs of tools wherever they are shown, the flags and counts in their results, and all that a permission request
+/// and the description of a mirrored agent say.
 fn shown(spoken: &Spoken) -> Vec<String> {
     let mut shown = Vec::new();
     let mut add = |place: &str, tool: &Value, value: &Value| {

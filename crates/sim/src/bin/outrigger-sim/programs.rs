@@ -90,8 +90,8 @@ struct PlayLine {
 /// outrigger-sim conform: runs a program once with the real CLI and once with the simulated one, and shows where they part.
 ///
 /// Both play the same script. What is compared, of the CLI and of the program: the kinds of frames in their order, the fields of the
-/// frames of each kind, and the inputs of tools. Differences that are known to occur with any script are shown with the reason, and do
-/// not count. Tools really run with both. What the program writes to stdout goes to stderr; stdout has the differences. Gates are
+/// frames of each kind, the inputs of tools, and the flags and counts in their results. Differences that are known to occur with any
+/// script are shown with the reason, and do not count. Tools really run with both. What the program writes to stdout goes to stderr; stdout has the differences. Gates are
 /// opened by the program, in OUTRIGGER_SIM_GATES.
 ///
 /// Example:

@@ -395,3 +395,25 @@ async fn what_the_model_reads_of_them() {
     assert!(summaries[0].ends_with("\n\none"), "{summaries:?}");
     assert!(summaries[1].contains("1-turn limit"), "{summaries:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_in_the_background_says_nothing_before_its_launch_is_reported() {
+    // A hook that takes too long does not hold it.
+    for (patience, first) in [(0, "user"), (1_000, "assistant")] {
+        let mut hand = Hand::new(Agent::builder());
+        let hooks = json!({"PostToolUse": [{"hookCallbackIds": ["behind"]}]});
+        hand.request(json!({"subtype": "initialize", "hooks": hooks}))
+            .await;
+        hand.prompt(&format!("{}\n%say done", agent_call(""))).await;
+        let behind = hand.until("control_request/hook_callback").await;
+        tokio::time::sleep(Duration::from_millis(patience)).await;
+        hand.answer(&behind, json!({})).await;
+        let next = loop {
+            let line = hand.next().await;
+            if ["user", "assistant"].contains(&line["type"].as_str().unwrap()) {
+                break line;
+            }
+        };
+        assert_eq!(next["type"], first, "{next}");
+    }
+}
