@@ -1,5 +1,6 @@
 //! SeaweedFS for the tests: a server that speaks as Amazon S3 does, and keeps conditions when many write at once.
 
+use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -19,13 +20,21 @@ pub(crate) const BUCKET: &str = "sessions";
 /// One that runs; dropped, it is killed, and what it has is thrown away.
 pub(crate) struct Server {
     process: Child,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
     /// Where it is reached.
     pub(crate) url: String,
 }
 
 impl Drop for Server {
+    #[allow(clippy::print_stderr, reason = "a benchmark starts it as well")]
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = std::fs::read(log_of(&self.directory)).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            let lines: Vec<_> = log.lines().collect();
+            let last = lines.len().saturating_sub(50);
+            eprintln!("the last that SeaweedFS wrote:\n{}", lines[last..].join("\n"));
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -59,6 +68,11 @@ pub(crate) fn start() -> Server {
     panic!("SeaweedFS does not start: {}", program.display());
 }
 
+/// Where it writes what it does.
+fn log_of(directory: &tempfile::TempDir) -> PathBuf {
+    directory.path().join("log")
+}
+
 fn try_start(program: &PathBuf) -> Option<Server> {
     let directory = tempfile::tempdir().unwrap();
     let users = directory.path().join("users.json");
@@ -84,9 +98,11 @@ fn try_start(program: &PathBuf) -> Option<Server> {
             format!("-{name}.port.grpc={}", ports[1]),
         ]
     });
-    let mut process = Command::new(program)
+    let process = Command::new(program)
         .args(["server", "-filer", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"])
-        .args(["-master.volumeSizeLimitMB=64", "-volume.max=0"])
+        .args(["-master.volumeSizeLimitMB=64", "-volume.max=8"])
+        // On a disk that is nearly full it would else write nothing, and let whoever writes wait.
+        .arg("-volume.minFreeSpace=1KiB")
         // What it would also do: tell its makers of itself, and listen where another one does.
         .args([
             "-master.telemetry=false",
@@ -106,20 +122,21 @@ fn try_start(program: &PathBuf) -> Option<Server> {
         .args(ports_of_all)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(File::create(log_of(&directory)).unwrap())
         .spawn()
         .unwrap();
+    let mut server = Server {
+        process,
+        directory,
+        url: format!("http://127.0.0.1:{}", ports[6]),
+    };
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", ports[6])).is_err() {
-        if process.try_wait().unwrap().is_some() {
+        if server.process.try_wait().unwrap().is_some() {
             return None;
         }
         assert!(begun.elapsed() < PATIENCE, "SeaweedFS takes no connections");
         std::thread::sleep(Duration::from_millis(50));
     }
-    Some(Server {
-        process,
-        _directory: directory,
-        url: format!("http://127.0.0.1:{}", ports[6]),
-    })
+    Some(server)
 }
