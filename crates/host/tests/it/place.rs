@@ -67,7 +67,7 @@ pub(crate) fn user(text: &str, uuid: Uuid) -> RawJson {
 }
 
 /// Longer than anything here takes on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The next event that `wanted` accepts.
 pub(crate) async fn until(

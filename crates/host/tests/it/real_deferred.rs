@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::place::{processed, until, user};
+use crate::place::{PATIENCE, processed, until, user};
 
 /// Leaves a line for each time that it runs.
 const ASKS: &str = "%tool Bash {\"command\":\"echo ran >> made\",\"description\":\"Make it\"}\n%say {{last}}";
@@ -68,6 +68,19 @@ impl Place {
         done
     }
 
+    /// Waits until the CLI has noted that it left a call open, which it does behind the result. Killed before, it knows of none.
+    async fn noted(&self, id: &SessionId) {
+        let project = Sessions::at(self.real.sandbox().config()).project_dir(self.project());
+        let transcript = project.join(format!("{id}.jsonl"));
+        let noted = async {
+            while !std::fs::read_to_string(&transcript).is_ok_and(|it| it.contains("\"hook_deferred_tool\""))
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, noted).await.unwrap();
+    }
+
     /// A session whose call waits.
     async fn waiting(&self, host: &SessionHost, text: &str) -> (SessionId, Approval, Uuid) {
         let id = host
@@ -88,6 +101,7 @@ impl Place {
             .unwrap()
             .remove(0);
         assert!(approval.deferred);
+        self.noted(&id).await;
         (id, approval, prompt)
     }
 }
