@@ -252,12 +252,7 @@ mod tests {
     /// A program in place of the CLI, which does this.
     fn cli(home: &std::path::Path, does: &str) -> Options {
         let path = home.join("claude");
-        // Written by another process: a child that a test beside this one forks would inherit our open file, and nobody can run a
-        // program while it is open for writing.
-        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
-        let mut shell = std::process::Command::new("/bin/sh");
-        let written = shell.arg("-c").arg(write).arg(&path).arg(does).status();
-        assert!(written.unwrap().success());
+        outrigger_needs::script(&path, format!("#!/bin/sh\n{does}\n")).unwrap();
         let options = outrigger::Agent::builder().cli_path(path).auth(Auth::Inherit);
         options.cwd(home).env("OF_THE_SESSION", "yes")
     }

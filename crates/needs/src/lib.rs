@@ -14,6 +14,7 @@
 //! ```
 
 mod list;
+mod script;
 mod servers;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use list::{LeftOut, leave_out, read};
+pub use script::script;
 pub use servers::{POSTGRESQL, Postgres, SEAWEEDFS, VALKEY, postgres, redis, redis_with_tls, seaweedfs};
 
 /// The variable that, set to `1`, makes what is missing a failure.

@@ -1,6 +1,5 @@
 //! `_meta` and the other parameters of sessions, and errors of their directories.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -218,8 +217,7 @@ async fn so_many_sessions_and_no_more() {
 async fn with_program(text: &str) -> Value {
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("claude");
-    std::fs::write(&program, text).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    outrigger_needs::script(&program, text).unwrap();
     let options = Agent::builder().cli_path(&program).env("HOME", place.path());
     let mut editor = Editor::of_options(options);
     editor.initialize(json!({})).await;

@@ -338,12 +338,11 @@ fn spoken((answer, lines): &(Value, Vec<Value>)) -> String {
 async fn the_cli_can_be_had_through_it() {
     let cli = tempfile::tempdir().unwrap();
     let script = cli.path().join("claude");
-    std::fs::write(
+    outrigger_needs::script(
         &script,
         "#!/bin/sh\nprintf '%s|' \"$@\" \"${CLAUDECODE-unset}\"\nexit 7\n",
     )
     .unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let output = Command::new(PROGRAM)
         .args(["--log", "/dev/null", "--cli", "auth", "login", "--help"])
         .env("CLAUDE_CODE_EXECUTABLE", &script)
@@ -363,12 +362,11 @@ async fn the_cli_can_be_had_through_it() {
 async fn without_home_in_the_environment_it_is_that_of_the_user() {
     let place = tempfile::tempdir().unwrap();
     let (script, told) = (place.path().join("claude"), place.path().join("told"));
-    std::fs::write(
+    outrigger_needs::script(
         &script,
         format!("#!/bin/sh\necho \"$HOME\" > '{}'\nexit 1\n", told.display()),
     )
     .unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut agent = Command::new(PROGRAM)
         .arg("--no-spare")
         .env_clear()

@@ -18,12 +18,11 @@ fn tarball(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
 /// A fetch whose npm is a script that packs this tarball.
 #[cfg(unix)]
 fn fetch(cache: &Path, tarball: &[u8], script: &str) -> Fetch {
-    use std::os::unix::fs::PermissionsExt as _;
     let packed = cache.join("given.tgz");
     fs::write(&packed, tarball).unwrap();
     let npm = cache.join("npm");
-    fs::write(&npm, format!("#!/bin/sh\nGIVEN={}\n{script}\n", packed.display())).unwrap();
-    fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = format!("#!/bin/sh\nGIVEN={}\n{script}\n", packed.display());
+    outrigger_needs::script(&npm, script).unwrap();
     let mut fetch = Fetch::new().unwrap().cache(cache).npm(npm);
     fetch.package.integrity = format!("sha512-{}", STANDARD.encode(Sha512::digest(tarball)));
     fetch.package.executable_bytes = None;
@@ -83,7 +82,7 @@ fn refuses_what_is_not_pinned() {
     let error = fetch.run(|_| ()).unwrap_err();
     assert!(
         matches!(*error.failure, FetchFailure::IntegrityMismatch { .. }),
-        "{error}"
+        "{error:?}"
     );
     assert_eq!(fetch.cached(), None);
 }
@@ -102,7 +101,8 @@ fn takes_nothing_but_a_regular_file_of_that_name() {
         let error = fetch.run(|_| ()).unwrap_err();
         assert!(
             matches!(*error.failure, FetchFailure::NoExecutable(_)),
-            "{name} {kind:?}: {error}"
+            "{name} {kind:?}: {:?}",
+            error.failure
         );
     }
 }
@@ -127,12 +127,12 @@ fn says_what_npm_said() {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = fetch(cache.path(), b"", "sleep 60").stop(Arc::clone(&stop));
     let stopped = stopped.run(|_| stop.store(true, Ordering::Relaxed)).unwrap_err();
-    assert!(matches!(*stopped.failure, FetchFailure::Stopped), "{stopped}");
+    assert!(matches!(*stopped.failure, FetchFailure::Stopped), "{stopped:?}");
 
     let missing = failing.npm("/nonexistent/npm").run(|_| ()).unwrap_err();
     assert!(
         matches!(*missing.failure, FetchFailure::NpmMissing { .. }),
-        "{missing}"
+        "{missing:?}"
     );
     assert!(
         missing.failure.to_string().contains("install Node.js"),

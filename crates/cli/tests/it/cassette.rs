@@ -1,7 +1,6 @@
 //! `outrigger record`, `outrigger replay`, `outrigger cassette`: a session of the real CLI, recorded and played to the same client.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outrigger::{Event, EventLine};
@@ -13,8 +12,7 @@ use crate::tool::{outrigger, ran};
 fn stand_in(directory: &Path, name: &str, command: &str) -> PathBuf {
     let path = directory.join(name);
     let outrigger = env!("CARGO_BIN_EXE_outrigger");
-    fs::write(&path, format!("#!/bin/sh\nexec {outrigger} {command} \"$@\"\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    outrigger_needs::script(&path, format!("#!/bin/sh\nexec {outrigger} {command} \"$@\"\n")).unwrap();
     path
 }
 

@@ -78,8 +78,7 @@ fn without_npm_it_says_so_and_simulates() {
     }
     // Another version is not what the demo was tried with.
     let other = bin.path().join("claude");
-    fs::write(&other, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n").unwrap();
-    fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    outrigger_needs::script(&other, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n").unwrap();
     let mut command = outrigger(&["demo"]);
     command.env("PATH", bin.path()).env("HOME", home.path());
     command

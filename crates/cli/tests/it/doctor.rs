@@ -15,8 +15,7 @@ use crate::tool::{outrigger, ran};
 /// A program that says it is Claude Code.
 fn fake(directory: &Path) -> PathBuf {
     let path = directory.join("claude");
-    fs::write(&path, "#!/bin/sh\necho '9.8.7 (Claude Code)'\n").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    outrigger_needs::script(&path, "#!/bin/sh\necho '9.8.7 (Claude Code)'\n").unwrap();
     path
 }
 

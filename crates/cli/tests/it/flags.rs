@@ -1,7 +1,6 @@
 //! What the flags of `outrigger run` are to the CLI: a program in its place writes down how it was started.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -25,8 +24,7 @@ impl Stub {
             "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.330 (Claude Code)' && exit\nprintf '%s\\n' \"$@\" > {at}/argv\nhead -n 1 \
              > {at}/first\n{then}\n"
         );
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        outrigger_needs::script(&path, script).unwrap();
         Self { root }
     }
 

@@ -457,8 +457,6 @@ async fn a_host_that_shuts_down_does_not_let_a_turn_go_on() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_process_that_was_started_outside_of_the_roots_gets_no_prompt() {
-    use std::os::unix::fs::PermissionsExt as _;
-
     let real = RealCli::directives().await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
@@ -475,8 +473,7 @@ async fn a_process_that_was_started_outside_of_the_roots_gets_no_prompt() {
             .unwrap()
             .display()
     );
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    outrigger_needs::script(&program, script).unwrap();
     let policy = HostPolicy::new(real.options().cli_path(&program), [&project]);
     let log = SqliteLog::open(place.path().join("host.db")).unwrap();
     let host = SessionHost::open(policy, log).await.unwrap();

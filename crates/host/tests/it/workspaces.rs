@@ -205,14 +205,9 @@ async fn nothing_of_a_repository_is_run() {
     let shop = Shop::new();
     let ran = shop.place.dir.path().join("ran");
     let touch = shop.place.dir.path().join("touch.sh");
-    std::fs::write(
-        &touch,
-        format!("#!/bin/sh\necho $0 $* >> {}\ncat\n", ran.display()),
-    )
-    .unwrap();
+    let text = format!("#!/bin/sh\necho $0 $* >> {}\ncat\n", ran.display());
+    outrigger_needs::script(&touch, text).unwrap();
     let touch = touch.to_str().unwrap();
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(touch, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(shop.shop.join(".gitattributes"), "* filter=evil diff=evil\n").unwrap();
     git(&shop.shop, &["add", "."]);
     git(&shop.shop, &["commit", "--quiet", "-m", "attributes"]);

@@ -15,7 +15,7 @@ fn surroundings(vars: &[(&str, &Path)]) -> Surroundings {
 fn program(path: &Path, content: &[u8], mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, content).unwrap();
+    outrigger_needs::script(path, content).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 

@@ -199,8 +199,6 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test]
     async fn a_program_file_is_asked_once() {
-        use std::os::unix::fs::PermissionsExt as _;
-
         let directory = tempfile::tempdir().unwrap();
         let (program, asked) = (directory.path().join("claude"), directory.path().join("asked"));
         let write = |version: &str| {
@@ -208,8 +206,7 @@ mod tests {
                 "#!/bin/sh\necho x >> {}\necho '{version} (Claude Code)'\n",
                 asked.display()
             );
-            std::fs::write(&program, text).unwrap();
-            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+            outrigger_needs::script(&program, text).unwrap();
         };
         let times = || {
             std::fs::read_to_string(&asked)

@@ -97,8 +97,7 @@ printf '{"type":"control_response","response":{"subtype":"success","request_id":
 done
 while read -r line; do :; done
 "#;
-        std::fs::write(room.path("stand-in"), text).unwrap();
-        std::fs::set_permissions(room.path("stand-in"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        outrigger_needs::script(room.path("stand-in"), text).unwrap();
         (place, room)
     }
 

@@ -5,7 +5,6 @@
 mod detached;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -297,8 +296,7 @@ impl Place {
              printf '{answer}' \"$id\"\n{after}\n"
         );
         let cli = root.path().join("stand-in");
-        std::fs::write(&cli, text).unwrap();
-        std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
+        outrigger_needs::script(&cli, text).unwrap();
         let home = root.path().join("home");
         std::fs::create_dir(&home).unwrap();
         std::fs::create_dir(root.path().join("tmp")).unwrap();

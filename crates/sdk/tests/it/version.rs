@@ -1,6 +1,5 @@
 //! A CLI that does not tell its version when it is introduced to is asked for it beside its start.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -106,8 +105,7 @@ async fn what_may_be_a_wrapper_is_not_asked() {
          \"response\":{{\"account\":{{\"apiKeySource\":\"ANTHROPIC_API_KEY\"}}}}}}}}\\n' \"$id\"\nexec cat >/dev/null\n",
         directory.path().join("asked").display()
     );
-    std::fs::write(&cli, text).unwrap();
-    std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
+    outrigger_needs::script(&cli, text).unwrap();
     let session = options(&cli).start().await.unwrap();
     session.close().await.unwrap();
     assert!(asked(&directory).is_empty());

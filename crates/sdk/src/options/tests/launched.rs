@@ -205,7 +205,6 @@ fn missing_files_are_told_before_the_start() {
 #[test]
 #[cfg(unix)]
 fn a_script_is_run_by_its_runtime() {
-    use std::os::unix::fs::PermissionsExt;
     let mut stage = TestHome::new();
     let script = stage.path("cli.js");
     std::fs::write(&script, "console.log(1)").unwrap();
@@ -223,8 +222,7 @@ fn a_script_is_run_by_its_runtime() {
     ));
 
     std::fs::create_dir(stage.path("bin")).unwrap();
-    std::fs::write(stage.path("bin/bun"), "#!/bin/sh\n").unwrap();
-    std::fs::set_permissions(stage.path("bin/bun"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    outrigger_needs::script(stage.path("bin/bun"), "#!/bin/sh\n").unwrap();
     let launch = stage.launch(&options).unwrap();
     assert_eq!(launch.program, stage.path("bin/bun"));
     assert_eq!(

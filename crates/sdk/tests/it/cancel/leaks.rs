@@ -17,7 +17,6 @@ pub(super) const COVERED: &[&str] = &[
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::BTreeSet;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::path::{Path, PathBuf};
     use std::process::Command;
     use std::time::Duration;
@@ -167,8 +166,7 @@ exec cat >/dev/null
 "#;
 
     fn write_script(path: &Path, text: &str) {
-        std::fs::write(path, text).unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        outrigger_needs::script(path, text).unwrap();
     }
 
     fn options(cli: &Path) -> Options {

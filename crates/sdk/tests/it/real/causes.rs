@@ -1,7 +1,5 @@
 //! Causes, told from what the real CLI says and does.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use outrigger::options::{Auth, Secret};
 use outrigger::{Cause, Error, Event, Options, Session};
 use outrigger_sim::api::ApiRequest;
@@ -16,8 +14,8 @@ fn with_flags(rig: &Rig, name: &str, flags: &str) -> Options {
         "#!/bin/sh\nexec '{}' \"$@\" {flags}\n",
         rig.executable().display()
     );
-    let path = rig.sandbox().write(name, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = rig.sandbox().project().join(name);
+    outrigger_needs::script(&path, text).unwrap();
     rig.options().cli_path(path)
 }
 

@@ -1,7 +1,6 @@
 //! How sessions end: by themselves, by us, by others, and with nothing left behind.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::Duration;
@@ -273,8 +272,8 @@ fn a_runtime_that_goes_away_leaves_nothing() {
 
 /// An executable script in the sandbox's project.
 fn script(rig: &Rig, name: &str, text: &str) -> PathBuf {
-    let path = rig.sandbox().write(name, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = rig.sandbox().project().join(name);
+    outrigger_needs::script(&path, text).unwrap();
     path
 }
 

@@ -165,8 +165,7 @@ async fn the_transcripts_stay_when_the_end_of_stdout_was_not_read() {
         holder.display(),
         rig.executable().display()
     );
-    std::fs::write(&cli, script).unwrap();
-    std::fs::set_permissions(&cli, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    outrigger_needs::script(&cli, script).unwrap();
     let (options, _home) = elsewhere(&rig, &kept);
     let session = options
         .clone()

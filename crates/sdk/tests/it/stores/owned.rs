@@ -78,7 +78,7 @@ async fn one_of_two_machines_has_a_session() {
 
     // In its place, while a turn runs here: that turn is lost, and nothing of it gets into the store.
     let running = session
-        .prompt("%tool Bash {\"command\":\"sleep 30\",\"description\":\"wait\"}\n%say late")
+        .prompt("%tool Bash {\"command\":\"sleep 20\",\"description\":\"wait\"}\n%say late")
         .await
         .unwrap();
     let taken = there
