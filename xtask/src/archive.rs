@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::cargo::cargo;
 use crate::notices;
 
 /// The packages whose programs are packed, the programs, and what their users read first.
@@ -94,8 +95,7 @@ fn host() -> Result<String> {
 
 /// Builds a program; its version, and where it is.
 fn build(root: &Path, package: &str, program: &str, wanted: &Wanted) -> Result<(String, PathBuf)> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command
         .current_dir(root)
         .args(["build", "--locked", "--package", package, "--bin", program])

@@ -139,7 +139,7 @@ strip = 'symbols'
 }
 
 fn cargo(directory: &Path) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = crate::cargo::cargo();
     cargo.current_dir(directory).stdin(Stdio::null());
     // Dependencies of a program come from a registry, and are not built incrementally.
     cargo.env("CARGO_INCREMENTAL", "0");

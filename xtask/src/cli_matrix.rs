@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::cargo;
 use crate::packages::{install, isolated};
 
 const VERSIONS: &str = include_str!("../../upstream/cli-matrix.json");
@@ -171,21 +172,10 @@ fn fetch(place: &Path, version: &str) -> Result<PathBuf> {
 
 /// Builds something, and tells where the executable of this name is.
 fn build(arguments: &[&str], name: &str) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(arguments)
-        .args(["--locked", "--message-format=json-render-diagnostics"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo {} failed", arguments.join(" "));
-    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut built = lines.lines().filter_map(|line| {
-        let line: serde_json::Value = serde_json::from_str(line).ok()?;
-        let executable = line["executable"].as_str()?;
-        (line["target"]["name"] == name).then(|| PathBuf::from(executable))
-    });
-    built.next().with_context(|| format!("cargo built no {name}"))
+    let mut built = cargo::executables(Path::new("."), arguments)?;
+    built
+        .remove(name)
+        .with_context(|| format!("cargo built no {name}"))
 }
 
 /// Runs a step; whether it did what it should. What it says goes to the log.

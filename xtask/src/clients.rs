@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::packages::{
     copy_tree, install, install_node, install_python, install_typescript, isolated, read, remove,
 };
-use crate::{fetch, kit};
+use crate::{cargo, fetch, kit};
 
 /// What every SDK must be able to do against the simulated CLI.
 const PROMISED: &[&str] = &[
@@ -170,9 +170,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     if choice.clients.is_empty() {
         return Ok(ended(failed));
     }
-    // The host's client needs an example alone, which is quicker to build.
-    let alone = choice.clients.iter().all(|client| *client == Client::Host);
-    let programs = if alone { BTreeMap::new() } else { build(&root)? };
+    let programs = build(&root)?;
     let program = |name: &str| {
         programs
             .get(name)
@@ -186,7 +184,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             Client::Python => python(&source, &place)?,
             Client::TypeScript => typescript(&source, &place)?,
             Client::Acp => acp(&source, &place)?,
-            Client::Host => host(&root, &source, &place)?,
+            Client::Host => host(&root, &source, &place, program("simulated_host")?)?,
         };
         match client {
             Client::Python | Client::TypeScript => {
@@ -251,36 +249,10 @@ impl Choice {
     }
 }
 
-/// Builds our programs, all at once so that they share what they are built of; where each is, by its name.
+/// Builds our programs and examples; where each is, by its name. Those of the whole workspace, since cargo builds them for its tests
+/// with the same features: behind the tests nothing is left to build.
 pub(crate) fn build(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let packages = [
-        "--package=outrigger-acp",
-        "--package=outrigger-cli",
-        "--package=outrigger-sim",
-    ];
-    built(root, &[&["--bins"], &packages[..]].concat())
-}
-
-/// Builds what cargo is told to; where each program is, by its name.
-fn built(root: &Path, what: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(root)
-        .args(["build", "--locked"])
-        .args(what)
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    ensure!(output.status.success(), "the programs could not be built");
-    let messages = output.stdout.split(|byte| *byte == b'\n');
-    let programs = messages
-        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
-        .filter_map(|message| {
-            let name = message["target"]["name"].as_str()?.to_owned();
-            Some((name, PathBuf::from(message["executable"].as_str()?)))
-        });
-    Ok(programs.collect())
+    cargo::executables(root, &["build", "--workspace", "--bins", "--examples"])
 }
 
 /// The command that runs the Python program, once its packages are there.
@@ -314,7 +286,7 @@ fn drive_installed_agent(root: &Path, target: &Path, outrigger: &Path, agent: &P
 }
 
 /// The command that runs the program for clients of a host, once the official browser client and schemathesis are there.
-fn host(root: &Path, source: &Path, place: &Path) -> Result<Command> {
+fn host(root: &Path, source: &Path, place: &Path, simulated: &Path) -> Result<Command> {
     // Its package is that of the TypeScript SDK.
     install_typescript(&root.join("clients").join("typescript"), place)?;
     let program = place.join("browser.mjs");
@@ -325,21 +297,9 @@ fn host(root: &Path, source: &Path, place: &Path) -> Result<Command> {
     let python = install_python(source, &python, &[])?;
     let mut command = isolated(Path::new("node"))?;
     command.env("SCHEMATHESIS", python.with_file_name("schemathesis"));
-    command.env(
-        "SIMULATED_HOST",
-        example(root, "outrigger-host-http", "simulated_host")?,
-    );
+    command.env("SIMULATED_HOST", simulated);
     command.arg(program);
     Ok(command)
-}
-
-/// Builds an example of ours; where it is.
-fn example(root: &Path, package: &str, name: &str) -> Result<PathBuf> {
-    let programs = built(root, &["--package", package, "--example", name])?;
-    let program = programs.get(name);
-    program
-        .cloned()
-        .with_context(|| format!("cargo named no executable {name}"))
 }
 
 /// The command that runs the program for clients of the Agent Client Protocol, once they are there.
@@ -383,14 +343,9 @@ pub(crate) fn install_runtime(source: &Path, place: &Path) -> Result<PathBuf> {
 
 /// Builds a client that comes as an example with the crate of the protocol; where it is.
 fn rust_client(place: &Path, client: &str) -> Result<PathBuf> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(&cargo)
-        .args(["metadata", "--format-version=1", "--locked"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo metadata failed");
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let metadata = cargo::output(root, &["metadata", "--format-version=1"])?;
+    let metadata: Value = serde_json::from_slice(&metadata)?;
     let package = metadata["packages"]
         .as_array()
         .into_iter()
@@ -416,7 +371,7 @@ fn rust_client(place: &Path, client: &str) -> Result<PathBuf> {
     }
     let target = place.join("rust-target");
     install(
-        Command::new(&cargo)
+        cargo::cargo()
             .current_dir(&copy)
             .args(["build", "--locked", "--features=process,unstable_protocol_v2"])
             .args(["--example", client])

@@ -9,6 +9,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::cargo::cargo;
+
 /// The laws, each a binary `fuzz-NAME`.
 const TARGETS: &[&str] = &["codec", "core", "host", "session"];
 
@@ -166,8 +168,7 @@ fn host() -> Result<String> {
 }
 
 fn build(root: &Path, host: &str) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = cargo()
         .current_dir(root)
         .args([
             "build",

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::cargo::cargo;
+
 /// How long a test may take before it counts as hanging, which is a way to fail.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -321,9 +323,8 @@ impl Scratch {
 
     /// Runs one test of a trap: whether it passed, and what it said. What does not build is an error.
     fn test(&self, trap: &str) -> Result<(bool, String)> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let command = |arguments: &[&str]| {
-            let mut command = Command::new(&cargo);
+            let mut command = cargo();
             command
                 .current_dir(&self.tree)
                 .env("CARGO_TARGET_DIR", &self.target)

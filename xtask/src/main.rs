@@ -9,6 +9,7 @@
 mod acp_diff;
 mod archive;
 mod build_cost;
+mod cargo;
 mod cli_matrix;
 mod clients;
 mod fetch;

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
+
+use crate::cargo;
 
 /// The name that the file has wherever it is packed.
 pub(crate) const FILE: &str = "THIRD-PARTY-NOTICES";
@@ -98,7 +100,7 @@ fn linked(root: &Path, package: &str, target: Option<&str>) -> Result<BTreeSet<(
     if let Some(target) = target {
         arguments.extend(["--target", target]);
     }
-    let told = cargo(root, &arguments)?;
+    let told = cargo::output(root, &arguments)?;
     let told = String::from_utf8_lossy(&told);
     let packages = told.lines().filter(|line| !line.is_empty()).map(|line| {
         let of_line = || {
@@ -115,7 +117,7 @@ fn linked(root: &Path, package: &str, target: Option<&str>) -> Result<BTreeSet<(
 
 /// Where each package is, by its name and version.
 fn directories(root: &Path) -> Result<BTreeMap<(String, String), PathBuf>> {
-    let metadata: Value = serde_json::from_slice(&cargo(root, &["metadata", "--format-version=1"])?)?;
+    let metadata: Value = serde_json::from_slice(&cargo::output(root, &["metadata", "--format-version=1"])?)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let places = packages.filter_map(|package| {
         let (name, version) = (package["name"].as_str()?, package["version"].as_str()?);
@@ -123,19 +125,6 @@ fn directories(root: &Path) -> Result<BTreeMap<(String, String), PathBuf>> {
         Some(((name.to_owned(), version.to_owned()), directory.to_owned()))
     });
     Ok(places.collect())
-}
-
-fn cargo(root: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(root)
-        .args(arguments)
-        .arg("--locked")
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo {} failed", arguments.join(" "));
-    Ok(output.stdout)
 }
 
 /// The files of a package with licences, also those in a directory of that name.

@@ -13,8 +13,10 @@ pub(crate) struct Report {
     /// The list of failed tests that is being read, or was read last.
     list: Vec<String>,
     is_list: bool,
+    /// What each test wrote that failed in the program that runs: its name and its lines.
+    outputs: Vec<(String, Vec<String>)>,
     /// What failed in the program that runs.
-    failing: Vec<String>,
+    failing: Vec<Test>,
     failed: Vec<Failed>,
     counts: [u64; 3],
     pub(crate) left_out: Vec<LeftOut>,
@@ -26,10 +28,24 @@ struct Failed {
     /// How cargo is told to run it: `-p outrigger --test it`.
     program: String,
     /// Its failed tests. None, if it ended before it could tell.
-    tests: Vec<String>,
+    tests: Vec<Test>,
     /// How it ended, if that was not as usual.
     ended: Option<String>,
 }
+
+/// A test that failed.
+#[derive(Debug)]
+struct Test {
+    name: String,
+    /// The last lines that it wrote, without the backtrace.
+    said: Vec<String>,
+}
+
+/// How many lines of a failed test are repeated at the end.
+const LINES: usize = 40;
+
+/// How much of such a line is repeated, in characters.
+const WIDTH: usize = 400;
 
 impl Report {
     /// For a run with these arguments.
@@ -51,6 +67,14 @@ impl Report {
                 // What the tests wrote comes under the same title, and begins otherwise.
                 None => self.is_list = line.is_empty() && self.list.is_empty(),
             }
+        }
+        let title = line
+            .strip_prefix("---- ")
+            .and_then(|rest| rest.strip_suffix(" stdout ----"));
+        if let Some(name) = title {
+            self.outputs.push((name.to_owned(), Vec::new()));
+        } else if let Some((_, lines)) = self.outputs.last_mut() {
+            lines.push(line.to_owned());
         }
         if line == "failures:" {
             self.list.clear();
@@ -83,8 +107,15 @@ impl Report {
             *total += number.unwrap_or_default();
         }
         let list = std::mem::take(&mut self.list);
+        let outputs = std::mem::take(&mut self.outputs);
         if verdict == "FAILED" {
-            self.failing.extend(list);
+            self.failing.extend(list.into_iter().map(|name| {
+                let said = outputs.iter().rfind(|(of, _)| *of == name);
+                Test {
+                    said: said.map(|(_, lines)| said_last(lines)).unwrap_or_default(),
+                    name,
+                }
+            }));
         }
     }
 
@@ -111,7 +142,7 @@ impl Report {
     }
 }
 
-/// What was left out, what failed with how to run it again, and what it comes to.
+/// What was left out, what failed with how to run it again and what it wrote last, and what it comes to.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -139,8 +170,9 @@ impl fmt::Display for Report {
                 continue;
             }
             writeln!(f, "\nFAILED, {} of `{program}`", tests_of(tests.len()))?;
-            for test in tests {
-                writeln!(f, "    {test}\n        {}", self.again(program, Some(test)))?;
+            for Test { name, said } in tests {
+                writeln!(f, "    {name}\n        {}", self.again(program, Some(name)))?;
+                said.iter().try_for_each(|line| writeln!(f, "        | {line}"))?;
             }
         }
         let [passed, failed, ignored] = self.counts;
@@ -153,6 +185,34 @@ impl fmt::Display for Report {
             self.failed.len(),
         )
     }
+}
+
+/// What is repeated of the lines that a test wrote.
+fn said_last(lines: &[String]) -> Vec<String> {
+    let is_end = |line: &String| {
+        line == "stack backtrace:"
+            || line == "failures:"
+            || line.starts_with("note: run with `RUST_BACKTRACE")
+    };
+    // A test may have written such a line too, so its last panic comes first.
+    let panic = lines
+        .iter()
+        .rposition(|line| line.contains("' panicked at ") || line.contains(") panicked at "));
+    let from = panic.unwrap_or_default();
+    let end = lines[from..]
+        .iter()
+        .position(is_end)
+        .map_or(lines.len(), |end| from + end);
+    let said = &lines[..end];
+    let last = said
+        .iter()
+        .rposition(|line| !line.is_empty())
+        .map_or(0, |last| last + 1);
+    said[last.saturating_sub(LINES)..last]
+        .iter()
+        .skip_while(|line| line.is_empty())
+        .map(|line| line.chars().take(WIDTH).collect())
+        .collect()
 }
 
 fn tests_of(count: usize) -> String {
@@ -206,11 +266,15 @@ failures:
     not this one
 
 ---- c d stdout ----
-thread panicked
+
+thread 'c d' (7) panicked at crates/first/tests/it/main.rs:3:5:
+assertion failed
+stack backtrace:
+   0: __rustc::rust_begin_unwind
 
 failures:
     a::b
-    c
+    c d
 
 test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
@@ -248,8 +312,10 @@ LEFT OUT, 1 test: no server
 FAILED, 2 tests of `-p first --test it`
     a::b
         cargo xtask test --test it -- --exact a::b
-    c
-        cargo xtask test --test it -- --exact c
+    c d
+        cargo xtask test --test it -- --exact 'c d'
+        | thread 'c d' (7) panicked at crates/first/tests/it/main.rs:3:5:
+        | assertion failed
 
 FAILED, all of `-p first --test killed`: signal: 6, SIGABRT: process abort signal
         cargo xtask test --test killed

@@ -26,9 +26,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let (source, typescript) = place("typescript")?;
     packages::install_typescript(&source, &typescript)?;
 
+    // Of the whole workspace, since cargo then builds what it has built for all tests; only `outrigger-sessions` has such tests.
     let chosen = [
         "--locked",
-        "--package=outrigger-sessions",
         "--test=it",
         "--",
         "official::",

@@ -1,12 +1,13 @@
 //! Brings what the tests need and a network has: cargo's packages, the pinned Claude Code, servers.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, ensure};
 use outrigger_needs::{Missing, POSTGRESQL, SEAWEEDFS, VALKEY};
 
+use crate::cargo::cargo;
 use crate::fetch;
 use crate::packages::install_python;
 
@@ -31,8 +32,7 @@ pub(crate) fn run(with_servers: bool) -> Result<()> {
 
 /// What `cargo metadata` tells of in a test, where there is no network: also what only other systems are built of.
 fn packages() -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = cargo()
         .args(["fetch", "--locked"])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .stdin(Stdio::null())

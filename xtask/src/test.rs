@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::{Context as _, Result};
 
+use crate::cargo::cargo;
 use crate::report::Report;
 use crate::{isolation, set_up, sweep};
 
@@ -31,8 +32,7 @@ pub(crate) fn run_with(mut arguments: Vec<OsString>, paths: &[(&str, &PathBuf)])
     let is_told = !has(&own, &["--no-run", "--message-format", "--help", "-h"]);
     let is_coloured = is_told && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
 
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.arg("test");
     match isolation::probe() {
         Ok(()) => {

@@ -75,9 +75,14 @@ fn all_programs_are_run_and_all_failures_told_at_the_end() {
     // What the programs say themselves is there, too.
     assert_eq!(run.matches("test result: ok. ").count(), 2, "{shown}");
     assert_eq!(run.matches("test result: FAILED. ").count(), 3, "{shown}");
+    // Why it failed is told again.
+    assert!(
+        told.contains("        | explicit panic\n") && !told.contains("backtrace"),
+        "{shown}"
+    );
     let told: Vec<&str> = told
         .lines()
-        .filter(|line| !line.contains("cargo xtask test"))
+        .filter(|line| !line.contains("cargo xtask test") && !line.starts_with("        | "))
         .collect();
     let expected = [
         "1 test of `--test a`",
