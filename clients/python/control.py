@@ -28,7 +28,7 @@ async def interrupt(rig):
 async def interrupt_tool(rig):
     """An interrupt ends a command that runs."""
     async with rig.client(allowed_tools=["Bash"]) as client:
-        await client.query('%tool Bash {"command": "sleep 30"}\n%say never')
+        await client.query('%tool Bash {"command": "sleep 20"}\n%say never')
         messages = []
         async for message in client.receive_response():
             messages.append(message)

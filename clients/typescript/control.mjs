@@ -26,7 +26,7 @@ export async function interrupt(rig) {
 /** An interrupt ends a command that runs. */
 export async function interruptTool(rig) {
   await rig.chat({ allowedTools: ["Bash"] }, async (chat) => {
-    const messages = await chat.turn('%tool Bash {"command": "sleep 30"}\n%say never', async (message) => {
+    const messages = await chat.turn('%tool Bash {"command": "sleep 20"}\n%say never', async (message) => {
       if (message.type === "assistant") await chat.query.interrupt();
     });
     assert.equal(only(messages, "result").terminal_reason, "aborted_tools");

@@ -39,11 +39,11 @@ pub struct Difference {
 pub enum What {
     /// It wrote a frame of this kind where the other wrote none, or one of another kind; or it showed this.
     Frame(String),
-    /// Frames of this kind had a field with this path and type.
+    /// Frames of this kind had a field with this path, and of this type or with this value.
     Field {
         /// The kind of the frames.
         kind: String,
-        /// The path and the type, as in `message.content[].text: string`.
+        /// The path and the type or the value, as in `message.content[].text: string` or `message.role = "user"`.
         field: String,
     },
 }
@@ -79,6 +79,7 @@ pub fn compare(scenario: &str, real: &Spoken, simulated: &Spoken) -> Vec<Differe
         add(What::Frame(shown), who);
     }
     let (expected, seen) = (fields(real), fields(simulated));
+    let is_stopped = expected.contains_key("result/error_during_execution");
     for (kind, expected) in &expected {
         // A kind that only one of them wrote is a difference of the sequences already.
         let Some(seen) = seen.get(kind) else { continue };
@@ -86,11 +87,25 @@ pub fn compare(scenario: &str, real: &Spoken, simulated: &Spoken) -> Vec<Differe
             kind: kind.clone(),
             field: field.clone(),
         };
-        expected
-            .difference(seen)
-            .for_each(|path| add(field(path), Who::Real));
-        seen.difference(expected)
-            .for_each(|path| add(field(path), Who::Simulator));
+        for typed in expected.types.difference(&seen.types) {
+            add(field(typed), Who::Real);
+        }
+        for typed in seen.types.difference(&expected.types) {
+            add(field(typed), Who::Simulator);
+        }
+        // How many there are is compared already.
+        if expected.frames != seen.frames {
+            continue;
+        }
+        for (path, values) in &expected.values {
+            if is_stopped && USAGE.contains(&name(path)) {
+                continue;
+            }
+            let others = seen.values.get(path);
+            for (value, who) in others.map_or_else(Vec::new, |others| diff(values, others)) {
+                add(field(&format!("{path} = {value}")), who);
+            }
+        }
     }
     differences
 }
@@ -118,8 +133,8 @@ fn sequence(spoken: &Spoken) -> Vec<String> {
     kinds
 }
 
-/// By value: the inputs of tools wherever they are shown, the flags and counts in their results, and all that a permission request
-/// and the description of a mirrored agent say.
+/// By value, prose too: the inputs of tools wherever they are shown, and all that a permission request and the description of a
+/// mirrored agent say.
 fn shown(spoken: &Spoken) -> Vec<String> {
     let mut shown = Vec::new();
     let mut add = |place: &str, tool: &Value, value: &Value| {
@@ -150,13 +165,6 @@ fn shown(spoken: &Spoken) -> Vec<String> {
                 *id = Value::Bool(id.is_string());
                 add(kind, &entry["agentType"], &entry);
             }
-        }
-        let mut details = frame["tool_use_result"].clone();
-        if let Some(details) = details.as_object_mut() {
-            details.retain(|key, value| value.is_boolean() || key == "toolStats");
-        }
-        if details.is_object() {
-            add(kind, &Value::Null, &details);
         }
         for denial in frame["permission_denials"].as_array().into_iter().flatten() {
             add("denied", &denial["tool_name"], &denial["tool_input"]);
@@ -190,16 +198,90 @@ fn in_order(value: &Value) -> String {
     }
 }
 
-/// The fields of each kind, from all its frames.
-fn fields(spoken: &Spoken) -> BTreeMap<String, BTreeSet<String>> {
-    let mut fields = BTreeMap::<String, BTreeSet<String>>::new();
-    for (kind, frame) in spoken.frames.iter().filter(|(kind, _)| kind != MIRROR) {
-        walk(frame, String::new(), fields.entry(kind.clone()).or_default());
+/// What the frames of a kind have.
+#[derive(Debug, Default)]
+struct Fields {
+    /// How many frames there are.
+    frames: usize,
+    /// The paths of their fields with the types.
+    types: BTreeSet<String>,
+    /// The values of fields that are compared by value, by their paths and in order.
+    values: BTreeMap<String, Vec<String>>,
+}
+
+/// Fields whose values differ each time, or depend on time.
+const VARIES: &[&str] = &[
+    "description",
+    "timestamp",
+    "harnessSectionHash",
+    "partial_json",
+    "signature",
+    "estimated_tokens",
+    "total_tokens",
+    "totalTokens",
+    "pid",
+];
+
+/// Fields that depend on time once a turn was stopped: how much had come of a response by then.
+const USAGE: &[&str] = &[
+    "outputTokens",
+    "output_tokens",
+    "costUSD",
+    "total_cost_usd",
+    "totalCostUSD",
+];
+
+/// What the names of such fields end with.
+const VARIES_AT_THE_END: &[&str] = &[
+    "id", "Id", "ids", "_ms", "Ms", "_at", "At", "_time", "Time", "Hint",
+];
+
+/// The name of the field with this path.
+fn name(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path).trim_end_matches("[]")
+}
+
+/// The value of a field, as far as it is the same in each run: words of the protocol, numbers and whether something is so. Prose
+/// is not: the simulator has its own.
+fn constant(path: &str, value: &Value) -> Option<String> {
+    let name = name(path);
+    if VARIES.contains(&name) || VARIES_AT_THE_END.iter().any(|end| name.ends_with(end)) {
+        return None;
     }
+    match value {
+        Value::Bool(_) => Some(value.to_string()),
+        // The last digits of a sum depend on the order.
+        Value::Number(number) => {
+            let number = number.as_f64()?;
+            let digits = if number.fract() == 0.0 { 0 } else { 7 };
+            Some(format!("{number:.digits$}"))
+        }
+        Value::String(text) => {
+            let of_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+            let is_id = text
+                .split(|c: char| !c.is_ascii_digit())
+                .any(|digits| digits.len() > 3);
+            let is_word = text.chars().all(of_word) && !is_id;
+            is_word.then(|| value.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// The fields of each kind, from all its frames.
+fn fields(spoken: &Spoken) -> BTreeMap<String, Fields> {
+    let mut fields = BTreeMap::<String, Fields>::new();
+    for (kind, frame) in spoken.frames.iter().filter(|(kind, _)| kind != MIRROR) {
+        let fields = fields.entry(kind.clone()).or_default();
+        fields.frames += 1;
+        walk(frame, String::new(), fields);
+    }
+    let all = fields.values_mut().flat_map(|fields| fields.values.values_mut());
+    all.for_each(|values| values.sort());
     fields
 }
 
-fn walk(value: &Value, path: String, into: &mut BTreeSet<String>) {
+fn walk(value: &Value, path: String, into: &mut Fields) {
     let name = match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -227,7 +309,10 @@ fn walk(value: &Value, path: String, into: &mut BTreeSet<String>) {
             return;
         }
     };
-    into.insert(format!("{path}: {name}"));
+    into.types.insert(format!("{path}: {name}"));
+    if let Some(value) = constant(&path, value) {
+        into.values.entry(path).or_default().push(value);
+    }
 }
 
 /// Both sequences of kinds as one: with whose each is, where only one of them has it.
@@ -309,6 +394,27 @@ mod tests {
     }
 
     #[test]
+    fn how_turns_end_is_compared_where_both_wrote_as_many_results() {
+        let results = |reasons: &[&str]| {
+            let results = reasons.iter();
+            Spoken::new(results.map(|reason| {
+                let frame = serde_json::json!({"type": "result", "stop_reason": reason, "duration_ms": 1});
+                ("result/success".to_owned(), frame)
+            }))
+        };
+        assert_eq!(compare("same", &results(&["a", "b"]), &results(&["a", "b"])), []);
+        let differences = compare("differs", &results(&["a", "b"]), &results(&["a", "c"]));
+        assert_eq!(differences.len(), 2);
+        let what = What::Field {
+            kind: "result/success".to_owned(),
+            field: "stop_reason = \"b\"".to_owned(),
+        };
+        assert_eq!(differences[0].what, what);
+        let missing = compare("missing", &results(&[]), &results(&["a"]));
+        assert_eq!(missing.len(), 1, "{missing:?}");
+    }
+
+    #[test]
     fn what_results_say_is_compared_by_value() {
         let frame = |modified: bool| {
             let details = serde_json::json!({"filePath": "/a", "userModified": modified});
@@ -322,11 +428,43 @@ mod tests {
     }
 
     #[test]
+    fn words_and_numbers_are_compared_by_value_and_prose_is_not() {
+        let frame = |mode: &str, tokens: u32, text: &str, id: &str| {
+            let frame =
+                serde_json::json!({"mode": mode, "usage": {"tokens": tokens}, "text": text, "task_id": id});
+            Spoken::new([("system/init".to_owned(), frame)])
+        };
+        let real = frame("plan", 1, "One word.", "a");
+        assert_eq!(compare("same", &real, &frame("plan", 1, "Two words.", "b")), []);
+        let differences = compare("differs", &real, &frame("default", 2, "One word.", "a"));
+        let fields: Vec<_> = differences
+            .iter()
+            .map(|difference| (&difference.what, difference.who))
+            .collect();
+        let field = |field: &str| What::Field {
+            kind: "system/init".to_owned(),
+            field: field.to_owned(),
+        };
+        assert_eq!(
+            fields,
+            [
+                (&field("mode = \"plan\""), Who::Real),
+                (&field("mode = \"default\""), Who::Simulator),
+                (&field("usage.tokens = 1"), Who::Real),
+                (&field("usage.tokens = 2"), Who::Simulator),
+            ]
+        );
+        // Where only one has the field at all, that is the difference.
+        let without = Spoken::new([("system/init".to_owned(), serde_json::json!({"mode": "plan"}))]);
+        assert_eq!(compare("without", &real, &without).len(), 3);
+    }
+
+    #[test]
     fn fields_are_paths_with_types() {
         let frame = serde_json::json!({
             "a": {"b": [{"c": 1}, {"c": null}], "d": []}, "modelUsage": {"some-model": {"in": 1.5}}, "e": {},
         });
-        let mut seen = BTreeSet::new();
+        let mut seen = Fields::default();
         walk(&frame, String::new(), &mut seen);
         let expected = [
             "a.b[].c: null",
@@ -335,6 +473,9 @@ mod tests {
             "e: {}",
             "modelUsage.*.in: number",
         ];
-        assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            seen.types.iter().map(String::as_str).collect::<Vec<_>>(),
+            expected
+        );
     }
 }

@@ -131,7 +131,8 @@ impl Entry {
         }
     }
 
-    /// Whether one of its frames or fields is what differs. A kind that ends with `*` stands for all that begin so.
+    /// Whether one of its frames or fields is what differs. A kind that ends with `*` stands for all that begin so, and `= *` for
+    /// any value.
     fn is(&self, name: &str, what: &What) -> bool {
         match what {
             What::Frame(kind) => self.kinds.is_empty() && kind == name,
@@ -140,7 +141,13 @@ impl Entry {
                     Some(beginning) => kind.starts_with(beginning),
                     None => listed == kind,
                 };
-                field == name && self.kinds.iter().any(covers)
+                let is_field = match name.strip_suffix(" = *") {
+                    Some(path) => field
+                        .strip_prefix(path)
+                        .is_some_and(|value| value.starts_with(" = ")),
+                    None => field == name,
+                };
+                is_field && self.kinds.iter().any(covers)
             }
         }
     }

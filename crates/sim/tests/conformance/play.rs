@@ -224,6 +224,16 @@ impl Player<'_> {
             }
             Step::Line(line) => claude.send_line(&self.place.fill(line)).await,
             Step::Until(kind) => return self.until(claude, |seen, _| seen.starts_with(kind)).await,
+            Step::UntilEach(kinds) => {
+                let mut left = kinds.clone();
+                let is_last = |seen: &str, _: &Value| {
+                    if let Some(at) = left.iter().position(|kind| seen.starts_with(kind)) {
+                        left.swap_remove(at);
+                    }
+                    left.is_empty()
+                };
+                return self.until(claude, is_last).await;
+            }
             Step::UntilFile(path) => return self.until_file(claude, path).await,
             Step::MakeFile(path) => {
                 let path = Path::new(&self.place.project).join(path);
@@ -279,7 +289,7 @@ impl Player<'_> {
     async fn until(
         &mut self,
         claude: &mut ClaudeProcess,
-        condition: impl Fn(&str, &Value) -> bool,
+        mut condition: impl FnMut(&str, &Value) -> bool,
     ) -> Result<(), String> {
         loop {
             while let Some((kind, frame)) = self.frames.get(self.unmatched) {

@@ -21,9 +21,25 @@ const NEWER: &[&str] = &[
     "refusal_retry: bool",
 ];
 
-/// Whether this is what a newer CLI does.
+/// What paths end with whose values are those of the recorded CLI's version, or were counted by the API behind it.
+const OF_ITS_OWN: &[&str] = &[
+    "claude_code_version",
+    "clientInfo.version",
+    "capabilities[]",
+    "okens",
+    "costUSD",
+    "total_cost_usd",
+    "costBasis",
+];
+
+/// Whether this is what a newer CLI does, or one with another API.
 pub(crate) fn is_newer(difference: &Difference) -> bool {
-    matches!(&difference.what, conform::What::Field { field, .. } if NEWER.contains(&field.as_str()))
+    let conform::What::Field { field, .. } = &difference.what else {
+        return false;
+    };
+    let path = field.split_once(" = ").map(|(path, _)| path);
+    NEWER.contains(&field.as_str())
+        || path.is_some_and(|path| OF_ITS_OWN.iter().any(|end| path.ends_with(end)))
 }
 
 /// Why recordings differ: `recordings.toml`.
@@ -54,6 +70,8 @@ pub(crate) enum Kind {
     Unrecorded,
     /// The API behind the recorded CLI, or its account, was another one.
     Api,
+    /// A value that the simulator does not tell right.
+    Wrong,
 }
 
 impl Reasons {

@@ -48,6 +48,7 @@ pub(crate) enum Step {
     Control(Value),
     /// Reads on to the next frame of this kind.
     Until(&'static str),
+    UntilEach(Vec<&'static str>),
     /// Waits for this file in the project, which a command makes.
     UntilFile(String),
     /// Makes this file in the project, which a command waits for.
@@ -204,6 +205,11 @@ impl Scenario {
     /// Reads on to the next frame whose kind begins so.
     pub(crate) fn until(self, kind: &'static str) -> Self {
         self.step(Step::Until(kind))
+    }
+
+    /// Waits until a frame of each of these kinds has come, in whatever order.
+    pub(crate) fn until_each(self, kinds: &[&'static str]) -> Self {
+        self.step(Step::UntilEach(kinds.to_vec()))
     }
 
     /// Waits for this file in the project, which a command makes.

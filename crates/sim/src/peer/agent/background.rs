@@ -204,7 +204,10 @@ impl Task {
     }
 
     fn updated(&self, ending: &Ending, ctx: &Context) -> Value {
-        let patch = json!({"status": ending.patch, "end_time": wall_ms(ctx.log.elapsed())});
+        let mut patch = json!({"status": ending.patch, "end_time": wall_ms(ctx.log.elapsed())});
+        if self.is_agent() && ending.status == "failed" {
+            patch["error"] = json!(ending.summary);
+        }
         json!({"task_id": self.id, "run_id": self.run_id, "patch": patch})
     }
 }
@@ -416,7 +419,10 @@ pub(super) async fn stop(ctx: &Context, id: &str, told: bool) {
         task.kill();
         let ending = Ending::killed(&task.description);
         let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
-        (lines, task.background)
+        let (listed, is_told) = (task.background, task.told);
+        // Who waits for the agent counts it.
+        state.subagents.killed_by_user += u64::from(listed && is_told);
+        (lines, listed)
     };
     ctx.withdraw_of(id).await;
     ctx.send_system("task_updated", lines.0).await;

@@ -122,6 +122,18 @@ impl Builder {
         self
     }
 
+    /// An official SDK has started it, which is told of rules that are none.
+    pub(in crate::peer) fn by_official_sdk(mut self, _version: &str) -> Self {
+        self.agent.config.by_official_sdk = true;
+        self
+    }
+
+    /// `CLAUDE_CONFIG_DIR` names the directory of the configuration.
+    pub(in crate::peer) fn config_dir_is_named(mut self, _directory: &str) -> Self {
+        self.agent.config.is_config_dir_named = true;
+        self
+    }
+
     /// Files that exist at the beginning, by their paths relative to the working directory. They are in memory only, for
     /// simulated tools.
     pub fn files(mut self, files: impl IntoIterator<Item = (String, String)>) -> Self {
@@ -250,9 +262,8 @@ setters! { Builder.agent.config:
     /// What ids are made from.
     seed(seed: u64) = seed;
 
-    /// Lets `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep` really run and touch files. Unless set they act on files in
-    /// memory, `Glob` and `Grep` are only there if [`tools`](Self::tools) names them (as with the CLI), and
-    /// `Bash` understands `echo`, `cat`, `touch`, `rm`, `sleep`, `true`, `false` and `exit`, joined by `;` and `&&`.
+    /// Lets `Bash`, `Read`, `Write` and `Edit` really run and touch files. Unless set they act on files in memory, and `Bash`
+    /// understands `echo`, `cat`, `touch`, `rm`, `sleep`, `true`, `false` and `exit`, joined by `;` and `&&`.
     real_tools(real: bool) = real;
 
     /// Keeps sessions in this directory, like `CLAUDE_CONFIG_DIR` for the CLI; they are not kept unless set.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -143,6 +143,8 @@ pub(super) struct State {
     pub(super) session_id: String,
     pub(super) model: String,
     pub(super) mode: String,
+    /// Whether the answer to a permission request has set the mode.
+    pub(super) is_mode_answered: bool,
     pub(super) rules: Rules,
     pub(super) directories: Vec<String>,
     /// Directories that were added for good, and where they stand.
@@ -176,6 +178,8 @@ pub(super) struct State {
     pub(super) exit_after_turn: Option<Exit>,
     pub(super) turns: usize,
     pub(super) results: u64,
+    /// Results that wait for agents. No more turns begin than agents have ended.
+    pub(super) results_due: Vec<Map<String, Value>>,
     pub(super) last_is_error: bool,
     /// Whether the API has failed the last turn for good.
     pub(super) last_failed_at_api: bool,
@@ -478,7 +482,7 @@ impl Context {
         if let Some(fields) = said.kept {
             self.record(said.agent, said.kind, &uuid, fields);
         }
-        if said.shown {
+        if said.shown && !said.agent.is_some_and(Subagent::is_hidden) {
             self.send(line).await;
         }
         uuid

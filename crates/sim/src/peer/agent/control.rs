@@ -10,10 +10,10 @@ use super::mcp;
 use super::session::{failure, success};
 use super::structured::Schema;
 use super::subagent::Definition;
-use super::{background, commands, files, mcp_control, model, not_simulated, payload, settings};
+use super::{background, commands, files, mcp_control, model, not_simulated, payload, settings, subagent};
 use crate::flaw::Flaw;
 
-const MODES: &[&str] = &[
+pub(super) const MODES: &[&str] = &[
     "acceptEdits",
     "auto",
     "bypassPermissions",
@@ -231,7 +231,11 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
             state.forward_text |= request["forwardSubagentText"] == true;
             state.spares_agents |= request["perTaskStopAffordance"] == true;
         }
-        let mut payload = payload::initialize(&ctx.config.home, &state.mode, state.session_state);
+        let session_state = match &state.deferred {
+            Some(_) => "running",
+            None => state.session_state,
+        };
+        let mut payload = payload::initialize(&ctx.config.home, &state.mode, session_state);
         if !request["hooks"].is_null() {
             state.hooks = hooks::read(&request["hooks"]);
             payload["hooks_applied"] = json!(true);
@@ -240,9 +244,7 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         if !manifests.is_null() {
             payload["sdk_mcp_manifests_parked"] = told;
         }
-        if let Some(listed) = payload["agents"].as_array_mut() {
-            listed.extend(state.agents.iter().map(|(name, agent)| agent.listed(name)));
-        }
+        payload["agents"] = json!(subagent::listed(&ctx.config, &state));
         let mut line = success(id, Some(payload));
         line["response"]["pending_permission_requests"] = json!([]);
         line["response"]["pending_user_dialog_requests"] = json!([]);
@@ -402,7 +404,11 @@ async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<
                      --dangerously-skip-permissions";
         return Some(Reply::Coded(error.to_owned(), "bypass_not_launched"));
     }
-    let changed = std::mem::replace(&mut ctx.state().mode, mode.to_owned()) != mode;
+    let changed = {
+        let mut state = ctx.state();
+        state.is_mode_answered = false;
+        std::mem::replace(&mut state.mode, mode.to_owned()) != mode
+    };
     ctx.send(success(id, Some(json!({"mode": mode})))).await;
     if changed {
         // The exit code follows the last message, which is no result any more.

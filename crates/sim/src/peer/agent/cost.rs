@@ -15,8 +15,14 @@ pub(super) struct Used {
 }
 
 /// The list price of a model, in US dollars for a million tokens in and out; unknown models have the price of the default.
-fn price(model: &str) -> (f64, f64) {
-    let known = [("haiku", (0.1, 0.5)), ("sonnet", (2.0, 10.0))];
+pub(super) fn price(model: &str) -> (f64, f64) {
+    let known = [
+        ("haiku-4", (1.0, 5.0)),
+        ("haiku", (0.1, 0.5)),
+        ("sonnet-4", (3.0, 15.0)),
+        ("sonnet", (2.0, 10.0)),
+        ("fable", (8.0, 40.0)),
+    ];
     let found = known.iter().find(|(family, _)| model.contains(family));
     found.map_or((4.0, 20.0), |(_, price)| *price)
 }
@@ -25,7 +31,8 @@ impl Used {
     /// Counts a response, at the list price.
     pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
         let (per_input, per_output) = price(model);
-        let cost = (input as f64 * per_input + output as f64 * per_output) / 1e6;
+        // In this order, for the same last digits.
+        let cost = input as f64 * per_input / 1e6 + output as f64 * per_output / 1e6;
         self.add_at(cost, input, output);
     }
 

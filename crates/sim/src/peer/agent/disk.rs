@@ -200,6 +200,7 @@ pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<Str
     let text = |key: &str| call.used[key].as_str().unwrap_or_default();
     let path = absolute(ctx, text("file_path"));
     match call.name.as_str() {
+        "Bash" if call.used["run_in_background"] != true => shell::long_sleep(text("command")),
         "ExitPlanMode" if ctx.state().mode != "plan" => Some(
             "You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already \
              approved, continue with implementation."
@@ -459,6 +460,8 @@ pub(super) async fn edit(ctx: &Context, by: &Reader, input: &Value, real: bool) 
         }
         whole
     };
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let (content, edited) = (plain(&content), plain(&edited));
     let mut details = json!({
         "filePath": given, "oldString": old, "newString": new, "originalFile": content,
         "structuredPatch": patch(&content, &edited), "userModified": false, "replaceAll": all,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::context::Abort;
+use super::context::{Abort, Context};
 use super::ids::wall_ms;
 use super::turn::Turn;
 use super::{cost, payload};
@@ -144,7 +144,7 @@ impl Turn {
                 }
             }
             Some(End::Aborted { why, tools }) => {
-                let aborted = if *tools && *why != Abort::Signal {
+                let aborted = if *tools {
                     "aborted_tools"
                 } else {
                     "aborted_streaming"
@@ -197,6 +197,10 @@ impl Turn {
     /// Writes the result.
     pub(super) async fn finish(mut self, end: Option<End>) {
         let mut fields = Map::new();
+        if matches!(end, Some(End::Budget(_))) {
+            // Of such a turn the CLI tells no usage.
+            self.tokens = (0, 0);
+        }
         let verdict = self.judge_end(end.as_ref(), &mut fields);
         let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         let asked = !matches!(
@@ -252,13 +256,6 @@ impl Turn {
             state.last_failed_at_api = api_failed;
             state.last_aborted = aborted;
             state.api_time += self.api_time;
-            set("result_index", json!(state.results));
-            state.results += 1;
-            set("modelUsage", cost::by_model(&state.used));
-            let since = std::mem::take(&mut state.used_since);
-            set("model_usage_since_last_result", cost::by_model(&since));
-            set("total_cost_usd", json!(cost::total(&state.used)));
-            set("subagent_stats", state.subagents.to_json());
         }
         set("type", json!("result"));
         set("duration_ms", json!(self.took().as_millis() as u64));
@@ -271,7 +268,6 @@ impl Turn {
         );
         set("fast_mode_state", json!("off"));
         set("fast_mode_disabled_reason", json!("sdk_opt_in_required"));
-        set("safety_stops", json!(self.ctx.state().refusals));
         set("queued_turn_count", json!(0));
         // Folded prompts are through before the result, the turn's own behind it.
         for prompt in &self.folded {
@@ -281,6 +277,36 @@ impl Turn {
         }
         self.ctx.keep(super::transcript::Transcript::mark_tip);
         self.ctx.send_mirror().await;
-        self.ctx.send_stamped(Value::Object(fields)).await;
+        self.ctx.state().results_due.push(fields);
+        self.ctx.send_results(false).await;
+    }
+}
+
+impl Context {
+    /// Sends what turns have ended with. Behind the end of the input results wait for agents in the background, unless the
+    /// process ends.
+    pub(super) async fn send_results(&self, ends: bool) {
+        loop {
+            let fields = {
+                let mut state = self.state();
+                let mut tasks = state.tasks.iter();
+                let waits = state.closed && !ends && tasks.any(|task| task.runs() && task.is_agent());
+                if waits || state.results_due.is_empty() {
+                    return;
+                }
+                let mut fields = state.results_due.remove(0);
+                let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+                set("result_index", json!(state.results));
+                state.results += 1;
+                set("modelUsage", cost::by_model(&state.used));
+                let since = std::mem::take(&mut state.used_since);
+                set("model_usage_since_last_result", cost::by_model(&since));
+                set("total_cost_usd", json!(cost::total(&state.used)));
+                set("subagent_stats", state.subagents.to_json());
+                set("safety_stops", json!(state.refusals));
+                fields
+            };
+            self.send_stamped(Value::Object(fields)).await;
+        }
     }
 }

@@ -46,7 +46,10 @@ pub(super) fn remember(ctx: &Context, path: &str, content: Option<&String>, real
 
 /// Brings files back to their state before a prompt.
 pub(super) async fn rewind(ctx: &Context, request: &Value) -> Reply {
-    const UNKNOWN: &str = "No file checkpoint found for this message.";
+    let unknown = match ctx.config.checkpoints {
+        true => "No file checkpoint found for this message.",
+        false => "File rewinding is not enabled.",
+    };
     let before = {
         let state = ctx.state();
         let position = state
@@ -66,9 +69,9 @@ pub(super) async fn rewind(ctx: &Context, request: &Value) -> Reply {
     let dry = request["dry_run"] == true;
     let Some(before) = before else {
         return if dry {
-            Reply::Payload(json!({"canRewind": false, "error": UNKNOWN}))
+            Reply::Payload(json!({"canRewind": false, "error": unknown}))
         } else {
-            Reply::Error(UNKNOWN.to_owned())
+            Reply::Error(unknown.to_owned())
         };
     };
     let (mut changed, mut insertions, mut deletions) = (Vec::new(), 0, 0);

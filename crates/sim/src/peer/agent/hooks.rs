@@ -13,7 +13,7 @@ use super::caller::{Call, Caller};
 use super::context::{Abort, Answer, Cancel, Context};
 use super::subagent::Subagent;
 use super::turn::INTERRUPTED;
-use super::{mcp, payload};
+use super::{mcp, payload, settings};
 
 /// The default deadline of a callback.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -336,12 +336,31 @@ fn fits(answer: &Value) -> bool {
         ("updatedInput", Value::is_object),
         ("additionalContext", Value::is_string),
     ];
+    // What a decision of the other kind would have does not matter.
+    let allowing: &[Known] = &[
+        ("updatedInput", Value::is_object),
+        ("updatedPermissions", settings::are_updates),
+    ];
+    let denying: &[Known] = &[("message", Value::is_string), ("interrupt", Value::is_boolean)];
+    let decides = |decision: &Value| match decision["behavior"].as_str() {
+        Some("allow") => all(decision, allowing),
+        Some("deny") => all(decision, denying),
+        _ => false,
+    };
     let is_of_an_event = |output: &Value| {
         let event = output["hookEventName"].as_str();
         event.is_some_and(|event| HookSpecificOutput::KNOWN.contains(&event))
     };
     let output = answer.get("hookSpecificOutput");
-    all(answer, top) && output.is_none_or(|output| is_of_an_event(output) && all(output, specific))
+    all(answer, top)
+        && output.is_none_or(|output| {
+            let of_request = output["hookEventName"] == "PermissionRequest";
+            is_of_an_event(output)
+                && all(output, specific)
+                && output
+                    .get("decision")
+                    .is_none_or(|decision| !of_request || decides(decision))
+        })
 }
 
 impl Caller {

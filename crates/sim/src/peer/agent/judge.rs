@@ -12,12 +12,10 @@ use super::shell::{self, Command, Doubt};
 use super::subagent::is_agent_tool;
 use super::{mcp, payload, plans};
 
-/// Whether this tool is taken away altogether.
+/// Whether this tool is taken away altogether. A tool of the CLI's own that is denied in mid-session stays, and is refused.
 pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
-    // The tool that starts subagents goes by both of its names.
-    let is_agent = is_agent_tool(tool);
-    let mut denied = rules.deny.iter();
-    denied.any(|rule| rule.text == tool || (is_agent && is_agent_tool(&rule.text)))
+    let counts = |rule: &&Rule| rule.source != Source::Session || tool.starts_with("mcp__");
+    rules.deny.iter().filter(counts).any(|rule| rule.is_for_all(tool))
 }
 
 /// The decision before any request is sent.
@@ -28,6 +26,8 @@ pub(super) enum Verdict {
     Deny {
         message: String,
         reason: &'static str,
+        /// Who has decided it, as the result of the tool says.
+        source: &'static str,
     },
     /// A check on the server would decide, which no scripted API has.
     Unchecked,
@@ -134,7 +134,7 @@ fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
 }
 
 /// Why a file must not be used by a tool, whatever hooks say.
-pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<&'static str> {
+pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&'static str, Source)> {
     let (cwd, home) = (ctx.project(), Path::new(&ctx.config.home));
     let place = Place { cwd: &cwd, home };
     let mut call = looked_at(tool, input);
@@ -149,7 +149,7 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<&'
         call.what = What::File(access, &led_to);
         deny(&call)
     })?;
-    Some(match (access, tool) {
+    let reason = match (access, tool) {
         (Access::Write, "Write") if rule.is_about("Read") => {
             "File is covered by a Read deny rule in your permission settings and cannot be written."
         }
@@ -157,7 +157,8 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<&'
             "File is covered by a Read deny rule in your permission settings and cannot be edited."
         }
         _ => "File is in a directory that is denied by your permission settings.",
-    })
+    };
+    Some((reason, rule.source))
 }
 
 /// The surroundings of a decision.
@@ -179,7 +180,11 @@ struct Scene<'a> {
 fn is_checked(ctx: &Context, state: &State) -> bool {
     match state.mode.as_str() {
         "auto" => true,
-        "plan" => !ctx.config.may_bypass() && payload::supports(&state.model, "supportsAutoMode"),
+        "plan" => {
+            !state.is_mode_answered
+                && !ctx.config.may_bypass()
+                && payload::supports(&state.model, "supportsAutoMode")
+        }
         _ => false,
     }
 }
@@ -202,6 +207,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         return Verdict::Deny {
             message,
             reason: "other",
+            source: "config",
         };
     }
     let scene = Scene {
@@ -220,23 +226,31 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     };
     let call = looked_at(tool, input);
     let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.touches(&call, &place)).cloned();
-    if hit(&state.rules.deny).is_some() {
+    if let Some(rule) = hit(&state.rules.deny) {
         let (message, reason) = match call.what {
-            What::Command(line) => (
+            What::Command(line) if !rule.is_for_all(tool) => (
                 format!("Permission to use {tool} with command {line} has been denied."),
                 "subcommandResults",
             ),
             What::Url(url) => (format!("WebFetch denied access to domain:{}.", host(url)), "rule"),
             _ => (format!("Permission to use {tool} has been denied."), "rule"),
         };
-        return Verdict::Deny { message, reason };
+        return Verdict::Deny {
+            message,
+            reason,
+            // A rule about a command decides only a part of a line.
+            source: match reason {
+                "rule" => rule.source.decided(false),
+                _ => "config",
+            },
+        };
     }
     if UNASKED.contains(&tool) {
         return Verdict::Allow("");
     }
     if is_agent_tool(tool) && !scene.checked && state.mode != "bypassPermissions" {
         let mut rules = state.rules.allow.iter();
-        let by_rule = rules.any(|rule| is_agent_tool(&rule.text));
+        let by_rule = rules.any(|rule| rule.is_for_all(tool));
         return Verdict::Allow(if by_rule { "rule" } else { "" });
     }
     if (tool == "AskUserQuestion" && state.mode != "dontAsk") || tool == "ExitPlanMode" {
@@ -259,7 +273,13 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         What::Command(line) => scene.command(line, allowing.is_some()),
         What::File(access, path) => {
             let path = paths::absolute(path, &scene.cwd, scene.home);
-            scene.file(access, path, allowing.is_some())
+            // What may be read anyway is not put down to a rule, unless that is one about writing.
+            let mut rules = state.rules.allow.iter().filter(counts);
+            let edits =
+                |rule: &Rule| rule.is_about("Edit") && !rule.is_for_all("Edit") && rule.allows(&call, &place);
+            let by_rule = allowing.is_some()
+                && (access != Access::Read || !scene.area.includes(&path) || rules.any(edits));
+            scene.file(access, path, by_rule)
         }
         _ if state.mode == "plan" && tool.starts_with("mcp__") && !mcp::only_reads(&state.servers, tool) => {
             Verdict::Ask(Why::Mode)
@@ -275,6 +295,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
                 "Permission to use {tool} has been denied because Claude Code is running in don't ask mode."
             ),
             reason: "mode",
+            source: "config",
         },
         verdict => verdict,
     }

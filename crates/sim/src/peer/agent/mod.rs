@@ -157,10 +157,13 @@ pub(super) struct Config {
     pub(super) handlers: Vec<(String, Handler)>,
     /// Where sessions are kept, if anywhere.
     config_dir: Option<PathBuf>,
+    /// Whether a variable names it.
+    is_config_dir_named: bool,
     persist: bool,
     /// Whether records are also sent to the host.
     mirror: bool,
     entrypoint: String,
+    by_official_sdk: bool,
     resume: Option<transcript::Resume>,
     fork: bool,
     resume_at: Option<String>,

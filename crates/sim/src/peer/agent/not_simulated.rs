@@ -35,11 +35,12 @@ pub(in crate::peer) enum Feature {
     LongPrompt,
     Autocompact,
     PermissionTool,
+    Worktree,
 }
 
 impl Feature {
     #[cfg(test)]
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Plugins,
         Self::MainAgent,
         Self::ManagedSettings,
@@ -49,6 +50,7 @@ impl Feature {
         Self::LongPrompt,
         Self::Autocompact,
         Self::PermissionTool,
+        Self::Worktree,
     ];
 
     /// The name, as `docs/testing.md` has it.
@@ -65,6 +67,7 @@ impl Feature {
             Self::PermissionTool => {
                 "a tool of a server that decides about calls (`--permission-prompt-tool`)"
             }
+            Self::Worktree => "an agent in a worktree of its own (`isolation`)",
         }
     }
 }
@@ -84,6 +87,11 @@ pub(super) fn command(name: &str) -> Option<String> {
 pub(super) fn request(subtype: &str) -> Option<String> {
     let listed = LIST.requests.iter().any(|request| request == subtype);
     listed.then(|| format!("the control request {subtype} is not simulated: {INSTEAD}"))
+}
+
+/// Why a schema with this keyword is refused.
+pub(super) fn keyword(keyword: &str) -> String {
+    format!("the keyword {keyword} is not simulated: {INSTEAD}")
 }
 
 /// What a turn ends with that uses this.
@@ -195,6 +203,8 @@ mod tests {
             LIST.tools
         );
         assert_eq!(names("* Control requests: "), LIST.requests);
+        let keywords = names("* Keywords of a JSON schema, which is refused: ");
+        assert_eq!(keywords, super::super::structured::NOT_SIMULATED);
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub(in crate::peer) struct Init<'a> {
 /// A `system/init` line, without its `uuid`.
 pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
     let project = about.project.to_string_lossy();
+    // All worktrees of a project have one memory.
+    let memory = project.split("/.claude/worktrees/").next().unwrap_or_default();
     let fields = json!({
         "type": "system",
         "subtype": "init",
@@ -77,7 +79,7 @@ pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
         "model": about.model,
         "permissionMode": about.mode,
         "claude_code_version": VERSION,
-        "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, super::transcript::project_name(&project))},
+        "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, super::transcript::project_name(memory))},
         "original_cwd": project,
         "additional_directories": about.directories,
         "per_turn_effort_active": supports_effort(about.model),
@@ -96,9 +98,13 @@ pub(super) fn skills() -> Vec<String> {
     listed(INIT, "skills")
 }
 
-/// The kinds of agents that `system/init` lists.
-pub(in crate::peer) fn agents() -> Vec<String> {
-    listed(INIT, "agents")
+/// The kinds of agents that the CLI brings, as `initialize` lists them. That about the CLI itself is not for the programs of SDKs.
+pub(super) fn agents(entrypoint: &str) -> Vec<Value> {
+    let mut agents: Vec<Value> = listed(INITIALIZE, "agents");
+    agents.retain(|agent| {
+        agent["name"] != "claude-code-guide" || !matches!(entrypoint, "sdk-cli" | "sdk-ts" | "sdk-py")
+    });
+    agents
 }
 
 /// The slash commands that `initialize` lists.

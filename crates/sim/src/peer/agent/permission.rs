@@ -12,7 +12,6 @@ use super::context::{Abort, Answer};
 use super::hands::Stopped;
 use super::hooks::{self, Fired};
 use super::judge::{self, Verdict, Why, judge, question};
-use super::rules::Source;
 use super::subagent::is_agent_tool;
 use super::{disk, inputs, mcp, plans, settings, tools};
 
@@ -47,8 +46,18 @@ enum Decision {
 }
 
 impl Caller {
-    /// One tool call: hooks, permission, work, result.
-    pub(super) async fn call(self: Arc<Self>, mut call: Call) -> Result<Made, Halt> {
+    /// One tool call. Hooks are told of all calls of a response, whatever came of them.
+    pub(super) async fn call(self: Arc<Self>, call: Call) -> Result<Made, Halt> {
+        let (id, input) = (call.id.clone(), call.input.clone());
+        let made = self.clone().make(call).await?;
+        self.tally().batch.push(json!({
+            "tool_name": made.result.name, "tool_input": input, "tool_use_id": id, "tool_response": made.result.content,
+        }));
+        Ok(made)
+    }
+
+    /// Hooks, permission, work, result.
+    async fn make(self: Arc<Self>, mut call: Call) -> Result<Made, Halt> {
         if self.is_structured(&call.name) {
             self.send_stop().await;
             return Ok(self.take_structured(call));
@@ -132,13 +141,19 @@ impl Caller {
                 if by_hook {
                     let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
                     Decision::Allow { input: None, meta }
-                } else if let (Some(_), Verdict::Deny { message, reason }) = (&allowed, &verdict) {
+                } else if let (
+                    Some(_),
+                    Verdict::Deny {
+                        message,
+                        reason,
+                        source,
+                    },
+                ) = (&allowed, &verdict)
+                {
                     // Of what a hook has allowed the client is told nothing more.
                     Decision::Refuse {
                         message: message.clone(),
-                        meta: refused(
-                            json!({"decision": "reject", "source": "config", "reason_type": reason}),
-                        ),
+                        meta: refused(json!({"decision": "reject", "source": source, "reason_type": reason})),
                     }
                 } else {
                     self.settle(&call, verdict).await?
@@ -155,7 +170,12 @@ impl Caller {
                     let written = ["content", "old_string", "new_string", "replace_all"];
                     let is_other = written.iter().any(|key| input[key] != call.shown[key]);
                     call.by_user = is_other && meta["source"] != "hook";
+                    let same_file = input["file_path"] == call.shown["file_path"];
+                    let given = call.used.get("file_path").filter(|_| same_file).cloned();
                     call.used.clone_from(&input);
+                    if let Some(given) = given {
+                        call.used["file_path"] = given;
+                    }
                     call.shown = input;
                 }
                 self.work(call, json!({"permission_decision": meta}), before.messages)
@@ -213,13 +233,14 @@ impl Caller {
                 let denied = edits
                     .then(|| judge::denied_file(&self.ctx, &call.name, &call.shown))
                     .flatten();
-                if denied.is_some() {
+                if let Some((_, source)) = &denied {
                     self.deny(call);
-                    let decision = json!({"decision": "reject", "source": "config", "reason_type": "rule"});
+                    let source = source.decided(false);
+                    let decision = json!({"decision": "reject", "source": source, "reason_type": "rule"});
                     meta = Some(json!({"permission_decision": decision}));
                 }
                 let unfit = match denied {
-                    Some(reason) => Some(reason.to_owned()),
+                    Some((reason, _)) => Some(reason.to_owned()),
                     None => disk::unfit(&self.ctx, &self.reader(), call).await,
                 };
                 unfit.map(|reason| (reason.clone(), format!("Error: {reason}")))
@@ -247,8 +268,13 @@ impl Caller {
 
     /// Why there is no such tool; none if there is.
     pub(super) fn missing(&self, name: &str) -> Option<String> {
-        let reason = tools::missing(&self.ctx, name);
         let only = self.only_tools.as_ref();
+        // An agent may have a tool to look for files that the session has not.
+        let own = tools::SEARCH.contains(&name)
+            && self.ctx.config.tools.is_none()
+            && only.is_some_and(|only| only.iter().any(|tool| tool == name))
+            && !judge::disallowed(&self.ctx.state().rules, name);
+        let reason = tools::missing(&self.ctx, name).filter(|_| !own);
         let kept_from = only.is_some_and(|only| !only.iter().any(|tool| tool == name || tool == "*"))
             || self.no_tools.iter().any(|tool| tool == name);
         let why = "is not among the tools available here. Continue with the tools you have.";
@@ -303,22 +329,19 @@ impl Caller {
                 input: None,
                 meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
             },
-            Verdict::AllowByRule(source) => {
-                let source = match source {
-                    Source::CliArg | Source::Flag => "config",
-                    Source::Session => "user_temporary",
-                    Source::User | Source::Project | Source::Local => "user_permanent",
-                };
-                Decision::Allow {
-                    input: None,
-                    meta: json!({"decision": "accept", "source": source, "reason_type": "rule"}),
-                }
-            }
-            Verdict::Deny { message, reason } => {
+            Verdict::AllowByRule(source) => Decision::Allow {
+                input: None,
+                meta: json!({"decision": "accept", "source": source.decided(true), "reason_type": "rule"}),
+            },
+            Verdict::Deny {
+                message,
+                reason,
+                source,
+            } => {
                 self.send_denied(call, &message, Some(reason)).await;
                 Decision::Refuse {
                     message,
-                    meta: refused(json!({"decision": "reject", "source": "config", "reason_type": reason})),
+                    meta: refused(json!({"decision": "reject", "source": source, "reason_type": reason})),
                 }
             }
             Verdict::Unchecked => self.refuse_unchecked(call).await,
@@ -335,7 +358,10 @@ impl Caller {
                     meta: refused(decision),
                 }
             }
-            Verdict::Ask(_) => {
+            Verdict::Ask(why) => {
+                if let Some(decision) = self.ask_only_hooks(call, why).await? {
+                    return Ok(decision);
+                }
                 let message = format!("{} needs approval, and there is nobody to ask.", call.name);
                 self.send_denied(call, &message, None).await;
                 let decision = json!({"decision": "reject", "source": "config"});
@@ -373,8 +399,34 @@ impl Caller {
         Decision::Refuse { message, meta }
     }
 
-    /// Calls the hooks for permission requests; returns only with a decision.
-    async fn ask_hooks(&self, call: &Call, input: Value, suggestions: Value) -> Result<Answer, Abort> {
+    /// Lets the hooks for permission requests decide where there is nobody else.
+    async fn ask_only_hooks(&self, call: &Call, why: Why) -> Result<Option<Decision>, Abort> {
+        let found = mcp::find(&self.ctx, &call.name);
+        let request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
+        let (input, mut suggestions) = (
+            request["input"].clone(),
+            request["permission_suggestions"].clone(),
+        );
+        // Nothing is suggested for good where no person is.
+        if let Some(suggestions) = suggestions.as_array_mut() {
+            suggestions.retain(|update| update["destination"] != "localSettings");
+        }
+        let Some(mut decision) = self.ask_hooks(call, input, suggestions).await? else {
+            return Ok(None);
+        };
+        if decision["behavior"] == "deny" {
+            if decision["message"].is_null() {
+                decision["message"] = json!("Permission denied by hook");
+            }
+            let message = decision["message"].as_str().unwrap_or_default();
+            self.send_denied(call, message, Some("hook")).await;
+        }
+        let answer = Ok(Answer::Success(decision));
+        Ok(Some(self.take_answer(call, answer).await))
+    }
+
+    /// Calls the hooks for permission requests; none if they leave the decision to others.
+    async fn ask_hooks(&self, call: &Call, input: Value, suggestions: Value) -> Result<Option<Value>, Abort> {
         let mut fields = json!({"tool_name": call.name, "tool_input": input});
         if !suggestions.is_null() {
             fields["permission_suggestions"] = suggestions;
@@ -389,16 +441,12 @@ impl Caller {
             if let Fired::Answer(answer) = fired {
                 let mut decision = answer["hookSpecificOutput"]["decision"].clone();
                 if decision["behavior"].is_string() {
-                    // Denials of hooks need no message.
-                    if decision["message"].is_null() {
-                        decision["message"] = json!("Permission denied by hook");
-                    }
                     decision["from_hook"] = json!(true);
-                    return Ok(Answer::Success(decision));
+                    return Ok(Some(decision));
                 }
             }
         }
-        std::future::pending().await
+        Ok(None)
     }
 
     /// Sends a permission request to the client.
@@ -413,11 +461,23 @@ impl Caller {
         self.ctx.await_action().await;
         let (id, answer) = self.ctx.request(request, self.cancel()).await;
         self.send_stop().await;
+        let decided = async {
+            match self.ask_hooks(call, input, suggestions).await? {
+                Some(mut decision) => {
+                    // Denials of hooks need no message.
+                    if decision["message"].is_null() {
+                        decision["message"] = json!("Permission denied by PermissionRequest hook");
+                    }
+                    Ok(Ok(Answer::Success(decision)))
+                }
+                None => std::future::pending().await,
+            }
+        };
         let race = async {
             tokio::select! {
                 biased;
                 answer = self.or_abort(answer) => answer,
-                decision = self.ask_hooks(call, input, suggestions) => decision.map(Ok),
+                decision = decided => decision,
             }
         };
         let answer = match race.await {
@@ -496,7 +556,10 @@ impl Caller {
             (Some("deny"), _, Some(_)) if payload["interrupt"] == true => Decision::Interrupt,
             (Some("deny"), _, Some(message)) => Decision::Refuse {
                 message: message.to_owned(),
-                meta: refused(json!({"decision": "reject", "source": "user_reject"})),
+                meta: refused(match payload["from_hook"] == true {
+                    true => json!({"decision": "reject", "source": "hook", "reason_type": "hook"}),
+                    false => json!({"decision": "reject", "source": "user_reject"}),
+                }),
             },
             _ => refuse(INVALID.to_owned()),
         }

@@ -315,14 +315,8 @@ impl Player {
                     Ok(steps) => steps,
                     Err(error) => return Err(Box::new(self.fail(request, error.to_string()))),
                 };
-                let mut steps: Vec<_> = steps.into_iter().map(Placed::from).collect();
-                let mut variables = Variables::new();
-                if steps.is_empty() {
-                    let prompt = if prompt.is_empty() { "(no content)" } else { prompt };
-                    variables.insert("beginning".to_owned(), prompt.chars().take(60).collect());
-                    steps.push(Step::Say("ok: {{beginning}}".to_owned()).into());
-                }
-                self.engine.put(&request.who, prompt, &steps, variables);
+                let steps: Vec<_> = steps.into_iter().map(Placed::from).collect();
+                self.engine.put(&request.who, prompt, &steps, Variables::new());
                 return Ok(());
             }
             Source::Replies(replies) => replies.pop_front(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::shell;
+use super::subagent::is_agent_tool;
 
 /// Where a rule, or a directory, comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,16 @@ impl Source {
             Self::User => "userSettings",
             Self::Project => "projectSettings",
             Self::Local => "localSettings",
+        }
+    }
+
+    /// Where the decision of one of its rules comes from, in the result of the tool.
+    pub(super) fn decided(self, allows: bool) -> &'static str {
+        match (self, allows) {
+            (Self::CliArg | Self::Flag | Self::Project, _) => "config",
+            (Self::Session, true) => "user_temporary",
+            (Self::User | Self::Local, true) => "user_permanent",
+            (Self::Session | Self::User | Self::Local, false) => "user_reject",
         }
     }
 
@@ -107,21 +118,41 @@ impl Rules {
 }
 
 impl Rule {
-    /// The tool of the rule, and its pattern for the input.
+    /// The tool of the rule, and its pattern for the input. `Tool()` and `Tool(*)` are `Tool`.
     fn parts(&self) -> (&str, Option<&str>) {
         match self.text.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
-            Some((name, content)) => (name, Some(content)),
+            Some((name, content)) => (
+                name,
+                Some(content).filter(|content| !matches!(*content, "" | "*")),
+            ),
             None => (&self.text, None),
         }
     }
 
-    /// Whether it means all calls of this tool.
-    fn is_for_all(&self, tool: &str) -> bool {
-        let (name, content) = self.parts();
-        let named = name == tool
+    /// Whether it means all calls of this tool. The tool that starts subagents goes by both of its names.
+    pub(super) fn is_for_all(&self, tool: &str) -> bool {
+        let (name, None) = self.parts() else {
+            return false;
+        };
+        name == tool
+            || (is_agent_tool(name) && is_agent_tool(tool))
             || (tool.starts_with("mcp__") && tool.starts_with(&format!("{name}__")))
-            || (name.contains('*') && is_like(&glob(name, ".*"), tool));
-        named && matches!(content, None | Some("*"))
+            || (name.contains('*') && is_like(&glob(name, ".*"), tool))
+    }
+
+    /// Whether it allows all calls of this tool: no pattern allows anything but tools of one server, and `Read(*)` no file
+    /// elsewhere.
+    fn allows_all(&self, tool: &str) -> bool {
+        let name = self.parts().0;
+        let server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        let is_wide = name.contains('*') && server.is_none_or(|(server, _)| server.contains('*'));
+        let is_pattern = name == "Read" && self.text != name;
+        !is_wide && !is_pattern && self.is_for_all(tool)
+    }
+
+    /// Whether it is about this kind of agent.
+    pub(super) fn means_agent(&self, kind: &str) -> bool {
+        matches!(self.parts(), (name, Some(content)) if is_agent_tool(name) && content == kind)
     }
 
     /// Whether it means this one command, of which a line may have several.
@@ -151,13 +182,14 @@ impl Rule {
         };
         // Who may use all that is in a directory may look at it.
         let directory = pattern.strip_suffix("/**");
-        let directory = directory.filter(|directory| !directory.ends_with('/') && *directory != "~");
+        let directory =
+            directory.filter(|directory| !matches!(*directory, "" | "~") && !directory.ends_with('/'));
         fits && is_below(directory.unwrap_or(pattern), path, place)
     }
 
     /// Whether it allows this call whole; a line of commands may need several rules.
     pub(super) fn allows(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
-        self.is_for_all(call.tool)
+        self.allows_all(call.tool)
             || match call.what {
                 What::File(access, path) => self.means_file(access, &place.cwd.join(path), place),
                 What::Command(_) => false,
@@ -188,7 +220,7 @@ impl Rule {
                     let written = |path: &PathBuf| self.means_file(Access::Write, path, place);
                     self.means_command(&command.words)
                         || paths.read.iter().any(read)
-                        || paths.written.iter().any(|path| read(path) || written(path))
+                        || paths.written.iter().any(written)
                 })
             }
             What::Url(url) => self.means_host(url),
@@ -205,7 +237,12 @@ impl Rule {
         };
         let host = url.split_once("://").map_or(url, |(_, rest)| rest);
         let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
-        is_like(&glob(domain, "[^.]+"), host)
+        domain == "*" || is_like(&glob(domain, "[^.]+"), host)
+    }
+
+    /// Whether it is a part of a rule, which means nothing.
+    pub(super) fn is_torn(&self) -> bool {
+        self.text.contains('(') && !self.text.ends_with(')')
     }
 
     /// Whether it is for exactly this command.
@@ -213,12 +250,12 @@ impl Rule {
         self.parts() == (tool, Some(line))
     }
 
-    /// Whether it is a rule of this tool.
     /// Whether it would allow whatever a check on the server is for: all commands, or all agents.
     pub(super) fn is_too_wide(&self) -> bool {
         ["Agent", "Bash", "Task"].iter().any(|tool| self.is_for_all(tool))
     }
 
+    /// Whether it is a rule of this tool.
     pub(super) fn is_about(&self, tool: &str) -> bool {
         self.parts().0 == tool
     }
@@ -289,6 +326,10 @@ fn is_below(pattern: &str, path: &Path, place: &Place<'_>) -> bool {
         return false;
     };
     let path = path.to_string_lossy();
+    // What is in a directory is not the directory.
+    if path.is_empty() && name == "**" {
+        return false;
+    }
     let pattern = glob(name, "[^/]*");
     let pattern = if floats {
         format!("(?:.*/)?{pattern}")

@@ -194,6 +194,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     |state: &State| state.last_aborted || state.tasks.iter().all(|task| !task.runs());
                 if self.ended && is_idle(&self.ctx.state()) {
                     background::stop_commands(&self.ctx).await;
+                    self.ctx.send_results(true).await;
                     return Exit::Code(i32::from(self.ctx.state().last_is_error));
                 }
             }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Config;
 use super::context::{Context, State};
-use super::control::Reply;
+use super::control::{MODES, Reply};
 use super::model;
 use super::payload;
 use super::rules::{Rule, Rules, Source};
@@ -125,7 +125,7 @@ fn merge(into: &mut Value, from: &Value) {
 pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Option<Reply> {
     Some(match subtype {
         "apply_flag_settings" => apply(ctx, &request["settings"]).await,
-        "get_settings" => Reply::Payload(get(&ctx.state())),
+        "get_settings" => Reply::Payload(get(ctx, &ctx.state())),
         "list_permission_rules" => Reply::Payload(rules(ctx)),
         _ => return None,
     })
@@ -189,7 +189,11 @@ fn rules_of(update: &Value) -> Vec<String> {
     let rules = update["rules"].as_array().into_iter().flatten();
     rules
         .filter_map(|rule| {
-            let name = rule["toolName"].as_str()?;
+            // What is no name of a tool is about none, and neither is an empty pattern.
+            let name = rule["toolName"].as_str().filter(|name| !name.contains('('))?;
+            if rule["ruleContent"] == "" {
+                return None;
+            }
             Some(match rule["ruleContent"].as_str() {
                 Some(content) => format!("{name}({content})"),
                 None => name.to_owned(),
@@ -198,12 +202,58 @@ fn rules_of(update: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Applies `updatedPermissions`, also to the files that they name. Returns the new mode if it changed. Unknown updates
-/// are ignored.
+/// Whether this is a list of permission updates.
+pub(super) fn are_updates(updates: &Value) -> bool {
+    let strings = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|list| list.iter().all(Value::is_string))
+    };
+    let is_rule = |rule: &Value| {
+        rule["toolName"].is_string() && (rule["ruleContent"].is_null() || rule["ruleContent"].is_string())
+    };
+    let is_update = |update: &Value| {
+        let destinations = [
+            "userSettings",
+            "projectSettings",
+            "localSettings",
+            "session",
+            "cliArg",
+        ];
+        destinations.iter().any(|known| update["destination"] == *known)
+            && match update["type"].as_str() {
+                Some("setMode") => update["mode"]
+                    .as_str()
+                    .is_some_and(|mode| mode == "manual" || MODES.contains(&mode)),
+                Some("addDirectories" | "removeDirectories") => strings(&update["directories"]),
+                Some("addRules" | "replaceRules" | "removeRules") => {
+                    ["allow", "deny", "ask"]
+                        .iter()
+                        .any(|known| update["behavior"] == *known)
+                        && update["rules"]
+                            .as_array()
+                            .is_some_and(|rules| rules.iter().all(is_rule))
+                }
+                _ => false,
+            }
+    };
+    updates
+        .as_array()
+        .is_some_and(|updates| updates.iter().all(is_update))
+}
+
+/// Applies `updatedPermissions`, also to the files that they name. Returns the new mode if it changed. Where one of them is
+/// wrong, none counts.
 pub(super) async fn apply_permissions(ctx: &Context, updates: &Value) -> Option<String> {
+    if !are_updates(updates) {
+        return None;
+    }
     let mut mode = None;
     for update in updates.as_array().into_iter().flatten() {
         let source = Source::destination(update);
+        if update["mode"] == "bypassPermissions" && !ctx.config.may_bypass() {
+            continue;
+        }
         mode = apply_permission(&mut ctx.state(), update, source).or(mode);
         if source.is_file() {
             let rules = rules_of(update);
@@ -220,7 +270,9 @@ fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option
     let directories = strings(&update["directories"]);
     match update["type"].as_str() {
         Some("setMode") => {
-            let mode = update["mode"].as_str()?.to_owned();
+            let mode = update["mode"].as_str()?;
+            let mode = if mode == "manual" { "default" } else { mode }.to_owned();
+            state.is_mode_answered = true;
             let before = std::mem::replace(&mut state.mode, mode.clone());
             return (before != mode).then_some(mode);
         }
@@ -265,7 +317,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     }
 }
 
-fn get(state: &State) -> Value {
+fn get(ctx: &Context, state: &State) -> Value {
     let sources = state.settings.sources();
     let sources: Vec<Value> = sources
         .map(|(source, settings)| json!({"source": source.as_str(), "settings": settings}))
@@ -276,9 +328,9 @@ fn get(state: &State) -> Value {
         "served_settings_state": "ineligible",
         "applied": {
             "model": state.model, "effort": payload::supports_effort(&state.model).then_some("medium"), "advisor": null, "ultracode": false,
-            "ultracodeRequested": false, "ultracodeAvailable": true, "ultrathinkAvailable": false,
+            "ultracodeRequested": false, "ultracodeAvailable": payload::supports_effort(&state.model), "ultrathinkAvailable": false,
             "outsideFileToolReadsBlocked": false, "outsideFileToolWritesBlocked": false,
-            "outsideBlocksCountLaunchFoldersOnly": false, "launchEnvLeftOwnFilesInPlace": true,
+            "outsideBlocksCountLaunchFoldersOnly": false, "launchEnvLeftOwnFilesInPlace": !ctx.config.is_config_dir_named,
         },
     });
     if !state.settings.files.errors.is_empty() {

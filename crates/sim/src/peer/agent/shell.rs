@@ -446,6 +446,21 @@ pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
     parsed.commands.into_iter().map(|command| command.words).collect()
 }
 
+/// Seconds after which a command that only sleeps is refused.
+const LONG: u64 = 25;
+
+/// Why a line must not run that begins with a long sleep; none if it does not. Only whole seconds count.
+pub(super) fn long_sleep(text: &str) -> Option<String> {
+    let rest = text.trim_start().strip_prefix("sleep ")?.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (seconds, rest) = rest.split_at(end);
+    let ends = rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || ";&|<>".contains(c));
+    let is_long = seconds.parse::<u64>().is_ok_and(|seconds| seconds >= LONG);
+    (ends && is_long).then(|| {
+        format!("Blocked: sleep {seconds}. Wait for something in a loop, or let the command run in the background.")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

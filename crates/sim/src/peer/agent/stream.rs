@@ -351,6 +351,9 @@ impl Turn {
             self.used.tools.insert(name.to_owned());
         }
         self.ctx.keep(|transcript| transcript.used_tool(name));
+        if self.agent.is_none() {
+            self.ctx.state().subagents.calls(name);
+        }
         if let Some(agent) = &self.agent {
             let input = &block["input"];
             let what = judge::description(&self.ctx, name, input);
@@ -513,8 +516,11 @@ impl Turn {
         let mut attempt = 0;
         for fault in &response.faults {
             for _ in 0..fault.times {
+                // What had come by then counts; where the API has ended it, in the usage of the turn alone.
+                if matches!(fault.kind, FaultKind::Cut | FaultKind::SseError(_)) {
+                    self.tokens = (self.tokens.0 + response.usage.input, self.tokens.1 + 1);
+                }
                 if matches!(fault.kind, FaultKind::Cut) {
-                    // What had come by then counts.
                     self.ctx.state().use_tokens(model, response.usage.input, 1, None);
                 }
                 let failure = ApiFailure::new(&fault.kind);
@@ -589,7 +595,7 @@ impl Turn {
                 })),
                 message,
                 extra,
-                shown: true,
+                shown: self.agent.as_ref().is_none_or(|agent| agent.shows_text()),
             })
             .await;
     }
@@ -634,7 +640,7 @@ impl ApiFailure {
             Some(404) => ("model_not_found", "model_not_found"),
             Some(413) => ("invalid_request", "invalid_request"),
             Some(429) => ("rate_limit", "rate_limit"),
-            Some(529) => ("overloaded", "server_error"),
+            Some(503 | 529) => ("overloaded", "server_error"),
             Some(500..) => ("server_error", "server_error"),
             Some(_) => ("unknown", "unknown"),
         };
@@ -652,6 +658,9 @@ impl ApiFailure {
         };
         let ended = match api_type {
             Some(api_type) => json!({"api_error_type": api_type}),
+            None if matches!(fault, FaultKind::Drop | FaultKind::Cut) => {
+                json!({"api_error": "connection_failed"})
+            }
             None => json!({"api_error": kind}),
         };
         let mut fields = ended.clone();

@@ -1,9 +1,12 @@
 //! Structured output: an answer in the shape of a JSON schema.
 //!
-//! The keywords that are understood are those of ordinary schemas; the rest is taken as fulfilled.
+//! The keywords that are understood are those of ordinary schemas, with the rules of draft 7. As in the CLI, formats are taken as
+//! fulfilled.
 
 use regex_lite::Regex;
 use serde_json::{Map, Value};
+
+use super::not_simulated;
 
 /// The name of the tool that takes the answer.
 pub(super) const TOOL: &str = "StructuredOutput";
@@ -22,6 +25,40 @@ const TYPES: &[&str] = &[
     "object", "array", "string", "number", "integer", "boolean", "null",
 ];
 
+/// Keywords whose value is not looked at when a schema is read.
+const SILENT: &[&str] = &[
+    "$comment",
+    "$id",
+    "const",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "format",
+    "nullable",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
+/// Keywords of the CLI's validator that are not understood. `docs/testing.md` has the same.
+pub(super) const NOT_SIMULATED: &[&str] = &[
+    "additionalItems",
+    "contains",
+    "dependencies",
+    "else",
+    "if",
+    "maxProperties",
+    "minProperties",
+    "multipleOf",
+    "patternProperties",
+    "propertyNames",
+    "then",
+    "uniqueItems",
+];
+
 impl Schema {
     /// Reads a schema.
     ///
@@ -32,32 +69,71 @@ impl Schema {
         let Some(object) = schema.as_object() else {
             return Err("data must be object,boolean".to_owned());
         };
-        let known = |kind: &Value| TYPES.iter().any(|known| kind == known);
-        match schema.get("type") {
-            None => {}
-            Some(kind) if known(kind) => {}
-            Some(Value::Array(kinds)) if !kinds.is_empty() && kinds.iter().all(known) => {}
-            Some(_) => {
-                return Err(
-                    "data/type must be equal to one of the allowed values, data/type must be array, data/type must match a \
-                     schema in anyOf"
-                        .to_owned(),
-                );
+        let read = Self(object.clone());
+        read.check_schema(schema, "data")?;
+        Ok(read)
+    }
+
+    fn check_schema(&self, schema: &Value, at: &str) -> Result<(), String> {
+        let keywords = match schema {
+            Value::Object(keywords) => keywords,
+            Value::Bool(_) => return Ok(()),
+            _ => return Err(format!("{at} must be object,boolean")),
+        };
+        for (key, value) in keywords {
+            let at = format!("{at}/{key}");
+            let must =
+                |fits: bool, kind: &str| fits.then_some(()).ok_or_else(|| format!("{at} must be {kind}"));
+            match key.as_str() {
+                "$schema" if value == "http://json-schema.org/draft-07/schema#" => {}
+                "$schema" if value == "http://json-schema.org/draft-07/schema" => {}
+                "$schema" => return Err(format!("no schema with key or ref {value}")),
+                "$ref" => {
+                    let resolved = value.as_str().and_then(|reference| self.resolve(reference));
+                    resolved.ok_or_else(|| format!("can't resolve reference {value} from id #"))?;
+                }
+                "$defs" | "definitions" | "properties" => {
+                    must(value.is_object(), "object")?;
+                    for (name, schema) in value.as_object().into_iter().flatten() {
+                        self.check_schema(schema, &format!("{at}/{name}"))?;
+                    }
+                }
+                "allOf" | "anyOf" | "oneOf" => {
+                    must(value.is_array(), "array")?;
+                    for (n, schema) in value.as_array().into_iter().flatten().enumerate() {
+                        self.check_schema(schema, &format!("{at}/{n}"))?;
+                    }
+                }
+                "items" if value.is_array() => return Err(not_simulated::keyword("items with a list")),
+                "additionalProperties" | "items" | "not" => self.check_schema(value, &at)?,
+                "enum" | "required" => must(value.is_array(), "array")?,
+                "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => {
+                    must(value.is_number(), "number")?
+                }
+                "maxItems" | "maxLength" | "minItems" | "minLength" => must(value.is_u64(), "integer")?,
+                "pattern" => {
+                    Regex::new(value.as_str().unwrap_or("(")).map_err(|error| {
+                        format!("Invalid regular expression, or one that is not simulated: {error}")
+                    })?;
+                }
+                "type" => {
+                    let known = |kind: &Value| TYPES.iter().any(|known| kind == known);
+                    let kinds = value.as_array();
+                    let is_list = kinds.is_some_and(|kinds| !kinds.is_empty() && kinds.iter().all(known));
+                    if !known(value) && !is_list {
+                        return Err(format!(
+                            "{at} must be equal to one of the allowed values, {at} must be array, {at} must match a schema in anyOf"
+                        ));
+                    }
+                }
+                silent if SILENT.contains(&silent) => {}
+                keyword if NOT_SIMULATED.contains(&keyword) => {
+                    return Err(not_simulated::keyword(keyword));
+                }
+                unknown => return Err(format!("strict mode: unknown keyword: \"{unknown}\"")),
             }
         }
-        for (key, right) in [
-            (
-                "properties",
-                schema.get("properties").is_none_or(Value::is_object),
-            ),
-            ("required", schema.get("required").is_none_or(Value::is_array)),
-        ] {
-            if !right {
-                let kind = if key == "required" { "array" } else { "object" };
-                return Err(format!("data/{key} must be {kind}"));
-            }
-        }
-        Ok(Self(object.clone()))
+        Ok(())
     }
 
     /// The problems of an answer; none if it matches the schema.
@@ -299,12 +375,51 @@ mod tests {
             flaws.sort_unstable();
             assert_eq!(found, flaws, "{answer}");
         }
-        assert!(
-            Schema::read(&json!({"type": 5}))
-                .unwrap_err()
-                .starts_with("data/type must be equal")
-        );
         let any = Schema::read(&json!({"anyOf": [{"type": "string"}, {"type": "null"}]})).unwrap();
         assert_eq!(any.flaws(&json!(1)), ["root: must match a schema in anyOf"]);
+    }
+
+    #[test]
+    fn schemas_are_refused_as_the_cli_refuses_them() {
+        for (schema, flaw) in [
+            (json!("x"), "data must be object,boolean"),
+            (
+                json!({"type": 5}),
+                "data/type must be equal to one of the allowed values, data/type must be array, data/type must match a schema \
+                 in anyOf",
+            ),
+            (json!({"required": "a"}), "data/required must be array"),
+            (
+                json!({"properties": {"a": {"minimum": "1"}}}),
+                "data/properties/a/minimum must be number",
+            ),
+            (
+                json!({"properties": {"a": {"xx": 1}}}),
+                "strict mode: unknown keyword: \"xx\"",
+            ),
+            (
+                json!({"anyOf": [{"prefixItems": []}]}),
+                "strict mode: unknown keyword: \"prefixItems\"",
+            ),
+            (
+                json!({"$schema": "https://json-schema.org/draft/2020-12/schema"}),
+                "no schema with key or ref \"https://json-schema.org/draft/2020-12/schema\"",
+            ),
+        ] {
+            assert_eq!(Schema::read(&schema).unwrap_err(), flaw);
+        }
+        for schema in [
+            json!({"$ref": "#/nowhere"}),
+            json!({"$ref": "https://a.example/b"}),
+            json!({"pattern": "("}),
+        ] {
+            assert!(Schema::read(&schema).is_err(), "{schema}");
+        }
+        for schema in [
+            json!({}),
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "nullable": true}),
+        ] {
+            assert!(Schema::read(&schema).is_ok(), "{schema}");
+        }
     }
 }

@@ -13,7 +13,9 @@ use tokio::sync::{Notify, watch};
 use super::background::{self, Ending, Task};
 use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
 use super::caller::{Call, Caller};
-use super::context::{Abort, Context};
+use super::context::{Abort, Context, State};
+use super::ending::ApiFailure;
+use super::not_simulated::{self, Feature};
 use super::turn::{End, INTERRUPTED, ToolsUsed, Turn};
 use super::{Config, commands, payload};
 
@@ -75,9 +77,11 @@ pub(super) struct Stats {
     pub(super) killed_by_user: u64,
     pub(super) killed_by_system: u64,
     by_type: BTreeMap<String, u64>,
-    /// The tools that the model has read of in the report of an agent, and those that it will.
+    /// The tools that the model has called, or read of in the report of an agent, and those that it will.
     noted: BTreeSet<String>,
     to_note: BTreeSet<String>,
+    /// What the agents that an agent has started have used, by its id, until it ends.
+    used_below: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// The result of a subagent.
@@ -181,7 +185,12 @@ impl Stats {
         *self.by_type.entry(agent.kind.clone()).or_default() += 1;
     }
 
-    /// Those of an agent's tools that no report names that the model has read.
+    /// The model itself has called a tool, of which no report has to tell it.
+    pub(super) fn calls(&mut self, tool: &str) {
+        self.to_note.insert(tool.to_owned());
+    }
+
+    /// Those of an agent's tools that the model has neither called nor read of in a report.
     fn note<'a>(&mut self, tools: &[&'a str]) -> Vec<&'a str> {
         let new = tools.iter().copied();
         let new: Vec<&str> = new.filter(|tool| !self.noted.contains(*tool)).collect();
@@ -217,6 +226,11 @@ impl Subagent {
         self.shows_text.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing that is said in it is shown: an agent that waits for another shows only what comes of it.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.parent.is_some() && !self.shows_text()
+    }
+
     fn info(&self) -> AgentInfo {
         AgentInfo {
             id: self.id.clone(),
@@ -231,11 +245,15 @@ impl Subagent {
 
     /// The fields of its `task_started`.
     fn started(&self) -> Value {
-        json!({
+        let mut started = json!({
             "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id,
             "description": self.description, "subagent_type": self.kind, "is_backgrounded": self.background,
             "spawn_depth": self.depth, "task_type": "local_agent", "prompt": self.prompt,
-        })
+        });
+        if let Some(parent) = &self.parent {
+            started["parent_task_id"] = json!(parent);
+        }
+        started
     }
 }
 
@@ -256,46 +274,64 @@ pub(super) fn known(config: &Config) -> BTreeMap<String, Definition> {
     agents
 }
 
-/// All kinds of agents that can be started.
-pub(super) fn kinds(ctx: &Context) -> Vec<String> {
-    let own = ctx.state().agents.keys().cloned().collect::<Vec<_>>();
-    let mut kinds: Vec<String> = payload::agents().into_iter().chain(own).collect();
-    kinds.sort_by_key(|kind| kind.to_lowercase());
-    kinds
+/// What a name of a kind of agents comes down to: `code_reviewer` means `Code-Reviewer`.
+fn letters(kind: &str) -> String {
+    let letters = kind.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// All kinds of agents that can be started, as `initialize` lists them.
+pub(super) fn listed(config: &Config, state: &State) -> Vec<Value> {
+    let mut listed = payload::agents(&config.entrypoint);
+    listed.extend(state.agents.iter().map(|(name, agent)| agent.listed(name)));
+    listed.sort_by_key(|agent| agent["name"].as_str().map(str::to_lowercase));
+    listed
+}
+
+/// Their names.
+pub(super) fn kinds(config: &Config, state: &State) -> Vec<String> {
+    let listed = listed(config, state).into_iter();
+    listed
+        .filter_map(|agent| Some(agent["name"].as_str()?.to_owned()))
+        .collect()
 }
 
 impl Caller {
     /// Runs the tool that starts an agent.
     pub(super) async fn run_agent(&self, call: &Call) -> Result<Outcome, Abort> {
-        let kind = call.used["subagent_type"].as_str().unwrap_or("general-purpose");
-        let definition = self.ctx.state().agents.get(kind).cloned();
-        let kinds = kinds(&self.ctx);
-        if !kinds.iter().any(|known| known == kind) {
+        let named = call.used["subagent_type"].as_str().unwrap_or("general-purpose");
+        let kinds = kinds(&self.ctx.config, &self.ctx.state());
+        let exact = kinds.iter().find(|known| *known == named);
+        let Some(kind) = exact.or_else(|| kinds.iter().find(|known| letters(known) == letters(named))) else {
             let kinds = kinds.join(", ");
             self.send_stop().await;
             return Ok(Outcome::error(format!(
-                "Agent type '{kind}' not found. Available agents: {kinds}"
+                "Agent type '{named}' not found. Available agents: {kinds}"
             )));
+        };
+        let kind = kind.as_str();
+        if call.used["isolation"] == "worktree" {
+            self.send_stop().await;
+            return Ok(Outcome::error(not_simulated::feature(Feature::Worktree)));
         }
-        let rule = format!("Agent({kind})");
+        let definition = self.ctx.state().agents.get(kind).cloned();
         let denied = {
             let state = self.ctx.state();
             let mut rules = state.rules.deny.iter();
-            rules
-                .find(|denied| denied.text == rule)
-                .map(|denied| denied.source)
+            rules.find(|rule| rule.means_agent(kind)).map(|rule| rule.source)
         };
         if let Some(source) = denied {
             self.send_stop().await;
             return Ok(Outcome::error(format!(
-                "Agent type '{kind}' has been denied by permission rule '{rule}' from {}.",
+                "Agent type '{kind}' has been denied by permission rule 'Agent({kind})' from {}.",
                 source.as_str()
             )));
         }
         let is_built_in = definition.is_none();
         let definition = definition.unwrap_or_else(|| Definition::built_in(kind));
         let requested = call.used["run_in_background"].as_bool();
-        let background = requested != Some(false) || definition.background;
+        // An agent waits for those that it starts, unless it is to be otherwise.
+        let background = requested.unwrap_or(self.agent.is_none()) || definition.background;
         let text = |key: &str| call.used[key].as_str().unwrap_or_default().to_owned();
         let agent = {
             let mut state = self.ctx.state();
@@ -383,16 +419,28 @@ impl Caller {
         let ending = report.ending(&self.ctx, agent, false);
         background::end_agent(&self.ctx, &agent.id, &ending).await;
         if let Some(End::Api(failure)) = &report.end {
-            return Outcome::error(failure.text.clone());
+            return Outcome::error(terminated(failure));
         }
         if let Some(End::Aborted { .. }) = &report.end {
             self.ctx.state().subagents.killed_by_user += 1;
             return Outcome::error(INTERRUPTED);
         }
         let ms = report.took.as_millis() as u64;
-        let tools: Vec<&str> = report.used.tools.iter().map(String::as_str).collect();
-        // Of each tool the model reads once in a session.
-        let new = self.ctx.state().subagents.note(&tools);
+        let mut tools: BTreeSet<String> = report.used.tools.iter().cloned().collect();
+        let new = {
+            let stats = &mut self.ctx.state().subagents;
+            tools.extend(stats.used_below.remove(&agent.id).unwrap_or_default());
+            if let Some(parent) = &agent.parent {
+                stats
+                    .used_below
+                    .entry(parent.clone())
+                    .or_default()
+                    .extend(tools.clone());
+            }
+            // Of each tool the model reads once in a session.
+            let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+            stats.note(&tools)
+        };
         let tools_note = (!new.is_empty()).then(|| {
             format!(
                 "<tools-used-before-summary>{}</tools-used-before-summary>\n",
@@ -445,7 +493,8 @@ impl Caller {
         if !tools.is_empty() {
             details["toolsUsed"] = json!(tools);
         }
-        if used.calls > 0 {
+        let agents = count(&["Agent", "Task"]);
+        if used.calls > agents {
             details["toolStats"] = json!({
                 "readCount": count(&["Read"]), "searchCount": count(&["Glob", "Grep"]), "bashCount": count(&["Bash"]),
                 "editFileCount": count(&["Edit", "Write"]), "linesAdded": used.lines_added,
@@ -457,6 +506,11 @@ impl Caller {
         outcome.content = json!([{"type": "text", "text": shown}]);
         outcome.with_details(details)
     }
+}
+
+/// What is told of an agent that the API has failed.
+fn terminated(failure: &ApiFailure) -> String {
+    format!("Agent terminated early due to an API error: {}", failure.text)
 }
 
 /// The immediate result for the parent of a background subagent.
@@ -553,18 +607,23 @@ impl Report {
             _ => state.subagents.completed += 1,
         }
         let summary = match (&self.end, self.limit_note()) {
-            (Some(End::Api(failure)), _) => failure.text.clone(),
+            (Some(End::Api(failure)), _) => terminated(failure),
             (_, Some(note)) if self.text.is_empty() => note,
             (_, Some(note)) => format!("{note}\n{}", self.text),
             _ if self.text.is_empty() => agent.description.clone(),
             _ => self.text.clone(),
         };
-        let mut extra = json!({"usage": {
-            "total_tokens": self.tokens, "tool_uses": self.used.calls, "duration_ms": self.took.as_millis() as u64,
-        }});
-        if is_report {
-            extra["summary_is_report"] = json!(true);
-        }
+        let ms = self.took.as_millis() as u64;
+        let extra = match (failed, is_report) {
+            (true, _) => json!({}),
+            (_, true) => json!({
+                "usage": {"total_tokens": self.tokens, "tool_uses": self.used.calls, "duration_ms": ms},
+                "summary_is_report": true,
+            }),
+            _ => {
+                json!({"usage": {"total_tokens": self.tokens, "tool_uses": self.used.calls, "duration_ms": ms}})
+            }
+        };
         Ending {
             status: if failed { "failed" } else { "completed" },
             patch: if failed { "failed" } else { "completed" },

@@ -15,6 +15,7 @@ use super::caller::{Call, Caller, Halt, Line, Made};
 use super::context::{Abort, Context, State};
 use super::mcp;
 use super::permission;
+use super::rules::{Rule, Source};
 use super::subagent::is_agent_tool;
 use super::turn::INTERRUPTED;
 use super::{Config, disk, judge, not_simulated, paths, payload, plans, shell, structured, todos};
@@ -40,9 +41,46 @@ pub(super) struct Ran {
     pub(super) code: i32,
 }
 
+/// The tools that look for files, which are there where a flag allows one of them, and where there is no `Bash`.
+pub(super) const SEARCH: [&str; 2] = ["Glob", "Grep"];
+
+/// The tools of the CLI's own that a session has, but for those that rules take away.
+fn chosen(config: &Config, state: &State) -> Vec<String> {
+    let Some(chosen) = &config.tools else {
+        let mut tools = payload::tools();
+        let rules = &state.rules;
+        let is_allowed =
+            |rule: &Rule| rule.source == Source::CliArg && SEARCH.iter().any(|tool| rule.is_about(tool));
+        let searches =
+            rules.deny.iter().any(|rule| rule.is_for_all("Bash")) || rules.allow.iter().any(is_allowed);
+        if searches {
+            let place = tools
+                .iter()
+                .position(|tool| tool.as_str() > "Grep" && tool != "Task");
+            let place = place.unwrap_or(tools.len());
+            tools.splice(place..place, SEARCH.map(str::to_owned));
+        }
+        if judge::disallowed(rules, "Bash") {
+            tools.retain(|tool| tool != "Monitor");
+        }
+        return tools;
+    };
+    // The order is that of the CLI, which calls the tool that starts subagents `Agent` there.
+    let mut chosen = chosen.clone();
+    chosen.sort_by_key(|tool| {
+        if tool == "Task" {
+            "Agent".to_owned()
+        } else {
+            tool.clone()
+        }
+    });
+    chosen.dedup();
+    chosen
+}
+
 /// The tools that `system/init` lists.
 pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
-    let mut tools = config.tools.clone().unwrap_or_else(payload::tools);
+    let mut tools = chosen(config, state);
     if !config.permission_prompts {
         tools.retain(|tool| !NEED_A_PERSON.contains(&tool.as_str()));
     }
@@ -94,8 +132,7 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
             todos::tools(config, &ctx.state()).contains(&name)
                 && config.tools.as_ref().is_none_or(|tools| listed(tools))
         }
-        Some(tools) => listed(tools),
-        None => listed(&payload::tools()),
+        _ => listed(&chosen(config, &ctx.state())),
     };
     (!known).then(|| format!("No such tool available: {name}"))
 }
@@ -119,9 +156,6 @@ impl Caller {
             .after_tool(&call, &mut outcome, took)
             .await
             .map_err(stopped)?;
-        self.tally().batch.push(json!({
-            "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id, "tool_response": outcome.content,
-        }));
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": outcome.content});
         if let Some(is_error) = outcome.is_error {
             block["is_error"] = json!(is_error);

@@ -12,10 +12,11 @@ use super::caller::Caller;
 use super::context::{Abort, Context, Priority, Prompt, Said, UNCLASSIFIED};
 use super::hands::Hands;
 use super::hooks::{self, Refusal};
+use super::rules::Source;
 use super::structured;
 
 use super::transcript::Deferred;
-use super::{commands, cost, deferral, files, mcp, mcp_control, payload, tools};
+use super::{commands, cost, deferral, files, mcp, mcp_control, payload, subagent, tools};
 
 pub(super) use super::ending::{ApiFailure, End};
 
@@ -499,10 +500,7 @@ impl Turn {
             if let Some(style) = state.settings.get(&["outputStyle"]) {
                 line["output_style"] = style;
             }
-            if let Some(agents) = line["agents"].as_array_mut() {
-                agents.extend(state.agents.keys().map(|name| json!(name)));
-                agents.sort_by_key(|name| name.as_str().map(str::to_lowercase));
-            }
+            line["agents"] = json!(subagent::kinds(config, &state));
             if let Some(names) = line["slash_commands"].as_array_mut() {
                 names.splice(0..0, commands.iter().map(|command| json!(command.name)));
                 names.extend(mcp::prompts(&state.servers).map(|prompt| json!(prompt.name)));
@@ -518,6 +516,32 @@ impl Turn {
             line
         };
         self.ctx.send_stamped(line).await;
+        let torn: Vec<(&str, String)> = {
+            let state = self.ctx.state();
+            let lists = [
+                ("--allowedTools", &state.rules.allow),
+                ("--disallowedTools", &state.rules.deny),
+            ];
+            let torn = lists.into_iter().flat_map(|(flag, rules)| {
+                let torn = rules
+                    .iter()
+                    .filter(|rule| rule.source == Source::CliArg && rule.is_torn());
+                torn.map(move |rule| (flag, rule.text.clone()))
+            });
+            let config = &self.ctx.config;
+            if state.turns > 0 || !config.by_official_sdk || config.entrypoint == "sdk-cli" {
+                Vec::new()
+            } else {
+                torn.collect()
+            }
+        };
+        for (flag, rule) in torn {
+            let content =
+                format!("{flag}: \"{rule}\" is no complete rule. Rules look like Bash or Bash(git *).");
+            self.ctx
+                .send_system("informational", json!({"content": content, "level": "warning"}))
+                .await;
+        }
     }
 
     /// Adds a prompt to the conversation. Gives its uuid.
@@ -605,11 +629,7 @@ impl Turn {
             self.reject(outcomes.stopped).await;
             self.send_stop().await;
             if why != Abort::Displaced && !self.stops_silently() {
-                let text = match why {
-                    Abort::Signal => "[Request interrupted by user]",
-                    _ => INTERRUPTED,
-                };
-                self.send_user(json!([{"type": "text", "text": text}]), json!({}))
+                self.send_user(json!([{"type": "text", "text": INTERRUPTED}]), json!({}))
                     .await;
             }
             return Err(End::Aborted { why, tools: true });

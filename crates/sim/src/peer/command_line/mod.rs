@@ -414,11 +414,13 @@ impl CommandLine {
         let appended = from_file("--append-system-prompt-file")?.or(written("--append-system-prompt"));
         agent = agent
             .given(config_dir.or(home), Builder::config_dir)
+            .given(around.get("CLAUDE_CONFIG_DIR"), Builder::config_dir_is_named)
             .given(
                 background_wait.map(std::time::Duration::from_millis),
                 Builder::background_wait,
             )
             .given(around.get("CLAUDE_CODE_ENTRYPOINT"), Builder::entrypoint)
+            .given(around.get("CLAUDE_AGENT_SDK_VERSION"), Builder::by_official_sdk)
             .given(self.value("--name"), Builder::name)
             .given(self.value("--fallback-model"), Builder::fallback_model)
             .given(system, Builder::system_prompt)

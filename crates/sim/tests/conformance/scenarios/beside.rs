@@ -14,6 +14,8 @@ const FIRST: &str = "\"a\":2";
 const SECOND: &str = "\"a\":4";
 
 const CALL: &str = "control_request/mcp_message/tools/call";
+/// A call in a response.
+const TOLD: &str = "assistant/tool_use";
 const ASK: &str = "control_request/can_use_tool";
 const BEFORE: &str = "control_request/hook_callback/PreToolUse";
 const BEHIND: &str = "control_request/hook_callback/PostToolUse";
@@ -190,12 +192,17 @@ pub(super) fn beside() -> Vec<Scenario> {
             .answer_open(FIRST, json!({}))
             .until("result"),
         served("a_hook_denies_one_of_two", &["PreToolUse"])
-            .answer("hook_callback", |request| {
-                let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no"});
-                let denies = request["input"]["tool_input"]["a"] == 4;
-                Some(Reply::Payload(if denies { json!({"hookSpecificOutput": output}) } else { json!({}) }))
-            })
             .prompt(&adds)
+            .until(BEFORE)
+            .until(BEFORE)
+            .answer_open(FIRST, json!({}))
+            .until(CALL)
+            .answer_open(
+                SECOND,
+                json!({"hookSpecificOutput": {
+                    "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no",
+                }}),
+            )
             .until(RESULT)
             .answer_open(FIRST, sum("5"))
             .until("result"),
@@ -215,8 +222,8 @@ pub(super) fn beside() -> Vec<Scenario> {
             .until("result"),
         served("interrupted_while_others_wait", &[])
             .prompt(&format!("{ADD}\n{ADD_TOO}\n{WRITE}\n{READ}\n%say done"))
-            .until(CALL)
-            .until(CALL)
+            // All of the response has come when it is interrupted.
+            .until_each(&[CALL, CALL, TOLD, TOLD, TOLD, TOLD])
             .control(json!({"subtype": "interrupt"}))
             .until("result"),
         served("interrupted_by_the_answer_about_another", &[])

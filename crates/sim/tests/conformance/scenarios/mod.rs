@@ -3,6 +3,7 @@
 mod beside;
 mod endings;
 mod found;
+mod grants;
 mod hosts;
 mod inputs;
 mod occasions;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         processes::servers(),
         processes::signals(),
         processes::queue(),
+        grants::grants(),
         programs::programs(),
     ]
     .concat()

@@ -258,6 +258,8 @@ fn prompts() -> Vec<Scenario> {
         Scenario::new("killed_in_a_command_and_resumed")
             .flags("--allowedTools Bash")
             .prompt(&format!("{WAIT}\n%say never"))
+            // The command may run before its frame is written.
+            .until("assistant/tool_use")
             .until_file("runs")
             .signal("KILL")
             .then_process()

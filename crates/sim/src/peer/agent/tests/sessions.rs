@@ -91,8 +91,8 @@ async fn a_session_is_kept_where_the_cli_keeps_it() {
     let records = records(&path);
     let last = records.last().unwrap();
     assert_eq!(
-        (&last["type"], &last["totalCostUSD"]),
-        (&json!("cost-state"), &json!(0.00028))
+        (&last["type"], dollars(&last["totalCostUSD"])),
+        (&json!("cost-state"), 0.00028)
     );
     let tip = records
         .iter()
@@ -121,7 +121,7 @@ async fn nothing_is_kept_unless_asked_for() {
 async fn resume_goes_on_in_the_same_file() {
     let home = tempfile::tempdir().unwrap();
     let (first, _) = one(kept_in(home.path()).session_id(ID), "%say one").await;
-    assert_eq!(first["total_cost_usd"], 0.00014);
+    assert_eq!(dollars(&first["total_cost_usd"]), 0.00014);
     let (builder, seen) = asked(kept_in(home.path()).seed(7).resume(ID));
     let (second, kinds) = one(builder, "two").await;
     assert_eq!(
@@ -130,7 +130,11 @@ async fn resume_goes_on_in_the_same_file() {
         "history is not shown"
     );
     assert_eq!(second["session_id"], ID);
-    assert_eq!(second["total_cost_usd"], 0.00028, "what it cost before counts");
+    assert_eq!(
+        dollars(&second["total_cost_usd"]),
+        0.00028,
+        "what it cost before counts"
+    );
     assert_eq!(*seen.lock().unwrap(), [(2, true)]);
     assert_eq!(conversation(&file(home.path(), ID)).len(), 4);
     // It is found from another directory too, and stays where it is.

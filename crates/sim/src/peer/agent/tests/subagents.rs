@@ -38,7 +38,7 @@ async fn in_the_foreground() {
     );
     assert_eq!(result["subagent_stats"]["completed"], 1);
     assert_eq!(result["subagent_stats"]["by_type"], json!({"general-purpose": 1}));
-    assert_eq!(result["total_cost_usd"], 0.00056);
+    assert_eq!(dollars(&result["total_cost_usd"]), 0.00056);
     let report = hand.agent.report();
     let handed_back = report
         .sent()
@@ -209,11 +209,20 @@ async fn kinds_of_the_host() {
     hand.request(json!({"subtype": "initialize", "agents": {"runner": runner}}))
         .await;
     let answer = hand.next().await;
-    let agents = answer["response"]["response"]["agents"]
-        .as_array()
-        .unwrap()
-        .clone();
-    assert_eq!(agents.last().unwrap()["name"], "runner");
+    let agents = answer["response"]["response"]["agents"].as_array().unwrap();
+    let names: Vec<_> = agents
+        .iter()
+        .map(|agent| agent["name"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "claude",
+        "Explore",
+        "general-purpose",
+        "Plan",
+        "runner",
+        "statusline-setup",
+    ];
+    assert_eq!(names, expected);
     let call = |kind: &str| agent_call(", \"run_in_background\": false").replace("general-purpose", kind);
     hand.prompt(&format!("{}\n{}\n%say done", call("runner"), call("nobody")))
         .await;

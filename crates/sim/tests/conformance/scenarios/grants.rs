@@ -1,0 +1,234 @@
+//! What flags, answers and hooks grant: rules of all forms, updates that are none, tools that come and go, agents of agents.
+
+use serde_json::{Value, json};
+
+use super::{TOUCH, allow, calc};
+use crate::scenario::{Reply, Scenario};
+
+/// Calls of a tool of each kind.
+const ALL: &str = "%tool Bash {\"command\": \"touch x\"}\n%tool Write {\"file_path\": \"a.md\", \"content\": \"x\"}\n\
+                   %tool Read {\"file_path\": \"/etc/hostname\"}\n%tool mcp__calc__add {\"a\": 1, \"b\": 2}\n%say done";
+
+/// A host with a server of its own that allows what it is asked about.
+fn host(name: &str) -> Scenario {
+    Scenario::with_initialize(name, json!({"hooks": null, "sdkMcpServers": ["calc"]}))
+        .answer("mcp_message", calc)
+        .answer("can_use_tool", allow)
+}
+
+fn agent(prompt: &str, kind: &str, more: Value) -> String {
+    let mut input = json!({"description": "look", "prompt": prompt, "subagent_type": kind});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        input[key] = value.clone();
+    }
+    format!("%tool Agent {input}")
+}
+
+/// A host that gives this answer to the first permission request, and then allows.
+fn answering(name: &str, more: &Value) -> Scenario {
+    let mut answer = json!({"behavior": "allow"});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        answer[key] = value.clone();
+    }
+    let answer = move |request: &Value| {
+        let is_first = request["tool_name"] == "Bash" && request["input"]["command"] == "touch 1";
+        let answer = if is_first {
+            answer.clone()
+        } else {
+            json!({"behavior": "allow"})
+        };
+        Some(Reply::Payload(answer))
+    };
+    let write = "%tool Write {\"file_path\": \"a.md\", \"content\": \"x\"}";
+    let turn = format!(
+        "%tool Bash {{\"command\": \"touch 1\"}}\n%tool Bash {{\"command\": \"touch 2\"}}\n%tool Bash {{\"command\": \"ls\"}}\n\
+         {write}\n%say done"
+    );
+    Scenario::new(name)
+        .answer("can_use_tool", answer)
+        .turn(&turn)
+        .turn(TOUCH)
+}
+
+/// A hook that decides so about permission requests.
+fn deciding(name: &str, decision: &Value) -> Scenario {
+    let output = json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}});
+    let hooks = json!({"hooks": {"PermissionRequest": [{"hookCallbackIds": ["hook_0"]}]}});
+    Scenario::with_initialize(name, hooks)
+        .answer("hook_callback", move |_| Some(Reply::Payload(output.clone())))
+        .answer("can_use_tool", |_| None)
+        .prompt(TOUCH)
+        .until(if name.ends_with("_in_vain") {
+            "control_request/can_use_tool"
+        } else {
+            "result"
+        })
+}
+
+pub(super) fn grants() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    let allowed = [
+        ("whole", "Bash() Edit(*) Read(*) mcp__calc__*"),
+        ("by_patterns", "Ba* * mcp__*"),
+        ("torn", "Bash(git"),
+        ("search", "Grep(src/**)"),
+    ];
+    let disallowed = [
+        ("whole", "Bash(*) Edit() mcp__calc__*"),
+        ("by_patterns", "Ba* mcp__*"),
+        ("everything", "*"),
+        ("read", "Read(*)"),
+        ("below", "Read(/**)"),
+        ("agents", "Task(*)"),
+        ("torn", "Bash(git"),
+    ];
+    for (name, rules) in allowed {
+        all.push(
+            host(&format!("allowed_{name}"))
+                .variable("CLAUDE_CODE_ENTRYPOINT", "sdk-ts")
+                .variable("CLAUDE_AGENT_SDK_VERSION", "0.3.332")
+                .flag("--allowedTools", rules)
+                .turn(ALL),
+        );
+    }
+    for (name, rules) in disallowed {
+        all.push(
+            host(&format!("disallowed_{name}"))
+                .flag("--disallowedTools", rules)
+                .turn(ALL),
+        );
+    }
+    let rule = |rule: Value| json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"});
+    let mode = |mode: &str| json!({"type": "setMode", "mode": mode, "destination": "session"});
+    for (name, updates) in [
+        ("plan", json!([mode("plan")])),
+        (
+            "bypass",
+            json!([mode("bypassPermissions"), rule(json!({"toolName": "Write"}))]),
+        ),
+        ("no_mode", json!([rule(json!({"toolName": "Bash"})), mode("x")])),
+        (
+            "no_destination",
+            json!([{"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow"}]),
+        ),
+        ("no_tool", json!([rule(json!({"toolName": "Bash(touch:*)"}))])),
+        (
+            "no_pattern",
+            json!([rule(json!({"toolName": "Bash", "ruleContent": ""}))]),
+        ),
+        ("wide", json!([rule(json!({"toolName": "Ba*"}))])),
+        (
+            "denial",
+            json!([{"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "deny", "destination": "session"}]),
+        ),
+    ] {
+        all.push(answering(
+            &format!("answered_with_{name}"),
+            &json!({"updatedPermissions": updates}),
+        ));
+    }
+    all.extend([
+        deciding("hook_denies_a_request", &json!({"behavior": "deny"})),
+        deciding(
+            "hook_denies_a_request_in_vain",
+            &json!({"behavior": "deny", "message": 4}),
+        ),
+        deciding(
+            "hook_allows_a_request_in_vain",
+            &json!({"behavior": "allow", "updatedPermissions": [mode("x")]}),
+        ),
+        deciding(
+            "hook_allows_a_request",
+            &json!({"behavior": "allow", "message": 4}),
+        ),
+    ]);
+    all.extend(agents());
+    all.push(batches("batches").answer("can_use_tool", |_| {
+        Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
+    }));
+    all.push(batches("batches_of_nobody").unprompted());
+    let sleeps = [
+        ("sleep 25", false),
+        ("sleep 30; echo x", false),
+        ("sleep 60 > f", false),
+        ("sleep 30", true),
+    ];
+    let sleeps = sleeps.map(|(command, behind)| {
+        format!(
+            "%tool Bash {}\n",
+            json!({"command": command, "run_in_background": behind})
+        )
+    });
+    let ended = Scenario::new("commands_that_only_sleep").flag("--allowedTools", "Bash");
+    all.push(ended.turn(&(sleeps.concat() + "%say done")));
+    all
+}
+
+/// Hooks that hear of calls that are denied, unfit, or of no tool, and that decide where nobody else does.
+fn batches(name: &str) -> Scenario {
+    let hook = json!([{"hookCallbackIds": ["hook_0"]}]);
+    let hooks = json!({"hooks": {"PostToolBatch": hook, "PermissionRequest": hook}});
+    let answer = |request: &Value| {
+        let decision = match request["input"]["tool_input"]["command"].as_str() {
+            Some("touch yes") => json!({"behavior": "allow"}),
+            Some("touch no") => json!({"behavior": "deny"}),
+            _ => return Some(Reply::Payload(json!({}))),
+        };
+        let output = json!({"hookEventName": "PermissionRequest", "decision": decision});
+        Some(Reply::Payload(json!({ "hookSpecificOutput": output })))
+    };
+    let calls = [
+        "Bash {\"command\": \"touch yes\"}",
+        "Bash {\"command\": \"touch no\"}",
+        "Bash {\"command\": \"touch undecided\"}",
+        "Nope {\"a\": 1}",
+        "Bash {\"cmd\": 1}",
+        "Edit {\"file_path\": \"none.md\", \"old_string\": \"a\", \"new_string\": \"b\"}",
+    ];
+    let calls = calls.map(|call| format!("%tool {call}\n"));
+    Scenario::with_initialize(name, hooks)
+        .answer("hook_callback", answer)
+        .turn(&(calls.concat() + "%say done"))
+}
+
+fn agents() -> Vec<Scenario> {
+    let own = json!({"hooks": null, "agents": {
+        "code-reviewer": {"description": "d", "prompt": "p", "tools": ["Bash", "Glob"]},
+        "asker": {"description": "d", "prompt": "p"},
+    }});
+    let host = |name: &str| Scenario::with_initialize(name, own.clone()).flag("--allowedTools", "Bash");
+    let foreground = json!({"run_in_background": false});
+    let inner = |more: Value| {
+        agent(
+            "%tool Bash {\"command\": \"echo deep\"}\n%say inner",
+            "code-reviewer",
+            more,
+        )
+    };
+    let outer = |call: String| {
+        let outer = agent(&format!("{call}\n%say outer"), "asker", foreground.clone());
+        format!("{outer}\n%say done")
+    };
+    let fails = agent(
+        "%error 400 n=9\n%say never",
+        "general-purpose",
+        foreground.clone(),
+    );
+    let slow = agent(
+        "%delay 1500\n%say hi",
+        "asker",
+        json!({"run_in_background": true}),
+    );
+    vec![
+        host("agent_by_another_name").turn(&format!(
+            "{}\n%say done",
+            agent("%say hi", "Code_Reviewer", foreground.clone())
+        )),
+        host("agent_of_an_agent").turn(&outer(inner(json!({})))),
+        host("agent_of_an_agent_in_the_foreground").turn(&outer(inner(foreground.clone()))),
+        host("agent_that_the_api_fails").turn(&format!("{fails}\n%say done")),
+        host("agent_behind_the_end_of_input")
+            .prompt(&format!("{slow}\n%say done\n%say woken"))
+            .eof(),
+    ]
+}
