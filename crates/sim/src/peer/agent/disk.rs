@@ -109,11 +109,16 @@ fn is_strange(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
     let unread = real && Path::new(path).is_file() && seen(&state, by, path).is_none();
     let path = Path::new(path);
     let inside = || {
-        let (cwd, home) = (ctx.project(), Path::new(&ctx.config.home));
-        let place = Place { cwd: &cwd, home };
+        let (project, cwd) = (ctx.project(), ctx.cwd());
+        let home = Path::new(&ctx.config.home);
+        let place = Place {
+            project: &project,
+            cwd: &cwd,
+            home,
+        };
         let mut rules = state.rules.allow.iter();
         paths::Area::new(ctx, &state).includes(path)
-            || rules.any(|rule| rule.means_file(Access::Read, path, &place))
+            || rules.any(|rule| rule.allows_file(Access::Read, path, &place))
     };
     let trusted = payload::supports(&state.model, "supportsAutoMode");
     unread && state.mode != "bypassPermissions" && !(trusted && inside())

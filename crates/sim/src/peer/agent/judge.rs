@@ -135,8 +135,12 @@ fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
 
 /// Why a file must not be used by a tool, whatever hooks say.
 pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&'static str, Source)> {
-    let (cwd, home) = (ctx.project(), Path::new(&ctx.config.home));
-    let place = Place { cwd: &cwd, home };
+    let (project, cwd) = (ctx.project(), ctx.cwd());
+    let place = Place {
+        project: &project,
+        cwd: &cwd,
+        home: Path::new(&ctx.config.home),
+    };
     let mut call = looked_at(tool, input);
     let What::File(access, path) = call.what else {
         return None;
@@ -220,10 +224,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         edits: matches!(state.mode.as_str(), "acceptEdits" | "auto"),
         checked: is_checked(ctx, state),
     };
-    let place = Place {
-        cwd: &scene.project,
-        home: scene.home,
-    };
+    let place = scene.place();
     let call = looked_at(tool, input);
     let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.touches(&call, &place)).cloned();
     if let Some(rule) = hit(&state.rules.deny) {
@@ -273,12 +274,15 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         What::Command(line) => scene.command(line, allowing.is_some()),
         What::File(access, path) => {
             let path = paths::absolute(path, &scene.cwd, scene.home);
-            // What may be read anyway is not put down to a rule, unless that is one about writing.
+            // What may be used anyway is put down to a rule for the whole tool alone, and what may be read to one about writing too.
+            let edits = |rule: &Rule| rule.is_about("Edit") && !rule.is_for_all("Edit");
+            let is_named = |rule: &Rule| match access {
+                Access::Read => edits(rule) && rule.allows(&call, &place),
+                Access::Write => state.mode != "acceptEdits",
+            };
             let mut rules = state.rules.allow.iter().filter(counts);
-            let edits =
-                |rule: &Rule| rule.is_about("Edit") && !rule.is_for_all("Edit") && rule.allows(&call, &place);
             let by_rule = allowing.is_some()
-                && (access != Access::Read || !scene.area.includes(&path) || rules.any(edits));
+                && (!scene.area.includes(&path) || rules.any(|rule| rule.allows_all(tool) || is_named(rule)));
             scene.file(access, path, by_rule)
         }
         _ if state.mode == "plan" && tool.starts_with("mcp__") && !mcp::only_reads(&state.servers, tool) => {
@@ -309,6 +313,14 @@ enum Part {
 }
 
 impl Scene<'_> {
+    fn place(&self) -> Place<'_> {
+        Place {
+            project: &self.project,
+            cwd: &self.cwd,
+            home: self.home,
+        }
+    }
+
     fn file(&self, access: Access, path: PathBuf, by_rule: bool) -> Verdict {
         let mode = self.state.mode.as_str();
         let inside = self.area.includes(&path);
@@ -438,13 +450,10 @@ impl Scene<'_> {
             access,
             redirected: paths.redirected.contains(path),
         };
-        let place = Place {
-            cwd: &self.cwd,
-            home: self.home,
-        };
+        let place = self.place();
         let by_rule_for_files = |path: &PathBuf, access| {
             let mut rules = self.state.rules.allow.iter();
-            rules.any(|rule| rule.means_file(access, path, &place))
+            rules.any(|rule| rule.allows_file(access, path, &place))
         };
         let outside = |path: &PathBuf, access| !self.area.includes(path) && !by_rule_for_files(path, access);
         if let Some(path) = paths.written.iter().find(|path| outside(path, Access::Write)) {

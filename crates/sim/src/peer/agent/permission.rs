@@ -389,11 +389,7 @@ impl Caller {
             "Auto mode is unavailable: its safety check does not run for this session, so {} was not run.",
             call.name
         );
-        let fields = json!({
-            "tool_name": call.name, "tool_use_id": call.id, "message": message, "decision_reason_type": "classifier",
-            "decision_reason_code": "auto_mode_no_check_in_session", "decision_reason": "Classifier unavailable",
-        });
-        self.ctx.send_system("permission_denied", fields).await;
+        self.send_denied(call, &message, Some("classifier")).await;
         let decision = json!({"decision": "reject", "source": "config", "reason_type": "classifier"});
         let meta = json!({"non_execution_kind": "automode-unavailable", "permission_decision": decision});
         Decision::Refuse { message, meta }
@@ -581,6 +577,10 @@ impl Caller {
             match reason {
                 "other" => fields["decision_reason"] = json!("The target is a symbolic link"),
                 "asyncAgent" => fields["decision_reason"] = json!("nobody can be asked in this session"),
+                "classifier" => {
+                    fields["decision_reason_code"] = json!("auto_mode_no_check_in_session");
+                    fields["decision_reason"] = json!("Classifier unavailable");
+                }
                 _ => {}
             }
         }

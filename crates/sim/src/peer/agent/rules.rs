@@ -142,7 +142,7 @@ impl Rule {
 
     /// Whether it allows all calls of this tool: no pattern allows anything but tools of one server, and `Read(*)` no file
     /// elsewhere.
-    fn allows_all(&self, tool: &str) -> bool {
+    pub(super) fn allows_all(&self, tool: &str) -> bool {
         let name = self.parts().0;
         let server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let is_wide = name.contains('*') && server.is_none_or(|(server, _)| server.contains('*'));
@@ -170,8 +170,13 @@ impl Rule {
         }
     }
 
-    /// Whether it means this file. Who may write a file may read it.
-    pub(super) fn means_file(&self, access: Access, path: &Path, place: &Place<'_>) -> bool {
+    /// Whether it allows to use this file so. A relative path in it begins where the shell is.
+    pub(super) fn allows_file(&self, access: Access, path: &Path, place: &Place<'_>) -> bool {
+        self.means_file(access, path, place, &[place.cwd])
+    }
+
+    /// Whether it means this file, if relative paths begin there. Who may write a file may read it.
+    fn means_file(&self, access: Access, path: &Path, place: &Place<'_>, bases: &[&Path]) -> bool {
         let (name, Some(pattern)) = self.parts() else {
             return false;
         };
@@ -184,40 +189,41 @@ impl Rule {
         let directory = pattern.strip_suffix("/**");
         let directory =
             directory.filter(|directory| !matches!(*directory, "" | "~") && !directory.ends_with('/'));
-        fits && is_below(directory.unwrap_or(pattern), path, place)
+        fits && is_below(directory.unwrap_or(pattern), path, place, bases)
     }
 
     /// Whether it allows this call whole; a line of commands may need several rules.
     pub(super) fn allows(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
         self.allows_all(call.tool)
             || match call.what {
-                What::File(access, path) => self.means_file(access, &place.cwd.join(path), place),
+                What::File(access, path) => self.allows_file(access, &place.cwd.join(path), place),
                 What::Command(_) => false,
                 What::Url(url) => self.means_host(url),
                 What::Other => false,
             }
     }
 
-    /// Whether it asks about this call, or denies it.
+    /// Whether it asks about this call, or denies it. A relative path in it begins where the shell is, or at the project.
     pub(super) fn touches(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
         if self.is_for_all(call.tool) {
             return true;
         }
+        let bases = [place.cwd, place.project];
         match call.what {
             What::File(access, path) => {
                 let path = place.cwd.join(path);
                 // What may not be read may not be written.
                 let read = self.parts().0 == "Read";
-                self.means_file(if read { Access::Read } else { access }, &path, place)
+                self.means_file(if read { Access::Read } else { access }, &path, place, &bases)
                     && (read || access == Access::Write)
             }
             What::Command(line) => {
                 let commands = shell::parse(line, place.home).commands;
                 commands.iter().any(|command| {
                     let paths = command.paths(place.cwd, place.home);
-                    let read =
-                        |path: &PathBuf| self.is_about("Read") && self.means_file(Access::Read, path, place);
-                    let written = |path: &PathBuf| self.means_file(Access::Write, path, place);
+                    let means = |access, path: &PathBuf| self.means_file(access, path, place, &bases);
+                    let read = |path: &PathBuf| self.is_about("Read") && means(Access::Read, path);
+                    let written = |path: &PathBuf| means(Access::Write, path);
                     self.means_command(&command.words)
                         || paths.read.iter().any(read)
                         || paths.written.iter().any(written)
@@ -305,23 +311,33 @@ pub(super) enum Access {
 
 /// What paths in rules begin with.
 pub(super) struct Place<'a> {
+    /// What the session is about.
+    pub(super) project: &'a Path,
+    /// Where the shell is.
     pub(super) cwd: &'a Path,
     pub(super) home: &'a Path,
 }
 
-/// Whether a pattern for files, as in a `.gitignore`, means this one.
-fn is_below(pattern: &str, path: &Path, place: &Place<'_>) -> bool {
+/// Whether a pattern for files, as in a `.gitignore`, means this one. A relative one begins at one of these directories.
+fn is_below(pattern: &str, path: &Path, place: &Place<'_>, bases: &[&Path]) -> bool {
     let (base, pattern) = match pattern {
         _ if pattern.starts_with("//") => (Path::new("/"), pattern.trim_start_matches('/')),
         _ if pattern.starts_with("~/") => (place.home, &pattern[2..]),
-        _ if pattern.starts_with('/') => (place.cwd, &pattern[1..]),
-        _ => (place.cwd, pattern),
+        _ if pattern.starts_with('/') => (place.project, &pattern[1..]),
+        _ => {
+            let mut bases = bases.iter();
+            return bases.any(|base| is_at(base, pattern, path, true));
+        }
     };
+    is_at(base, pattern, path, false)
+}
+
+fn is_at(base: &Path, pattern: &str, path: &Path, relative: bool) -> bool {
     let name = pattern
         .strip_prefix("./")
         .unwrap_or(pattern)
         .trim_end_matches('/');
-    let floats = base == place.cwd && !name.contains('/') && !pattern.starts_with('/');
+    let floats = relative && !name.contains('/');
     let Ok(path) = path.strip_prefix(base) else {
         return false;
     };

@@ -302,11 +302,18 @@ impl Caller {
         let named = call.used["subagent_type"].as_str().unwrap_or("general-purpose");
         let kinds = kinds(&self.ctx.config, &self.ctx.state());
         let exact = kinds.iter().find(|known| *known == named);
+        let denied = |kind: &str| {
+            let state = self.ctx.state();
+            let mut rules = state.rules.deny.iter();
+            rules.find(|rule| rule.means_agent(kind)).map(|rule| rule.source)
+        };
         let Some(kind) = exact.or_else(|| kinds.iter().find(|known| letters(known) == letters(named))) else {
-            let kinds = kinds.join(", ");
+            let kinds = kinds.iter().map(String::as_str);
+            let kinds: Vec<&str> = kinds.filter(|kind| denied(kind).is_none()).collect();
             self.send_stop().await;
             return Ok(Outcome::error(format!(
-                "Agent type '{named}' not found. Available agents: {kinds}"
+                "Agent type '{named}' not found. Available agents: {}",
+                kinds.join(", ")
             )));
         };
         let kind = kind.as_str();
@@ -315,12 +322,7 @@ impl Caller {
             return Ok(Outcome::error(not_simulated::feature(Feature::Worktree)));
         }
         let definition = self.ctx.state().agents.get(kind).cloned();
-        let denied = {
-            let state = self.ctx.state();
-            let mut rules = state.rules.deny.iter();
-            rules.find(|rule| rule.means_agent(kind)).map(|rule| rule.source)
-        };
-        if let Some(source) = denied {
+        if let Some(source) = denied(kind) {
             self.send_stop().await;
             return Ok(Outcome::error(format!(
                 "Agent type '{kind}' has been denied by permission rule 'Agent({kind})' from {}.",

@@ -143,6 +143,7 @@ pub(super) fn grants() -> Vec<Scenario> {
         ),
     ]);
     all.extend(agents());
+    all.extend(places());
     all.push(batches("batches").answer("can_use_tool", |_| {
         Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
     }));
@@ -189,6 +190,62 @@ fn batches(name: &str) -> Scenario {
     Scenario::with_initialize(name, hooks)
         .answer("hook_callback", answer)
         .turn(&(calls.concat() + "%say done"))
+}
+
+/// Rules with relative paths, where the shell goes to another directory: from flags, from a file and for the session.
+fn places() -> Vec<Scenario> {
+    let settings =
+        r#"{"permissions": {"allow": ["Edit(src/**)", "Read"], "deny": ["Read(./.env)", "Read(/secret)"]}}"#;
+    let rules = json!([{"toolName": "Edit", "ruleContent": "src/**"}, {"toolName": "Read"}]);
+    let session =
+        json!([{"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}]);
+    let calls = [
+        "Read {\"file_path\": \"src/kept.md\"}",
+        "Write {\"file_path\": \"src/a.md\", \"content\": \"x\"}",
+        "Bash {\"command\": \"cd src\"}",
+        "Write {\"file_path\": \"b.md\", \"content\": \"x\"}",
+        "Write {\"file_path\": \"src/c.md\", \"content\": \"x\"}",
+        "Read {\"file_path\": \"../.env\"}",
+        "Read {\"file_path\": \".env\"}",
+        "Read {\"file_path\": \"../secret\"}",
+        "Read {\"file_path\": \"secret\"}",
+        "Bash {\"command\": \"cat .env\"}",
+        "Bash {\"command\": \"cat ../.env\"}",
+    ];
+    let calls = calls.map(|call| format!("%tool {call}\n")).concat();
+    let begun = |name: &str| {
+        let session = session.clone();
+        let files = [".env", "secret", "src/.env", "src/secret", "src/kept.md"];
+        let host = Scenario::new(name).answer("can_use_tool", move |request: &Value| {
+            let is_first = request["input"]["command"] == "touch 1";
+            let updates = if is_first { session.clone() } else { json!([]) };
+            Some(Reply::Payload(
+                json!({"behavior": "allow", "updatedPermissions": updates}),
+            ))
+        });
+        files
+            .into_iter()
+            .fold(host, |host, file| host.file(file, "one\n"))
+    };
+    vec![
+        begun("rules_of_flags_and_a_moving_shell")
+            .flag("--allowedTools", "Edit(src/**) Read")
+            .flag("--disallowedTools", "Read(./.env) Read(/secret)")
+            .turn(&format!("{calls}%say done")),
+        begun("rules_of_a_file_and_a_moving_shell")
+            .file(".claude/settings.json", settings)
+            .turn(&format!("{calls}%say done")),
+        begun("rules_for_the_session_and_a_moving_shell").turn(&format!(
+            "%tool Bash {{\"command\": \"touch 1\"}}\n{calls}%say done"
+        )),
+        begun("reads_where_edits_are_accepted")
+            .flag("--permission-mode", "acceptEdits")
+            .flag("--allowedTools", "Read Edit(src/**)")
+            .turn(&format!("{calls}%say done")),
+        begun("reads_where_a_plan_is_made")
+            .flags("--permission-mode plan --allowedTools Read")
+            .turn("%tool Read {\"file_path\": \"src/kept.md\"}\n%say done"),
+    ]
 }
 
 fn agents() -> Vec<Scenario> {
