@@ -73,6 +73,16 @@ pub(crate) enum Act {
     Process(Vec<String>),
 }
 
+impl Act {
+    /// Whether a response of the model has several calls.
+    fn calls_beside(&self) -> bool {
+        match self {
+            Self::Turn(lines) | Self::Named(lines) => lines.iter().any(|line| line.starts_with("%+tool")),
+            _ => false,
+        }
+    }
+}
+
 /// When a turn is interrupted.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Moment {
@@ -144,7 +154,15 @@ impl Drawn {
             .fold(scenario, |scenario, flag| scenario.argument(flag))
             .variable("IS_SANDBOX", "1")
             .variable("CLAUDE_CODE_MAX_RETRIES", "2");
-        let (hooks, permissions) = (self.hook_answers.clone(), self.permissions.clone());
+        let hooks = self.hook_answers.clone();
+        let mut permissions = self.permissions.clone();
+        if self.acts.iter().any(Act::calls_beside) {
+            // How much of such a response has come when an answer ends the turn is a matter of milliseconds.
+            let ends = |permission: &&mut Permission| matches!(permission, Permission::Interrupt);
+            for permission in permissions.iter_mut().filter(ends) {
+                *permission = Permission::Deny;
+            }
+        }
         scenario
             .answer("mcp_message", server)
             .answer("hook_callback", move |request| {

@@ -28,9 +28,14 @@ pub(super) enum Verdict {
         reason: &'static str,
         /// Who has decided it, as the result of the tool says.
         source: &'static str,
+        /// Whether a hook cannot allow it.
+        firm: bool,
     },
     /// A check on the server would decide, which no scripted API has.
-    Unchecked,
+    Unchecked {
+        /// Whether a hook cannot allow it.
+        firm: bool,
+    },
     Ask(Why),
 }
 
@@ -47,6 +52,8 @@ pub(super) enum Why {
     Hook(String),
     /// The file is elsewhere.
     Outside(Access, PathBuf),
+    /// A file would be written through a link that leads elsewhere, to there.
+    LedOut(PathBuf, PathBuf),
     Sensitive(PathBuf),
     /// A command would remove this.
     Critical(PathBuf),
@@ -76,17 +83,28 @@ pub(super) struct Blocked {
 /// A tool and the content of a rule for it.
 type SuggestedRule = (&'static str, String);
 
-/// Whether a hook cannot allow a call of this tool.
-pub(super) fn outweighs_hooks(tool: &str, verdict: &Verdict) -> bool {
-    match verdict {
-        Verdict::Allow(_) | Verdict::AllowByRule(_) => false,
-        // What a command does is up to the safety check.
-        Verdict::Unchecked => tool == "Bash",
-        Verdict::Deny { reason, .. } => *reason != "mode",
-        Verdict::Ask(why) => matches!(
-            why,
-            Why::Mode | Why::Sensitive(_) | Why::Critical(_) | Why::Rule(_) | Why::Doubt(Doubt::Background)
-        ),
+impl Verdict {
+    /// Whether a hook cannot allow the call.
+    pub(super) fn outweighs_hooks(&self) -> bool {
+        match self {
+            Self::Allow(_) | Self::AllowByRule(_) => false,
+            Self::Unchecked { firm } | Self::Deny { firm, .. } => *firm,
+            Self::Ask(why) => why.is_firm(),
+        }
+    }
+}
+
+impl Why {
+    fn is_firm(&self) -> bool {
+        matches!(
+            self,
+            Self::Mode
+                | Self::LedOut(..)
+                | Self::Sensitive(_)
+                | Self::Critical(_)
+                | Self::Rule(_)
+                | Self::Doubt(Doubt::Background)
+        )
     }
 }
 
@@ -212,6 +230,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
             message,
             reason: "other",
             source: "config",
+            firm: true,
         };
     }
     let scene = Scene {
@@ -229,10 +248,12 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.touches(&call, &place)).cloned();
     if let Some(rule) = hit(&state.rules.deny) {
         let (message, reason) = match call.what {
-            What::Command(line) if !rule.is_for_all(tool) => (
-                format!("Permission to use {tool} with command {line} has been denied."),
-                "subcommandResults",
-            ),
+            What::Command(line) if !rule.is_for_all(tool) => {
+                // A line that cannot be taken apart is denied as a whole.
+                let whole = shell::parse(line, scene.home).doubt.is_some();
+                let message = format!("Permission to use {tool} with command {line} has been denied.");
+                (message, if whole { "rule" } else { "subcommandResults" })
+            }
             What::Url(url) => (format!("WebFetch denied access to domain:{}.", host(url)), "rule"),
             _ => (format!("Permission to use {tool} has been denied."), "rule"),
         };
@@ -244,6 +265,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
                 "rule" => rule.source.decided(false),
                 _ => "config",
             },
+            firm: true,
         };
     }
     if UNASKED.contains(&tool) {
@@ -276,9 +298,9 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
             let path = paths::absolute(path, &scene.cwd, scene.home);
             // What may be used anyway is put down to a rule for the whole tool alone, and what may be read to one about writing too.
             let edits = |rule: &Rule| rule.is_about("Edit") && !rule.is_for_all("Edit");
-            let is_named = |rule: &Rule| match access {
-                Access::Read => edits(rule) && rule.allows(&call, &place),
-                Access::Write => state.mode != "acceptEdits",
+            let is_named = |rule: &Rule| {
+                let counts = access == Access::Write || (edits(rule) && rule.allows(&call, &place));
+                counts && state.mode != "acceptEdits"
             };
             let mut rules = state.rules.allow.iter().filter(counts);
             let by_rule = allowing.is_some()
@@ -293,13 +315,17 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     };
     match verdict {
         Verdict::Allow("rule") => Verdict::AllowByRule(allowing.map_or(Source::CliArg, |rule| rule.source)),
-        Verdict::Ask(why) if scene.checked && why != Why::Mode => Verdict::Unchecked,
-        Verdict::Ask(_) if state.mode == "dontAsk" => Verdict::Deny {
+        // What a command does is up to the check.
+        Verdict::Ask(why) if scene.checked && why != Why::Mode => Verdict::Unchecked {
+            firm: tool == "Bash" || why.is_firm(),
+        },
+        Verdict::Ask(why) if state.mode == "dontAsk" => Verdict::Deny {
             message: format!(
                 "Permission to use {tool} has been denied because Claude Code is running in don't ask mode."
             ),
             reason: "mode",
             source: "config",
+            firm: why.is_firm(),
         },
         verdict => verdict,
     }
@@ -337,10 +363,15 @@ impl Scene<'_> {
                 () => Verdict::Ask(Why::Outside(access, path)),
             };
         }
+        let led_out = self.area.led_out(&path);
         match () {
             () if path.starts_with(plans) => Verdict::Allow("other"),
             () if paths::is_sensitive(&path, &self.cwd) => Verdict::Ask(Why::Sensitive(path)),
             () if mode == "plan" => Verdict::Ask(Why::Mode),
+            () if led_out.is_some() => {
+                let to = led_out.unwrap_or_default();
+                Verdict::Ask(Why::LedOut(path, to))
+            }
             () if by_rule => Verdict::Allow("rule"),
             () if inside && self.edits => Verdict::Allow("mode"),
             () if !inside => Verdict::Ask(Why::Outside(access, path)),
@@ -367,6 +398,9 @@ impl Scene<'_> {
         if let Some(path) = written.find(|path| paths::is_sensitive(path, &self.cwd)) {
             return Verdict::Ask(Why::Sensitive(path));
         }
+        if line.doubt == Some(Doubt::Background) {
+            return Verdict::Ask(Why::Doubt(Doubt::Background));
+        }
         if by_rule {
             return Verdict::Allow("rule");
         }
@@ -377,7 +411,8 @@ impl Scene<'_> {
             .iter()
             .find(|rule| rule.names("Bash", text));
         if let Some(rule) = exact {
-            return if rule.source.is_file() {
+            let only_reads = matches!(line.commands.as_slice(), [command] if command.only_reads());
+            return if only_reads || rule.source.is_file() {
                 Verdict::AllowByRule(rule.source)
             } else {
                 Verdict::Allow("subcommandResults")
@@ -487,6 +522,18 @@ fn host(url: &str) -> String {
         .to_lowercase()
 }
 
+/// Whether a line is redirected to this file.
+fn is_redirected(ctx: &Context, line: &str, path: &PathBuf) -> bool {
+    let (cwd, home) = (ctx.cwd(), Path::new(&ctx.config.home));
+    let mut commands = shell::parse(line, home).commands.into_iter();
+    commands.any(|command| command.paths(&cwd, home).redirected.contains(path))
+}
+
+fn led_out(path: &Path, to: &Path) -> String {
+    let (path, to) = (path.display(), to.display());
+    format!("{path} resolves through a symlink to {to}, which is outside the allowed working directories")
+}
+
 /// The description of a call for a person.
 pub(super) fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
     let described = |key: &str| match input[key].as_str() {
@@ -573,12 +620,8 @@ pub(super) fn question(
         })),
         Why::Outside(access, path) => {
             let mut reason = "Path is outside allowed working directories".to_owned();
-            if let (Access::Read, Some(to)) = (access, area.led_out(&path)) {
-                reason = format!(
-                    "{} resolves through a symlink to {}, which is outside the allowed working directories",
-                    path.display(),
-                    to.display()
-                );
+            if let Some(to) = area.led_out(&path) {
+                reason = led_out(&path, &to);
                 set(json!({"blocked_path": to.to_string_lossy()}));
             }
             set(json!({
@@ -586,6 +629,11 @@ pub(super) fn question(
                 "permission_suggestions": suggest.files(access, &path, access == Access::Write),
             }));
         }
+        Why::LedOut(path, to) => set(json!({
+            "blocked_path": to.to_string_lossy(), "classifier_approvable": false, "decision_reason": led_out(&path, &to),
+            "decision_reason_type": "safetyCheck", "suppress_always_allow_rule": true,
+            "permission_suggestions": suggest.files(Access::Write, &path, true),
+        })),
         Why::Sensitive(path) => {
             let reason = if paths::is_of_the_cli(&path) {
                 format!(
@@ -602,7 +650,11 @@ pub(super) fn question(
                 suggest.accept_edits()
             } else {
                 set(json!({"blocked_path": path.to_string_lossy()}));
-                [vec![suggest.directories(&path)], suggest.accept_edits()].concat()
+                let mut suggestions = vec![suggest.directories(&path)];
+                if !is_redirected(ctx, line, &path) {
+                    suggestions.extend(suggest.accept_edits());
+                }
+                suggestions
             };
             set(json!({
                 "classifier_approvable": true, "decision_reason": reason, "decision_reason_type": "safetyCheck",

@@ -114,8 +114,16 @@ impl Caller {
             Some(hooks::Decision::Deny(reason)) => {
                 // The result knows an agent by its old name then.
                 call.by_old_name |= is_agent_tool(&call.name);
+                // What is said of a path that was not absolute is the reason alone.
+                let is_placed = ["file_path", "notebook_path"]
+                    .iter()
+                    .any(|key| call.shown[*key] != call.input[*key]);
                 Decision::Refuse {
-                    message: format!("PreToolUse:{} hook error: {reason}", call.name),
+                    message: if is_placed {
+                        reason
+                    } else {
+                        format!("PreToolUse:{} hook error: {reason}", call.name)
+                    },
                     meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
                 }
             }
@@ -137,7 +145,7 @@ impl Caller {
             }
             allowed => {
                 let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
-                let by_hook = allowed.is_some() && !judge::outweighs_hooks(&call.name, &verdict);
+                let by_hook = allowed.is_some() && !verdict.outweighs_hooks();
                 if by_hook {
                     let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
                     Decision::Allow { input: None, meta }
@@ -147,8 +155,10 @@ impl Caller {
                         message,
                         reason,
                         source,
+                        ..
                     },
                 ) = (&allowed, &verdict)
+                    && *reason != "mode"
                 {
                     // Of what a hook has allowed the client is told nothing more.
                     Decision::Refuse {
@@ -337,6 +347,7 @@ impl Caller {
                 message,
                 reason,
                 source,
+                ..
             } => {
                 self.send_denied(call, &message, Some(reason)).await;
                 Decision::Refuse {
@@ -344,7 +355,7 @@ impl Caller {
                     meta: refused(json!({"decision": "reject", "source": source, "reason_type": reason})),
                 }
             }
-            Verdict::Unchecked => self.refuse_unchecked(call).await,
+            Verdict::Unchecked { .. } => self.refuse_unchecked(call).await,
             Verdict::Ask(why) if self.ctx.config.permission_prompts => self.ask(call, why).await?,
             Verdict::Ask(_) if self.ctx.config.unattended => {
                 let message = format!(

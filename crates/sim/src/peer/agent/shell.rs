@@ -8,7 +8,7 @@ use super::paths;
 const HARMLESS: &[&str] = &[
     "[", "basename", "cal", "cd", "date", "df", "dirname", "echo", "expr", "false", "fd", "free", "history",
     "hostname", "id", "man", "printf", "ps", "pwd", "seq", "sleep", "test", "tr", "tree", "true", "type",
-    "uname", "uptime", "which", "whoami", "xargs",
+    "uname", "uptime", "which", "whoami",
 ];
 
 /// Commands that only read the paths that they are given.
@@ -38,6 +38,18 @@ const READERS: &[&str] = &[
 
 /// Commands that change the paths that they are given, and that `acceptEdits` allows.
 const WRITERS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"];
+
+/// Commands of the shell's own that run something, or change what later words mean.
+const UNCHECKED: &[&str] = &[".", "alias", "eval", "exec", "let", "source", "trap"];
+
+/// Commands that run the command behind them, which no rule for their first words allows.
+const WRAPPERS: &[&str] = &[
+    "bash", "command", "dash", "doas", "env", "ksh", "nice", "nohup", "sh", "stdbuf", "sudo", "time",
+    "timeout", "xargs", "zsh",
+];
+
+/// What only looks at containers.
+const DOCKER_READS: &[&str] = &["images", "inspect", "logs", "ps"];
 
 /// What only looks at a repository.
 const GIT_READS: &[&str] = &[
@@ -134,14 +146,43 @@ impl Command {
     /// Whether it changes nothing but what it is redirected to.
     pub(super) fn only_reads(&self) -> bool {
         match self.name() {
-            "git" => self
-                .words
-                .get(1)
-                .is_some_and(|word| GIT_READS.contains(&word.as_str())),
+            "git" => self.is_one_of(GIT_READS),
+            "docker" => self.is_one_of(DOCKER_READS),
+            "xargs" => {
+                let behind = self.arguments().next().map_or("echo", String::as_str);
+                behind != "find" && (HARMLESS.contains(&behind) || READERS.contains(&behind))
+            }
+            name if is_assignment(name) => self.words.iter().all(|word| is_assignment(word)),
             "find" => !self.is_find_that_acts(),
             "sed" => !self.edits_in_place(),
             "node" | "python3" | "python" => self.has(&["-v", "-V", "--version"]) && self.words.len() == 2,
             name => HARMLESS.contains(&name) || READERS.contains(&name),
+        }
+    }
+
+    fn is_one_of(&self, kinds: &[&str]) -> bool {
+        self.words
+            .get(1)
+            .is_some_and(|word| kinds.contains(&word.as_str()))
+    }
+
+    /// The command that is run behind assignments and by commands that only run another one.
+    fn inner(&self) -> Self {
+        let mut words = self.words.as_slice();
+        while let [first, rest @ ..] = words {
+            let skipped = match first.as_str() {
+                "command" | "env" | "nohup" | "time" => 0,
+                "nice" if rest.first().is_some_and(|word| word == "-n") => 2,
+                "nice" | "stdbuf" => rest.iter().take_while(|word| word.starts_with('-')).count(),
+                "timeout" => 1,
+                first if is_assignment(first) => 0,
+                _ => break,
+            };
+            words = rest.get(skipped..).unwrap_or_default();
+        }
+        Self {
+            words: words.to_vec(),
+            ..self.clone()
         }
     }
 
@@ -187,14 +228,15 @@ impl Command {
             ..Paths::default()
         };
         found.written.clone_from(&found.redirected);
+        let inner = self.inner();
         // The first argument of these is no path.
-        let skipped = usize::from(matches!(self.name(), "grep" | "rg" | "sed" | "jq"));
-        let arguments = self.arguments().skip(skipped).map(path);
-        if self.changes_files() || self.name() == "tee" {
+        let skipped = usize::from(matches!(inner.name(), "grep" | "rg" | "sed" | "jq"));
+        let arguments = inner.arguments().skip(skipped).map(path);
+        if inner.changes_files() || inner.name() == "tee" {
             found.written.extend(arguments);
-        } else if self.name() == "find" {
-            found.read.extend(self.arguments().take(1).map(path));
-        } else if READERS.contains(&self.name()) || self.name() == "sed" {
+        } else if inner.name() == "find" {
+            found.read.extend(inner.arguments().take(1).map(path));
+        } else if READERS.contains(&inner.name()) || inner.name() == "sed" {
             found.read.extend(arguments);
         }
         found
@@ -242,6 +284,7 @@ pub(super) fn pattern(text: &str) -> String {
     };
     let mut words = text.split(' ');
     match (words.next(), words.next().filter(plain)) {
+        (Some(first), _) if WRAPPERS.contains(&first) => text.to_owned(),
         (Some(first), Some(second)) if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
             format!("{first} {second} *")
         }
@@ -321,6 +364,9 @@ impl Reader<'_> {
         self.end_word();
         let until = self.until.take().unwrap_or(self.place);
         let mut command = std::mem::take(&mut self.command);
+        if UNCHECKED.contains(&command.name()) {
+            self.doubt(Doubt::Nested);
+        }
         if !command.words.is_empty() || !command.writes.is_empty() {
             self.line
                 .get(self.began..until)
@@ -371,6 +417,9 @@ impl Reader<'_> {
                     quote = Some(c);
                     self.word.get_or_insert_default();
                 }
+                (None, '>' | '<') if self.rest()[1..].starts_with('(') => {
+                    self.doubt(Doubt::Nested);
+                }
                 (None, '>' | '<') => length = self.redirection(),
                 (None, '&') if self.rest().starts_with("&>") => length = 1,
                 (None, ';' | '&' | '|' | '\n') => {
@@ -382,7 +431,8 @@ impl Reader<'_> {
                     self.end_command(length);
                 }
                 (None, '(') => {
-                    self.doubt(Doubt::Subshell);
+                    let calculates = self.rest().starts_with("((");
+                    self.doubt(if calculates { Doubt::Group } else { Doubt::Subshell });
                     self.end_command(1);
                 }
                 (None, ')') => self.end_command(1),
@@ -430,6 +480,13 @@ impl Reader<'_> {
         }
         length
     }
+}
+
+/// Whether a word gives a variable a value.
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Words of the shell's own.

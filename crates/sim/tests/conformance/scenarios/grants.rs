@@ -144,6 +144,7 @@ pub(super) fn grants() -> Vec<Scenario> {
     ]);
     all.extend(agents());
     all.extend(places());
+    all.extend(beyond_hooks());
     all.push(batches("batches").answer("can_use_tool", |_| {
         Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
     }));
@@ -246,6 +247,168 @@ fn places() -> Vec<Scenario> {
             .flags("--permission-mode plan --allowedTools Read")
             .turn("%tool Read {\"file_path\": \"src/kept.md\"}\n%say done"),
     ]
+}
+
+/// What a hook cannot allow: it allows all, and whoever is asked denies it.
+fn beyond_hooks() -> Vec<Scenario> {
+    let commands = [
+        "echo $(echo a)",
+        "echo \"$HOME\"",
+        "echo \"$VAR\"",
+        "sleep 0 &",
+        "{ echo a; }",
+        "((1 + 1))",
+        "(echo a)",
+        "cat <<E\n$X\nE",
+        "cat <<E\na\nE",
+        "cat <(echo a)",
+        "echo 'unclosed",
+        "for i in 1; do echo $i; done",
+        "cd src && cat kept.md",
+        "cd src && touch b",
+        "touch a && touch b",
+        "find . -exec ls {} ;",
+        "cat ../outside.txt",
+        "touch ../made.txt",
+        "echo x > ../made.txt",
+        "echo x > .claude/settings.json",
+        "nosuchprogram",
+        "rm -rf ~",
+        "env X=1 touch c",
+        "eval echo a",
+        "sudo ls",
+        "git -c a=b status",
+        "sed -i s/a/b/ .git/config",
+    ];
+    let wrapped = [
+        "timeout 5 touch c",
+        "timeout 5 cat ../outside.txt",
+        "nohup touch c",
+        "time touch c",
+        "nice touch c",
+        "nice -n 5 touch c",
+        "stdbuf -o0 touch c",
+        "X=1 touch c",
+        "X=1 cat ../outside.txt",
+        "env touch c",
+        "env X=1 cat ../outside.txt",
+        "command touch c",
+        "bash -c ls",
+        "sh x.txt",
+        "xargs touch",
+        "exec ls",
+        "source x.txt",
+        ". x.txt",
+        "trap ls EXIT",
+        "python3 -c 1",
+        "npm test",
+        "make all",
+        "git push",
+        "git push origin main",
+        "env ls",
+        "sudo touch c",
+        "doas ls",
+        "ssh host ls",
+        "cargo build",
+        "docker ps",
+        "kill 99999999",
+        "./x.txt",
+        "alias a=b",
+        "export X=1",
+        "X=1",
+        "let x=1",
+        "read x",
+        "cat x.txt | bash",
+        "echo a | xargs rm",
+        "tar cf a.tar x.txt",
+        "curl localhost",
+    ];
+    let files = [
+        ("Read", json!({"file_path": "../outside.txt"})),
+        ("Read", json!({"file_path": "out.txt"})),
+        ("Write", json!({"file_path": "../made.txt", "content": ""})),
+        ("Write", json!({"file_path": "outdir/e.txt", "content": ""})),
+        ("Write", json!({"file_path": "outdir/new.txt", "content": ""})),
+        (
+            "Write",
+            json!({"file_path": ".claude/settings.json", "content": "{}"}),
+        ),
+        ("Write", json!({"file_path": ".git/config", "content": ""})),
+        (
+            "Edit",
+            json!({"file_path": "x.txt", "old_string": "one", "new_string": "two"}),
+        ),
+        ("mcp__calc__add", json!({"a": 1, "b": 2})),
+    ];
+    let calls = |calls: &mut dyn Iterator<Item = (&'static str, Value)>| -> String {
+        let lines: Vec<String> = calls
+            .map(|(tool, input)| format!("%tool {tool} {input}\n"))
+            .collect();
+        lines.concat() + "%say done"
+    };
+    let bash = |command: &str| ("Bash", json!({"command": command}));
+    let turns = [
+        ("commands", calls(&mut commands.into_iter().map(bash))),
+        ("wrapped_commands", calls(&mut wrapped.into_iter().map(bash))),
+        ("files", calls(&mut files.into_iter())),
+    ];
+    let hook = json!({"hooks": {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}, "sdkMcpServers": ["calc"]});
+    let mut all = Vec::new();
+    for (name, turn) in turns {
+        for (by, mode) in [
+            ("a_hook", "default"),
+            ("a_hook", "plan"),
+            ("a_hook", "acceptEdits"),
+            ("a_hook", "dontAsk"),
+            ("a_rule", "default"),
+            ("a_rule", "plan"),
+            ("a_rule", "acceptEdits"),
+            ("nobody", "default"),
+            ("nobody", "acceptEdits"),
+            ("nobody", "bypassPermissions"),
+        ] {
+            // What wraps another command is only judged here. A plan ends behind ten refusals of the check that no scripted API has.
+            let left_out = (name == "wrapped_commands" && (by != "nobody" || mode == "bypassPermissions"))
+                || (name == "commands" && mode == "plan");
+            if left_out {
+                continue;
+            }
+            let name = format!("{name}_allowed_by_{by}_in_{mode}");
+            let begun = match by {
+                "a_hook" => {
+                    let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "allow"});
+                    let reply = json!({ "hookSpecificOutput": output });
+                    Scenario::with_initialize(&name, hook.clone())
+                        .answer("hook_callback", move |_| Some(Reply::Payload(reply.clone())))
+                }
+                "a_rule" => host(&name).flag("--allowedTools", "Bash Read Write Edit mcp__calc"),
+                _ => host(&name),
+            };
+            let begun = begun
+                .flag("--permission-mode", mode)
+                .flag("--disallowedTools", "Read(./.env)")
+                .variable("IS_SANDBOX", "1")
+                .link("out.txt", "../outside.txt")
+                .link("outdir", "../extra")
+                .answer("mcp_message", calc)
+                .answer("can_use_tool", |_| {
+                    Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
+                });
+            let files = [
+                "x.txt",
+                ".env",
+                "src/kept.md",
+                ".git/config",
+                "../outside.txt",
+                "../extra/e.txt",
+            ];
+            let begun = files
+                .into_iter()
+                .fold(begun, |begun, file| begun.file(file, "one\n"));
+            all.push(begun.turn(&turn));
+        }
+    }
+    all
 }
 
 fn agents() -> Vec<Scenario> {
