@@ -104,7 +104,7 @@ impl Steps {
     /// Takes an `initialize` request and answers it as the CLI does, with these keys set differently.
     pub fn initialize_with(self, changes: Value) -> Self {
         self.expect(Match::request("initialize")).send_with(move |seen| {
-            let mut payload = payload::initialize("/home/user/project", "default", "idle");
+            let mut payload = payload::initialize("/home/user/project", "default", payload::MODEL, "idle");
             merge(&mut payload, changes);
             json!({"type": "control_response", "response": {
                 "subtype": "success", "request_id": seen.request_id(), "response": payload,

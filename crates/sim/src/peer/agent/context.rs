@@ -328,6 +328,22 @@ impl Context {
                 state.ids.skip_messages(kept.chain.iter().filter(answers).count());
                 state.deferred = Some(deferred.clone());
             }
+            let last = kept.chain.iter().rev();
+            let mut models = last
+                .clone()
+                .filter_map(|record| record["message"]["model"].as_str());
+            let of_model = |model: &&str| !model.starts_with('<');
+            let chosen = self.config.model_given || state.settings.get(&["model"]).is_some();
+            if let (Some(model), false) = (models.find(of_model), chosen) {
+                model.clone_into(&mut state.model);
+            }
+            let plans = last
+                .clone()
+                .find(prompt)
+                .is_some_and(|prompt| prompt["permissionMode"] == "plan");
+            if plans && !self.config.fork && !self.config.mode_given {
+                "plan".clone_into(&mut state.mode);
+            }
             state.resumed = true;
             state.used.clone_from(&kept.used);
             state.title = kept.title.clone().or(state.title.take());

@@ -235,7 +235,7 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
             Some(_) => "running",
             None => state.session_state,
         };
-        let mut payload = payload::initialize(&ctx.config.home, &state.mode, session_state);
+        let mut payload = payload::initialize(&ctx.config.home, &state.mode, &state.model, session_state);
         if !request["hooks"].is_null() {
             state.hooks = hooks::read(&request["hooks"]);
             payload["hooks_applied"] = json!(true);
@@ -302,7 +302,8 @@ fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
         "parked_ms": ctx.log.elapsed().as_millis() as u64,
     });
     if request["include_initialize"] == true {
-        reply["initialize"] = payload::initialize(&ctx.config.home, &state.mode, state.session_state);
+        reply["initialize"] =
+            payload::initialize(&ctx.config.home, &state.mode, &state.model, state.session_state);
     }
     Some(Reply::Payload(reply))
 }

@@ -95,15 +95,16 @@ impl Verdict {
 }
 
 impl Why {
+    /// Whether a hook cannot allow the call.
     fn is_firm(&self) -> bool {
+        self.is_danger() || matches!(self, Self::Mode | Self::Rule(_))
+    }
+
+    /// Whether it is the reason of the request even where a hook wants one.
+    pub(super) fn is_danger(&self) -> bool {
         matches!(
             self,
-            Self::Mode
-                | Self::LedOut(..)
-                | Self::Sensitive(_)
-                | Self::Critical(_)
-                | Self::Rule(_)
-                | Self::Doubt(Doubt::Background)
+            Self::LedOut(..) | Self::Sensitive(_) | Self::Critical(_) | Self::Doubt(Doubt::Background)
         )
     }
 }

@@ -121,10 +121,10 @@ pub(super) struct Config {
     pub(super) home: String,
     pub(super) model: String,
     /// Whether the model was given, so that settings don't change it.
-    model_given: bool,
+    pub(super) model_given: bool,
     pub(super) mode: String,
     /// Whether the mode was.
-    mode_given: bool,
+    pub(super) mode_given: bool,
     pub(super) bypass_launched: bool,
     pub(super) session_id: Option<String>,
     pub(super) partial: bool,

@@ -39,8 +39,8 @@ fn fill(text: &str, fields: Value) -> Value {
     Value::Object(payload)
 }
 
-/// The payload that answers `initialize`.
-pub(crate) fn initialize(home: &str, mode: &str, session_state: &str) -> Value {
+/// The payload that answers `initialize`. The model of the session is listed behind those that there always are.
+pub(crate) fn initialize(home: &str, mode: &str, model: &str, session_state: &str) -> Value {
     let fields = json!({
         "user_output_styles_dir": format!("{home}/.claude/output-styles"),
         "pid": std::process::id(),
@@ -48,7 +48,16 @@ pub(crate) fn initialize(home: &str, mode: &str, session_state: &str) -> Value {
         "current_permission_mode": mode,
         "session_state": session_state,
     });
-    fill(INITIALIZE, fields)
+    let mut payload = fill(INITIALIZE, fields);
+    if let Some(models) = payload["models"].as_array_mut()
+        && !models.iter().any(|listed| listed["resolvedModel"] == model)
+    {
+        models.push(json!({
+            "value": model, "resolvedModel": model, "displayName": model, "description": "The model of this session",
+            "supportsThinkingOff": true,
+        }));
+    }
+    payload
 }
 
 /// The fields of `system/init` about the session.

@@ -82,7 +82,6 @@ impl Caller {
         let before = self.before_tool(&mut call).await?;
         // The sender lives as long as the caller.
         let _ = self.telling.subscribe().wait_for(|telling| !*telling).await;
-        self.tally().stopped_by_hook |= before.stop;
         if let Some(what) = before.broken {
             self.send_stop().await;
             let content = format!(
@@ -100,6 +99,7 @@ impl Caller {
                 call.shown = from_model;
             }
         }
+        let is_denied = matches!(before.decision, Some(hooks::Decision::Deny(_)));
         let decision = match before.decision {
             decision if refused_rewrite.is_some() && !matches!(decision, Some(hooks::Decision::Deny(_))) => {
                 let reason = refused_rewrite.unwrap_or_default();
@@ -137,8 +137,7 @@ impl Caller {
                 // So does the result here, if a person refuses the agent.
                 call.by_old_name |= is_agent_tool(&call.name);
                 let verdict = match judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown) {
-                    // It is asked about in any case.
-                    Verdict::Ask(why @ Why::Sensitive(_)) => Verdict::Ask(why),
+                    Verdict::Ask(why) if why.is_danger() => Verdict::Ask(why),
                     _ => Verdict::Ask(Why::Hook(reason)),
                 };
                 self.settle(&call, verdict).await?
@@ -173,6 +172,9 @@ impl Caller {
         if !is_agent_tool(&call.name) {
             self.send_stop().await;
         }
+        // A hook that ends the turn does so with a call that runs, or that it denies itself.
+        self.tally().stopped_by_hook |=
+            before.stop && (is_denied || matches!(decision, Decision::Allow { .. }));
         match decision {
             Decision::Allow { input, meta } => {
                 if let Some(input) = input.filter(|input| *input != call.shown) {

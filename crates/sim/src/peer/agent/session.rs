@@ -79,7 +79,13 @@ where
         ctx.complain(complaint).await;
     }
     let exit = match ctx.open() {
-        Ok(()) => session.run().await,
+        Ok(()) => {
+            if ctx.state().mode == "plan" && !ctx.config.mode_given && ctx.state().resumed {
+                ctx.send_system("status", json!({"status": null, "permissionMode": "plan"}))
+                    .await;
+            }
+            session.run().await
+        }
         Err(failed) => refuse_to_open(&ctx, failed).await,
     };
     drop(session);

@@ -29,7 +29,10 @@ pub fn system(subtype: &str, fields: Value) -> Value {
 
 /// The answer to the last control request, which is `initialize`.
 pub fn initialized() -> Value {
-    let mut frame = success("$request", payload::initialize("/home/user", "default", "idle"));
+    let mut frame = success(
+        "$request",
+        payload::initialize("/home/user", "default", payload::MODEL, "idle"),
+    );
     frame["response"]["pending_permission_requests"] = json!([]);
     frame["response"]["pending_user_dialog_requests"] = json!([]);
     frame

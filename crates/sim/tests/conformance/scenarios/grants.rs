@@ -145,6 +145,7 @@ pub(super) fn grants() -> Vec<Scenario> {
     all.extend(agents());
     all.extend(places());
     all.extend(beyond_hooks());
+    all.extend(stopped());
     all.push(batches("batches").answer("can_use_tool", |_| {
         Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
     }));
@@ -246,6 +247,47 @@ fn places() -> Vec<Scenario> {
         begun("reads_where_a_plan_is_made")
             .flags("--permission-mode plan --allowedTools Read")
             .turn("%tool Read {\"file_path\": \"src/kept.md\"}\n%say done"),
+    ]
+}
+
+/// Hooks that stop the turn before a call that does not run.
+fn stopped() -> Vec<Scenario> {
+    let hook = json!({"hooks": {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}});
+    let begun = |name: &str, output: Value| {
+        let mut stop = json!({"continue": false, "stopReason": "enough"});
+        if !output.is_null() {
+            stop["hookSpecificOutput"] = output;
+        }
+        Scenario::with_initialize(&format!("stopped_before_{name}"), hook.clone())
+            .answer("hook_callback", move |_| Some(Reply::Payload(stop.clone())))
+    };
+    let turn = format!("{TOUCH}\n%say done");
+    let decides = |decision: &str| json!({"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": "so"});
+    let denies = |_: &Value| Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})));
+    vec![
+        begun("it_runs", Value::Null)
+            .answer("can_use_tool", allow)
+            .turn(&turn),
+        begun("a_person_denies", Value::Null)
+            .answer("can_use_tool", denies)
+            .turn(&turn),
+        begun("a_rule_denies", Value::Null)
+            .flag("--disallowedTools", "Bash(touch:*)")
+            .turn(&turn),
+        begun("nobody_is_asked", Value::Null)
+            .flag("--permission-mode", "dontAsk")
+            .turn(&turn),
+        begun("it_is_planned", Value::Null)
+            .flag("--permission-mode", "plan")
+            .turn(&turn),
+        begun("it_denies", decides("deny")).turn(&turn),
+        begun("it_asks", decides("ask"))
+            .answer("can_use_tool", denies)
+            .turn(&turn),
+        begun("it_allows", decides("allow")).turn(&turn),
+        begun("it_fails", Value::Null)
+            .flag("--allowedTools", "Bash")
+            .turn("%tool Bash {\"command\": \"false\"}\n%say done"),
     ]
 }
 
@@ -360,6 +402,8 @@ fn beyond_hooks() -> Vec<Scenario> {
             ("a_hook", "plan"),
             ("a_hook", "acceptEdits"),
             ("a_hook", "dontAsk"),
+            ("a_hook_that_asks", "default"),
+            ("a_hook_that_asks", "acceptEdits"),
             ("a_rule", "default"),
             ("a_rule", "plan"),
             ("a_rule", "acceptEdits"),
@@ -375,8 +419,9 @@ fn beyond_hooks() -> Vec<Scenario> {
             }
             let name = format!("{name}_allowed_by_{by}_in_{mode}");
             let begun = match by {
-                "a_hook" => {
-                    let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "allow"});
+                "a_hook" | "a_hook_that_asks" => {
+                    let decision = if by == "a_hook" { "allow" } else { "ask" };
+                    let output = json!({"hookEventName": "PreToolUse", "permissionDecision": decision});
                     let reply = json!({ "hookSpecificOutput": output });
                     Scenario::with_initialize(&name, hook.clone())
                         .answer("hook_callback", move |_| Some(Reply::Payload(reply.clone())))

@@ -54,6 +54,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         settings::settings(),
         processes::servers(),
         processes::signals(),
+        processes::kept(),
         processes::queue(),
         grants::grants(),
         programs::programs(),

@@ -188,6 +188,79 @@ pub(super) fn signals() -> Vec<Scenario> {
     ]
 }
 
+/// What a process that takes a session up keeps of the mode and the model that the last one was told.
+pub(super) fn kept() -> Vec<Scenario> {
+    let mode = |mode: &str| json!({"subtype": "set_permission_mode", "mode": mode});
+    let model = |model: &str| json!({"subtype": "set_model", "model": model});
+    let older = "claude-sonnet-4-5-20250929";
+    let mut all = Vec::new();
+    for (name, told, flags) in [
+        ("edits", vec![mode("acceptEdits")], ""),
+        ("plan", vec![mode("plan")], ""),
+        ("dont_ask", vec![mode("dontAsk")], ""),
+        (
+            "plan_and_flag",
+            vec![mode("plan")],
+            " --permission-mode acceptEdits",
+        ),
+        ("plan_and_default", vec![mode("plan"), mode("default")], ""),
+        ("older_model", vec![model(older)], ""),
+        ("haiku", vec![model("haiku")], ""),
+        ("sonnet", vec![model("sonnet")], ""),
+        ("default_model", vec![model(older), model("default")], ""),
+        ("model_and_flag", vec![model(older)], " --model opus"),
+    ] {
+        let begun = Scenario::new(&format!("kept_{name}"));
+        let begun = told.into_iter().fold(begun, Scenario::control).turn("%say one");
+        let resumed = begun
+            .then_process()
+            .flags(&format!("--resume {{session}}{flags}"));
+        all.push(resumed.turn("%say two"));
+    }
+    let flagged = |name: &str, flags: &str| Scenario::new(name).flags(flags).turn("%say one");
+    let told = |name: &str, request: Value| Scenario::new(name).control(request).turn("%say one");
+    all.extend([
+        flagged(
+            "kept_of_a_flag",
+            &format!("--model {older} --permission-mode plan"),
+        )
+        .then_process()
+        .flags("--resume {session}")
+        .turn("%say two"),
+        told("kept_where_it_goes_on", model(older))
+            .then_process()
+            .flags("--continue")
+            .turn("%say two"),
+        told("kept_by_a_fork", model(older))
+            .then_process()
+            .flags("--resume {session} --fork-session")
+            .turn("%say two"),
+        told("kept_plan_by_a_fork", mode("plan"))
+            .then_process()
+            .flags("--resume {session} --fork-session")
+            .turn("%say two"),
+        Scenario::new("kept_beside_settings")
+            .file(
+                ".claude/settings.json",
+                r#"{"permissions": {"defaultMode": "acceptEdits"}}"#,
+            )
+            .control(model(older))
+            .control(mode("plan"))
+            .turn("%say one")
+            .then_process()
+            .flags("--resume {session}")
+            .turn("%say two"),
+        Scenario::new("told_behind_the_turn")
+            .turn("%say one")
+            .control(mode("plan"))
+            .control(model(older))
+            .then_process()
+            .flags("--resume {session}")
+            .turn("%say two"),
+    ]);
+    all
+}
+
 pub(super) fn queue() -> Vec<Scenario> {
     vec![
         Scenario::new("prompt_for_later")
