@@ -615,10 +615,15 @@ pub(super) fn question(
         Why::Rule(source) => set(json!({
             "decision_reason_type": "rule", "decision_reason_rule_source": source.as_str(), "server_policy_ask_only": false,
         })),
-        Why::Hook(reason) => set(json!({
-            "decision_reason": reason, "decision_reason_type": "hook", "decision_reason_hook_event": "PreToolUse",
-            "decision_reason_hook_source": "settings",
-        })),
+        Why::Hook(reason) => {
+            if !reason.is_empty() || tool.starts_with("mcp__") {
+                set(json!({ "decision_reason": reason }));
+            }
+            set(json!({
+                "decision_reason_type": "hook", "decision_reason_hook_event": "PreToolUse",
+                "decision_reason_hook_source": "settings",
+            }));
+        }
         Why::Outside(access, path) => {
             let mut reason = "Path is outside allowed working directories".to_owned();
             if let Some(to) = area.led_out(&path) {
