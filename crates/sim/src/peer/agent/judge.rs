@@ -616,7 +616,8 @@ pub(super) fn question(
             "decision_reason_type": "rule", "decision_reason_rule_source": source.as_str(), "server_policy_ask_only": false,
         })),
         Why::Hook(reason) => {
-            if !reason.is_empty() || tool.starts_with("mcp__") {
+            // Where no reason is given, requests for files and commands have none, and others an empty one.
+            if !reason.is_empty() || matches!(looked_at(tool, &call.shown).what, What::Other) {
                 set(json!({ "decision_reason": reason }));
             }
             set(json!({
