@@ -83,6 +83,12 @@ impl Call {
             ..Self::default()
         }
     }
+
+    /// Whether the model has named a file by a path that was not absolute.
+    pub(super) fn is_placed(&self) -> bool {
+        let mut keys = ["file_path", "notebook_path"].iter();
+        keys.any(|key| self.shown[*key] != self.input[*key])
+    }
 }
 
 /// A call that was made, or refused.

@@ -616,8 +616,7 @@ pub(super) fn question(
             "decision_reason_type": "rule", "decision_reason_rule_source": source.as_str(), "server_policy_ask_only": false,
         })),
         Why::Hook(reason) => {
-            // Where no reason is given, requests for files and commands have none, and others an empty one.
-            if !reason.is_empty() || matches!(looked_at(tool, &call.shown).what, What::Other) {
+            if !reason.is_empty() || !call.is_placed() {
                 set(json!({ "decision_reason": reason }));
             }
             set(json!({

@@ -115,11 +115,8 @@ impl Caller {
                 // The result knows an agent by its old name then.
                 call.by_old_name |= is_agent_tool(&call.name);
                 // What is said of a path that was not absolute is the reason alone.
-                let is_placed = ["file_path", "notebook_path"]
-                    .iter()
-                    .any(|key| call.shown[*key] != call.input[*key]);
                 Decision::Refuse {
-                    message: if is_placed {
+                    message: if call.is_placed() {
                         reason
                     } else {
                         format!("PreToolUse:{} hook error: {reason}", call.name)

@@ -369,6 +369,7 @@ fn beyond_hooks() -> Vec<Scenario> {
         ("Read", json!({"file_path": "../outside.txt"})),
         ("Read", json!({"file_path": "out.txt"})),
         ("Write", json!({"file_path": "../made.txt", "content": ""})),
+        ("Write", json!({"file_path": "{project}/b.md", "content": ""})),
         ("Write", json!({"file_path": "outdir/e.txt", "content": ""})),
         ("Write", json!({"file_path": "outdir/new.txt", "content": ""})),
         (
