@@ -110,15 +110,15 @@ fn is_strange(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
     let path = Path::new(path);
     let inside = || {
         let (project, cwd) = (ctx.project(), ctx.cwd());
-        let home = Path::new(&ctx.config.home);
+        let area = paths::Area::new(ctx, &state);
         let place = Place {
             project: &project,
             cwd: &cwd,
-            home,
+            home: Path::new(&ctx.config.home),
+            links: Some(&area),
         };
         let mut rules = state.rules.allow.iter();
-        paths::Area::new(ctx, &state).includes(path)
-            || rules.any(|rule| rule.allows_file(Access::Read, path, &place))
+        area.includes(path) || rules.any(|rule| rule.allows_file(Access::Read, path, &place))
     };
     let trusted = payload::supports(&state.model, "supportsAutoMode");
     unread && state.mode != "bypassPermissions" && !(trusted && inside())

@@ -159,18 +159,24 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&
         project: &project,
         cwd: &cwd,
         home: Path::new(&ctx.config.home),
+        links: None,
     };
-    let mut call = looked_at(tool, input);
+    let call = looked_at(tool, input);
     let What::File(access, path) = call.what else {
         return None;
     };
     let state = ctx.state();
-    let deny = |call: &Subject<'_>| state.rules.deny.iter().find(|rule| rule.touches(call, &place));
+    let mut rules = state.rules.deny.iter();
     let led_to = Area::new(ctx, &state).resolved(Path::new(path));
     let led_to = led_to.to_string_lossy();
-    let rule = deny(&call).or_else(|| {
-        call.what = What::File(access, &led_to);
-        deny(&call)
+    let rule = rules.find(|rule| {
+        // Where its links lead counts here for what may not be read and would be written.
+        let is_hidden = access == Access::Write && rule.is_about("Read");
+        let followed = Subject {
+            what: What::File(access, &led_to),
+            ..call
+        };
+        rule.touches(&call, &place) || (is_hidden && rule.touches(&followed, &place))
     })?;
     let reason = match (access, tool) {
         (Access::Write, "Write") if rule.is_about("Read") => {
@@ -215,25 +221,13 @@ fn is_checked(ctx: &Context, state: &State) -> bool {
 /// Where a link leads that a file tool would write to: it writes to no link.
 fn written_link(ctx: &Context, tool: &str, input: &Value) -> Option<(PathBuf, PathBuf)> {
     let path = PathBuf::from(input["file_path"].as_str()?);
-    let is_link = ctx.config.real_tools && tool == "Write" && path.is_symlink();
+    let writes = matches!(tool, "Edit" | "Write");
+    let is_link = ctx.config.real_tools && writes && path.is_symlink();
     let target = is_link.then(|| path.canonicalize().ok())??;
     Some((path, target))
 }
 
 pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
-    if let Some((link, target)) = written_link(ctx, tool, input) {
-        let message = format!(
-            "Refusing to write {}: it is a symbolic link. Write to the link's target path instead: {}.",
-            link.display(),
-            target.display()
-        );
-        return Verdict::Deny {
-            message,
-            reason: "other",
-            source: "config",
-            firm: true,
-        };
-    }
     let scene = Scene {
         ctx,
         state,
@@ -255,6 +249,10 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
                 let message = format!("Permission to use {tool} with command {line} has been denied.");
                 (message, if whole { "rule" } else { "subcommandResults" })
             }
+            What::File(access, path) if !rule.is_for_all(tool) => {
+                let does = if access == Access::Read { "read" } else { "edit" };
+                (format!("Permission to {does} {path} has been denied."), "rule")
+            }
             What::Url(url) => (format!("WebFetch denied access to domain:{}.", host(url)), "rule"),
             _ => (format!("Permission to use {tool} has been denied."), "rule"),
         };
@@ -266,6 +264,19 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
                 "rule" => rule.source.decided(false),
                 _ => "config",
             },
+            firm: true,
+        };
+    }
+    if let Some((link, target)) = written_link(ctx, tool, input) {
+        let message = format!(
+            "Refusing to write {}: it is a symbolic link. Write to the link's target path instead: {}.",
+            link.display(),
+            target.display()
+        );
+        return Verdict::Deny {
+            message,
+            reason: "other",
+            source: "config",
             firm: true,
         };
     }
@@ -345,6 +356,7 @@ impl Scene<'_> {
             project: &self.project,
             cwd: &self.cwd,
             home: self.home,
+            links: Some(&self.area),
         }
     }
 

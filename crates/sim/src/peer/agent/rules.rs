@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::paths::Area;
 use super::shell;
 use super::subagent::is_agent_tool;
 
@@ -170,9 +171,11 @@ impl Rule {
         }
     }
 
-    /// Whether it allows to use this file so. A relative path in it begins where the shell is.
+    /// Whether it allows to use this file so, by its name and where its links lead. A relative path in it begins where the shell is.
     pub(super) fn allows_file(&self, access: Access, path: &Path, place: &Place<'_>) -> bool {
-        self.means_file(access, path, place, &[place.cwd])
+        let spellings = place.spellings(path);
+        let mut spellings = spellings.iter();
+        spellings.all(|path| self.means_file(access, path, place, &[place.cwd]))
     }
 
     /// Whether it means this file, if relative paths begin there. Who may write a file may read it.
@@ -211,17 +214,23 @@ impl Rule {
         let bases = [place.cwd, place.project];
         match call.what {
             What::File(access, path) => {
-                let path = place.cwd.join(path);
+                let spellings = place.spellings(&place.cwd.join(path));
                 // What may not be read may not be written.
                 let read = self.parts().0 == "Read";
-                self.means_file(if read { Access::Read } else { access }, &path, place, &bases)
-                    && (read || access == Access::Write)
+                let denied = if read { Access::Read } else { access };
+                let mut spellings = spellings.iter();
+                (read || access == Access::Write)
+                    && spellings.any(|path| self.means_file(denied, path, place, &bases))
             }
             What::Command(line) => {
                 let commands = shell::parse(line, place.home).commands;
                 commands.iter().any(|command| {
                     let paths = command.paths(place.cwd, place.home);
-                    let means = |access, path: &PathBuf| self.means_file(access, path, place, &bases);
+                    let means = |access, path: &PathBuf| {
+                        let spellings = place.spellings(path);
+                        let mut spellings = spellings.iter();
+                        spellings.any(|path| self.means_file(access, path, place, &bases))
+                    };
                     let read = |path: &PathBuf| self.is_about("Read") && means(Access::Read, path);
                     let written = |path: &PathBuf| means(Access::Write, path);
                     self.means_command(&command.words)
@@ -316,6 +325,18 @@ pub(super) struct Place<'a> {
     /// Where the shell is.
     pub(super) cwd: &'a Path,
     pub(super) home: &'a Path,
+    /// What knows where links lead, if that counts.
+    pub(super) links: Option<&'a Area>,
+}
+
+impl Place<'_> {
+    /// A path, and where its links lead.
+    fn spellings(&self, path: &Path) -> Vec<PathBuf> {
+        let mut spellings = vec![path.to_owned()];
+        spellings.extend(self.links.map(|links| links.resolved(path)));
+        spellings.dedup();
+        spellings
+    }
 }
 
 /// Whether a pattern for files, as in a `.gitignore`, means this one. A relative one begins at one of these directories.

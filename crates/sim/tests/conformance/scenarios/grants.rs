@@ -146,6 +146,7 @@ pub(super) fn grants() -> Vec<Scenario> {
     all.extend(places());
     all.extend(beyond_hooks());
     all.extend(stopped());
+    all.extend(behind_links());
     all.push(batches("batches").answer("can_use_tool", |_| {
         Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
     }));
@@ -248,6 +249,45 @@ fn places() -> Vec<Scenario> {
             .flags("--permission-mode plan --allowedTools Read")
             .turn("%tool Read {\"file_path\": \"src/kept.md\"}\n%say done"),
     ]
+}
+
+/// Files that rules deny, by links to them.
+fn behind_links() -> Vec<Scenario> {
+    let mut calls = String::new();
+    for path in ["out.txt", "{project}/out.txt", "outdir/e.txt", "../outside.txt"] {
+        for (tool, input) in [
+            ("Read", json!({"file_path": path})),
+            (
+                "Edit",
+                json!({"file_path": path, "old_string": "one", "new_string": "two"}),
+            ),
+            ("Write", json!({"file_path": path, "content": "x"})),
+        ] {
+            calls += &format!("%tool {tool} {input}\n");
+        }
+        calls += &format!("%tool Bash {}\n", json!({"command": format!("cat {path}")}));
+    }
+    let rules = [
+        ("reading", "Read(//**/outside.txt),Read(//**/e.txt)"),
+        ("editing", "Edit(//**/outside.txt),Edit(//**/e.txt)"),
+        ("the_directory", "Read(//**/extra/**)"),
+        ("the_link", "Read(out.txt),Edit(outdir/**)"),
+    ];
+    rules
+        .map(|(name, rules)| {
+            Scenario::new(&format!("denied_behind_links_{name}"))
+                .flag("--allowedTools", "Read,Edit,Write,Bash")
+                .flag("--disallowedTools", rules)
+                .link("out.txt", "../outside.txt")
+                .link("outdir", "../extra")
+                .file("../outside.txt", "one\n")
+                .file("../extra/e.txt", "one\n")
+                .answer("can_use_tool", |_| {
+                    Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
+                })
+                .turn(&format!("{calls}%say done"))
+        })
+        .into()
 }
 
 /// Hooks that stop the turn before a call that does not run.
