@@ -90,10 +90,9 @@ struct PlayLine {
 /// outrigger-sim conform: runs a program once with the real CLI and once with the simulated one, and shows where they part.
 ///
 /// Both play the same script. What is compared, of the CLI and of the program: the kinds of frames in their order, the fields of the
-/// frames of each kind, the inputs of tools, which of their results are errors, the flags and counts in those, how turns and agents
-/// end, and the tools and the mode of a session. Differences that are known to occur with any script are shown with the reason, and
-/// do not count. Tools really run with both. What the program writes to stdout goes to stderr; stdout has the differences. Gates
-/// are opened by the program, in OUTRIGGER_SIM_GATES.
+/// frames of each kind, and by value the inputs of tools and all words of the protocol, numbers and flags. Differences that are known
+/// to occur with any script are shown with the reason, and do not count. Tools really run with both. What the program writes to
+/// stdout goes to stderr; stdout has the differences. Gates are opened by the program, in OUTRIGGER_SIM_GATES.
 ///
 /// Example:
 ///   outrigger-sim conform clean-up.yaml --project . -- python3 agent.py

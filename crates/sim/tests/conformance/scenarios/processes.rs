@@ -1,4 +1,4 @@
-//! MCP servers that are processes, and signals to the CLI.
+//! MCP servers that are processes, signals to the CLI, prompts that wait, and what a process that takes a session up keeps.
 
 use serde_json::{Value, json};
 
