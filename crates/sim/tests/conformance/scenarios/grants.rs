@@ -273,21 +273,30 @@ fn behind_links() -> Vec<Scenario> {
         ("the_directory", "Read(//**/extra/**)"),
         ("the_link", "Read(out.txt),Edit(outdir/**)"),
     ];
-    rules
-        .map(|(name, rules)| {
-            Scenario::new(&format!("denied_behind_links_{name}"))
+    let scene = |name: &str| {
+        Scenario::new(name)
+            .link("out.txt", "../outside.txt")
+            .link("outdir", "../extra")
+            .file("../outside.txt", "one\n")
+            .file("../extra/e.txt", "one\n")
+            .answer("can_use_tool", |_| {
+                Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
+            })
+            .turn(&format!("{calls}%say done"))
+    };
+    let mut all = Vec::new();
+    for (name, rules) in rules {
+        let denied = scene(&format!("denied_behind_links_{name}"));
+        all.push(
+            denied
                 .flag("--allowedTools", "Read,Edit,Write,Bash")
-                .flag("--disallowedTools", rules)
-                .link("out.txt", "../outside.txt")
-                .link("outdir", "../extra")
-                .file("../outside.txt", "one\n")
-                .file("../extra/e.txt", "one\n")
-                .answer("can_use_tool", |_| {
-                    Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
-                })
-                .turn(&format!("{calls}%say done"))
-        })
-        .into()
+                .flag("--disallowedTools", rules),
+        );
+    }
+    let allowed =
+        scene("allowed_behind_links").flag("--allowedTools", "Read(out.txt),Read(outdir/**),Edit(outdir/**)");
+    all.push(allowed);
+    all
 }
 
 /// Hooks that stop the turn before a call that does not run.
