@@ -388,7 +388,7 @@ async fn what_fails_ends_the_work_with_an_error() {
     let lines = turn(
         &mut editor,
         &session,
-        "%error 400 msg=\"no such thing\"\n%say never",
+        "%error 400 n=9 msg=\"no such thing\"\n%say never",
     )
     .await;
     assert_eq!(end(&lines)["stopReason"], "error", "{lines:#?}");
@@ -595,7 +595,7 @@ async fn whatever_happens_each_prompt_is_answered_once_and_the_session_idles() {
                 0 | 1 => format!("%say word {number}"),
                 2 => format!("%slow 5 chunk=2\n%say slow word {number}"),
                 3 => format!("%hang\n%say hanging {number}"),
-                4 => format!("%error 400\n%say never {number}"),
+                4 => format!("%error 400 n=9\n%say never {number}"),
                 5 => format!("%tool Bash {{\"command\": \"true\"}}\n%say ran {number}"),
                 6 => {
                     editor

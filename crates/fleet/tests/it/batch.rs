@@ -111,7 +111,7 @@ async fn what_passes_is_tried_again_and_what_does_not_is_a_failure() {
         batch,
         jobs(&[
             ("overloaded", "%error 529 n=99\n%say never"),
-            ("refused", "%error 400 n=1 msg=\"no such thing\"\n%say never"),
+            ("refused", "%error 400 n=9 msg=\"no such thing\"\n%say never"),
             (
                 "tools",
                 "%tool TodoWrite {\"todos\": []}\n%error 529 n=99\n%say never",

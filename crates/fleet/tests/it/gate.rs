@@ -112,7 +112,7 @@ async fn other_failures_do_not_close_the_gate() {
     let cli = Simulated::agent(|agent| agent);
     let session = cli.options().start().await.unwrap();
     for prompt in [
-        "%error 400 n=1\n%say no",
+        "%error 400 n=9\n%say no",
         "%error 500 n=1\n%say yes",
         "%say <synthetic>",
     ] {

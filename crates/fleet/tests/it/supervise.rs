@@ -363,7 +363,7 @@ async fn a_process_that_dies_while_it_summarizes_is_followed_by_another() {
 async fn a_failed_turn_is_no_death() {
     let place = Place::new();
     let session = place.session(Supervision::new());
-    let outcome = session.turn("%error 400 n=1").await.unwrap();
+    let outcome = session.turn("%error 400 n=9").await.unwrap();
     assert!(matches!(outcome.verdict(), Verdict::Failed(_)));
     assert_eq!(session.health().deaths, 0);
 }

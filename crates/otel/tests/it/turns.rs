@@ -23,7 +23,7 @@ pub(crate) async fn play(telemetry: &Telemetry) {
     );
     let mut turn = session.prompt(prompt).await.unwrap();
     assert!(turn.outcome().await.unwrap().is_success());
-    let mut turn = session.prompt("%error 400").await.unwrap();
+    let mut turn = session.prompt("%error 400 n=9").await.unwrap();
     assert!(!turn.outcome().await.unwrap().is_success());
     drop(turn);
     cli.started()[0].signal(Signal::Kill);

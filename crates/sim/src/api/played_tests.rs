@@ -459,7 +459,7 @@ fn what_only_the_api_plays_is_refused_with_its_place() {
         "more: x",
         "raw: {event: x}",
         "raw: {block: '{}'}",
-        "api_error: {status: 429, retry_after: 1}",
+        "api_error: {status: 429, headers: {x-a: b}}",
         "usage: {cache_read: 1}",
         "say: '{{plan}}'",
     ];

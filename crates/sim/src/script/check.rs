@@ -7,7 +7,7 @@ use super::course::ends_response;
 use super::fill;
 use super::place::{Placed, Position};
 use super::rule::Rule;
-use super::step::{ApiError, Ask, Background, Call, Raw, Run, Step, Usage, Wait};
+use super::step::{ApiError, Ask, Background, Call, Raw, Run, SHOULD_RETRY, Step, Usage, Wait};
 use super::{Clock, Script, ScriptError};
 
 /// Who plays a script.
@@ -251,15 +251,16 @@ fn unfit_for_simulator(step: &Step, last: bool) -> Option<(&'static str, &'stati
             "usage.cache_creation` and `usage.cache_read",
             "it has no cache: leave them out, or play it with the scripted API",
         ),
-        Step::ApiError(ApiError {
-            kind,
-            retry_after,
-            headers,
-            ..
-        }) if kind.is_some() || retry_after.is_some() || !headers.is_empty() => (
-            "kind`, `retry_after` and `headers` of `api_error",
-            "it has no HTTP: give `status`, `message` and `times` alone, or play it with the scripted API",
-        ),
+        Step::ApiError(ApiError { headers, .. })
+            if headers
+                .keys()
+                .any(|name| !name.eq_ignore_ascii_case(SHOULD_RETRY)) =>
+        {
+            (
+                "headers` of `api_error",
+                "of these it takes `x-should-retry` alone: play it with the scripted API",
+            )
+        }
         _ => return None,
     })
 }

@@ -280,6 +280,9 @@ pub struct ApiError {
     pub times: Option<u32>,
 }
 
+/// The header of the API by which it says whether to send a request again.
+pub(crate) const SHOULD_RETRY: &str = "x-should-retry";
+
 short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message`, `kind`, `retry_after`, `headers` and `times`",
     visit_u64(u64) => |status| ApiError::of(i64::try_from(status).unwrap_or(i64::MAX)),
     visit_i64(i64) => |status| ApiError::of(status));
@@ -300,6 +303,12 @@ impl ApiError {
             ..500 => ("invalid_request_error", "the request was refused"),
             _ => ("api_error", "internal server error"),
         }
+    }
+
+    /// Whether its headers say that the request is not to be sent again.
+    pub(crate) fn forbids_retry(&self) -> bool {
+        let mut headers = self.headers.iter();
+        headers.any(|(name, value)| name.eq_ignore_ascii_case(SHOULD_RETRY) && value == "false")
     }
 
     fn of(status: i64) -> Result<Self, String> {

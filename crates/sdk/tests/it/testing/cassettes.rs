@@ -77,7 +77,7 @@ async fn the_events_of_a_recording_are_those_of_the_session() {
     let prompts = [
         "%tool Bash {\"command\":\"echo hi\"}\n%say done \u{fc}",
         "%say again\n%usage in=10 out=5",
-        "%error 400 n=1 msg=\"no\"",
+        "%error 400 n=9 msg=\"no\"",
     ];
     let mut emitted: Vec<String> = Vec::new();
     for prompt in prompts {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::act::Act;
 use crate::script::response::Block;
-use crate::script::{Pace, Reply, Usage};
+use crate::script::{ApiError, Pace, Reply, Usage};
 
 /// Plays the model: returns the next reply, each time that a real agent would call the API.
 ///
@@ -147,13 +147,25 @@ pub(super) struct Fault {
 #[derive(Debug)]
 pub(super) enum FaultKind {
     /// An HTTP error.
-    Status { status: u16, message: Option<String> },
+    Status(ApiError),
     /// An `error` event of this type in the stream.
     SseError(String),
     /// The connection is closed before a byte was sent.
     Drop,
     /// The connection is closed in the middle of the response.
     Cut,
+}
+
+impl FaultKind {
+    /// Whether the response that succeeds then comes whole.
+    pub(super) const fn leaves_no_stream(&self) -> bool {
+        matches!(self, Self::SseError(_)) || self.is_not_found()
+    }
+
+    /// Whether the CLI takes it for an API that has no streams.
+    pub(super) const fn is_not_found(&self) -> bool {
+        matches!(self, Self::Status(ApiError { status: 404, .. }))
+    }
 }
 
 /// The handling of a tool call, once permission is granted.

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use super::Config;
+use super::api_failure::LeftOut;
 use super::background::{Finished, Task};
 use super::cost::Used;
 use super::disk;
@@ -204,6 +205,8 @@ pub(super) struct State {
     pub(super) switched: Option<Value>,
     /// How often its safeguards have stopped the model.
     pub(super) refusals: u64,
+    /// What requests of the main agent and of each other leave out because the API has refused it.
+    pub(super) left_out: HashMap<Option<String>, LeftOut>,
     /// Whether the session was resumed.
     pub(super) resumed: bool,
     /// The call of the resumed session that a hook has deferred, until it is taken up.

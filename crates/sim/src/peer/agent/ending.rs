@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::api_failure::ApiFailure;
 use super::context::{Abort, Context};
 use super::ids::wall_ms;
 use super::turn::Turn;
@@ -37,20 +38,6 @@ pub(super) enum End {
     Deferred(Value),
     /// A call was to be taken up of a tool that there is not any more.
     Unavailable(Value),
-}
-
-/// A failure of the API, as the host gets to see it.
-pub(super) struct ApiFailure {
-    pub(super) status: Option<u16>,
-    pub(super) kind: &'static str,
-    /// The `error` of the assistant line.
-    pub(super) error: &'static str,
-    pub(super) text: String,
-    /// What else the assistant line has, and the result.
-    pub(super) fields: Value,
-    pub(super) ended: Value,
-    pub(super) stop_reason: &'static str,
-    pub(super) terminal_reason: &'static str,
 }
 
 /// The parts of a result: the subtype, the text or the errors, and whether it is an error.
@@ -228,13 +215,18 @@ impl Turn {
         let aborted = matches!(end, Some(End::Aborted { .. }));
         if let (Some(first), true) = (self.first_frame, is_success && !is_deferred && !api_failed) {
             let ms = first.as_millis() as u64;
-            set("ttft_stream_ms", json!(ms));
-            if !self.tally().last_assistant.is_empty() {
+            let answered = !self.tally().last_assistant.is_empty();
+            if answered {
                 set("ttft_ms", json!(ms + 1));
+            }
+            if !self.begins_whole {
+                set("ttft_stream_ms", json!(ms));
+                let latency = self.ctx.config.latency.as_millis() as u64;
+                set("time_to_request_ms", json!(latency));
+            }
+            if answered && !self.begins_whole {
                 set("first_content_frame_ms", json!(ms));
             }
-            let latency = self.ctx.config.latency.as_millis() as u64;
-            set("time_to_request_ms", json!(latency));
             if self.prompts.iter().any(|prompt| prompt.uuid.is_some()) {
                 let sent = wall_ms(self.began);
                 set("request_sent_wall_ms", json!(sent));

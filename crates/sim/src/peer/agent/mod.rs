@@ -17,6 +17,7 @@
 //! configuration, for itself alone. `docs/testing.md` has the whole list.
 
 mod act;
+mod api_failure;
 mod background;
 mod brain;
 mod builder;

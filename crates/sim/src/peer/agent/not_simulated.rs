@@ -34,13 +34,14 @@ pub(in crate::peer) enum Feature {
     Mention,
     LongPrompt,
     Autocompact,
+    Compaction,
     PermissionTool,
     Worktree,
 }
 
 impl Feature {
     #[cfg(test)]
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Plugins,
         Self::MainAgent,
         Self::ManagedSettings,
@@ -49,6 +50,7 @@ impl Feature {
         Self::Mention,
         Self::LongPrompt,
         Self::Autocompact,
+        Self::Compaction,
         Self::PermissionTool,
         Self::Worktree,
     ];
@@ -64,6 +66,7 @@ impl Feature {
             Self::Mention => "a file that a prompt names by `@`",
             Self::LongPrompt => "a prompt of more than two million characters",
             Self::Autocompact => "a limit at which the context is compacted (`--autocompact`)",
+            Self::Compaction => "a request behind others that the API finds too long, and the CLI compacts",
             Self::PermissionTool => {
                 "a tool of a server that decides about calls (`--permission-prompt-tool`)"
             }

@@ -351,11 +351,8 @@ impl Player {
 impl Response {
     /// Lets it fail like this first.
     fn fail(&mut self, error: ApiError) {
-        let kind = FaultKind::Status {
-            status: error.status,
-            message: error.message,
-        };
         let times = error.times.unwrap_or(u32::MAX);
+        let kind = FaultKind::Status(error);
         self.faults.push(Fault { kind, times });
     }
 }

@@ -6,13 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::brain::{FaultKind, Response};
+use super::brain::Response;
 use super::caller::Call;
 use super::context::{Abort, Said};
 use super::subagent::is_agent_tool;
-use super::turn::{ApiFailure, End, Turn};
+use super::turn::{End, Turn};
 use super::{background, disk, inputs, judge, mcp, payload};
-use crate::script::ApiError;
 use crate::script::response::Block;
 
 /// The side effects before a block.
@@ -26,7 +25,7 @@ fn acts_before(acts: &[(usize, Act)], block: usize) -> impl Iterator<Item = &Act
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 
 /// A message under way.
-struct Message {
+pub(super) struct Message {
     id: String,
     model: String,
     input: u64,
@@ -36,6 +35,8 @@ struct Message {
     characters: u64,
     /// Whether it came whole, since the stream before it broke off with an error.
     whole: bool,
+    /// Whether the host does not see it come, since it was not asked for as a stream.
+    unstreamed: bool,
 }
 
 impl Turn {
@@ -76,15 +77,14 @@ impl Turn {
             input: response.usage.input,
             written: 0,
             characters: 0,
-            whole: response
-                .faults
-                .iter()
-                .any(|fault| matches!(fault.kind, FaultKind::SseError(_))),
+            whole: response.faults.iter().any(|fault| fault.kind.leaves_no_stream()),
+            unstreamed: response.faults.iter().any(|fault| fault.kind.is_not_found()),
         };
         if self.first_frame.is_none() {
             self.first_frame = Some(self.ctx.log.elapsed());
+            self.begins_whole = message.unstreamed;
         }
-        if self.streams() {
+        if self.streams() && !message.unstreamed {
             self.begun.push(message.id.clone());
             let usage = payload::usage_so_far(message.input, 1);
             let event = json!({"type": "message_start", "message": {
@@ -143,7 +143,7 @@ impl Turn {
         }
         self.stop_reason = Some(response.stop_reason().to_owned());
         self.last_message.clone_from(&message.id);
-        if self.streams() {
+        if self.streams() && !message.unstreamed {
             let delta = json!({"stop_reason": response.stop_reason(), "stop_sequence": null});
             let usage = payload::usage_so_far(usage.input, usage.output);
             let event = json!({"type": "message_delta", "delta": delta, "usage": usage});
@@ -378,7 +378,7 @@ impl Turn {
     }
 
     /// Names the prompts in the first message of a turn.
-    fn mark(&mut self, extra: &mut Value) {
+    pub(super) fn mark(&mut self, extra: &mut Value) {
         if let (false, Some((last, all))) = (self.marked, self.uuids()) {
             self.marked = true;
             extra["user_message_uuid"] = json!(last);
@@ -434,12 +434,14 @@ impl Turn {
     }
 
     async fn send_event(&self, message: &Message, event: Value, mut extra: Value) {
-        extra["api_message_id"] = json!(message.id);
-        self.send_raw_event(event, extra).await;
+        if !message.unstreamed {
+            extra["api_message_id"] = json!(message.id);
+            self.send_raw_event(event, extra).await;
+        }
     }
 
     /// The end of a response that was stopped: what there is of its text, a word about it, and the end of its stream.
-    async fn cut_short(
+    pub(super) async fn cut_short(
         &mut self,
         why: Abort,
         message: Option<&Message>,
@@ -509,179 +511,6 @@ impl Turn {
                 .await;
         }
         End::Aborted { why, tools: false }
-    }
-
-    /// Plays the faults before the response succeeds.
-    async fn fail(&mut self, model: &str, response: &Response) -> Result<(), End> {
-        let mut attempt = 0;
-        for fault in &response.faults {
-            for _ in 0..fault.times {
-                // What had come by then counts; where the API has ended it, in the usage of the turn alone.
-                if matches!(fault.kind, FaultKind::Cut | FaultKind::SseError(_)) {
-                    self.tokens = (self.tokens.0 + response.usage.input, self.tokens.1 + 1);
-                }
-                if matches!(fault.kind, FaultKind::Cut) {
-                    self.ctx.state().use_tokens(model, response.usage.input, 1, None);
-                }
-                let failure = ApiFailure::new(&fault.kind);
-                let retries = match failure.status {
-                    Some(529) => self.ctx.config.max_retries.min(2),
-                    Some(401 | 408 | 429 | 500..) | None => self.ctx.config.max_retries,
-                    Some(_) => 0,
-                };
-                if attempt >= retries && self.fall_back(&failure).await {
-                    return Ok(());
-                }
-                if attempt >= retries {
-                    self.send_api_error(&failure).await;
-                    return Err(End::Api(Box::new(failure)));
-                }
-                attempt += 1;
-                if matches!(fault.kind, FaultKind::SseError(_)) {
-                    // Retried silently.
-                    continue;
-                }
-                let delay = 500_u64 << (attempt - 1).min(6);
-                let fields = json!({
-                    "attempt": attempt, "max_retries": self.ctx.config.max_retries, "retry_delay_ms": delay,
-                    "error_status": failure.status, "error": failure.kind,
-                });
-                self.ctx.send_system("api_retry", fields).await;
-                if let Err(why) = self.or_abort(self.ctx.pause(Duration::from_millis(delay))).await {
-                    return Err(self.cut_short(why, None, None).await);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Switches to the other model, if the current one is overloaded and there is another.
-    async fn fall_back(&mut self, failure: &ApiFailure) -> bool {
-        let Some(fallback) = self.ctx.config.fallback.clone() else {
-            return false;
-        };
-        let original = self.ctx.state().model.clone();
-        if failure.status != Some(529) || original == fallback {
-            return false;
-        }
-        self.ctx.state().model.clone_from(&fallback);
-        let fields = json!({
-            "trigger": "overloaded", "original_model": original, "fallback_model": fallback,
-            "content": format!("Switched to {fallback} because {original} is overloaded"),
-        });
-        self.ctx.send_system("model_fallback", fields).await;
-        true
-    }
-
-    pub(super) async fn send_api_error(&mut self, failure: &ApiFailure) {
-        let id = self.ctx.uuid();
-        let mut extra = json!({"error": failure.error, "is_api_error_message": true});
-        for (key, value) in failure.fields.as_object().into_iter().flatten() {
-            extra[key] = value.clone();
-        }
-        self.mark(&mut extra);
-        let mut message = payload::synthetic_message(&id, &failure.text);
-        message["stop_reason"] = json!(failure.stop_reason);
-        if let Some(text) = self.display(&failure.text).await {
-            message["content"][0]["text"] = json!(text);
-        }
-        self.ctx
-            .say(Said {
-                agent: self.agent.as_deref(),
-                kind: "assistant",
-                kept: Some(json!({
-                    "message": message, "error": failure.error, "isApiErrorMessage": true,
-                    "apiErrorStatus": failure.status,
-                })),
-                message,
-                extra,
-                shown: self.agent.as_ref().is_none_or(|agent| agent.shows_text()),
-            })
-            .await;
-    }
-}
-
-impl ApiFailure {
-    /// The limit of tokens has cut too many responses.
-    pub(super) fn of_limit() -> Self {
-        let ended = json!({"api_error": "max_output_tokens"});
-        let mut fields = ended.clone();
-        fields["api_error_params"] = json!({"cut": "output_limit"});
-        Self {
-            error: "max_output_tokens",
-            text: "API Error: the responses have exceeded the limit of output tokens".to_owned(),
-            fields,
-            ended,
-            ..Self::new(&FaultKind::Cut)
-        }
-    }
-
-    /// The model has been stopped by its safeguards once more.
-    pub(super) fn of_refusal(message: &str) -> Self {
-        Self {
-            error: "invalid_request",
-            text: "API Error: the safeguards of the model have stopped the response".to_owned(),
-            fields: json!({"request_id": format!("req_sim_{message}"), "refused_message_id": message}),
-            ended: json!({}),
-            stop_reason: "refusal",
-            ..Self::new(&FaultKind::Cut)
-        }
-    }
-
-    fn new(fault: &FaultKind) -> Self {
-        let (status, message) = match fault {
-            FaultKind::Status { status, message } => (Some(*status), message.clone()),
-            FaultKind::SseError(kind) => (None, Some(kind.clone())),
-            FaultKind::Drop | FaultKind::Cut => (None, None),
-        };
-        let (kind, error) = match status {
-            None => ("unknown", "server_error"),
-            Some(401 | 403) => ("authentication_failed", "authentication_failed"),
-            Some(404) => ("model_not_found", "model_not_found"),
-            Some(413) => ("invalid_request", "invalid_request"),
-            Some(429) => ("rate_limit", "rate_limit"),
-            Some(503 | 529) => ("overloaded", "server_error"),
-            Some(500..) => ("server_error", "server_error"),
-            Some(_) => ("unknown", "unknown"),
-        };
-        let usual = status.map(ApiError::usual);
-        let api_type = usual.map(|(api_type, _)| api_type);
-        let message =
-            message.unwrap_or_else(|| usual.map_or("connection closed", |(_, text)| text).to_owned());
-        let text = match status {
-            Some(401) if usual.is_some_and(|(_, text)| text == message) => {
-                "Invalid API key · Fix external API key".to_owned()
-            }
-            Some(status @ (401 | 403)) => format!("Failed to authenticate. API Error: {status} {message}"),
-            Some(status) => format!("API Error: {status} {message}"),
-            None => format!("API Error: {message}"),
-        };
-        let ended = match api_type {
-            Some(api_type) => json!({"api_error_type": api_type}),
-            None if matches!(fault, FaultKind::Drop | FaultKind::Cut) => {
-                json!({"api_error": "connection_failed"})
-            }
-            None => json!({"api_error": kind}),
-        };
-        let mut fields = ended.clone();
-        if !matches!(fault, FaultKind::Cut) {
-            fields["api_error_status"] = json!(status);
-            fields["request_id"] = json!("req_sim_failed");
-        }
-        Self {
-            status,
-            kind,
-            error,
-            text,
-            fields,
-            ended,
-            stop_reason: "stop_sequence",
-            terminal_reason: if status == Some(413) {
-                "image_error"
-            } else {
-                "api_error"
-            },
-        }
     }
 }
 

@@ -10,11 +10,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
+use super::api_failure::ApiFailure;
 use super::background::{self, Ending, Task};
 use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
 use super::caller::{Call, Caller};
 use super::context::{Abort, Context, State};
-use super::ending::ApiFailure;
 use super::not_simulated::{self, Feature};
 use super::turn::{End, INTERRUPTED, ToolsUsed, Turn};
 use super::{Config, commands, payload};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::api_failure::ApiFailure;
 use super::brain::{Ask, Response, ToolResult};
 use super::caller::Caller;
 use super::context::{Abort, Context, Priority, Prompt, Said, UNCLASSIFIED};
@@ -14,11 +15,10 @@ use super::hands::Hands;
 use super::hooks::{self, Refusal};
 use super::rules::Source;
 use super::structured;
-
 use super::transcript::Deferred;
 use super::{commands, cost, deferral, files, mcp, mcp_control, payload, subagent, tools};
 
-pub(super) use super::ending::{ApiFailure, End};
+pub(super) use super::ending::End;
 
 /// What the model reads of an interrupt while tools ran.
 pub(super) const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
@@ -83,6 +83,8 @@ pub(super) struct Turn {
     /// The ids of the messages that began, when stream events are sent.
     pub(super) begun: Vec<String>,
     pub(super) first_frame: Option<Duration>,
+    /// Whether the first response did not come as a stream.
+    pub(super) begins_whole: bool,
     pub(super) api_time: Duration,
     pub(super) tokens: (u64, u64),
     /// The text of the last response.
@@ -141,6 +143,7 @@ impl Turn {
             last_message: String::new(),
             begun: Vec::new(),
             first_frame: None,
+            begins_whole: false,
             api_time: Duration::ZERO,
             tokens: (0, 0),
             text: String::new(),

@@ -2,6 +2,7 @@
 
 mod beside;
 mod endings;
+mod errors;
 mod found;
 mod grants;
 mod hosts;
@@ -38,7 +39,11 @@ pub(crate) fn all() -> Vec<Scenario> {
         deferred(),
         mcp(),
         control(),
-        errors(),
+        errors::errors(),
+        errors::statuses(),
+        errors::texts(),
+        errors::too_much(),
+        errors::repairs(),
         input(),
         sessions(),
         agents(),
@@ -505,27 +510,6 @@ fn control() -> Vec<Scenario> {
         Scenario::new("end_session")
             .turn("%say hello")
             .control(json!({"subtype": "end_session"})),
-    ]
-}
-
-fn errors() -> Vec<Scenario> {
-    let failing = |name, directive: &str| {
-        Scenario::new(name)
-            .variable("CLAUDE_CODE_MAX_RETRIES", "1")
-            .turn(&format!("{directive}\n%say done"))
-    };
-    vec![
-        failing("bad_request", "%error 400 n=99 msg=\"bad request\"").turn("%say again"),
-        failing("forbidden", "%error 403 n=99"),
-        failing("unauthorized_once", "%error 401"),
-        failing("unauthorized_for_ever", "%error 401 n=99"),
-        failing("overloaded_once", "%error 529"),
-        failing("overloaded_for_ever", "%error 529 n=99"),
-        failing("rate_limited_once", "%error 429"),
-        failing("internal_error_for_ever", "%error 500 n=99"),
-        failing("connection_dropped_once", "%drop"),
-        failing("stopped_at_the_limit", "%stop max_tokens"),
-        failing("refused", "%stop refusal"),
     ]
 }
 

@@ -72,7 +72,7 @@ async fn hooks_behind_tools_and_behind_failures() {
         json!({"subtype": "initialize", "hooks": {"PostToolBatch": on("b"), "StopFailure": on("f")}}),
     )
     .await;
-    hand.prompt("%tool Bash {\"command\": \"echo 1\"}\n%+tool Bash {\"command\": \"echo 2\"}\n%error 400 msg=bad\n%say x").await;
+    hand.prompt("%tool Bash {\"command\": \"echo 1\"}\n%+tool Bash {\"command\": \"echo 2\"}\n%error 400 n=9 msg=bad\n%say x").await;
     let batch = hand.until("control_request/hook_callback").await;
     assert_eq!(
         batch["request"]["input"]["tool_calls"].as_array().unwrap().len(),

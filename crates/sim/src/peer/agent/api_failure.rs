@@ -1,0 +1,571 @@
+//! What becomes of a failure of the API: it is tried again, or ends the turn.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::brain::{FaultKind, Response};
+use super::context::Said;
+use super::not_simulated::{self, Feature};
+use super::payload;
+use super::turn::{End, Turn};
+use crate::flaw::Flaw;
+use crate::script::ApiError;
+
+/// A failure of the API, as the host gets to see it.
+pub(super) struct ApiFailure {
+    pub(super) status: Option<u16>,
+    /// The `error` of the assistant line.
+    pub(super) error: &'static str,
+    pub(super) text: String,
+    /// What else the assistant line has, and the result.
+    pub(super) fields: Value,
+    pub(super) ended: Value,
+    pub(super) stop_reason: &'static str,
+    pub(super) terminal_reason: &'static str,
+    /// The `error` of `api_retry`.
+    retry_error: &'static str,
+    retry: Retry,
+    repair: Repair,
+    /// Whether the model was stopped by a filter.
+    is_filtered: bool,
+}
+
+/// Whether the request is sent once more, with a word to the host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Retry {
+    Never,
+    /// As often as the CLI is allowed to, but twice at most for an API that is overloaded.
+    Announced {
+        overloaded: bool,
+        after: u64,
+    },
+    /// At once, without a word: a stream that broke off with an error.
+    Silent,
+}
+
+/// Whether the request is sent once more in another form, without a word to the host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repair {
+    None,
+    /// Without what the API may not know.
+    Betas,
+    /// The same, but only without the first of these things.
+    FirstBeta,
+    /// With room for fewer tokens.
+    Room,
+    /// Not as a stream.
+    Whole,
+}
+
+/// Longer than so many seconds the CLI does not wait for the API.
+const LONGEST_WAIT: u64 = 60;
+
+/// What requests leave out because the API may not know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LeftOut {
+    token_count: bool,
+    thinking_display: bool,
+    tool_search: bool,
+}
+
+/// A problem that the CLI knows by the API's text.
+struct Known {
+    /// What the text has in it, in lower case.
+    marks: &'static [&'static str],
+    /// With which statuses; with any but 429 if there are none.
+    statuses: &'static [u16],
+    error: &'static str,
+    api_error: Option<&'static str>,
+    terminal_reason: &'static str,
+    repair: Repair,
+    /// The text that the host gets.
+    text: &'static str,
+}
+
+/// The first that fits counts.
+const KNOWN: &[Known] = &[
+    known(
+        &["prompt is too long"],
+        &[],
+        "invalid_request",
+        "Prompt is too long",
+    )
+    .ends("prompt_too_long"),
+    Known {
+        repair: Repair::Room,
+        ..known(
+            &["exceed context limit"],
+            &[],
+            "invalid_request",
+            "Prompt is too long",
+        )
+        .ends("prompt_too_long")
+    },
+    media(
+        &["maximum of ", " pdf pages"],
+        &[],
+        Some("pdf_too_large"),
+        "PDF too large",
+    ),
+    media(
+        &["pdf specified is password protected"],
+        &[],
+        Some("pdf_password_protected"),
+        "PDF is password protected",
+    ),
+    media(
+        &["pdf specified was not valid"],
+        &[],
+        None,
+        "The PDF was not valid",
+    ),
+    media(&["image exceeds", "maximum"], &[400], None, "Image was too large"),
+    media(
+        &["image dimensions exceed", "many-image"],
+        &[400],
+        None,
+        "An image is too large to be one of many",
+    ),
+    media(&[""], &[413], None, "Request too large"),
+    media(
+        &["could not process image"],
+        &[400],
+        Some("media_removed"),
+        "API Error: an image could not be processed",
+    ),
+    mismatch(
+        &["ids were found without `tool_result` blocks"],
+        "API Error: 400 a tool use without a result",
+    ),
+    mismatch(
+        &["unexpected `tool_use_id` found in `tool_result`"],
+        "API Error: 400 a tool result without a use",
+    ),
+    mismatch(
+        &["`tool_use` ids must be unique"],
+        "API Error: 400 a tool use ID stands twice",
+    ),
+    known(
+        &["credit balance is too low"],
+        &[],
+        "billing_error",
+        "Credit balance is too low",
+    ),
+    Known {
+        api_error: Some("org_disabled_credential"),
+        ..known(
+            &["organization has been disabled"],
+            &[400],
+            "invalid_request",
+            "The key is that of a disabled organization",
+        )
+    },
+    Known {
+        repair: Repair::Betas,
+        ..known(
+            &["x-api-key"],
+            &[],
+            "authentication_failed",
+            "Invalid API key · Fix external API key",
+        )
+    },
+    known(
+        &["oauth authentication is currently not allowed"],
+        &[401, 403],
+        "oauth_org_not_allowed",
+        "The organization does not allow a subscription here",
+    ),
+    Known {
+        api_error: Some("api_key_auth_disabled"),
+        ..known(
+            &["api key authentication is disabled"],
+            &[403],
+            "invalid_request",
+            "The organization does not allow API keys",
+        )
+    },
+];
+
+const fn known(
+    marks: &'static [&'static str],
+    statuses: &'static [u16],
+    error: &'static str,
+    text: &'static str,
+) -> Known {
+    Known {
+        marks,
+        statuses,
+        error,
+        api_error: None,
+        terminal_reason: "api_error",
+        repair: Repair::None,
+        text,
+    }
+}
+
+const fn media(
+    marks: &'static [&'static str],
+    statuses: &'static [u16],
+    api_error: Option<&'static str>,
+    text: &'static str,
+) -> Known {
+    Known {
+        api_error,
+        repair: Repair::FirstBeta,
+        ..known(marks, statuses, "invalid_request", text).ends("image_error")
+    }
+}
+
+/// The uses and results of tools do not fit together.
+const fn mismatch(marks: &'static [&'static str], text: &'static str) -> Known {
+    Known {
+        api_error: Some("tool_history_mismatch"),
+        repair: Repair::Betas,
+        ..known(marks, &[400], "invalid_request", text)
+    }
+}
+
+impl Known {
+    const fn ends(self, terminal_reason: &'static str) -> Self {
+        Self {
+            terminal_reason,
+            ..self
+        }
+    }
+
+    fn of(status: u16, message: &str) -> Option<&'static Self> {
+        let message = message.to_lowercase();
+        KNOWN.iter().find(|known| {
+            let fits = known.statuses.contains(&status) || (known.statuses.is_empty() && status != 429);
+            fits && known.marks.iter().all(|mark| message.contains(mark))
+        })
+    }
+}
+
+/// The forms that a request has been sent in.
+struct Forms {
+    /// What the session leaves out.
+    session: LeftOut,
+    /// The same, and the search for tools where nothing else has helped.
+    base: LeftOut,
+    left_out: LeftOut,
+    /// What the session leaves out if the request succeeds: beside the base only what was left out last.
+    proved: LeftOut,
+    has_room: bool,
+    is_whole: bool,
+}
+
+impl Forms {
+    fn new(session: LeftOut) -> Self {
+        Self {
+            session,
+            base: session,
+            left_out: session,
+            proved: session,
+            has_room: false,
+            is_whole: false,
+        }
+    }
+
+    /// Changes the form; false if there is no other one.
+    fn change(&mut self, repair: Repair) -> bool {
+        match repair {
+            Repair::None => false,
+            Repair::Room => !std::mem::replace(&mut self.has_room, true),
+            Repair::Whole => !std::mem::replace(&mut self.is_whole, true),
+            Repair::FirstBeta if self.left_out.token_count => false,
+            Repair::FirstBeta | Repair::Betas => self.leave_out(),
+        }
+    }
+
+    fn leave_out(&mut self) -> bool {
+        if !self.left_out.token_count {
+            self.left_out.token_count = true;
+            self.proved = LeftOut {
+                token_count: true,
+                ..self.base
+            };
+        } else if !self.left_out.thinking_display {
+            self.left_out.thinking_display = true;
+            self.proved = LeftOut {
+                thinking_display: true,
+                ..self.base
+            };
+        } else if !self.left_out.tool_search {
+            self.base = LeftOut {
+                tool_search: true,
+                ..self.session
+            };
+            self.left_out = self.base;
+            self.proved = self.base;
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+impl Turn {
+    /// Plays the faults before the response succeeds.
+    pub(super) async fn fail(&mut self, model: &str, response: &Response) -> Result<(), End> {
+        let max_retries = self.ctx.config.max_retries;
+        let who = self.agent.as_ref().map(|agent| agent.id.clone());
+        let mut forms = Forms::new(self.ctx.state().left_out.get(&who).copied().unwrap_or_default());
+        let mut attempt = 0;
+        for fault in &response.faults {
+            for _ in 0..fault.times {
+                // What had come by then counts; where the API has ended it, in the usage of the turn alone.
+                if matches!(fault.kind, FaultKind::Cut | FaultKind::SseError(_)) {
+                    self.tokens = (self.tokens.0 + response.usage.input, self.tokens.1 + 1);
+                }
+                if matches!(fault.kind, FaultKind::Cut) {
+                    self.ctx.state().use_tokens(model, response.usage.input, 1, None);
+                }
+                let mut failure = ApiFailure::new(&fault.kind, model);
+                if forms.change(failure.repair) {
+                    continue;
+                }
+                let (retries, overloaded, after) = match failure.retry {
+                    Retry::Never => (0, false, 0),
+                    Retry::Silent => (max_retries, false, 0),
+                    Retry::Announced {
+                        overloaded: true,
+                        after,
+                    } => (max_retries.min(2), true, after),
+                    Retry::Announced {
+                        overloaded: false,
+                        after,
+                    } => (max_retries, false, after),
+                };
+                if attempt >= retries && overloaded && self.fall_back().await {
+                    return Ok(());
+                }
+                if attempt >= retries {
+                    if overloaded && attempt == 2 {
+                        failure.text = "API Error: Repeated 529 Overloaded errors".to_owned();
+                    }
+                    return Err(self.give_up(failure).await);
+                }
+                attempt += 1;
+                if failure.retry == Retry::Silent {
+                    continue;
+                }
+                let delay = (500_u64 << (attempt - 1).min(6)).max(1000 * after);
+                let fields = json!({
+                    "attempt": attempt, "max_retries": max_retries, "retry_delay_ms": delay,
+                    "error_status": failure.status, "error": failure.retry_error,
+                });
+                self.ctx.send_system("api_retry", fields).await;
+                if let Err(why) = self.or_abort(self.ctx.pause(Duration::from_millis(delay))).await {
+                    return Err(self.cut_short(why, None, None).await);
+                }
+            }
+        }
+        self.ctx.state().left_out.insert(who, forms.proved);
+        Ok(())
+    }
+
+    /// Ends the turn, as no other attempt is left.
+    async fn give_up(&mut self, failure: ApiFailure) -> End {
+        let is_too_much = failure.terminal_reason != "api_error";
+        let is_behind_others = self.ctx.state().prompts > 1 || self.tally().user_lines > 0;
+        if is_too_much && is_behind_others && self.agent.is_none() {
+            let text = not_simulated::feature(Feature::Compaction);
+            self.ctx.log.flaw(Flaw::new("prompt", text.clone()));
+            return End::NotSimulated(text);
+        }
+        if failure.is_filtered {
+            self.ctx.state().refusals += 1;
+        }
+        self.send_api_error(&failure).await;
+        End::Api(Box::new(failure))
+    }
+
+    /// Switches to the other model, if there is another.
+    async fn fall_back(&mut self) -> bool {
+        let Some(fallback) = self.ctx.config.fallback.clone() else {
+            return false;
+        };
+        let original = self.ctx.state().model.clone();
+        if original == fallback {
+            return false;
+        }
+        self.ctx.state().model.clone_from(&fallback);
+        let fields = json!({
+            "trigger": "overloaded", "original_model": original, "fallback_model": fallback,
+            "content": format!("Switched to {fallback} because {original} is overloaded"),
+        });
+        self.ctx.send_system("model_fallback", fields).await;
+        true
+    }
+
+    pub(super) async fn send_api_error(&mut self, failure: &ApiFailure) {
+        let id = self.ctx.uuid();
+        let mut extra = json!({"error": failure.error, "is_api_error_message": true});
+        for (key, value) in failure.fields.as_object().into_iter().flatten() {
+            extra[key] = value.clone();
+        }
+        self.mark(&mut extra);
+        let mut message = payload::synthetic_message(&id, &failure.text);
+        message["stop_reason"] = json!(failure.stop_reason);
+        if let Some(text) = self.display(&failure.text).await {
+            message["content"][0]["text"] = json!(text);
+        }
+        self.ctx
+            .say(Said {
+                agent: self.agent.as_deref(),
+                kind: "assistant",
+                kept: Some(json!({
+                    "message": message, "error": failure.error, "isApiErrorMessage": true,
+                    "apiErrorStatus": failure.status,
+                })),
+                message,
+                extra,
+                shown: self.agent.as_ref().is_none_or(|agent| agent.shows_text()),
+            })
+            .await;
+    }
+}
+
+impl ApiFailure {
+    /// The limit of tokens has cut too many responses.
+    pub(super) fn of_limit() -> Self {
+        let ended = json!({"api_error": "max_output_tokens"});
+        let mut fields = ended.clone();
+        fields["api_error_params"] = json!({"cut": "output_limit"});
+        Self {
+            error: "max_output_tokens",
+            text: "API Error: the responses have exceeded the limit of output tokens".to_owned(),
+            fields,
+            ended,
+            ..Self::new(&FaultKind::Cut, "")
+        }
+    }
+
+    /// The model has been stopped by its safeguards once more.
+    pub(super) fn of_refusal(message: &str) -> Self {
+        Self {
+            error: "invalid_request",
+            text: "API Error: the safeguards of the model have stopped the response".to_owned(),
+            fields: json!({"request_id": format!("req_sim_{message}"), "refused_message_id": message}),
+            ended: json!({}),
+            stop_reason: "refusal",
+            ..Self::new(&FaultKind::Cut, "")
+        }
+    }
+
+    fn new(fault: &FaultKind, model: &str) -> Self {
+        if let FaultKind::Status(error) = fault {
+            return Self::of_status(error, model);
+        }
+        let (text, ended, retry) = match fault {
+            FaultKind::SseError(kind) => (kind.as_str(), json!({"api_error": "unknown"}), Retry::Silent),
+            _ => {
+                let ended = json!({"api_error": "connection_failed"});
+                (
+                    "connection closed",
+                    ended,
+                    Retry::Announced {
+                        overloaded: false,
+                        after: 0,
+                    },
+                )
+            }
+        };
+        let mut fields = ended.clone();
+        if !matches!(fault, FaultKind::Cut) {
+            fields["api_error_status"] = Value::Null;
+            fields["request_id"] = json!("req_sim_failed");
+        }
+        Self {
+            status: None,
+            error: "server_error",
+            text: format!("API Error: {text}"),
+            fields,
+            ended,
+            stop_reason: "stop_sequence",
+            terminal_reason: "api_error",
+            retry_error: "unknown",
+            retry,
+            repair: Repair::None,
+            is_filtered: false,
+        }
+    }
+
+    /// What the CLI makes of a refusal with a status.
+    fn of_status(refusal: &ApiError, model: &str) -> Self {
+        let status = refusal.status;
+        let (usual_kind, usual_message) = ApiError::usual(status);
+        let kind = refusal.kind.as_deref().unwrap_or(usual_kind);
+        let message = refusal.message.as_deref().unwrap_or(usual_message);
+        let known = Known::of(status, message);
+        let (error, text) = match (known, status) {
+            (Some(known), _) => (known.error, known.text.to_owned()),
+            (_, 401 | 403) => (
+                "authentication_failed",
+                format!("Failed to authenticate. API Error: {status} {message}"),
+            ),
+            (_, 404) => (
+                "model_not_found",
+                format!("API Error: 404 there may be no model {model}, or none for this account"),
+            ),
+            (_, 429) => (
+                "rate_limit",
+                format!("API Error: Request rejected (429) · {message}"),
+            ),
+            (_, 500..) => ("server_error", format!("API Error: {status} {message}")),
+            _ => ("unknown", format!("API Error: {status} {message}")),
+        };
+        let is_filtered = message.contains("Output blocked by content filtering policy");
+        let repair = match (known.map(|known| known.repair), status) {
+            (None, 400) if is_filtered || kind == "billing_error" => Repair::None,
+            (None, 422) if is_filtered => Repair::FirstBeta,
+            (None | Some(Repair::Betas), 400 | 422) => Repair::Betas,
+            (Some(Repair::FirstBeta), 422) => Repair::FirstBeta,
+            (Some(Repair::Room), 400) => Repair::Room,
+            (_, 404) => Repair::Whole,
+            _ => Repair::None,
+        };
+        let overloaded = status == 529 || kind == "overloaded_error";
+        let after = u64::from(refusal.retry_after.unwrap_or_default());
+        let retry = match status {
+            _ if after > LONGEST_WAIT || refusal.forbids_retry() => Retry::Never,
+            _ if overloaded => Retry::Announced { overloaded, after },
+            401 | 408 | 409 | 429 | 500.. => Retry::Announced { overloaded, after },
+            _ => Retry::Never,
+        };
+        let mut ended = json!({"api_error_type": kind});
+        if let Some(api_error) = known.and_then(|known| known.api_error) {
+            ended["api_error"] = json!(api_error);
+        }
+        let mut fields = ended.clone();
+        fields["api_error_status"] = json!(status);
+        fields["request_id"] = json!("req_sim_failed");
+        if ended["api_error"] == "media_removed" {
+            fields["api_error_params"] = json!({"media": "image", "media_reason": "unprocessable"});
+        }
+        Self {
+            status: Some(status),
+            error,
+            text,
+            fields,
+            ended,
+            stop_reason: "stop_sequence",
+            terminal_reason: match (status, known) {
+                (413, _) => "image_error",
+                (_, known) => known.map_or("api_error", |known| known.terminal_reason),
+            },
+            retry_error: match status {
+                _ if overloaded => "overloaded",
+                401 => "authentication_failed",
+                429 => "rate_limit",
+                408 | 409 | 500.. => "server_error",
+                _ => "unknown",
+            },
+            retry,
+            repair,
+            is_filtered: is_filtered && status == 400,
+        }
+    }
+}

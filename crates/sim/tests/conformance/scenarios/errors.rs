@@ -1,0 +1,161 @@
+//! What the API refuses or fails at: each status, tried again and for ever, and the texts that the CLI knows.
+
+use serde_json::json;
+
+use crate::scenario::Scenario;
+
+fn failing(name: &str) -> Scenario {
+    Scenario::new(name).variable("CLAUDE_CODE_MAX_RETRIES", "1")
+}
+
+pub(super) fn errors() -> Vec<Scenario> {
+    let failing = |name, directive: &str| failing(name).turn(&format!("{directive}\n%say done"));
+    vec![
+        failing("bad_request", "%error 400 n=99 msg=\"bad request\"").turn("%say again"),
+        failing("forbidden", "%error 403 n=99"),
+        failing("unauthorized_once", "%error 401"),
+        failing("unauthorized_for_ever", "%error 401 n=99"),
+        failing("overloaded_once", "%error 529"),
+        failing("overloaded_for_ever", "%error 529 n=99"),
+        failing("rate_limited_once", "%error 429"),
+        failing("internal_error_for_ever", "%error 500 n=99"),
+        failing("connection_dropped_once", "%drop"),
+        failing("stopped_at_the_limit", "%stop max_tokens"),
+        failing("refused", "%stop refusal"),
+    ]
+}
+
+/// Each status: once, for ever, and for ever with a text of its own; between them a turn that succeeds.
+pub(super) fn statuses() -> Vec<Scenario> {
+    let statuses = [
+        400, 401, 402, 403, 404, 405, 408, 409, 418, 422, 429, 500, 501, 502, 503, 504, 529,
+    ];
+    let scenario = |status: u16| {
+        failing(&format!("status_{status}"))
+            .turn(&format!("%error {status}\n%say done"))
+            .turn(&format!("%error {status} n=99\n%say never"))
+            .turn("%say well")
+            .turn(&format!(
+                "%error {status} n=99 msg=\"Something of its own.\"\n%say never"
+            ))
+    };
+    statuses.map(scenario).into()
+}
+
+/// Texts by which the CLI knows what is wrong.
+pub(super) fn texts() -> Vec<Scenario> {
+    let texts = [
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
+        "This organization has been disabled.",
+        "invalid x-api-key",
+        "invalid model name: opus-99",
+        "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1",
+        "messages.0.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_1",
+        "messages: `tool_use` ids must be unique",
+        "Output blocked by content filtering policy",
+        "API key authentication is disabled",
+        "OAuth authentication is currently not allowed for this organization.",
+        "Overloaded",
+    ];
+    let scenario = |status: u16| {
+        let scenario = failing(&format!("texts_of_{status}"));
+        texts
+            .iter()
+            .fold(scenario, |scenario, text| told(scenario, status, text))
+    };
+    [400, 401, 403, 404, 422, 429, 500].map(scenario).into()
+}
+
+fn told(scenario: Scenario, status: u16, text: &str) -> Scenario {
+    scenario.turn(&format!("%error {status} n=99 msg={}\n%say never", json!(text)))
+}
+
+/// What the request has too much of. Behind other prompts the CLI would compact them, so that each is alone.
+pub(super) fn too_much() -> Vec<Scenario> {
+    let room = "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again";
+    let texts = [
+        ("tokens", "prompt is too long: 250000 tokens > 200000 maximum"),
+        ("room", room),
+        ("pages", "maximum of 100 PDF pages"),
+        ("pdf", "The PDF specified was not valid."),
+        ("password", "The PDF specified is password protected."),
+        (
+            "image",
+            "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes",
+        ),
+        (
+            "images",
+            "messages.0.content.1.image: image dimensions exceed max allowed size for many-image requests: 2000 pixels",
+        ),
+        ("unreadable", "Could not process image"),
+    ];
+    let each =
+        |status: u16| texts.map(|(name, text)| told(failing(&format!("{name}_{status}")), status, text));
+    let mut all: Vec<Scenario> = [400, 401, 422].into_iter().flat_map(each).collect();
+    let others = [413, 429].into_iter().flat_map(each);
+    all.extend(others.filter(|scenario| {
+        ["tokens_413", "room_413", "pages_413", "image_413", "tokens_429"].contains(&scenario.name.as_str())
+    }));
+    all.push(failing("room_is_made").turn(&format!("%error 400 msg={}\n%say done", json!(room))));
+    all.push(failing("too_large").turn("%error 413 n=9\n%say never"));
+    all
+}
+
+/// What a request leaves out when the API refuses it, and what the session then leaves out.
+pub(super) fn repairs() -> Vec<Scenario> {
+    let series = |name: &str, status: u16, times: &[u32]| {
+        times.iter().fold(failing(name), |scenario, times| {
+            scenario.turn(&format!("%error {status} n={times}\n%say done"))
+        })
+    };
+    vec![
+        series("refused_once_each_time", 400, &[1, 1, 1, 1]),
+        series("refused_twice_then_once", 400, &[2, 1, 1]),
+        series("refused_three_times", 400, &[3, 1, 2, 1]),
+        series("refused_five_times", 400, &[5, 1]),
+        series("refused_for_ever_then_once", 400, &[9, 1, 9, 1]),
+        series("unprocessable_twice", 422, &[2, 2]),
+        series("not_found_each_time", 404, &[1, 1, 2, 1]),
+        failing("refused_behind_a_tool").turn("%say zero").turn(
+            "%tool Read {\"file_path\":\"none\"}\n%error 400 n=2 msg=\"Something of its own.\"\n%say done",
+        ),
+        failing("not_found_in_a_stream")
+            .flags("--include-partial-messages")
+            .turn("%error 404\n%say done"),
+        failing("an_error_in_a_stream")
+            .flags("--include-partial-messages")
+            .turn("%sse-error api_error\n%say done"),
+        failing("cut_in_a_stream")
+            .flags("--include-partial-messages")
+            .turn("%cut\n%say done")
+            .turn("%think hm\n%cut\n%+say done")
+            .turn("%cut n=9\n%say never"),
+        failing("dropped_in_a_stream")
+            .flags("--include-partial-messages")
+            .turn("%drop\n%say done")
+            .turn("%drop n=9\n%say never"),
+        failing("errors_in_a_stream")
+            .flags("--include-partial-messages")
+            .turn("%sse-error overloaded_error n=9\n%say never")
+            .turn("%sse-error api_error\n%think hm\n%+say done"),
+        failing("refused_in_a_stream")
+            .flags("--include-partial-messages")
+            .turn("%error 400\n%say done"),
+        failing("refused_and_overloaded").turn("%error 400 n=2\n%error 529\n%error 400\n%say done"),
+        failing("an_agent_is_refused")
+            .turn(&format!(
+                "{}\n%error 400\n%say done",
+                agent("%error 400 n=2\n%say deep")
+            ))
+            .turn("%error 400 n=2\n%say done"),
+        failing("an_agent_is_refused_for_ever")
+            .turn(&format!("{}\n%say done", agent("%error 400 n=9\n%say deep"))),
+    ]
+}
+
+fn agent(prompt: &str) -> String {
+    let input = json!({
+        "description": "look", "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": false,
+    });
+    format!("%tool Agent {input}")
+}
