@@ -235,7 +235,10 @@ async fn background() {
 async fn trouble() {
     let mut client = Client::new(&example("trouble.yaml"), allow);
     assert_eq!(client.ask("Try").await, "The third attempt went through.");
-    assert_eq!(client.ask("Try again").await, "API Error: 400 there is no such tool");
+    assert_eq!(
+        client.ask("Try again").await,
+        "API Error: 400 there is no such tool"
+    );
     assert_eq!(client.ask("Make room").await, "There is room again.");
     client.prompt("Break down").await;
     assert!(client.next("result").await.is_none());

@@ -61,8 +61,8 @@ pub(super) enum Why {
     Doubt(Doubt),
     /// A command that is not known.
     Unknown,
-    /// `find` would do more than find.
-    FindActs,
+    /// `find` or `sed` may do more than its name says.
+    Acts,
     /// A line goes elsewhere and changes files there.
     Moves,
     /// A command reads or changes this path.
@@ -346,6 +346,8 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
 /// What is to be said about one command of a line.
 enum Part {
     Fine,
+    /// It changes files, as the mode allows.
+    FineByMode,
     Blocked(Blocked, bool),
     Unknown(Why),
 }
@@ -460,7 +462,8 @@ impl Scene<'_> {
             parts.push((command, part));
         }
         let several = parts.iter().filter(|(command, _)| command.name() != "cd").count() > 1;
-        parts.retain(|(_, part)| !matches!(part, Part::Fine));
+        let by_mode = parts.iter().any(|(_, part)| matches!(part, Part::FineByMode));
+        parts.retain(|(_, part)| !matches!(part, Part::Fine | Part::FineByMode));
         let outside = parts.iter().find_map(|(_, part)| match part {
             Part::Blocked(blocked, true) => Some(blocked.clone()),
             _ => None,
@@ -475,11 +478,13 @@ impl Scene<'_> {
                 Part::Blocked(blocked, true) if blocked.access == Access::Read => {
                     rules_to_read(&self.area, &blocked.path)
                 }
+                Part::Unknown(Why::Acts) => Vec::new(),
                 _ => vec![("Bash", shell::pattern(&command.text))],
             });
             rules.collect()
         };
         match parts.as_slice() {
+            [] if self.state.mode == "auto" && by_mode => Verdict::Allow("mode"),
             [] => Verdict::Allow("subcommandResults"),
             [(_, Part::Blocked(blocked, _))] if !several => Verdict::Ask(Why::Path(blocked.clone())),
             [(_, Part::Unknown(why))] if !several => Verdict::Ask(why.clone()),
@@ -516,12 +521,14 @@ impl Scene<'_> {
             .allow
             .iter()
             .any(|rule| rule.means_command(&command.words));
-        let known = command.only_reads() || by_rule || (self.edits && command.changes_files());
+        let allowed = command.only_reads() || by_rule;
+        let known = allowed || (self.edits && command.changes_files());
         let mut written = paths.written.iter();
         match written.find(|path| !by_rule_for_files(path, Access::Write)) {
-            _ if known && (paths.redirected.is_empty() || self.edits) => Part::Fine,
+            _ if allowed && paths.redirected.is_empty() => Part::Fine,
+            _ if known && (paths.redirected.is_empty() || self.edits) => Part::FineByMode,
             Some(path) if !self.edits => Part::Blocked(blocked(path, Access::Write), false),
-            _ if command.is_find_that_acts() => Part::Unknown(Why::FindActs),
+            _ if command.acts() => Part::Unknown(Why::Acts),
             _ => Part::Unknown(Why::Unknown),
         }
     }
@@ -698,10 +705,15 @@ pub(super) fn question(
             "decision_reason": "This command requires approval", "decision_reason_type": "other",
             "permission_suggestions": [suggest.rule(&shell::pattern(&alone))],
         })),
-        Why::FindActs => set(json!({
-            "decision_reason": "find does more than find here: no rule for find allows it", "decision_reason_type": "other",
-            "permission_suggestions": [],
-        })),
+        Why::Acts => {
+            set(json!({
+                "decision_reason": "This command may do more than its name says, and a person is asked each time",
+                "decision_reason_type": "other",
+            }));
+            if !alone.starts_with("sed") {
+                set(json!({"permission_suggestions": []}));
+            }
+        }
         Why::Moves => {
             let mut suggestions = Vec::new();
             if !suggest.edits {
@@ -719,10 +731,13 @@ pub(super) fn question(
         })),
         Why::Several(rules, blocked) => {
             let suggestions = match blocked {
-                Some(blocked) => suggest.blocked(&rules, &blocked),
-                None => vec![add_rules(&rules, "localSettings")],
+                Some(blocked) => Some(suggest.blocked(&rules, &blocked)),
+                None => (!rules.is_empty()).then(|| vec![add_rules(&rules, "localSettings")]),
             };
-            set(json!({"decision_reason_type": "subcommandResults", "permission_suggestions": suggestions}));
+            set(json!({"decision_reason_type": "subcommandResults"}));
+            if let Some(suggestions) = suggestions {
+                set(json!({"permission_suggestions": suggestions}));
+            }
         }
     }
     if let Some(found) = mcp {

@@ -48,6 +48,7 @@ mod pipe;
 mod plans;
 mod played;
 mod rules;
+mod sed;
 mod session;
 mod settings;
 mod settings_files;

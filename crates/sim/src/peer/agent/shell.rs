@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::paths;
+use super::sed::{self, Sed};
 
 /// Commands that only read, with arguments that are not paths or may be anywhere.
 const HARMLESS: &[&str] = &[
@@ -37,7 +38,7 @@ const READERS: &[&str] = &[
 ];
 
 /// Commands that change the paths that they are given, and that `acceptEdits` allows.
-const WRITERS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"];
+const WRITERS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp"];
 
 /// Commands of the shell's own that run something, or change what later words mean.
 const UNCHECKED: &[&str] = &[".", "alias", "eval", "exec", "let", "source", "trap"];
@@ -154,7 +155,7 @@ impl Command {
             }
             name if is_assignment(name) => self.words.iter().all(|word| is_assignment(word)),
             "find" => !self.is_find_that_acts(),
-            "sed" => !self.edits_in_place(),
+            "sed" => self.sed().only_reads(),
             "node" | "python3" | "python" => self.has(&["-v", "-V", "--version"]) && self.words.len() == 2,
             name => HARMLESS.contains(&name) || READERS.contains(&name),
         }
@@ -193,7 +194,8 @@ impl Command {
     /// Whether it prints the files that it names, and then whether it prints all of them.
     pub(super) fn shows(&self) -> Option<bool> {
         let shows = matches!(self.name(), "cat" | "grep" | "head" | "sed" | "tail") && self.writes.is_empty();
-        (shows && !self.changes_files()).then(|| self.name() == "cat")
+        let edits = self.name() == "sed" && self.sed().in_place;
+        (shows && !edits).then(|| self.name() == "cat")
     }
 
     /// Whether it reads files, at least one of them by a relative path.
@@ -205,13 +207,22 @@ impl Command {
         reads && (looks_around || paths.any(|path| !path.starts_with('/')))
     }
 
-    fn edits_in_place(&self) -> bool {
-        self.words.iter().any(|word| word.starts_with("-i"))
+    /// What it does as a call of `sed`.
+    fn sed(&self) -> Sed {
+        Sed::read(self.words.get(1..).unwrap_or_default())
     }
 
     /// Whether it only changes the files that it names.
     pub(super) fn changes_files(&self) -> bool {
-        WRITERS.contains(&self.name()) && (self.name() != "sed" || self.edits_in_place())
+        match self.name() {
+            "sed" => self.sed().kind == sed::Kind::Substitutes,
+            name => WRITERS.contains(&name),
+        }
+    }
+
+    /// Whether it may do more than its name says: no rule for it is suggested.
+    pub(super) fn acts(&self) -> bool {
+        (self.name() == "sed" && !self.sed().only_reads()) || self.is_find_that_acts()
     }
 
     /// Its arguments that are no options.
@@ -230,13 +241,20 @@ impl Command {
         found.written.clone_from(&found.redirected);
         let inner = self.inner();
         // The first argument of these is no path.
-        let skipped = usize::from(matches!(inner.name(), "grep" | "rg" | "sed" | "jq"));
+        let skipped = usize::from(matches!(inner.name(), "grep" | "rg" | "jq"));
         let arguments = inner.arguments().skip(skipped).map(path);
-        if inner.changes_files() || inner.name() == "tee" {
+        if inner.name() == "sed" {
+            let sed = inner.sed();
+            let used = match sed.kind {
+                sed::Kind::Prints => &mut found.read,
+                _ => &mut found.written,
+            };
+            used.extend(sed.files.iter().map(path));
+        } else if inner.changes_files() || inner.name() == "tee" {
             found.written.extend(arguments);
         } else if inner.name() == "find" {
             found.read.extend(inner.arguments().take(1).map(path));
-        } else if READERS.contains(&inner.name()) || inner.name() == "sed" {
+        } else if READERS.contains(&inner.name()) {
             found.read.extend(arguments);
         }
         found
@@ -270,7 +288,7 @@ pub(super) fn edits_in_place(line: &str) -> bool {
     let commands = parse(line, Path::new("~")).commands;
     commands
         .iter()
-        .any(|command| command.name() == "sed" && command.edits_in_place())
+        .any(|command| command.name() == "sed" && command.sed().in_place)
 }
 
 /// The content of a rule for commands like this one: its first two words, if the second is a plain one, or all of it.

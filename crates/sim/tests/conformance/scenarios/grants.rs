@@ -547,3 +547,58 @@ fn agents() -> Vec<Scenario> {
             .eof(),
     ]
 }
+
+/// Calls of `sed`, of which the CLI knows two kinds.
+pub(super) fn seds() -> Vec<Scenario> {
+    let commands = [
+        "echo a > f.txt",
+        "sed -i s/a/b/ f.txt",
+        "sed -i 's/a/b/gI' f.txt",
+        "sed -i.bak 's/a/b/' f.txt",
+        "sed --in-place 's/a/b/' f.txt",
+        "sed -i -e 's/a/b/' f.txt",
+        "sed -i '1d' f.txt",
+        "sed -i 's|a|b|' f.txt",
+        "sed -i 's/a/b/e' f.txt",
+        "sed -i 's/a/b/w out' f.txt",
+        "sed -Ei 's/a+/b/' f.txt",
+        "sed -i 's/a/b/; s/c/d/' f.txt",
+        "sed -i 's/a\\/b/c/' f.txt",
+        "sed -i 's/a/b/' f.txt g.txt",
+        "sed -i 's/a/b/'",
+        "sed -i '' 's/a/b/' f.txt",
+        "sed 's/a/b/' f.txt",
+        "sed 's/a/b/' f.txt > g.txt",
+        "sed -e 's/a/b/' f.txt",
+        "sed -n 's/a/b/p' f.txt",
+        "sed -n '/x/p' f.txt",
+        "sed '1,5p' f.txt",
+        "sed -n '1,5p;7p' f.txt",
+        "sed -nE p f.txt g.txt",
+        "sed -n -e '1p' f.txt",
+        "sed -f s.sed f.txt",
+        "sed --version",
+        "cat f.txt | sed 's/a/b/'",
+        "cat f.txt | sed '1d'",
+        "cat f.txt | sed -e 's/a/b/'",
+        "sed 's/a/b/' f.txt | head -1",
+        "sed -n 1p f.txt | cat",
+    ];
+    let asked = |scenario: Scenario| {
+        commands
+            .iter()
+            .fold(scenario.answer("can_use_tool", allow), |scenario, command| {
+                let input = json!({"command": command, "description": "work on a text"});
+                scenario.turn(&format!("%tool Bash {input}\n%say done"))
+            })
+    };
+    let in_mode =
+        |mode: &str| asked(Scenario::new(&format!("seds_in_{mode}")).flag("--permission-mode", mode));
+    let allowed = |mode: &str| {
+        let scenario = Scenario::new(&format!("seds_allowed_in_{mode}")).flag("--permission-mode", mode);
+        asked(scenario.flag("--allowedTools", "Bash(sed *)"))
+    };
+    let mut all: Vec<Scenario> = ["default", "acceptEdits", "auto", "plan"].map(in_mode).into();
+    all.extend(["default", "acceptEdits", "auto"].map(allowed));
+    all
+}

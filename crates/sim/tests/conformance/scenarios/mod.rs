@@ -62,6 +62,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         processes::kept(),
         processes::queue(),
         grants::grants(),
+        grants::seds(),
         programs::programs(),
     ]
     .concat()
