@@ -47,6 +47,7 @@ mod permission;
 mod pipe;
 mod plans;
 mod played;
+mod reads;
 mod rules;
 mod sed;
 mod session;

@@ -3,36 +3,47 @@
 use std::path::{Path, PathBuf};
 
 use super::paths;
+use super::reads;
 use super::sed::{self, Sed};
-
-/// Commands that only read, with arguments that are not paths or may be anywhere.
-const HARMLESS: &[&str] = &[
-    "[", "basename", "cal", "cd", "date", "df", "dirname", "echo", "expr", "false", "fd", "free", "history",
-    "hostname", "id", "man", "printf", "ps", "pwd", "seq", "sleep", "test", "tr", "tree", "true", "type",
-    "uname", "uptime", "which", "whoami",
-];
 
 /// Commands that only read the paths that they are given.
 const READERS: &[&str] = &[
+    "base64",
     "cat",
     "cd",
+    "cmp",
+    "column",
+    "comm",
     "cut",
     "diff",
-    "du",
+    "egrep",
+    "expand",
+    "fgrep",
     "file",
     "find",
+    "fmt",
+    "fold",
     "grep",
     "head",
+    "hexdump",
     "jq",
     "ls",
     "md5sum",
     "nl",
+    "od",
     "paste",
+    "pr",
+    "rev",
     "rg",
+    "sha1sum",
     "sha256sum",
     "sort",
     "stat",
+    "strings",
+    "tac",
     "tail",
+    "tsort",
+    "unexpand",
     "uniq",
     "wc",
 ];
@@ -47,21 +58,6 @@ const UNCHECKED: &[&str] = &[".", "alias", "eval", "exec", "let", "source", "tra
 const WRAPPERS: &[&str] = &[
     "bash", "command", "dash", "doas", "env", "ksh", "nice", "nohup", "sh", "stdbuf", "sudo", "time",
     "timeout", "xargs", "zsh",
-];
-
-/// What only looks at containers.
-const DOCKER_READS: &[&str] = &["images", "inspect", "logs", "ps"];
-
-/// What only looks at a repository.
-const GIT_READS: &[&str] = &[
-    "status",
-    "log",
-    "diff",
-    "show",
-    "branch",
-    "rev-parse",
-    "ls-files",
-    "blame",
 ];
 
 /// A command line.
@@ -147,24 +143,11 @@ impl Command {
     /// Whether it changes nothing but what it is redirected to.
     pub(super) fn only_reads(&self) -> bool {
         match self.name() {
-            "git" => self.is_one_of(GIT_READS),
-            "docker" => self.is_one_of(DOCKER_READS),
-            "xargs" => {
-                let behind = self.arguments().next().map_or("echo", String::as_str);
-                behind != "find" && (HARMLESS.contains(&behind) || READERS.contains(&behind))
-            }
             name if is_assignment(name) => self.words.iter().all(|word| is_assignment(word)),
             "find" => !self.is_find_that_acts(),
             "sed" => self.sed().only_reads(),
-            "node" | "python3" | "python" => self.has(&["-v", "-V", "--version"]) && self.words.len() == 2,
-            name => HARMLESS.contains(&name) || READERS.contains(&name),
+            _ => reads::only_reads(&self.words),
         }
-    }
-
-    fn is_one_of(&self, kinds: &[&str]) -> bool {
-        self.words
-            .get(1)
-            .is_some_and(|word| kinds.contains(&word.as_str()))
     }
 
     /// The command that is run behind assignments and by commands that only run another one.
@@ -188,7 +171,20 @@ impl Command {
     }
 
     pub(super) fn is_find_that_acts(&self) -> bool {
-        self.name() == "find" && self.has(&["-delete", "-exec", "-execdir", "-ok", "-fprint"])
+        self.name() == "find"
+            && self.has(&[
+                "-delete",
+                "-rm",
+                "-exec",
+                "-execdir",
+                "-ok",
+                "-okdir",
+                "-fprint",
+                "-fprint0",
+                "-fprintf",
+                "-fls",
+                "-files0-from",
+            ])
     }
 
     /// Whether it prints the files that it names, and then whether it prints all of them.
@@ -203,7 +199,7 @@ impl Command {
         let skipped = usize::from(matches!(self.name(), "grep" | "rg" | "jq"));
         let mut paths = self.arguments().skip(skipped).peekable();
         let looks_around = paths.peek().is_none() && matches!(self.name(), "du" | "find" | "ls");
-        let reads = READERS.contains(&self.name()) && self.name() != "cd";
+        let reads = self.name() == "du" || (READERS.contains(&self.name()) && self.name() != "cd");
         reads && (looks_around || paths.any(|path| !path.starts_with('/')))
     }
 
@@ -222,7 +218,13 @@ impl Command {
 
     /// Whether it may do more than its name says: no rule for it is suggested.
     pub(super) fn acts(&self) -> bool {
-        (self.name() == "sed" && !self.sed().only_reads()) || self.is_find_that_acts()
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        match self.name() {
+            "sed" => !self.sed().only_reads(),
+            "jq" => reads::reads_a_script(&words),
+            "awk" => words.iter().any(|word| word.contains("system(")),
+            _ => self.is_find_that_acts(),
+        }
     }
 
     /// Its arguments that are no options.

@@ -602,3 +602,26 @@ pub(super) fn seds() -> Vec<Scenario> {
     all.extend(["default", "acceptEdits", "auto"].map(allowed));
     all
 }
+
+/// Commands that the CLI knows to read, and such as look like them, in a mode that asks.
+pub(super) fn readers() -> Vec<Scenario> {
+    let deny = |_: &Value| Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})));
+    let mut all: Vec<Scenario> = Vec::new();
+    let mut name = "";
+    let mut count = 0;
+    for line in include_str!("reading.txt").lines() {
+        if let Some(begun) = line.strip_prefix("# ") {
+            (name, count) = (begun, 0);
+            continue;
+        }
+        if count % 24 == 0 {
+            all.push(Scenario::new(&format!("{name}_{}", count / 24)).answer("can_use_tool", deny));
+        }
+        count += 1;
+        let input = json!({"command": line, "description": "look"});
+        let prompt = format!("%tool Bash {input}\n%say done");
+        let scenario = all.pop().expect("a scenario for the line");
+        all.push(scenario.turn(&prompt));
+    }
+    all
+}

@@ -63,6 +63,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         processes::queue(),
         grants::grants(),
         grants::seds(),
+        grants::readers(),
         programs::programs(),
     ]
     .concat()
