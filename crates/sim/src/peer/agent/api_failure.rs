@@ -475,8 +475,10 @@ impl ApiFailure {
         };
         let mut fields = ended.clone();
         if !matches!(fault, FaultKind::Cut) {
-            fields["api_error_status"] = Value::Null;
             fields["request_id"] = json!("req_sim_failed");
+        }
+        if matches!(fault, FaultKind::SseError(_)) {
+            fields["api_error_status"] = Value::Null;
         }
         Self {
             status: None,

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::models;
 use super::played::{Player, Source};
-use super::{Agent, Brain, Builder, Feature, Outcome, mcp, payload, structured, subagent, transcript};
+use super::{Agent, Brain, Builder, Feature, Outcome, mcp, structured, subagent, transcript};
 use crate::flaw::Flaw;
 use crate::inject::Schedule;
 use crate::running::{ClientIo, Running, Witness};
@@ -65,7 +66,7 @@ impl Builder {
 
     /// The model, or an alias for one.
     pub fn model(mut self, model: &str) -> Self {
-        self.agent.config.model = payload::resolve_model(model);
+        self.agent.config.model = models::resolve(model);
         self.agent.config.model_given = true;
         self
     }
@@ -321,7 +322,7 @@ setters! { Builder.agent.config:
     name(name: impl Into<String>) => title = Some(name.into());
 
     /// The model to use once the other one stays overloaded, as with `--fallback-model`.
-    fallback_model(model: &str) => fallback = Some(payload::resolve_model(model));
+    fallback_model(model: &str) => fallback = Some(models::resolve(model));
 
     /// How long background agents may keep the process alive once its input has ended, like
     /// `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS`; 10 minutes unless set.

@@ -18,7 +18,7 @@ use super::files::Checkpoint;
 use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
-use super::payload;
+use super::models;
 use super::played::Player;
 use super::rules::{Rules, Source};
 use super::settings::Settings;
@@ -266,7 +266,7 @@ impl Context {
             let value = settings.get(path).filter(|_| !given);
             value.and_then(|value| value.as_str().map(str::to_owned))
         };
-        let model = set(&["model"], config.model_given).map(|model| payload::resolve_model(&model));
+        let model = set(&["model"], config.model_given).map(|model| models::resolve(&model));
         let mode = set(&["permissions", "defaultMode"], config.mode_given);
         let mode = mode.unwrap_or_else(|| config.mode.clone());
         let state = State {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::models::Model;
 use serde_json::{Value, json};
 
 /// The usage of one model.
@@ -14,23 +15,10 @@ pub(super) struct Used {
     restored: bool,
 }
 
-/// The list price of a model, in US dollars for a million tokens in and out; unknown models have the price of the default.
-pub(super) fn price(model: &str) -> (f64, f64) {
-    let known = [
-        ("haiku-4", (1.0, 5.0)),
-        ("haiku", (0.1, 0.5)),
-        ("sonnet-4", (3.0, 15.0)),
-        ("sonnet", (2.0, 10.0)),
-        ("fable", (8.0, 40.0)),
-    ];
-    let found = known.iter().find(|(family, _)| model.contains(family));
-    found.map_or((4.0, 20.0), |(_, price)| *price)
-}
-
 impl Used {
     /// Counts a response, at the list price.
     pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
-        let (per_input, per_output) = price(model);
+        let (per_input, per_output) = Model::of(model).price();
         // In this order, for the same last digits.
         let cost = input as f64 * per_input / 1e6 + output as f64 * per_output / 1e6;
         self.add_at(cost, input, output);
@@ -46,14 +34,7 @@ impl Used {
 
     /// One entry of `modelUsage`.
     pub(super) fn entry(&self, model: &str) -> Value {
-        // A date is not a part of a model's name.
-        let dated = model.rsplit_once('-').filter(|(_, date)| date.len() == 8);
-        let name = dated.map_or(model, |(name, _)| name);
-        let (window, most) = if name.ends_with("-4-5") {
-            (200_000, 32_000)
-        } else {
-            (1_000_000, 128_000)
-        };
+        let known = Model::of(model);
         let mut entry = json!({
             "inputTokens": self.input,
             "outputTokens": self.output,
@@ -61,16 +42,16 @@ impl Used {
             "cacheCreationInputTokens": 0,
             "webSearchRequests": 0,
             "costUSD": self.cost,
-            "contextWindow": window,
-            "maxOutputTokens": most,
+            "contextWindow": known.window,
+            "maxOutputTokens": known.most,
             "thinkingTokens": 0,
             "cacheCreationEphemeral5mInputTokens": 0,
             "cacheCreationEphemeral1hInputTokens": 0,
         });
         if !self.restored {
-            entry["canonicalModel"] = json!(name);
+            entry["canonicalModel"] = json!(known.name);
             entry["provider"] = json!("firstParty");
-            entry["costBasis"] = json!("list");
+            entry["costBasis"] = json!(if known.is_unknown { "unknown" } else { "list" });
         }
         entry
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::brain::{CallPlan, Outcome};
 use super::caller::Call;
 use super::context::{Context, State};
+use super::models::Model;
 use super::rules::{Access, Place};
 use super::{commands, files, not_simulated, paths, payload, plans, shell};
 
@@ -120,7 +121,7 @@ fn is_strange(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
         let mut rules = state.rules.allow.iter();
         area.includes(path) || rules.any(|rule| rule.allows_file(Access::Read, path, &place))
     };
-    let trusted = payload::supports(&state.model, "supportsAutoMode");
+    let trusted = Model::of(&state.model).has_auto_mode();
     unread && state.mode != "bypassPermissions" && !(trusted && inside())
 }
 

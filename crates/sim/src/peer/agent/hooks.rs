@@ -11,9 +11,10 @@ use tokio::sync::oneshot;
 
 use super::caller::{Call, Caller};
 use super::context::{Abort, Answer, Cancel, Context};
+use super::models::Model;
 use super::subagent::Subagent;
 use super::turn::INTERRUPTED;
-use super::{mcp, payload, settings};
+use super::{mcp, settings};
 
 /// The default deadline of a callback.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -217,7 +218,7 @@ impl Context {
             input["permission_mode"] = json!(mode);
         }
         let tells_effort = (tells_mode && !event.starts_with("UserPrompt")) || event == "StopFailure";
-        if tells_effort && payload::supports_effort(&model) {
+        if tells_effort && Model::of(&model).has_effort() {
             input["effort"] = json!({"level": "medium"});
         }
         if let Some((id, kind)) = cause.agent {

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::caller::Call;
 use super::context::{Context, State};
+use super::models::Model;
 use super::paths::{self, Area};
 use super::rules::{Access, Place, Rule, Rules, Source, Subject, What};
 use super::shell::{self, Command, Doubt};
 use super::subagent::is_agent_tool;
-use super::{mcp, payload, plans};
+use super::{mcp, plans};
 
 /// Whether this tool is taken away altogether. A tool of the CLI's own that is denied in mid-session stays, and is refused.
 pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
@@ -210,9 +211,7 @@ fn is_checked(ctx: &Context, state: &State) -> bool {
     match state.mode.as_str() {
         "auto" => true,
         "plan" => {
-            !state.is_mode_answered
-                && !ctx.config.may_bypass()
-                && payload::supports(&state.model, "supportsAutoMode")
+            !state.is_mode_answered && !ctx.config.may_bypass() && Model::of(&state.model).has_auto_mode()
         }
         _ => false,
     }

@@ -45,6 +45,8 @@ pub(super) struct Server {
 enum Status {
     #[default]
     Pending,
+    /// It has failed once, and is tried again.
+    Retrying,
     Connected,
     Failed,
     Disabled,
@@ -74,7 +76,7 @@ impl Server {
         match self.status {
             Status::Pending => "pending",
             Status::Connected => "connected",
-            Status::Failed => "failed",
+            Status::Failed | Status::Retrying => "failed",
             Status::Disabled => "disabled",
         }
     }
@@ -317,7 +319,7 @@ fn announce(ctx: &Context) {
         .state()
         .servers
         .iter()
-        .all(|server| server.status != Status::Pending);
+        .all(|server| !matches!(server.status, Status::Pending | Status::Retrying));
     ctx.servers_settled.send_replace(settled);
 }
 
@@ -497,6 +499,9 @@ async fn handshake(ctx: &Context, name: &str, mut first: Option<oneshot::Receive
         connected = attempt(ctx, name, answer).await;
         if connected.is_some() || ctx.state().closed {
             break;
+        }
+        if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+            server.status = Status::Retrying;
         }
     }
     settle(ctx, name, connected).await;

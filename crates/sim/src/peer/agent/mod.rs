@@ -39,6 +39,7 @@ mod local;
 mod mcp;
 mod mcp_control;
 mod model;
+mod models;
 mod not_simulated;
 mod occasions;
 mod paths;

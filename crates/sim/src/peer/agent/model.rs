@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::context::{Context, Said};
 use super::control::Reply;
 use super::hooks::Fired;
-use super::payload;
+use super::models::{self, Model};
 
 /// `set_model`.
 pub(super) async fn set(ctx: &Context, request: &Value) -> Reply {
@@ -25,7 +25,7 @@ pub(super) async fn set(ctx: &Context, request: &Value) -> Reply {
 
 /// Switches the model unless a hook blocks it, reports it if it is another one, and returns it.
 pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
-    let model = payload::resolve_model(name);
+    let model = models::resolve(name);
     let before = ctx.state().model.clone();
     if model == before {
         return Ok(model);
@@ -35,7 +35,7 @@ pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
         (state.prompt_id.clone(), state.context)
     };
     // What the conversation costs to be cached anew, which is a quarter more than to be read, in hundredths of a cent.
-    let write = (context as f64 * super::cost::price(&model).0 * 1.25 / 1e2).round() / 1e4;
+    let write = (context as f64 * Model::of(&model).price().0 * 1.25 / 1e2).round() / 1e4;
     let fields = json!({
         "from_model": before, "to_model": model, "requested_model": name, "source": "sdk", "context_tokens": context,
         "prompt_cache_warm": context > 0, "cache_ttl": "5m", "estimated_cache_write_usd": write, "pricing": "catalog",

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::cost::Used;
+use super::models::Model;
 use super::subagent::Stats;
 
 /// The CLI version whose behaviour is simulated.
@@ -52,10 +53,7 @@ pub(crate) fn initialize(home: &str, mode: &str, model: &str, session_state: &st
     if let Some(models) = payload["models"].as_array_mut()
         && !models.iter().any(|listed| listed["resolvedModel"] == model)
     {
-        models.push(json!({
-            "value": model, "resolvedModel": model, "displayName": model, "description": "The model of this session",
-            "supportsThinkingOff": true,
-        }));
+        models.push(Model::of(model).listed(model));
     }
     payload
 }
@@ -91,7 +89,7 @@ pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
         "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, super::transcript::project_name(memory))},
         "original_cwd": project,
         "additional_directories": about.directories,
-        "per_turn_effort_active": supports_effort(about.model),
+        "per_turn_effort_active": Model::of(about.model).current,
         "messaging_socket_path": format!("/tmp/cc-socks/{}.sock", std::process::id()),
     });
     fill(INIT, fields)
@@ -124,28 +122,6 @@ pub(super) fn commands() -> Vec<Value> {
 /// The models that `initialize` lists.
 pub(super) fn models() -> Value {
     listed(INITIALIZE, "models")
-}
-
-/// The model that a name stands for: an alias is resolved, anything else stands for itself.
-pub(super) fn resolve_model(name: &str) -> String {
-    let models = models();
-    let mut known = models.as_array().into_iter().flatten();
-    match known.find(|model| model["value"] == name) {
-        Some(model) => model["resolvedModel"].as_str().unwrap_or(name).to_owned(),
-        None => name.to_owned(),
-    }
-}
-
-/// Whether a model has an effort setting.
-pub(super) fn supports_effort(model: &str) -> bool {
-    supports(model, "supportsEffort")
-}
-
-/// Whether the field of this name is set for a model.
-pub(super) fn supports(model: &str, what: &str) -> bool {
-    let models = models();
-    let mut known = models.as_array().into_iter().flatten();
-    known.any(|known| known["resolvedModel"] == model && known[what] == true)
 }
 
 /// A `usage` object of a message while it is under way.
@@ -205,7 +181,5 @@ mod tests {
         assert!(template(INITIALIZE).contains_key("commands"));
         assert!(template(SYNTHETIC).contains_key("usage"));
         assert!(tools().contains(&"Bash".to_owned()));
-        assert_eq!(resolve_model("sonnet"), "claude-sonnet-5-5");
-        assert_eq!(resolve_model("x"), "x");
     }
 }

@@ -6,7 +6,7 @@ use super::Config;
 use super::context::{Context, State};
 use super::control::{MODES, Reply};
 use super::model;
-use super::payload;
+use super::models::Model;
 use super::rules::{Rule, Rules, Source};
 use super::settings_files::{self, Files, strings};
 
@@ -318,6 +318,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
 }
 
 fn get(ctx: &Context, state: &State) -> Value {
+    let effort = Model::of(&state.model).has_effort();
     let sources = state.settings.sources();
     let sources: Vec<Value> = sources
         .map(|(source, settings)| json!({"source": source.as_str(), "settings": settings}))
@@ -327,8 +328,8 @@ fn get(ctx: &Context, state: &State) -> Value {
         "sources": sources,
         "served_settings_state": "ineligible",
         "applied": {
-            "model": state.model, "effort": payload::supports_effort(&state.model).then_some("medium"), "advisor": null, "ultracode": false,
-            "ultracodeRequested": false, "ultracodeAvailable": payload::supports_effort(&state.model), "ultrathinkAvailable": false,
+            "model": state.model, "effort": effort.then_some("medium"), "advisor": null, "ultracode": false,
+            "ultracodeRequested": false, "ultracodeAvailable": effort, "ultrathinkAvailable": false,
             "outsideFileToolReadsBlocked": false, "outsideFileToolWritesBlocked": false,
             "outsideBlocksCountLaunchFoldersOnly": false, "launchEnvLeftOwnFilesInPlace": !ctx.config.is_config_dir_named,
         },

@@ -15,6 +15,7 @@ use super::background::{self, Ending, Task};
 use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
 use super::caller::{Call, Caller};
 use super::context::{Abort, Context, State};
+use super::models;
 use super::not_simulated::{self, Feature};
 use super::turn::{End, INTERRUPTED, ToolsUsed, Turn};
 use super::{Config, commands, payload};
@@ -342,7 +343,7 @@ impl Caller {
             let is_model_named = model.is_some();
             let model = match model {
                 None | Some("inherit") => state.model.clone(),
-                Some(model) => payload::resolve_model(model),
+                Some(model) => models::resolve(model),
             };
             let agent = Subagent {
                 id,

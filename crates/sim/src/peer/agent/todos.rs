@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Config;
 use super::brain::Outcome;
 use super::context::{Context, State};
-use super::payload;
+use super::models::Model;
 
 const TASKS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 
@@ -23,7 +23,7 @@ pub(super) struct Todos {
 /// The tools for it. Newer models have them only if the session names its tools.
 pub(super) fn tools(config: &Config, state: &State) -> &'static [&'static str] {
     match () {
-        () if config.tools.is_none() && payload::supports(&state.model, "supportsAutoMode") => &[],
+        () if config.tools.is_none() && !Model::of(&state.model).tasks => &[],
         () if config.whole_todos => &[WHOLE],
         () => TASKS,
     }

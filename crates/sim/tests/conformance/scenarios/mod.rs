@@ -60,6 +60,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         processes::servers(),
         processes::signals(),
         processes::kept(),
+        processes::models(),
         processes::queue(),
         grants::grants(),
         grants::seds(),

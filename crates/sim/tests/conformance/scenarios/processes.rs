@@ -297,3 +297,46 @@ pub(super) fn queue() -> Vec<Scenario> {
             .until("result"),
     ]
 }
+
+/// Models by their names: those of today, older ones, such as are not there any more, and unknown ones.
+pub(super) fn models() -> Vec<Scenario> {
+    let named = [
+        "claude-opus-5",
+        "claude-sonnet-5",
+        "claude-opus-4-8",
+        "claude-opus-4-7",
+        "claude-opus-4-6",
+        "claude-opus-4-5-20251101",
+        "claude-opus-4-1-20250805",
+        "claude-opus-4-0",
+        "claude-sonnet-4-6",
+        "claude-sonnet-4-20250514",
+        "claude-haiku-4-5",
+        "claude-3-7-sonnet-latest",
+        "claude-3-5-haiku-20241022",
+        "claude-opus-9",
+        "made-up",
+        "best",
+        "sonnet[1m]",
+    ];
+    let named_by_a_flag = |name: &&str| {
+        let plain: String = name
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .collect();
+        Scenario::new(&format!("model_{}", plain.replace('-', "_")))
+            .flag("--model", name)
+            .turn("%say hello")
+    };
+    // A switch shows the rest of what a flag does.
+    let mut all: Vec<Scenario> = named.iter().step_by(3).map(named_by_a_flag).collect();
+    let switched = named
+        .iter()
+        .fold(Scenario::new("models_switched"), |scenario, name| {
+            scenario
+                .control(json!({"subtype": "set_model", "model": name}))
+                .turn("%say hello")
+        });
+    all.push(switched);
+    all
+}
