@@ -141,7 +141,10 @@ impl Caller {
             }
             allowed => {
                 let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
-                let by_hook = allowed.is_some() && !verdict.outweighs_hooks();
+                let line = call.shown["command"].as_str().filter(|_| call.name == "Bash");
+                let is_kept =
+                    line.is_some_and(|line| judge::is_kept_from_plans(&self.ctx, &self.ctx.state(), line));
+                let by_hook = allowed.is_some() && !verdict.outweighs_hooks() && !is_kept;
                 if by_hook {
                     let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
                     Decision::Allow { input: None, meta }

@@ -460,6 +460,10 @@ fn beyond_hooks() -> Vec<Scenario> {
             ("nobody", "default"),
             ("nobody", "acceptEdits"),
             ("nobody", "bypassPermissions"),
+            // A model for which nothing is checked in plan mode.
+            ("a_hook", "unchecked_plan"),
+            ("a_rule", "unchecked_plan"),
+            ("nobody", "unchecked_plan"),
         ] {
             // What wraps another command is only judged here. A plan ends behind ten refusals of the check that no scripted API has.
             let left_out = (name == "wrapped_commands" && (by != "nobody" || mode == "bypassPermissions"))
@@ -479,8 +483,13 @@ fn beyond_hooks() -> Vec<Scenario> {
                 "a_rule" => host(&name).flag("--allowedTools", "Bash Read Write Edit mcp__calc"),
                 _ => host(&name),
             };
+            let begun = match mode {
+                "unchecked_plan" => begun
+                    .flag("--permission-mode", "plan")
+                    .flag("--model", "claude-sonnet-4-5"),
+                mode => begun.flag("--permission-mode", mode),
+            };
             let begun = begun
-                .flag("--permission-mode", mode)
                 .flag("--disallowedTools", "Read(./.env)")
                 .variable("IS_SANDBOX", "1")
                 .link("out.txt", "../outside.txt")
