@@ -62,7 +62,7 @@ pub(super) enum Why {
     Doubt(Doubt),
     /// A command that is not known.
     Unknown,
-    /// `find` or `sed` may do more than its name says.
+    /// A command such as `find`, `sed` or `jq` may do more than its name says.
     Acts,
     /// A line goes elsewhere and changes files there.
     Moves,

@@ -31,6 +31,57 @@ async fn api_errors() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_api_says_about_trying_again_counts() {
+    let script = crate::script::Script::from_yaml(
+        r"
+prompts:
+  - prompt: {contains: soon}
+    steps: [{api_error: {status: 429, retry_after: 7, times: 1}}, {say: well}]
+  - prompt: {contains: much later}
+    steps: [{api_error: {status: 429, retry_after: 61}}]
+  - prompt: {contains: never}
+    steps: [{api_error: {status: 529, headers: {x-should-retry: 'false'}}}]
+  - prompt: {contains: busy}
+    steps: [{api_error: {status: 500, kind: overloaded_error}}]
+  - prompt: {contains: large}
+    steps: [{api_error: 413}]
+",
+    )
+    .unwrap();
+    let mut hand = Hand::ready(script.agent().unwrap()).await;
+    let began = tokio::time::Instant::now();
+    hand.prompt("soon").await;
+    assert_eq!(hand.until("system/api_retry").await["retry_delay_ms"], 7000);
+    assert_eq!(hand.until("result/success").await["result"], "well");
+    assert!(began.elapsed() >= std::time::Duration::from_secs(7));
+    for (prompt, error) in [("much later", "rate_limit"), ("never", "server_error")] {
+        hand.prompt(prompt).await;
+        let began = tokio::time::Instant::now();
+        assert_eq!(hand.until("assistant").await["error"], error);
+        assert!(
+            began.elapsed() < std::time::Duration::from_millis(400),
+            "{prompt}"
+        );
+    }
+    hand.prompt("busy").await;
+    for attempt in [1, 2] {
+        let retry = hand.until("system/api_retry").await;
+        assert_eq!(
+            (&retry["attempt"], &retry["error"]),
+            (&json!(attempt), &json!("overloaded"))
+        );
+    }
+    let result = hand.until("result/success").await;
+    assert_eq!(result["result"], "API Error: Repeated 529 Overloaded errors");
+    assert_eq!(result["api_error_type"], "overloaded_error");
+    // The real CLI compacts what is before it.
+    hand.prompt("large").await;
+    let result = hand.until("result/error_during_execution").await;
+    let told = result["errors"][0].as_str().unwrap();
+    assert!(told.contains("and the CLI compacts is not simulated"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn bad_input_ends_it() {
     for (line, complaint) in [
         (
