@@ -219,7 +219,7 @@ fn is_checked(ctx: &Context, state: &State) -> bool {
 
 /// Whether no hook can allow this command: where plans are made without that check, and it may do more than read.
 pub(super) fn is_kept_from_plans(ctx: &Context, state: &State, line: &str) -> bool {
-    let is_unchecked = state.mode == "plan" && !is_checked(ctx, state) && !ctx.config.may_bypass();
+    let is_unchecked = state.mode == "plan" && !is_checked(ctx, state);
     let parsed = shell::parse(line, Path::new(&ctx.config.home));
     let reads = |command: &Command| command.only_reads() && command.writes.is_empty();
     let only_reads = parsed.doubt.is_none() && parsed.commands.iter().all(reads) && !line.contains('$');
