@@ -538,6 +538,42 @@ fn what_is_told_of_upstream_is_facts_and_no_text() {
     );
 }
 
+/// A user or a machine may have the name of a field or of a value, which a cassette must not replace.
+#[test]
+fn cassettes_know_the_words_of_the_protocol() {
+    /// The names of fields, and the values that a field may have.
+    fn words<'a>(value: &'a Value, into: &mut BTreeSet<&'a str>) {
+        match value {
+            Value::String(text) => into.extend(text.split('\'').skip(1).step_by(2)),
+            Value::Array(items) => items.iter().for_each(|item| words(item, into)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    into.extend(name.trim_end_matches('?').split(['/', ' ']));
+                    words(value, into);
+                }
+            }
+            _ => {}
+        }
+    }
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let inventory: Value = serde_json::from_str(&read("upstream/inventory.json")).unwrap();
+    let list = read("crates/sim/src/cassette/words.txt");
+    let listed: BTreeSet<&str> = list.split_whitespace().collect();
+    let mut found = BTreeSet::new();
+    for part in ["control_requests", "hook_inputs", "messages", "tool_types", "types"] {
+        words(&inventory[part], &mut found);
+    }
+    // Nobody is called `permissionMode` or `-n`.
+    let is_name = |word: &&&str| {
+        let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        word.len() > 2 && word.starts_with(|c: char| c.is_ascii_alphabetic()) && word[1..].chars().all(lower)
+    };
+    let found: BTreeSet<&str> = found.iter().filter(is_name).copied().collect();
+    assert!(found.len() > 500, "{}", found.len());
+    let missing: Vec<_> = found.difference(&listed).collect();
+    assert!(missing.is_empty(), "add to crates/sim/src/cassette/words.txt: {missing:?}");
+}
+
 #[test]
 fn the_inventory_is_not_behind_the_pinned_version() {
     let stamp = std::fs::read_to_string(root().join("upstream/VERSION")).unwrap();

@@ -13,7 +13,8 @@ use std::path::Path;
 /// | `{{user}}` | the user's name |
 /// | `{{host}}` | the machine's name |
 ///
-/// Generic names (`root`, `user`, `runner`, …) are not replaced, since they are words, too.
+/// Names of users and machines are not replaced where they are generic (`root`, `user`, `runner`, …) or words of the protocol (`max`,
+/// `other`, …): a frame would no longer say what it said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Places {
@@ -85,6 +86,9 @@ const NOBODY: &[&str] = &[
     "windows",
     "work",
 ];
+
+/// What the fields and values of frames are called: a machine may be called `other`, and a user `max`.
+const WORDS: &str = include_str!("words.txt");
 
 impl Places {
     /// The places of a process in this directory with this environment.
@@ -171,7 +175,8 @@ impl Places {
             });
         }
         for (text, name) in [(&self.user, "user"), (&self.host, "host")] {
-            if text.len() > 2 && !NOBODY.contains(&text.to_lowercase().as_str()) {
+            let is_word = || WORDS.split_whitespace().any(|word| word == text);
+            if text.len() > 2 && is_name(text) && !is_word() {
                 needles.push(Needle {
                     text: text.clone(),
                     name,
@@ -339,7 +344,11 @@ pub(crate) fn home_of_somebody(text: &str) -> Option<&str> {
 }
 
 fn is_name_of_somebody(name: &str) -> bool {
-    !name.starts_with('.') && !NOBODY.contains(&name.to_lowercase().as_str())
+    !name.starts_with('.') && is_name(name)
+}
+
+fn is_name(name: &str) -> bool {
+    !NOBODY.contains(&name.to_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -373,6 +382,21 @@ mod tests {
         let needles = Places::of("/", [("HOME", "/root"), ("USER", "root")]).needles();
         let names: Vec<_> = needles.iter().map(|needle| needle.name).collect();
         assert_eq!(names, ["home", "tmp"]);
+    }
+
+    #[test]
+    fn a_name_that_is_a_word_of_the_protocol_is_not_looked_for() {
+        let mut places = Places::of("/w/it", [("HOME", "/home/max"), ("USER", "max")]);
+        places.host = "other".to_owned();
+        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::Rules::new());
+        let frame = |path: &str| format!(r#"{{"effort":"max","reason":"other","cwd":"{path}/it"}}"#);
+        assert_eq!(redactor.text(&frame("/home/max")), Some(frame("{{home}}")));
+        places.user = "maximilian".to_owned();
+        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::Rules::new());
+        assert_eq!(
+            redactor.text("by maximilian, max").as_deref(),
+            Some("by {{user}}, max")
+        );
     }
 
     #[test]
