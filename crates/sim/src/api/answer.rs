@@ -231,7 +231,7 @@ fn stream(
                 Some(Step::Wait(wait)) => streaming.shared.wait(&wait).await,
                 Some(Step::Cut) => {
                     // Waiting flushes what was sent so far; give it a moment to get through.
-                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                     if let Some(settling) = streaming.settling.take() {
                         settling.settle(Outcome::Broken);
                     }

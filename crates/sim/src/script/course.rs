@@ -410,6 +410,15 @@ impl Engine {
         }
     }
 
+    /// Drops what is left of a [`Step::Response`].
+    pub(crate) fn skip_response(&mut self, who: &Who) {
+        if let Some(course) = self.askers.get_mut(who) {
+            while course.left.front().is_some_and(|next| next.within == Some(false)) {
+                course.left.pop_front();
+            }
+        }
+    }
+
     /// Drops what is left of a turn.
     pub(crate) fn give_up(&mut self, who: &Who) {
         if let Some(course) = self.askers.get_mut(who) {

@@ -25,23 +25,11 @@ pub(super) struct ApiFailure {
     pub(super) terminal_reason: &'static str,
     /// The `error` of `api_retry`.
     retry_error: &'static str,
-    retry: Retry,
+    /// After how many seconds at least the request is sent once more, if it is at all. The host hears of it.
+    retry: Option<u64>,
     repair: Repair,
     /// Whether the model was stopped by a filter.
     is_filtered: bool,
-}
-
-/// Whether the request is sent once more, with a word to the host.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Retry {
-    Never,
-    /// As often as the CLI is allowed to, but twice at most for an API that is overloaded.
-    Announced {
-        overloaded: bool,
-        after: u64,
-    },
-    /// At once, without a word: a stream that broke off with an error.
-    Silent,
 }
 
 /// Whether the request is sent once more in another form, without a word to the host.
@@ -57,6 +45,9 @@ enum Repair {
     /// Not as a stream.
     Whole,
 }
+
+/// How often an API may be overloaded that is asked again.
+const OVERLOADS: u32 = 2;
 
 /// Longer than so many seconds the CLI does not wait for the API.
 const LONGEST_WAIT: u64 = 60;
@@ -307,51 +298,56 @@ impl Forms {
 }
 
 impl Turn {
-    /// Plays the faults before the response succeeds.
-    pub(super) async fn fail(&mut self, model: &str, response: &Response) -> Result<(), End> {
-        let max_retries = self.ctx.config.max_retries;
+    /// Plays the faults before the response succeeds. Gives whether it then comes whole, not as a stream.
+    pub(super) async fn fail(&mut self, model: &str, response: &Response) -> Result<bool, End> {
+        let mut max_retries = self.ctx.config.max_retries;
         let who = self.agent.as_ref().map(|agent| agent.id.clone());
         let mut forms = Forms::new(self.ctx.state().left_out.get(&who).copied().unwrap_or_default());
-        let mut attempt = 0;
+        let (mut attempt, mut overloads) = (0, 0);
         for fault in &response.faults {
             for _ in 0..fault.times {
-                // What had come by then counts; where the API has ended it, in the usage of the turn alone.
-                if matches!(fault.kind, FaultKind::Cut | FaultKind::SseError(_)) {
-                    self.tokens = (self.tokens.0 + response.usage.input, self.tokens.1 + 1);
-                }
-                if matches!(fault.kind, FaultKind::Cut) {
-                    self.ctx.state().use_tokens(model, response.usage.input, 1, None);
-                }
                 let mut failure = ApiFailure::new(&fault.kind, model);
+                overloads += u32::from(failure.is_overloaded());
+                if fault.kind.breaks_off() && !forms.is_whole {
+                    let broken = Response {
+                        blocks: fault.came.clone(),
+                        breaks: Some(fault.kind.clone()),
+                        pace: response.pace,
+                        usage: response.usage,
+                        ..Response::default()
+                    };
+                    self.message(model, &broken, &[], false).await?;
+                    self.broken = None;
+                    // Streams have had their chance: at once where the API has ended one, and else with the last retry. The retries that
+                    // are left are counted anew.
+                    let is_ended = matches!(fault.kind, FaultKind::SseError(_));
+                    if is_ended || attempt >= max_retries {
+                        max_retries = max_retries.saturating_sub(attempt + 1);
+                        attempt = 0;
+                        forms.is_whole = true;
+                        continue;
+                    }
+                }
                 if forms.change(failure.repair) {
                     continue;
                 }
-                let (retries, overloaded, after) = match failure.retry {
-                    Retry::Never => (0, false, 0),
-                    Retry::Silent => (max_retries, false, 0),
-                    Retry::Announced {
-                        overloaded: true,
-                        after,
-                    } => (max_retries.min(2), true, after),
-                    Retry::Announced {
-                        overloaded: false,
-                        after,
-                    } => (max_retries, false, after),
-                };
-                if attempt >= retries && overloaded && self.fall_back().await {
-                    return Ok(());
-                }
-                if attempt >= retries {
-                    if overloaded && attempt == 2 {
+                let is_last = match failure.retry {
+                    None => true,
+                    Some(_) if failure.is_overloaded() && overloads > OVERLOADS => {
                         failure.text = "API Error: Repeated 529 Overloaded errors".to_owned();
+                        true
                     }
+                    Some(_) => attempt >= max_retries,
+                };
+                if is_last && failure.is_overloaded() && self.fall_back().await {
+                    return Ok(forms.is_whole);
+                }
+                if is_last {
                     return Err(self.give_up(failure).await);
                 }
                 attempt += 1;
-                if failure.retry == Retry::Silent {
-                    continue;
-                }
-                let delay = (500_u64 << (attempt - 1).min(6)).max(1000 * after);
+                let after = 1000 * failure.retry.unwrap_or_default();
+                let delay = (500_u64 << (attempt - 1).min(6)).max(after);
                 let fields = json!({
                     "attempt": attempt, "max_retries": max_retries, "retry_delay_ms": delay,
                     "error_status": failure.status, "error": failure.retry_error,
@@ -363,7 +359,7 @@ impl Turn {
             }
         }
         self.ctx.state().left_out.insert(who, forms.proved);
-        Ok(())
+        Ok(forms.is_whole)
     }
 
     /// Ends the turn, as no other attempt is left.
@@ -409,6 +405,9 @@ impl Turn {
         self.mark(&mut extra);
         let mut message = payload::synthetic_message(&id, &failure.text);
         message["stop_reason"] = json!(failure.stop_reason);
+        if failure.stop_reason == "tool_use" {
+            message["stop_sequence"] = Value::Null;
+        }
         if let Some(text) = self.display(&failure.text).await {
             message["content"][0]["text"] = json!(text);
         }
@@ -429,6 +428,10 @@ impl Turn {
 }
 
 impl ApiFailure {
+    fn is_overloaded(&self) -> bool {
+        self.retry_error == "overloaded"
+    }
+
     /// The limit of tokens has cut too many responses.
     pub(super) fn of_limit() -> Self {
         let ended = json!({"api_error": "max_output_tokens"});
@@ -455,41 +458,51 @@ impl ApiFailure {
         }
     }
 
-    fn new(fault: &FaultKind, model: &str) -> Self {
-        if let FaultKind::Status(error) = fault {
-            return Self::of_status(error, model);
-        }
-        let (text, ended, retry) = match fault {
-            FaultKind::SseError(kind) => (kind.as_str(), json!({"api_error": "unknown"}), Retry::Silent),
-            _ => {
-                let ended = json!({"api_error": "connection_failed"});
-                (
-                    "connection closed",
-                    ended,
-                    Retry::Announced {
-                        overloaded: false,
-                        after: 0,
-                    },
-                )
-            }
+    /// The response has broken off behind blocks that count. With calls among them, the turn goes on all the same.
+    pub(super) fn of_break(fault: &FaultKind, has_calls: bool) -> Self {
+        let (text, ended) = match fault {
+            FaultKind::Cut => (
+                "the connection was lost amid the response",
+                json!({"api_error": "connection_failed"}),
+            ),
+            _ => ("the API has failed amid the response", json!({})),
         };
+        Self {
+            text: format!("API Error: {text}"),
+            fields: ended.clone(),
+            ended,
+            stop_reason: if has_calls { "tool_use" } else { "stop_sequence" },
+            ..Self::new(&FaultKind::Cut, "")
+        }
+    }
+
+    fn new(fault: &FaultKind, model: &str) -> Self {
+        match fault {
+            FaultKind::Status(error) => return Self::of_status(error, model),
+            // So the API refuses a request that is not for a stream.
+            FaultKind::SseError(kind) => {
+                let status = if kind == "overloaded_error" { 529 } else { 500 };
+                let mut error = ApiError::new(status).message("by the script");
+                error.kind = Some(kind.clone());
+                return Self::of_status(&error, model);
+            }
+            FaultKind::Drop | FaultKind::Cut => {}
+        }
+        let ended = json!({"api_error": "connection_failed"});
         let mut fields = ended.clone();
         if !matches!(fault, FaultKind::Cut) {
             fields["request_id"] = json!("req_sim_failed");
         }
-        if matches!(fault, FaultKind::SseError(_)) {
-            fields["api_error_status"] = Value::Null;
-        }
         Self {
             status: None,
             error: "server_error",
-            text: format!("API Error: {text}"),
+            text: "API Error: connection closed".to_owned(),
             fields,
             ended,
             stop_reason: "stop_sequence",
             terminal_reason: "api_error",
             retry_error: "unknown",
-            retry,
+            retry: Some(0),
             repair: Repair::None,
             is_filtered: false,
         }
@@ -532,10 +545,10 @@ impl ApiFailure {
         let overloaded = status == 529 || kind == "overloaded_error";
         let after = u64::from(refusal.retry_after.unwrap_or_default());
         let retry = match status {
-            _ if after > LONGEST_WAIT || refusal.forbids_retry() => Retry::Never,
-            _ if overloaded => Retry::Announced { overloaded, after },
-            401 | 408 | 409 | 429 | 500.. => Retry::Announced { overloaded, after },
-            _ => Retry::Never,
+            _ if after > LONGEST_WAIT || refusal.forbids_retry() => None,
+            _ if overloaded => Some(after),
+            401 | 408 | 409 | 429 | 500.. => Some(after),
+            _ => None,
         };
         let mut ended = json!({"api_error_type": kind});
         if let Some(api_error) = known.and_then(|known| known.api_error) {

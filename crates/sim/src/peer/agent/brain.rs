@@ -115,6 +115,8 @@ pub(super) struct Response {
     pub(super) faults: Vec<Fault>,
     /// Whether it stays open for ever once its content is out.
     pub(super) hang: bool,
+    /// What breaks it off in its last block, if something does.
+    pub(super) breaks: Option<FaultKind>,
     /// Its stop reason; `tool_use` or `end_turn`, as the blocks demand, unless given.
     pub(super) stop_reason: Option<String>,
     pub(super) usage: Usage,
@@ -141,10 +143,19 @@ pub(super) struct Fault {
     pub(super) kind: FaultKind,
     /// How often it does, one after the other.
     pub(super) times: u32,
+    /// What had come of the response when it broke off: at most one block, which is not complete.
+    pub(super) came: Vec<Block>,
+}
+
+impl Fault {
+    pub(super) const fn new(kind: FaultKind, times: u32) -> Self {
+        let came = Vec::new();
+        Self { kind, times, came }
+    }
 }
 
 /// What can go wrong with a request to the model.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum FaultKind {
     /// An HTTP error.
     Status(ApiError),
@@ -157,14 +168,9 @@ pub(super) enum FaultKind {
 }
 
 impl FaultKind {
-    /// Whether the response that succeeds then comes whole.
-    pub(super) const fn leaves_no_stream(&self) -> bool {
-        matches!(self, Self::SseError(_)) || self.is_not_found()
-    }
-
-    /// Whether the CLI takes it for an API that has no streams.
-    pub(super) const fn is_not_found(&self) -> bool {
-        matches!(self, Self::Status(ApiError { status: 404, .. }))
+    /// Whether it breaks off a response that has begun.
+    pub(super) const fn breaks_off(&self) -> bool {
+        matches!(self, Self::SseError(_) | Self::Cut)
     }
 }
 

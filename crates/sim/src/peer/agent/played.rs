@@ -127,8 +127,28 @@ impl Player {
             if !again {
                 break taken.exact;
             }
-            // What came of the response before it broke off is lost. The response that is asked for again has its own.
-            let Response { faults, mut acts, .. } = response;
+            let is_broken = |fault: &mut Fault| fault.kind.breaks_off();
+            // The CLI keeps the blocks that were complete, and goes on behind them.
+            if response.blocks.len() > 1
+                && let Some(fault) = response.faults.pop_if(is_broken)
+            {
+                response.breaks = Some(fault.kind);
+                // In the conversation such a response is one that has come, by which a prompt counts.
+                if matches!(self.source, Source::Prompts) && response.blocks.iter().any(Block::is_tool_use) {
+                    self.engine.skip_response(&request.who);
+                }
+                return response;
+            }
+            // Otherwise the response is asked for again.
+            let Response {
+                mut faults,
+                mut acts,
+                blocks,
+                ..
+            } = response;
+            if let Some(fault) = faults.last_mut().filter(|fault| fault.kind.breaks_off()) {
+                fault.came = blocks;
+            }
             acts.iter_mut().for_each(|(index, _)| *index = 0);
             response = Response {
                 faults,
@@ -157,7 +177,7 @@ impl Player {
         let place = next.place.clone();
         let act = |deed: Deed| response.acts.push((index, Act { place, deed }));
         let mut breaks = |kind: FaultKind| {
-            response.faults.push(Fault { kind, times: 1 });
+            response.faults.push(Fault::new(kind, 1));
             true
         };
         match next.step {
@@ -353,7 +373,7 @@ impl Response {
     fn fail(&mut self, error: ApiError) {
         let times = error.times.unwrap_or(u32::MAX);
         let kind = FaultKind::Status(error);
-        self.faults.push(Fault { kind, times });
+        self.faults.push(Fault::new(kind, times));
     }
 }
 

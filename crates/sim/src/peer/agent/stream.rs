@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::brain::Response;
+use super::brain::{FaultKind, Response};
 use super::caller::Call;
 use super::context::{Abort, Said};
 use super::subagent::is_agent_tool;
@@ -33,10 +33,8 @@ pub(super) struct Message {
     written: usize,
     /// Characters of all blocks so far.
     characters: u64,
-    /// Whether it came whole, since the stream before it broke off with an error.
+    /// Whether it comes whole, so that the host does not see it come.
     whole: bool,
-    /// Whether the host does not see it come, since it was not asked for as a stream.
-    unstreamed: bool,
 }
 
 impl Turn {
@@ -57,19 +55,26 @@ impl Turn {
         if let Err(why) = self.perform(acts_before(&acts, 0)).await {
             return Err(self.cut_short(why, None, None).await);
         }
-        self.fail(model, &response).await?;
+        let whole = self.fail(model, &response).await?;
         if response.hang && response.blocks.is_empty() {
             let Err(why) = self.or_abort(std::future::pending::<()>()).await else {
                 return Ok(());
             };
             return Err(self.cut_short(why, None, None).await);
         }
-        self.message(model, &response, &acts).await?;
+        self.message(model, &response, &acts, whole).await?;
         self.api_time += self.ctx.log.elapsed().saturating_sub(asked);
         Ok(())
     }
 
-    async fn message(&mut self, model: &str, response: &Response, acts: &[(usize, Act)]) -> Result<(), End> {
+    /// Writes a message of the model, up to where it breaks off if it does.
+    pub(super) async fn message(
+        &mut self,
+        model: &str,
+        response: &Response,
+        acts: &[(usize, Act)],
+        whole: bool,
+    ) -> Result<(), End> {
         let number = self.ctx.state().ids.message();
         let mut message = Message {
             id: format!("msg_sim_{number:04}"),
@@ -77,14 +82,13 @@ impl Turn {
             input: response.usage.input,
             written: 0,
             characters: 0,
-            whole: response.faults.iter().any(|fault| fault.kind.leaves_no_stream()),
-            unstreamed: response.faults.iter().any(|fault| fault.kind.is_not_found()),
+            whole,
         };
         if self.first_frame.is_none() {
             self.first_frame = Some(self.ctx.log.elapsed());
-            self.begins_whole = message.unstreamed;
+            self.begins_whole = message.whole;
         }
-        if self.streams() && !message.unstreamed {
+        if self.streams() && !message.whole {
             self.begun.push(message.id.clone());
             let usage = payload::usage_so_far(message.input, 1);
             let event = json!({"type": "message_start", "message": {
@@ -116,6 +120,11 @@ impl Turn {
                 return Err(self.cut_short(why, Some(&message), None).await);
             }
         }
+        if let Some(fault) = &response.breaks {
+            self.break_off(&message, response.blocks.len().checked_sub(1), fault)
+                .await;
+            return Ok(());
+        }
         let usage = response.usage;
         self.tokens = (self.tokens.0 + usage.input, self.tokens.1 + usage.output);
         self.last_usage = (usage.input, usage.output);
@@ -143,7 +152,7 @@ impl Turn {
         }
         self.stop_reason = Some(response.stop_reason().to_owned());
         self.last_message.clone_from(&message.id);
-        if self.streams() && !message.unstreamed {
+        if self.streams() && !message.whole {
             let delta = json!({"stop_reason": response.stop_reason(), "stop_sequence": null});
             let usage = payload::usage_so_far(usage.input, usage.output);
             let event = json!({"type": "message_delta", "delta": delta, "usage": usage});
@@ -208,6 +217,9 @@ impl Turn {
             }
             Block::Raw(block) => (block.clone(), Vec::new(), block.clone()),
         };
+        if let Block::ToolUse { name, .. } = block {
+            message.characters += name.chars().count() as u64;
+        }
         let event = json!({"type": "content_block_start", "index": index, "content_block": start});
         let thinks = matches!(block, Block::Thinking(_));
         let display = |shown: bool| {
@@ -253,6 +265,9 @@ impl Turn {
         {
             let open = Some((index, matches!(block, Block::Text(_)).then_some(so_far)));
             return Err(self.cut_short(why, Some(message), open).await);
+        }
+        if response.breaks.is_some() && index + 1 == response.blocks.len() {
+            return Ok(None);
         }
         let extra = if thinks {
             let ms = self.ctx.log.elapsed().saturating_sub(began).as_millis() as u64;
@@ -434,10 +449,41 @@ impl Turn {
     }
 
     async fn send_event(&self, message: &Message, event: Value, mut extra: Value) {
-        if !message.unstreamed {
+        if !message.whole {
             extra["api_message_id"] = json!(message.id);
             self.send_raw_event(event, extra).await;
         }
+    }
+
+    /// The end of a response that has broken off, in the open block.
+    async fn break_off(&mut self, message: &Message, open: Option<usize>, fault: &FaultKind) {
+        // The API has not said how much it was: the CLI estimates it where the connection broke.
+        let output = match fault {
+            FaultKind::Cut => message.characters.div_ceil(3).max(1),
+            _ => 1,
+        };
+        self.tokens = (self.tokens.0 + message.input, self.tokens.1 + 1);
+        if message.written > 0 || matches!(fault, FaultKind::Cut) {
+            self.ctx
+                .state()
+                .use_tokens(&message.model, message.input, output, None);
+        }
+        self.text.clear();
+        self.stop_reason = None;
+        self.abandon(message, message.written, open, None).await;
+        self.broken = Some(fault.clone());
+    }
+
+    /// The end of the stream of a message without its end: from which block on it does not count.
+    async fn abandon(&self, message: &Message, from: usize, open: Option<usize>, delta: Option<Value>) {
+        let block = open.map(|index| json!({"type": "content_block_stop", "index": index}));
+        for event in block.into_iter().chain(delta) {
+            self.send_event(message, event, json!({})).await;
+        }
+        let abandoned = json!({"api_message_id": message.id, "from_block_index": from});
+        let extra = json!({"abandoned_blocks": abandoned});
+        self.send_event(message, json!({"type": "message_stop"}), extra)
+            .await;
     }
 
     /// The end of a response that was stopped: what there is of its text, a word about it, and the end of its stream.
@@ -481,15 +527,7 @@ impl Turn {
             .await;
         }
         if let Some(message) = message {
-            if let Some((index, _)) = open {
-                self.send_event(
-                    message,
-                    json!({"type": "content_block_stop", "index": index}),
-                    json!({}),
-                )
-                .await;
-            }
-            let event = json!({
+            let delta = json!({
                 "type": "message_delta",
                 "context_management": null,
                 "delta": {"container": null, "stop_details": null, "stop_reason": null, "stop_sequence": null},
@@ -504,11 +542,8 @@ impl Turn {
                     "fallback_credit": null,
                 },
             });
-            self.send_event(message, event, json!({})).await;
-            let abandoned = json!({"api_message_id": message.id, "from_block_index": written});
-            let extra = json!({"abandoned_blocks": abandoned});
-            self.send_event(message, json!({"type": "message_stop"}), extra)
-                .await;
+            let open = open.map(|(index, _)| index);
+            self.abandon(message, written, open, Some(delta)).await;
         }
         End::Aborted { why, tools: false }
     }

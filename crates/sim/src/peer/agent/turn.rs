@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::api_failure::ApiFailure;
-use super::brain::{Ask, Response, ToolResult};
+use super::brain::{Ask, FaultKind, Response, ToolResult};
 use super::caller::Caller;
 use super::context::{Abort, Context, Priority, Prompt, Said, UNCLASSIFIED};
 use super::hands::Hands;
@@ -33,7 +33,7 @@ pub(super) struct Work {
     pub(super) deferred: Option<Deferred>,
 }
 
-/// How often in a turn the model goes on where the limit of tokens has cut its response.
+/// How often in a turn the model goes on where the limit of tokens has cut its response, and where it broke off.
 const RESUMPTIONS: u8 = 3;
 
 /// How often hooks may keep a turn from ending unless that is set.
@@ -43,6 +43,7 @@ const BLOCKS: u32 = 8;
 #[derive(Default)]
 struct Reminded {
     of_limit: u8,
+    of_break: u8,
     of_refusal: bool,
     of_output: bool,
     of_silence: bool,
@@ -87,6 +88,8 @@ pub(super) struct Turn {
     pub(super) begins_whole: bool,
     pub(super) api_time: Duration,
     pub(super) tokens: (u64, u64),
+    /// What the last response broke off with.
+    pub(super) broken: Option<FaultKind>,
     /// The text of the last response.
     pub(super) text: String,
     pub(super) stop_reason: Option<String>,
@@ -146,6 +149,7 @@ impl Turn {
             begins_whole: false,
             api_time: Duration::ZERO,
             tokens: (0, 0),
+            broken: None,
             text: String::new(),
             stop_reason: None,
             displayed: None,
@@ -365,6 +369,11 @@ impl Turn {
     async fn round(&mut self, model: &str, response: Response) -> Result<Option<Vec<ToolResult>>, End> {
         self.respond(model, response).await?;
         self.within_budget()?;
+        if !self.hands.are_empty()
+            && let Some(fault) = self.broken.take()
+        {
+            self.send_api_error(&ApiFailure::of_break(&fault, true)).await;
+        }
         if self.hands.are_empty() {
             return Ok(None);
         }
@@ -393,6 +402,15 @@ impl Turn {
     async fn reminder(&mut self, reminded: &mut Reminded, wanted: bool) -> Result<Option<&'static str>, End> {
         if self.stop_reason.as_deref() == Some("refusal") {
             self.ctx.state().refusals += 1;
+        }
+        if let Some(fault) = self.broken.take() {
+            if reminded.of_break == RESUMPTIONS {
+                return Err(self.fail_at(ApiFailure::of_break(&fault, false)).await);
+            }
+            reminded.of_break += 1;
+            return Ok(Some(
+                "The response above has broken off. Go on where it did, or begin again if nothing of it is left.",
+            ));
         }
         Ok(match self.stop_reason.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") if reminded.of_limit < RESUMPTIONS => {

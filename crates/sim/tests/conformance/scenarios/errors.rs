@@ -154,3 +154,64 @@ fn agent(prompt: &str) -> String {
     });
     format!("%tool Agent {input}")
 }
+
+/// Responses that break off, as often as this: with nothing complete in them, behind a complete block, and one way after another.
+pub(super) fn broken() -> Vec<Scenario> {
+    // Its pace lets the CLI see the beginning of a response before its end.
+    const CUT: &str = "%slow 20 chunk=3\n%cut";
+    const FAILED: &str = "%sse-error api_error";
+    const OVERLOADED: &str = "%sse-error overloaded_error";
+    const TEXT: &str = "%say some words of it";
+    const THOUGHT: &str = "%think about it\n%+say some words of it";
+    let ways = [CUT, FAILED, OVERLOADED];
+    let turns = |scenario: Scenario, times: &[u32], content: &str| {
+        let turns = ways
+            .iter()
+            .flat_map(|way| times.iter().map(move |n| format!("{way} n={n}\n{content}")));
+        turns
+            .fold(scenario, |scenario, turn| scenario.turn(&turn))
+            .turn("%say well")
+    };
+    let seen = |name: &str, retries| {
+        Scenario::new(name)
+            .variable("CLAUDE_CODE_MAX_RETRIES", retries)
+            .flags("--include-partial-messages")
+    };
+    // It ends behind the response.
+    let call = "%tool Bash {\"command\": \"sleep 0.5 && touch made.txt\"}\n%+say some words of it";
+    let one_after_another = [
+        format!("{CUT}\n{FAILED} n=2"),
+        format!("%slow 20 chunk=3\n{FAILED}\n%cut"),
+        format!("%slow 20 chunk=3\n{FAILED}\n%cut n=99"),
+        format!("{FAILED} n=99"),
+        format!("{OVERLOADED} n=99"),
+        format!("{FAILED}\n%error 400 n=99"),
+        format!("%error 500\n{CUT}"),
+        format!("{FAILED}\n%drop n=99"),
+        format!("%drop\n{CUT} n=4"),
+        format!("%error 500 n=2\n%error 529 n=3"),
+    ];
+    let mixed = |name: &str, retries| {
+        let turns = one_after_another.iter().map(|way| format!("{way}\n{TEXT}"));
+        turns.fold(seen(name, retries), |scenario, turn| scenario.turn(&turn))
+    };
+    let below = format!("{FAILED} n=2\n{THOUGHT}").replace('\n', "\\n");
+    vec![
+        turns(seen("broken_texts", "1"), &[1, 2, 3], TEXT),
+        turns(seen("broken_texts_again", "2"), &[2, 3, 99], TEXT),
+        turns(seen("broken_behind_thoughts", "1"), &[1, 3, 9], THOUGHT),
+        turns(failing("broken_unseen"), &[2], TEXT).turn(&format!("{FAILED} n=2\n{THOUGHT}")),
+        turns(
+            seen("broken_behind_calls", "1").answer("can_use_tool", super::allow),
+            &[9],
+            call,
+        ),
+        mixed("broken_in_many_ways", "2"),
+        mixed("broken_without_retries", "0"),
+        failing("broken_below").turn(
+            &super::CALL
+                .replace("RB", "false")
+                .replace("%say from below", &below),
+        ),
+    ]
+}

@@ -44,6 +44,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         errors::texts(),
         errors::too_much(),
         errors::repairs(),
+        errors::broken(),
         input(),
         sessions(),
         agents(),
