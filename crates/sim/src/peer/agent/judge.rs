@@ -64,12 +64,12 @@ pub(super) enum Why {
     Unknown,
     /// A command such as `find`, `sed` or `jq` may do more than its name says.
     Acts,
-    /// A line goes elsewhere and changes files there.
-    Moves,
+    /// A line goes elsewhere and changes files there; whether more than by redirections.
+    Moves(bool),
     /// A command reads or changes this path.
     Path(Blocked),
-    /// Some commands of a line, with what would allow each.
-    Several(Vec<SuggestedRule>, Option<Blocked>),
+    /// Some commands of a line, with what would allow them.
+    Several(Vec<Hint>),
 }
 
 /// A path that a command must not use unasked.
@@ -79,6 +79,13 @@ pub(super) struct Blocked {
     access: Access,
     /// Whether it is only redirected to.
     redirected: bool,
+}
+
+/// What would allow a part of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hint {
+    Rules(Vec<SuggestedRule>),
+    Files(Blocked),
 }
 
 /// A tool and the content of a rule for it.
@@ -444,21 +451,28 @@ impl Scene<'_> {
         if let Some(doubt) = line.doubt {
             return Verdict::Ask(Why::Doubt(doubt));
         }
-        let goes = |command: &&Command| {
-            let to = command.words.get(1).map_or(".", String::as_str);
-            command.name() == "cd" && !to.starts_with('/') && to != "."
-        };
-        let changes = |command: &Command| !command.paths(&at, self.home).written.is_empty();
-        if line.commands.iter().any(|command| goes(&command)) && line.commands.iter().any(changes) {
-            return Verdict::Ask(Why::Moves);
+        let (commands, text) = line.without_standing(text, &self.cwd);
+        let cds = commands.iter().filter(|command| command.name() == "cd");
+        if cds.clone().count() > 1 {
+            return Verdict::Ask(Why::Doubt(Doubt::Directories));
         }
+        let goes = |command: &&&Command| {
+            let to = command.words.get(1).map_or(".", String::as_str);
+            !to.starts_with('/') && to != "."
+        };
+        let mut changed = commands.iter().map(|command| command.paths(&at, self.home));
+        let moves = cds.clone().any(|command| goes(&command))
+            && changed.clone().any(|paths| !paths.written.is_empty());
+        let moves = moves.then(|| changed.any(|paths| paths.written.len() > paths.redirected.len()));
         let mut denied = self.state.rules.deny.iter();
-        let goes = line.commands.iter().any(|command| command.name() == "cd");
-        if goes && line.commands.iter().any(Command::reads_here) && denied.any(|rule| rule.is_about("Read")) {
+        if cds.count() > 0
+            && line.commands.iter().any(Command::reads_here)
+            && denied.any(|rule| rule.is_about("Read"))
+        {
             return Verdict::Ask(Why::Doubt(Doubt::ReadElsewhere));
         }
         let mut parts = Vec::new();
-        for command in &line.commands {
+        for command in commands.iter().copied() {
             let part = self.part(command, &at);
             if command.name() == "cd" {
                 let to = command.words.get(1).map_or("~", String::as_str);
@@ -469,7 +483,7 @@ impl Scene<'_> {
             }
             parts.push((command, part));
         }
-        let several = parts.iter().filter(|(command, _)| command.name() != "cd").count() > 1;
+        let several = commands.iter().filter(|command| !command.is_assignment()).count() > 1;
         let by_mode = parts.iter().any(|(_, part)| matches!(part, Part::FineByMode));
         parts.retain(|(_, part)| !matches!(part, Part::Fine | Part::FineByMode));
         let outside = parts.iter().find_map(|(_, part)| match part {
@@ -481,26 +495,50 @@ impl Scene<'_> {
         {
             return Verdict::Ask(Why::Path(blocked));
         }
-        let rules = |parts: &[(&Command, Part)]| -> Vec<SuggestedRule> {
-            let rules = parts.iter().flat_map(|(command, part)| match part {
-                Part::Blocked(blocked, true) if blocked.access == Access::Read => {
-                    rules_to_read(&self.area, &blocked.path)
-                }
-                Part::Unknown(Why::Acts) => Vec::new(),
-                _ => vec![("Bash", shell::pattern(&command.text))],
-            });
-            rules.collect()
+        if let Some(changes) = moves
+            && parts.len() < 2
+            && !line.has_pipes
+        {
+            return Verdict::Ask(Why::Moves(changes));
+        }
+        let rules = |(command, part): &(&Command, Part)| match part {
+            Part::Blocked(blocked, true) if blocked.access == Access::Read => {
+                rules_to_read(&self.area, &blocked.path)
+            }
+            Part::Unknown(Why::Acts) => Vec::new(),
+            _ => vec![("Bash", shell::pattern(&command.text))],
         };
         match parts.as_slice() {
             [] if self.state.mode == "auto" && by_mode => Verdict::Allow("mode"),
             [] => Verdict::Allow("subcommandResults"),
-            [(_, Part::Blocked(blocked, _))] if !several => Verdict::Ask(Why::Path(blocked.clone())),
+            [(_, Part::Blocked(blocked, _))] if line.has_pipes && !blocked.redirected => {
+                let rule = Hint::Rules(vec![("Bash", shell::pattern(text))]);
+                Verdict::Ask(Why::Several(vec![rule, Hint::Files(blocked.clone())]))
+            }
+            [(_, Part::Blocked(blocked, _))] => Verdict::Ask(Why::Path(blocked.clone())),
             [(_, Part::Unknown(why))] if !several => Verdict::Ask(why.clone()),
-            [(_, Part::Blocked(blocked, false))] => Verdict::Ask(Why::Several(
-                vec![("Bash", shell::pattern(text))],
-                Some(blocked.clone()),
-            )),
-            parts => Verdict::Ask(Why::Several(rules(parts), None)),
+            parts => {
+                let is_redirected =
+                    |(_, part): &(_, Part)| matches!(part, Part::Blocked(blocked, _) if blocked.redirected);
+                if moves.is_some() || (parts.len() > 1 && parts.iter().any(is_redirected)) {
+                    return Verdict::Ask(Why::Several(Vec::new()));
+                }
+                // What is allowed in a pipe is suggested one by one.
+                if line.has_pipes && !line.has_lists {
+                    let hint = |part: &(&Command, Part)| match &part.1 {
+                        Part::Blocked(blocked, false) => Hint::Files(blocked.clone()),
+                        _ => Hint::Rules(rules(part)),
+                    };
+                    return Verdict::Ask(Why::Several(parts.iter().map(hint).collect()));
+                }
+                let mut all: Vec<SuggestedRule> = Vec::new();
+                for rule in parts.iter().flat_map(rules) {
+                    if !all.contains(&rule) {
+                        all.push(rule);
+                    }
+                }
+                Verdict::Ask(Why::Several(vec![Hint::Rules(all)]))
+            }
         }
     }
 
@@ -617,11 +655,10 @@ pub(super) fn question(
         request["requires_user_interaction"] = json!(true);
     }
     let line = call.shown["command"].as_str().unwrap_or_default();
-    let parsed = shell::parse(line, Path::new(&ctx.config.home))
-        .commands
-        .into_iter()
-        .next();
-    let alone = parsed.map_or_else(|| line.to_owned(), |command| command.text);
+    let parsed = shell::parse(line, Path::new(&ctx.config.home));
+    let (commands, line) = parsed.without_standing(line, &ctx.cwd());
+    let acts = commands.iter().find(|command| !command.is_assignment());
+    let alone = acts.map_or(line, |command| &command.text);
     let area = Area::new(ctx, state);
     let suggest = Suggest {
         tool,
@@ -703,7 +740,7 @@ pub(super) fn question(
             "classifier_approvable": false, "decision_reason": doubt.reason(), "decision_reason_type": "safetyCheck",
             "suppress_always_allow_rule": true,
         })),
-        Why::Doubt(doubt @ Doubt::Subshell) => {
+        Why::Doubt(doubt @ (Doubt::Subshell | Doubt::Directories)) => {
             set(json!({"decision_reason": doubt.reason(), "decision_reason_type": "other"}));
         }
         Why::Doubt(doubt) => set(json!({
@@ -711,7 +748,7 @@ pub(super) fn question(
         })),
         Why::Unknown => set(json!({
             "decision_reason": "This command requires approval", "decision_reason_type": "other",
-            "permission_suggestions": [suggest.rule(&shell::pattern(&alone))],
+            "permission_suggestions": [suggest.rule(&shell::pattern(alone))],
         })),
         Why::Acts => {
             set(json!({
@@ -722,28 +759,29 @@ pub(super) fn question(
                 set(json!({"permission_suggestions": []}));
             }
         }
-        Why::Moves => {
-            let mut suggestions = Vec::new();
-            if !suggest.edits {
-                suggestions.push(suggest.rule(&shell::pattern(line)));
-                suggestions.extend(suggest.accept_edits());
-            }
+        Why::Moves(changes) => {
             set(json!({
                 "decision_reason": "The line goes to another directory and changes files there", "decision_reason_type": "other",
-                "permission_suggestions": suggestions,
             }));
+            if changes || suggest.edits {
+                let mut suggestions = Vec::new();
+                if !suggest.edits {
+                    suggestions.push(suggest.rule(&shell::pattern(line)));
+                    suggestions.extend(suggest.accept_edits());
+                }
+                set(json!({"permission_suggestions": suggestions}));
+            }
         }
-        Why::Path(blocked) => set(json!({
-            "blocked_path": blocked.path.to_string_lossy(),
-            "permission_suggestions": suggest.blocked(&[("Bash", shell::pattern(line))], &blocked),
-        })),
-        Why::Several(rules, blocked) => {
-            let suggestions = match blocked {
-                Some(blocked) => Some(suggest.blocked(&rules, &blocked)),
-                None => (!rules.is_empty()).then(|| vec![add_rules(&rules, "localSettings")]),
-            };
+        Why::Path(blocked) => {
+            let mut suggestions = vec![suggest.rule(&shell::pattern(line))];
+            set(json!({"blocked_path": blocked.path.to_string_lossy()}));
+            suggestions.extend(suggest.hint(&Hint::Files(blocked)));
+            set(json!({"permission_suggestions": suggestions}));
+        }
+        Why::Several(hints) => {
             set(json!({"decision_reason_type": "subcommandResults"}));
-            if let Some(suggestions) = suggestions {
+            let suggestions: Vec<Value> = hints.iter().flat_map(|hint| suggest.hint(hint)).collect();
+            if !suggestions.is_empty() {
                 set(json!({"permission_suggestions": suggestions}));
             }
         }
@@ -817,13 +855,18 @@ impl Suggest<'_> {
         rules.map(|rule| add_rules(&[rule], "session")).collect()
     }
 
-    fn blocked(&self, rules: &[SuggestedRule], blocked: &Blocked) -> Vec<Value> {
-        let mut suggestions = vec![add_rules(rules, "localSettings")];
-        suggestions.extend(self.files(blocked.access, &blocked.path, false));
-        if blocked.access == Access::Write && !blocked.redirected {
-            suggestions.extend(self.accept_edits());
+    fn hint(&self, hint: &Hint) -> Vec<Value> {
+        match hint {
+            Hint::Rules(rules) if rules.is_empty() => Vec::new(),
+            Hint::Rules(rules) => vec![add_rules(rules, "localSettings")],
+            Hint::Files(blocked) => {
+                let mut suggestions = self.files(blocked.access, &blocked.path, false);
+                if blocked.access == Access::Write && !blocked.redirected {
+                    suggestions.extend(self.accept_edits());
+                }
+                suggestions
+            }
         }
-        suggestions
     }
 
     fn undecided(&self, input: &Value) -> Vec<Value> {

@@ -60,14 +60,138 @@ const WRAPPERS: &[&str] = &[
     "timeout", "xargs", "zsh",
 ];
 
+/// Variables of shells, in small letters, by which other commands are found or run, or say something else.
+const ALTERING: &[&str] = &[
+    "aliases",
+    "bash_aliases",
+    "bash_cmds",
+    "bash_env",
+    "bash_loadables_path",
+    "bash_source_path",
+    "cdpath",
+    "commands",
+    "dirstack",
+    "env",
+    "execignore",
+    "fpath",
+    "functions",
+    "galiases",
+    "globignore",
+    "histchars",
+    "histfile",
+    "home",
+    "lang",
+    "language",
+    "lc_all",
+    "lc_collate",
+    "lc_ctype",
+    "lc_messages",
+    "lc_numeric",
+    "lc_time",
+    "mailpath",
+    "manpath",
+    "module_path",
+    "nullcmd",
+    "path",
+    "readnullcmd",
+    "saliases",
+    "shell",
+    "textdomain",
+    "textdomaindir",
+    "tmpprefix",
+    "zdotdir",
+];
+
+/// Variables whose values the shell calculates, unless they are numbers.
+const CALCULATING: &[&str] = &[
+    "COLUMNS",
+    "EPOCHSECONDS",
+    "FUNCNEST",
+    "HISTCMD",
+    "HISTSIZE",
+    "LINENO",
+    "LINES",
+    "MAILCHECK",
+    "OPTIND",
+    "PPID",
+    "RANDOM",
+    "SECONDS",
+    "SHLVL",
+    "SRANDOM",
+    "TMOUT",
+    "UID",
+    "EUID",
+    "GID",
+    "EGID",
+];
+
+/// Variables that commands may be given unasked.
+const HARMLESS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "BLOCKSIZE",
+    "BLOCK_SIZE",
+    "CGO_ENABLED",
+    "CHARSET",
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "COLUMNS",
+    "DEBIAN_FRONTEND",
+    "FORCE_COLOR",
+    "GCC_COLORS",
+    "GIT_TERMINAL_PROMPT",
+    "GO111MODULE",
+    "GOARCH",
+    "GOEXPERIMENT",
+    "GOOS",
+    "GREP_COLOR",
+    "GREP_COLORS",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_TIME",
+    "LINES",
+    "LSCOLORS",
+    "LS_COLORS",
+    "NODE_ENV",
+    "NO_COLOR",
+    "PYTEST_DEBUG",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "TERM",
+    "TIME_STYLE",
+    "TZ",
+];
+
 /// A command line.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub(super) commands: Vec<Command>,
     pub(super) doubt: Option<Doubt>,
+    /// Whether some of its commands are parted by `|`, and whether some are by anything else.
+    pub(super) has_pipes: bool,
+    pub(super) has_lists: bool,
 }
 
 impl Line {
+    /// Its commands, and its text, without those that go where the shell is already.
+    pub(super) fn without_standing<'a>(&self, text: &'a str, cwd: &Path) -> (Vec<&Command>, &'a str) {
+        let stands = |command: &&Command| {
+            command.name() == "cd" && command.words.get(1).is_some_and(|to| Path::new(to) == cwd)
+        };
+        let commands: Vec<&Command> = self.commands.iter().filter(|command| !stands(command)).collect();
+        let first = commands
+            .first()
+            .filter(|_| self.commands.first().is_some_and(|first| stands(&first)));
+        let rest = first.and_then(|first| text.get(text.find(&first.text)?..));
+        (commands, rest.unwrap_or(text))
+    }
+
     /// Whether all of it only looks, wherever that is.
     pub(super) fn changes_nothing(&self) -> bool {
         let looks =
@@ -100,6 +224,14 @@ pub(super) enum Doubt {
     Text,
     /// It goes elsewhere and reads there, while rules keep files from being read.
     ReadElsewhere,
+    /// It goes to several directories.
+    Directories,
+    /// One command gives several variables a value.
+    Assignments,
+    /// A variable gets a value that changes what later commands do.
+    Assignment,
+    /// A variable gets a value with `~` in it.
+    Tilde,
 }
 
 impl Doubt {
@@ -118,6 +250,10 @@ impl Doubt {
             Self::ReadElsewhere => {
                 "The line goes to another directory and reads a file there, and a Read() deny rule exists"
             }
+            Self::Directories => "A line that goes to several directories takes the approval of a person",
+            Self::Assignments => "Several assignments in one command can't be checked before they run",
+            Self::Assignment => "This variable changes what the commands behind it are or do",
+            Self::Tilde => "The shell may expand the `~` in the value of a variable",
         }
     }
 }
@@ -140,10 +276,15 @@ impl Command {
         self.words.iter().any(|word| options.contains(&word.as_str()))
     }
 
+    /// Whether it only gives variables a value.
+    pub(super) fn is_assignment(&self) -> bool {
+        !self.words.is_empty() && self.words.iter().all(|word| is_assignment(word))
+    }
+
     /// Whether it changes nothing but what it is redirected to.
     pub(super) fn only_reads(&self) -> bool {
         match self.name() {
-            name if is_assignment(name) => self.words.iter().all(|word| is_assignment(word)),
+            name if is_assignment(name) => self.is_assignment(),
             "find" => !self.is_find_that_acts(),
             "sed" => self.sed().only_reads(),
             _ => reads::only_reads(&self.words),
@@ -302,7 +443,7 @@ pub(super) fn pattern(text: &str) -> String {
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
             && !word.ends_with('-')
     };
-    let mut words = text.split(' ');
+    let mut words = text.split(' ').skip_while(|word| is_harmless(word));
     match (words.next(), words.next().filter(plain)) {
         (Some(first), _) if WRAPPERS.contains(&first) => text.to_owned(),
         (Some(first), Some(second)) if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
@@ -387,6 +528,21 @@ impl Reader<'_> {
         if UNCHECKED.contains(&command.name()) {
             self.doubt(Doubt::Nested);
         }
+        while command.words.len() > 1 && is_harmless(&command.words[0]) {
+            if calculates(&command.words.remove(0)) {
+                self.doubt(Doubt::Assignment);
+            }
+        }
+        if command.is_assignment() {
+            command
+                .words
+                .iter()
+                .filter_map(|word| doubt_of(word))
+                .for_each(|doubt| self.doubt(doubt));
+            if command.words.len() > 1 {
+                self.doubt(Doubt::Assignments);
+            }
+        }
         if !command.words.is_empty() || !command.writes.is_empty() {
             self.line
                 .get(self.began..until)
@@ -446,6 +602,11 @@ impl Reader<'_> {
                     let double = self.rest().starts_with("&&") || self.rest().starts_with("||");
                     if c == '&' && !double {
                         self.doubt(Doubt::Background);
+                    }
+                    if c == '|' && !double {
+                        self.parsed.has_pipes = true;
+                    } else {
+                        self.parsed.has_lists = true;
                     }
                     length = if double { 2 } else { 1 };
                     self.end_command(length);
@@ -507,6 +668,41 @@ fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map_or("", |(name, _)| name);
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether it is a variable behind which a command is what it is without it.
+fn is_harmless(word: &str) -> bool {
+    let plain = |value: &str| {
+        value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_./:-".contains(c))
+    };
+    word.split_once('=')
+        .is_some_and(|(name, value)| HARMLESS.contains(&name) && plain(value))
+}
+
+/// Whether the shell may run something to get a value for this variable.
+fn calculates(assignment: &str) -> bool {
+    let is_text = |value: &str| !value.chars().all(|c| c.is_ascii_digit());
+    assignment
+        .split_once('=')
+        .is_some_and(|(name, value)| CALCULATING.contains(&name) && is_text(value))
+}
+
+/// Why a variable may not get this value unasked.
+fn doubt_of(assignment: &str) -> Option<Doubt> {
+    let (name, value) = assignment.split_once('=')?;
+    let lower = name.to_lowercase();
+    let alters = name == "IFS"
+        || ALTERING.contains(&lower.as_str())
+        || ["ld_", "dyld_", "bash_func_"]
+            .iter()
+            .any(|prefix| lower.starts_with(prefix));
+    match () {
+        () if value.contains('~') => Some(Doubt::Tilde),
+        () if alters || calculates(assignment) => Some(Doubt::Assignment),
+        () => None,
+    }
 }
 
 /// Words of the shell's own.
