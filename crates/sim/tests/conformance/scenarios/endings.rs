@@ -108,11 +108,6 @@ pub(super) fn endings() -> Vec<Scenario> {
             .variable("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1")
             .flags("--await-initialize")
             .line("nonsense"),
-        Scenario::new("error_in_the_stream").turn("%sse-error api_error\n%say whole"),
-        Scenario::new("overload_in_the_stream").turn("%sse-error overloaded_error\n%say whole"),
-        Scenario::new("cut_for_ever")
-            .variable("CLAUDE_CODE_MAX_RETRIES", "1")
-            .turn("%cut n=99\n%say never said"),
         Scenario::bare("unknown_session_where_failures_are_told")
             .variable("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1")
             .flags("--resume 00000000-0000-4000-8000-000000000000"),

@@ -8,23 +8,6 @@ fn failing(name: &str) -> Scenario {
     Scenario::new(name).variable("CLAUDE_CODE_MAX_RETRIES", "1")
 }
 
-pub(super) fn errors() -> Vec<Scenario> {
-    let failing = |name, directive: &str| failing(name).turn(&format!("{directive}\n%say done"));
-    vec![
-        failing("bad_request", "%error 400 n=99 msg=\"bad request\"").turn("%say again"),
-        failing("forbidden", "%error 403 n=99"),
-        failing("unauthorized_once", "%error 401"),
-        failing("unauthorized_for_ever", "%error 401 n=99"),
-        failing("overloaded_once", "%error 529"),
-        failing("overloaded_for_ever", "%error 529 n=99"),
-        failing("rate_limited_once", "%error 429"),
-        failing("internal_error_for_ever", "%error 500 n=99"),
-        failing("connection_dropped_once", "%drop"),
-        failing("stopped_at_the_limit", "%stop max_tokens"),
-        failing("refused", "%stop refusal"),
-    ]
-}
-
 /// Each status: once, for ever, and for ever with a text of its own, and then a turn that succeeds.
 pub(super) fn statuses() -> Vec<Scenario> {
     let groups: [(&str, &[u16]); 4] = [

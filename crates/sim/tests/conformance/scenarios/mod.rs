@@ -39,7 +39,6 @@ pub(crate) fn all() -> Vec<Scenario> {
         deferred(),
         mcp(),
         control(),
-        errors::errors(),
         errors::statuses(),
         errors::texts(),
         errors::too_much(),
@@ -88,6 +87,8 @@ fn turns() -> Vec<Scenario> {
             .turn("%say two")
             .turn("%say three"),
         Scenario::new("thinking_and_text").turn("%think hm\n%+say done"),
+        Scenario::new("stopped_at_the_limit").turn("%stop max_tokens\n%say done"),
+        Scenario::new("refused").turn("%stop refusal\n%say done"),
         Scenario::new("partial_messages")
             .flags("--include-partial-messages --allowedTools Bash")
             .turn(&format!("%think hm\n%+say first\n{}\n%say done", ECHO.replace("%tool", "%+tool"))),
