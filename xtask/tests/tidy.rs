@@ -560,7 +560,13 @@ fn cassettes_know_the_words_of_the_protocol() {
     let list = read("crates/sim/src/cassette/words.txt");
     let listed: BTreeSet<&str> = list.split_whitespace().collect();
     let mut found = BTreeSet::new();
-    for part in ["control_requests", "hook_inputs", "messages", "tool_types", "types"] {
+    for part in [
+        "control_requests",
+        "hook_inputs",
+        "messages",
+        "tool_types",
+        "types",
+    ] {
         words(&inventory[part], &mut found);
     }
     // Nobody is called `permissionMode` or `-n`.
@@ -571,7 +577,10 @@ fn cassettes_know_the_words_of_the_protocol() {
     let found: BTreeSet<&str> = found.iter().filter(is_name).copied().collect();
     assert!(found.len() > 500, "{}", found.len());
     let missing: Vec<_> = found.difference(&listed).collect();
-    assert!(missing.is_empty(), "add to crates/sim/src/cassette/words.txt: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "add to crates/sim/src/cassette/words.txt: {missing:?}"
+    );
 }
 
 #[test]

@@ -172,7 +172,7 @@ pub(super) fn broken() -> Vec<Scenario> {
         format!("%error 500\n{CUT}"),
         format!("{FAILED}\n%drop n=99"),
         format!("%drop\n{CUT} n=4"),
-        format!("%error 500 n=2\n%error 529 n=3"),
+        "%error 500 n=2\n%error 529 n=3".to_owned(),
     ];
     let mixed = |name: &str, retries| {
         let turns = one_after_another.iter().map(|way| format!("{way}\n{TEXT}"));
