@@ -152,8 +152,9 @@ pub(super) fn is_left_behind(directory: &Path) -> bool {
     let Ok(owned) = open_own(&directory.join(OWNED)) else {
         return false;
     };
-    // The lock goes with its program, however that ends; its CLI may take a little longer.
-    match owned.try_lock() {
+    // The lock goes with its program, however that ends; its CLI may take a little longer. Several may look at once: whoever kept others
+    // from it would hide from a session what it left here.
+    match owned.try_lock_shared() {
         Ok(()) => !cli_runs_in(directory) && !cli_runs_in_given(directory),
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
     }
@@ -212,8 +213,11 @@ pub(super) fn is_own(_: &fs::Metadata) -> bool {
 
 impl Drop for ResumeDir {
     fn drop(&mut self) {
-        // Some systems remove no file that is open.
-        self.owned = None;
+        // Some systems remove no file that is open. Without the unlocking a process that is being started here would keep the lock until it
+        // runs its program, and hide the directory from who resumes the session meanwhile.
+        if let Some(owned) = self.owned.take() {
+            let _ = owned.unlock();
+        }
         let Some(directory) = self.directory.take() else {
             return;
         };
@@ -306,6 +310,27 @@ mod tests {
         drop(used);
         assert!(!path.exists());
         sweep(&temporary.path().join("missing"));
+    }
+
+    #[test]
+    fn what_is_left_behind_is_found_while_others_look_and_processes_start() {
+        let temporary = tempfile::tempdir().unwrap();
+        let filled = Filled::make_in(temporary.path(), None).unwrap();
+        let project = filled.config().join("projects/p");
+        let place = filled.hand_over().unwrap();
+        let path = place.owned_by_user()[0].clone();
+        fs::create_dir_all(&project).unwrap();
+        fs::write(project.join("s.jsonl"), "{}\n").unwrap();
+        place.settled.store(false, Ordering::Release);
+        // As a process has it that has not run its program yet.
+        let inherited = place.owned.as_ref().unwrap().try_clone().unwrap();
+        assert!(!is_left_behind(&path));
+        drop(place);
+        assert!(is_left_behind(&path));
+        let looking = open_own(&path.join(OWNED)).unwrap();
+        looking.try_lock_shared().unwrap();
+        assert!(is_left_behind(&path));
+        drop((inherited, looking));
     }
 
     /// Who has the CLI's directory may put a link where the CLI lists itself.

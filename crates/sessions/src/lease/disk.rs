@@ -41,11 +41,24 @@ pub(super) struct Disk {
 
 /// The right to look and to change, which one has at a time. Freed when it is dropped.
 #[derive(Debug)]
-pub(super) struct ChangeLock(#[expect(dead_code, reason = "the lock is on it")] File);
+pub(super) struct ChangeLock(File);
 
 /// The lock that shows that a holder is alive. Freed when it is dropped, or the process ends.
 #[derive(Debug)]
-pub(super) struct HolderLock(#[expect(dead_code, reason = "the lock is on it")] File);
+pub(super) struct HolderLock(File);
+
+// A process that this one is starting has the files of this one, locks included, until it runs its program.
+impl Drop for ChangeLock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+impl Drop for HolderLock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 impl Disk {
     pub(super) fn of(config_dir: &Path, id: &SessionId) -> Self {
