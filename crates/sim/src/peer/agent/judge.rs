@@ -485,18 +485,22 @@ impl Scene<'_> {
         }
         let several = commands.iter().filter(|command| !command.is_assignment()).count() > 1;
         let by_mode = parts.iter().any(|(_, part)| matches!(part, Part::FineByMode));
+        let unclear = parts
+            .iter()
+            .filter(|(_, part)| !matches!(part, Part::Fine))
+            .count();
         parts.retain(|(_, part)| !matches!(part, Part::Fine | Part::FineByMode));
         let outside = parts.iter().find_map(|(_, part)| match part {
             Part::Blocked(blocked, true) => Some(blocked.clone()),
             _ => None,
         });
         if let Some(blocked) = outside
-            && (self.edits || parts.len() == 1)
+            && (parts.len() == 1 || (self.edits && blocked.access == Access::Write))
         {
             return Verdict::Ask(Why::Path(blocked));
         }
         if let Some(changes) = moves
-            && parts.len() < 2
+            && unclear < 2
             && !line.has_pipes
         {
             return Verdict::Ask(Why::Moves(changes));
@@ -506,9 +510,11 @@ impl Scene<'_> {
                 rules_to_read(&self.area, &blocked.path)
             }
             Part::Unknown(Why::Acts) => Vec::new(),
+            Part::Unknown(_) => vec![("Bash", command.pattern())],
             _ => vec![("Bash", shell::pattern(&command.text))],
         };
         match parts.as_slice() {
+            [] if moves.is_some() => Verdict::Ask(Why::Several(Vec::new())),
             [] if self.state.mode == "auto" && by_mode => Verdict::Allow("mode"),
             [] => Verdict::Allow("subcommandResults"),
             [(_, Part::Blocked(blocked, _))] if line.has_pipes && !blocked.redirected => {
@@ -567,8 +573,9 @@ impl Scene<'_> {
             .allow
             .iter()
             .any(|rule| rule.means_command(&command.words));
-        let allowed = command.only_reads() || by_rule;
-        let known = allowed || (self.edits && command.changes_files());
+        let is_kept = command.is_assignment() && !paths.redirected.is_empty();
+        let allowed = (command.only_reads() && !is_kept) || by_rule;
+        let known = allowed || (self.edits && command.only_changes_files());
         let mut written = paths.written.iter();
         match written.find(|path| !by_rule_for_files(path, Access::Write)) {
             _ if allowed && paths.redirected.is_empty() => Part::Fine,
@@ -658,7 +665,7 @@ pub(super) fn question(
     let parsed = shell::parse(line, Path::new(&ctx.config.home));
     let (commands, line) = parsed.without_standing(line, &ctx.cwd());
     let acts = commands.iter().find(|command| !command.is_assignment());
-    let alone = acts.map_or(line, |command| &command.text);
+    let alone = acts.map_or_else(|| shell::pattern(line), |command| command.pattern());
     let area = Area::new(ctx, state);
     let suggest = Suggest {
         tool,
@@ -748,7 +755,7 @@ pub(super) fn question(
         })),
         Why::Unknown => set(json!({
             "decision_reason": "This command requires approval", "decision_reason_type": "other",
-            "permission_suggestions": [suggest.rule(&shell::pattern(alone))],
+            "permission_suggestions": [suggest.rule(&alone)],
         })),
         Why::Acts => {
             set(json!({
@@ -763,7 +770,7 @@ pub(super) fn question(
             set(json!({
                 "decision_reason": "The line goes to another directory and changes files there", "decision_reason_type": "other",
             }));
-            if changes || suggest.edits {
+            if changes {
                 let mut suggestions = Vec::new();
                 if !suggest.edits {
                     suggestions.push(suggest.rule(&shell::pattern(line)));

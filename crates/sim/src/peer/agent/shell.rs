@@ -206,6 +206,10 @@ pub(super) struct Command {
     pub(super) words: Vec<String>,
     /// As it was written, without redirections to `/dev/null` at its end.
     pub(super) text: String,
+    /// The same without redirections.
+    plain: String,
+    /// Whether it has a variable in front that does not matter.
+    has_variable: bool,
     /// The files it is redirected to.
     pub(super) writes: Vec<String>,
     /// The files it is redirected from.
@@ -349,8 +353,19 @@ impl Command {
         Sed::read(self.words.get(1..).unwrap_or_default())
     }
 
+    /// The content of a rule that allows commands like it, wherever their output goes.
+    pub(super) fn pattern(&self) -> String {
+        let is_sent = !self.writes.is_empty() && !self.is_assignment();
+        pattern(if is_sent { &self.plain } else { &self.text })
+    }
+
+    /// Whether it only changes the files that it names, and is written as the mode in which files may be changed wants it.
+    pub(super) fn only_changes_files(&self) -> bool {
+        !self.has_variable && self.changes_files()
+    }
+
     /// Whether it only changes the files that it names.
-    pub(super) fn changes_files(&self) -> bool {
+    fn changes_files(&self) -> bool {
         match self.name() {
             "sed" => self.sed().kind == sed::Kind::Substitutes,
             name => WRITERS.contains(&name),
@@ -463,6 +478,7 @@ pub(super) fn parse(line: &str, home: &Path) -> Line {
         word: None,
         next: Next::Word,
         redirected: 0,
+        first: None,
         until: None,
         parsed: Line::default(),
     };
@@ -488,7 +504,8 @@ struct Reader<'a> {
     next: Next,
     /// Where the last redirection began.
     redirected: usize,
-    /// Where the first redirection began that leads to nothing.
+    /// Where the first redirection began, and the first that leads to nothing.
+    first: Option<usize>,
     until: Option<usize>,
     parsed: Line,
 }
@@ -524,11 +541,13 @@ impl Reader<'_> {
     fn end_command(&mut self, length: usize) {
         self.end_word();
         let until = self.until.take().unwrap_or(self.place);
+        let plain = self.first.take().unwrap_or(until);
         let mut command = std::mem::take(&mut self.command);
         if UNCHECKED.contains(&command.name()) {
             self.doubt(Doubt::Nested);
         }
         while command.words.len() > 1 && is_harmless(&command.words[0]) {
+            command.has_variable = true;
             if calculates(&command.words.remove(0)) {
                 self.doubt(Doubt::Assignment);
             }
@@ -549,6 +568,8 @@ impl Reader<'_> {
                 .unwrap_or_default()
                 .trim()
                 .clone_into(&mut command.text);
+            let plain = self.line.get(self.began..plain).unwrap_or_default();
+            plain.trim().clone_into(&mut command.plain);
             self.parsed.commands.push(command);
         }
         self.began = self.place + length;
@@ -640,6 +661,7 @@ impl Reader<'_> {
         } else {
             self.redirected = self.place;
         }
+        self.first.get_or_insert(self.redirected);
         self.end_word();
         let rest = self.rest();
         let mark = rest.trim_start_matches(['<', '-', ' ']);

@@ -616,15 +616,21 @@ pub(super) fn seds() -> Vec<Scenario> {
 pub(super) fn readers() -> Vec<Scenario> {
     let deny = |_: &Value| Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})));
     let mut all: Vec<Scenario> = Vec::new();
-    let mut name = "";
+    // Behind the name of a section is the mode, if it is another.
+    let (mut name, mut mode) = ("", "default");
     let mut count = 0;
     for line in include_str!("reading.txt").lines() {
         if let Some(begun) = line.strip_prefix("# ") {
-            (name, count) = (begun, 0);
+            (name, mode) = begun.split_once(' ').unwrap_or((begun, "default"));
+            count = 0;
             continue;
         }
         if count % 24 == 0 {
-            all.push(Scenario::new(&format!("{name}_{}", count / 24)).answer("can_use_tool", deny));
+            let scenario = Scenario::new(&format!("{name}_{}", count / 24)).answer("can_use_tool", deny);
+            all.push(match mode {
+                "default" => scenario,
+                mode => scenario.flag("--permission-mode", mode),
+            });
         }
         count += 1;
         let input = json!({"command": line, "description": "look"});
