@@ -104,25 +104,48 @@ const ALTERING: &[&str] = &[
 
 /// Variables whose values the shell calculates, unless they are numbers.
 const CALCULATING: &[&str] = &[
+    "ARGC",
+    "BASHPID",
+    "BASH_MONOSECONDS",
+    "BASH_TRAPSIG",
+    "BAUD",
     "COLUMNS",
+    "DIRSTACKSIZE",
+    "EGID",
+    "EPOCHREALTIME",
     "EPOCHSECONDS",
+    "ERRNO",
+    "EUID",
     "FUNCNEST",
+    "GID",
     "HISTCMD",
     "HISTSIZE",
+    "KEYTIMEOUT",
     "LINENO",
     "LINES",
+    "LISTMAX",
+    "LOGCHECK",
     "MAILCHECK",
+    "MBEGIN",
+    "MEND",
     "OPTIND",
+    "PERIOD",
     "PPID",
     "RANDOM",
+    "REPORTMEMORY",
+    "REPORTTIME",
+    "SAVEHIST",
     "SECONDS",
     "SHLVL",
     "SRANDOM",
     "TMOUT",
+    "TRY_BLOCK_ERROR",
+    "TRY_BLOCK_INTERRUPT",
+    "TTYIDLE",
     "UID",
-    "EUID",
-    "GID",
-    "EGID",
+    "ZLE_RPROMPT_INDENT",
+    "ZSH_SUBSHELL",
+    "status",
 ];
 
 /// Variables that commands may be given unasked.
@@ -185,10 +208,11 @@ impl Line {
             command.name() == "cd" && command.words.get(1).is_some_and(|to| Path::new(to) == cwd)
         };
         let commands: Vec<&Command> = self.commands.iter().filter(|command| !stands(command)).collect();
-        let first = commands
-            .first()
-            .filter(|_| self.commands.first().is_some_and(|first| stands(&first)));
-        let rest = first.and_then(|first| text.get(text.find(&first.text)?..));
+        let cd = self.commands.first().filter(stands);
+        let rest = cd.zip(commands.first()).and_then(|(cd, first)| {
+            let behind = text.get(text.find(&cd.text)? + cd.text.len()..)?;
+            behind.get(behind.find(&first.text)?..)
+        });
         (commands, rest.unwrap_or(text))
     }
 
@@ -705,17 +729,20 @@ fn is_harmless(word: &str) -> bool {
 
 /// Whether the shell may run something to get a value for this variable.
 fn calculates(assignment: &str) -> bool {
-    let is_text = |value: &str| !value.chars().all(|c| c.is_ascii_digit());
+    let is_number =
+        |value: &str| value.len() <= 18 && value.parse().is_ok_and(|number: u64| number.to_string() == value);
     assignment
         .split_once('=')
-        .is_some_and(|(name, value)| CALCULATING.contains(&name) && is_text(value))
+        .is_some_and(|(name, value)| CALCULATING.contains(&name) && !is_number(value))
 }
 
 /// Why a variable may not get this value unasked.
 fn doubt_of(assignment: &str) -> Option<Doubt> {
     let (name, value) = assignment.split_once('=')?;
     let lower = name.to_lowercase();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _+:./=[]-".contains(c);
     let alters = name == "IFS"
+        || (matches!(name, "PS4" | "PROMPT4") && !value.chars().all(is_plain))
         || ALTERING.contains(&lower.as_str())
         || ["ld_", "dyld_", "bash_func_"]
             .iter()
@@ -762,6 +789,36 @@ mod tests {
 
     fn words(line: &str) -> Vec<Vec<String>> {
         commands(line)
+    }
+
+    #[test]
+    fn a_variable_that_changes_what_commands_do_is_in_doubt() {
+        for (line, doubt) in [
+            ("A=1", None),
+            ("LINES=40 ls", None),
+            ("LINES=007 ls", Some(Doubt::Assignment)),
+            ("LINES= ls", Some(Doubt::Assignment)),
+            ("Path=x", Some(Doubt::Assignment)),
+            ("LD_PRELOAD=x && ls", Some(Doubt::Assignment)),
+            ("PS4=x", None),
+            ("PS4='$(id)'", Some(Doubt::Assignment)),
+            ("A=~/x", Some(Doubt::Tilde)),
+            ("A=1 B=2", Some(Doubt::Assignments)),
+        ] {
+            assert_eq!(parse(line, Path::new("/home/me")).doubt, doubt, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_stays_where_it_is_is_what_comes_behind() {
+        for (line, rest) in [
+            ("cd /w/make && make", "make"),
+            ("cd /w/make", "cd /w/make"),
+            ("cd /w && make", "cd /w && make"),
+        ] {
+            let parsed = parse(line, Path::new("/home/me"));
+            assert_eq!(parsed.without_standing(line, Path::new("/w/make")).1, rest);
+        }
     }
 
     #[test]
