@@ -158,3 +158,26 @@ fn open(path: &Path) -> Result<File> {
         .open(path)
         .map_err(Error::io("open", path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_free_although_a_process_that_starts_still_has_it() {
+        let config = tempfile::tempdir().unwrap();
+        let disk = Disk::of(
+            config.path(),
+            &SessionId::new("550e8400-e29b-41d4-a716-446655440000").unwrap(),
+        );
+        let fence = Fence(1);
+        let turn = disk.turn().unwrap();
+        let holder = disk.hold(&turn, fence).unwrap();
+        let inherited = (turn.0.try_clone().unwrap(), holder.0.try_clone().unwrap());
+        assert!(disk.is_held(fence).unwrap());
+        drop((turn, holder));
+        assert!(!disk.is_held(fence).unwrap());
+        disk.turn().unwrap();
+        drop(inherited);
+    }
+}
