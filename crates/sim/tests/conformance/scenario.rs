@@ -79,6 +79,13 @@ impl Scenario {
         flags.any(|flag| flag.contains(program))
     }
 
+    /// Whether a command of it lasts long enough for a CLI to report the command as a task, on any machine.
+    pub(crate) fn lasts(&self) -> bool {
+        let steps = format!("{:?}", Vec::from_iter(self.runs.iter().map(|run| &run.steps)));
+        let mut sleeps = steps.split("sleep ").skip(1);
+        steps.contains("do sleep ") || sleeps.any(|time| time.starts_with(|digit| matches!(digit, '1'..='9')))
+    }
+
     /// One process that is told nothing yet.
     pub(crate) fn bare(name: &str) -> Self {
         Self {
