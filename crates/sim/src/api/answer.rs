@@ -172,6 +172,10 @@ async fn respond(
     }
 }
 
+/// How long a connection stays open behind the last event before a cut. A client that finds the connection broken forgets what it has
+/// received and not read, so that a shorter time makes what it reads a matter of how busy the machine is.
+const BEFORE_A_CUT: Duration = Duration::from_millis(250);
+
 /// Breaks the connection. The connection's end drops this future too; until then there is nothing to answer.
 pub(super) async fn break_off(breaker: &Breaker, settling: Settling) -> Response {
     settling.settle(Outcome::Broken);
@@ -230,8 +234,8 @@ fn stream(
                 Some(Step::Send(event)) => return Some((Ok::<_, Infallible>(Bytes::from(event)), streaming)),
                 Some(Step::Wait(wait)) => streaming.shared.wait(&wait).await,
                 Some(Step::Cut) => {
-                    // Waiting flushes what was sent so far; give it a moment to get through.
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    // Waiting flushes what was sent so far.
+                    tokio::time::sleep(BEFORE_A_CUT).await;
                     if let Some(settling) = streaming.settling.take() {
                         settling.settle(Outcome::Broken);
                     }
