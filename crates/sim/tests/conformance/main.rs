@@ -147,7 +147,9 @@ fn leave_out_slow_commands(spoken: &mut Spoken) {
     spoken.frames.retain(|(kind, frame)| {
         let task = frame["task_id"].as_str().unwrap_or_default();
         match kind.as_str() {
-            "system/task_started" if frame["is_backgrounded"] == false && frame["task_type"] == "local_bash" => {
+            "system/task_started"
+                if frame["is_backgrounded"] == false && frame["task_type"] == "local_bash" =>
+            {
                 slow.insert(task.to_owned());
                 false
             }

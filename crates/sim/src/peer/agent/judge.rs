@@ -49,6 +49,10 @@ pub(super) enum Why {
     Mode,
     /// A rule of this source wants it.
     Rule(Source),
+    /// A rule wants it for a part of a line.
+    RuleForPart,
+    /// A rule wants it for a command inside of another one, or what the line does cannot be checked.
+    RuleInDoubt(Rule, Doubt),
     /// A hook wants it, for this reason.
     Hook(String),
     /// The file is elsewhere.
@@ -68,6 +72,8 @@ pub(super) enum Why {
     Moves(bool),
     /// A command reads or changes this path.
     Path(Blocked),
+    /// A command reads this path, which goes up behind a directory.
+    Winding(PathBuf),
     /// Some commands of a line, with what would allow them.
     Several(Vec<Hint>),
 }
@@ -105,7 +111,11 @@ impl Verdict {
 impl Why {
     /// Whether a hook cannot allow the call.
     fn is_firm(&self) -> bool {
-        self.is_danger() || matches!(self, Self::Mode | Self::Rule(_))
+        self.is_danger()
+            || matches!(
+                self,
+                Self::Mode | Self::Rule(_) | Self::RuleForPart | Self::RuleInDoubt(..)
+            )
     }
 
     /// Whether it is the reason of the request even where a hook wants one.
@@ -255,13 +265,20 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     };
     let place = scene.place();
     let call = looked_at(tool, input);
-    let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.touches(&call, &place)).cloned();
-    if let Some(rule) = hit(&state.rules.deny) {
+    let mut denying = state.rules.deny.iter();
+    if let Some(rule) = denying.find(|rule| rule.touches(&call, &place)) {
         let (message, reason) = match call.what {
             What::Command(line) if !rule.is_for_all(tool) => {
+                let parsed = shell::parse(line, scene.home);
+                let denied = rule.touched(&parsed, &place, true).into_iter().next();
+                let denied = denied.filter(|_| parsed.has_pipes && !parsed.is_in_doubt());
+                let goes = parsed.commands.iter().any(|command| command.name() == "cd");
+                let exact = rule.is_exact() && parsed.commands.len() == 1;
+                let line = if exact { line.trim() } else { line };
+                let denied = denied.map_or(line, |command| &command.text);
                 // A line that cannot be taken apart is denied as a whole.
-                let whole = shell::parse(line, scene.home).doubt.is_some();
-                let message = format!("Permission to use {tool} with command {line} has been denied.");
+                let whole = exact || parsed.is_in_doubt() || (goes && !rule.is_about("Bash"));
+                let message = format!("Permission to use {tool} with command {denied} has been denied.");
                 (message, if whole { "rule" } else { "subcommandResults" })
             }
             What::File(access, path) if !rule.is_for_all(tool) => {
@@ -306,8 +323,17 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     if (tool == "AskUserQuestion" && state.mode != "dontAsk") || tool == "ExitPlanMode" {
         return Verdict::Ask(Why::Undecided);
     }
-    if let Some(rule) = hit(&state.rules.ask) {
-        return Verdict::Ask(Why::Rule(rule.source));
+    if let What::Command(line) = call.what {
+        if let Some(why) = scene.asked(&shell::parse(line, scene.home), tool) {
+            return Verdict::Ask(why);
+        }
+    } else {
+        // A rule that asks about reading does not ask about writing.
+        let writes = matches!(call.what, What::File(Access::Write, _));
+        let counts = |rule: &&Rule| rule.touches(&call, &place) && !(writes && rule.is_about("Read"));
+        if let Some(rule) = state.rules.ask.iter().find(counts) {
+            return Verdict::Ask(Why::Rule(rule.source));
+        }
     }
     if state.mode == "bypassPermissions" {
         let critical = match call.what {
@@ -409,6 +435,32 @@ impl Scene<'_> {
         }
     }
 
+    /// The reason of a request about a line, if a rule asks about it.
+    fn asked(&self, line: &shell::Line, tool: &str) -> Option<Why> {
+        let place = self.place();
+        let rules = &self.state.rules;
+        if let Some(rule) = rules.ask.iter().find(|rule| rule.is_for_all(tool)) {
+            return Some(Why::Rule(rule.source));
+        }
+        let mut asking = rules
+            .ask
+            .iter()
+            .map(|rule| (rule, rule.touched(line, &place, false)));
+        let (rule, meant) = asking.find(|(_, meant)| !meant.is_empty())?;
+        let allows = |command: &Command| {
+            command.only_reads() || rules.allow.iter().any(|rule| rule.means_command(command, false))
+        };
+        let is_asked =
+            |command: &&Command| meant.iter().any(|meant| std::ptr::eq(*meant, *command)) || !allows(command);
+        Some(match line.doubt {
+            Some(doubt) if meant.iter().all(|command| command.nested) => {
+                Why::RuleInDoubt(rule.clone(), doubt)
+            }
+            None if line.has_pipes || line.commands.iter().filter(is_asked).count() > 1 => Why::RuleForPart,
+            _ => Why::Rule(rule.source),
+        })
+    }
+
     /// What a line would remove that nobody may remove.
     fn critical(&self, line: &shell::Line) -> Option<PathBuf> {
         let mut commands = line.commands.iter();
@@ -434,20 +486,23 @@ impl Scene<'_> {
         if by_rule {
             return Verdict::Allow("rule");
         }
-        let exact = self
-            .state
-            .rules
-            .allow
-            .iter()
-            .find(|rule| rule.names("Bash", text));
-        if let Some(rule) = exact {
+        let rules = &self.state.rules.allow;
+        if let Some(rule) = rules.iter().find(|rule| rule.names(text)) {
+            let is_one = line.commands.len() == 1 && rule.source != Source::Session;
             let only_reads = matches!(line.commands.as_slice(), [command] if command.only_reads());
-            return if only_reads || rule.source.is_file() {
+            return if only_reads || is_one || rule.source.is_file() {
                 Verdict::AllowByRule(rule.source)
             } else {
                 Verdict::Allow("subcommandResults")
             };
         }
+        // The rule that allows the only command of the line, and nothing like it.
+        let exact = match line.commands.as_slice() {
+            [command] if !line.has_lists && text.trim_start().starts_with(&command.text) => {
+                rules.iter().find(|rule| rule.names_command(command))
+            }
+            _ => None,
+        };
         if let Some(doubt) = line.doubt {
             return Verdict::Ask(Why::Doubt(doubt));
         }
@@ -516,12 +571,15 @@ impl Scene<'_> {
         match parts.as_slice() {
             [] if moves.is_some() => Verdict::Ask(Why::Several(Vec::new())),
             [] if self.state.mode == "auto" && by_mode => Verdict::Allow("mode"),
-            [] => Verdict::Allow("subcommandResults"),
+            [] => exact.map_or(Verdict::Allow("subcommandResults"), |rule| {
+                Verdict::AllowByRule(rule.source)
+            }),
             [(_, Part::Blocked(blocked, _))] if line.has_pipes && !blocked.redirected => {
                 let rule = Hint::Rules(vec![("Bash", shell::pattern(text))]);
                 Verdict::Ask(Why::Several(vec![rule, Hint::Files(blocked.clone())]))
             }
             [(_, Part::Blocked(blocked, _))] => Verdict::Ask(Why::Path(blocked.clone())),
+            [(_, Part::Unknown(why @ Why::Winding(_)))] => Verdict::Ask(why.clone()),
             [(_, Part::Unknown(why))] if !several => Verdict::Ask(why.clone()),
             parts => {
                 let is_redirected =
@@ -555,6 +613,21 @@ impl Scene<'_> {
             access,
             redirected: paths.redirected.contains(path),
         };
+        // Which files are written must be known.
+        if let Some(path) = paths.pattern.clone() {
+            let (access, redirected) = (Access::Write, false);
+            return Part::Blocked(
+                Blocked {
+                    path,
+                    access,
+                    redirected,
+                },
+                true,
+            );
+        }
+        if let Some(path) = paths.winding.clone() {
+            return Part::Unknown(Why::Winding(path));
+        }
         let place = self.place();
         let by_rule_for_files = |path: &PathBuf, access| {
             let mut rules = self.state.rules.allow.iter();
@@ -572,7 +645,7 @@ impl Scene<'_> {
             .rules
             .allow
             .iter()
-            .any(|rule| rule.means_command(&command.words));
+            .any(|rule| rule.means_command(command, false));
         let is_kept = command.is_assignment() && !paths.redirected.is_empty();
         let allowed = (command.only_reads() && !is_kept) || by_rule;
         let known = allowed || (self.edits && command.only_changes_files());
@@ -581,6 +654,7 @@ impl Scene<'_> {
             _ if allowed && paths.redirected.is_empty() => Part::Fine,
             _ if known && (paths.redirected.is_empty() || self.edits) => Part::FineByMode,
             Some(path) if !self.edits => Part::Blocked(blocked(path, Access::Write), false),
+            None if allowed => Part::Fine,
             _ if command.acts() => Part::Unknown(Why::Acts),
             _ => Part::Unknown(Why::Unknown),
         }
@@ -663,17 +737,26 @@ pub(super) fn question(
     }
     let line = call.shown["command"].as_str().unwrap_or_default();
     let parsed = shell::parse(line, Path::new(&ctx.config.home));
-    let (commands, line) = parsed.without_standing(line, &ctx.cwd());
+    let cwd = ctx.cwd();
+    let (commands, line) = parsed.without_standing(line, &cwd);
     let acts = commands.iter().find(|command| !command.is_assignment());
     let alone = acts.map_or_else(|| shell::pattern(line), |command| command.pattern());
     let area = Area::new(ctx, state);
     let suggest = Suggest {
         tool,
         line,
+        cwd: &cwd,
         area: &area,
         edits: state.mode == "acceptEdits" || (state.mode == "plan" && ctx.config.may_bypass()),
     };
     let by_rule = matches!(why, Why::Rule(_) | Why::Mode | Why::Hook(_));
+    let why = match why {
+        Why::RuleInDoubt(rule, doubt) => {
+            request["matched_ask_rule"] = rule.matched();
+            Why::Doubt(doubt)
+        }
+        why => why,
+    };
     let mut set = |fields: Value| {
         if let (Some(request), Value::Object(fields)) = (request.as_object_mut(), fields) {
             request.extend(fields);
@@ -779,12 +862,24 @@ pub(super) fn question(
                 set(json!({"permission_suggestions": suggestions}));
             }
         }
+        Why::Winding(path) => set(json!({
+            "blocked_path": path, "decision_reason": "This path goes up again behind a directory",
+            "decision_reason_type": "other",
+        })),
         Why::Path(blocked) => {
             let mut suggestions = vec![suggest.rule(&shell::pattern(line))];
             set(json!({"blocked_path": blocked.path.to_string_lossy()}));
+            if !blocked.path.is_absolute() {
+                set(json!({
+                    "decision_reason": "A pattern may stand for more files than one", "decision_reason_type": "other",
+                }));
+            }
             suggestions.extend(suggest.hint(&Hint::Files(blocked)));
             set(json!({"permission_suggestions": suggestions}));
         }
+        // It has become a doubt.
+        Why::RuleInDoubt(..) => {}
+        Why::RuleForPart => set(json!({"decision_reason_type": "subcommandResults"})),
         Why::Several(hints) => {
             set(json!({"decision_reason_type": "subcommandResults"}));
             let suggestions: Vec<Value> = hints.iter().flat_map(|hint| suggest.hint(hint)).collect();
@@ -811,6 +906,7 @@ pub(super) fn question(
 struct Suggest<'a> {
     tool: &'a str,
     line: &'a str,
+    cwd: &'a Path,
     area: &'a Area,
     /// Whether the mode in which files may be changed is not suggested.
     edits: bool,
@@ -844,7 +940,7 @@ impl Suggest<'_> {
     }
 
     fn directories(&self, path: &Path) -> Value {
-        let directories = self.area.directories_of(path);
+        let directories = self.area.directories_of(&self.cwd.join(path));
         json!({"type": "addDirectories", "directories": directories, "destination": "session"})
     }
 

@@ -50,6 +50,7 @@ mod plans;
 mod played;
 mod reads;
 mod rules;
+mod runners;
 mod sed;
 mod session;
 mod settings;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::paths::Area;
-use super::shell;
+use super::paths::{self, Area};
+use super::runners::spellings;
+use super::shell::{self, Command, Doubt, Line};
 use super::subagent::is_agent_tool;
 
 /// Where a rule, or a directory, comes from.
@@ -156,19 +157,45 @@ impl Rule {
         matches!(self.parts(), (name, Some(content)) if is_agent_tool(name) && content == kind)
     }
 
-    /// Whether it means this one command, of which a line may have several.
-    pub(super) fn means_command(&self, words: &[String]) -> bool {
+    /// Whether it means this one command, of which a line may have several. Who denies or asks is about more spellings of it than who
+    /// allows.
+    pub(super) fn means_command(&self, command: &Command, restricts: bool) -> bool {
         let ("Bash", Some(pattern)) = self.parts() else {
             return false;
         };
-        let command = words.join(" ");
+        let narrow = |text: &str| {
+            text.split([' ', '\t'])
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let is_exact = self.is_exact();
+        let pattern = narrow(pattern);
         let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
-        match prefix {
-            Some(prefix) if !prefix.contains('*') => {
-                command == prefix || command.starts_with(&format!("{prefix} "))
-            }
-            _ => command == pattern || is_like(&glob(pattern, ".*"), &command),
-        }
+        let prefix = prefix.filter(|prefix| !prefix.contains('*'));
+        let begins = |text: &str, prefix: &str| {
+            text.strip_prefix(prefix)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        // What `xargs` runs is meant too.
+        let means = |text: &str| match prefix {
+            _ if is_exact => false,
+            Some(prefix) => begins(text, prefix),
+            None => is_like(&glob(&pattern, ".*"), text),
+        };
+        spellings(command, restricts).iter().any(|text| {
+            let narrow = narrow(text);
+            (is_exact && *text == pattern)
+                || means(&narrow)
+                || narrow
+                    .strip_prefix("xargs ")
+                    .is_some_and(|text| (restricts || pattern.ends_with('*')) && means(text))
+        })
+    }
+
+    /// Whether it is about one command, letter by letter.
+    pub(super) fn is_exact(&self) -> bool {
+        matches!(self.parts(), ("Bash", Some(pattern)) if !pattern.contains('*'))
     }
 
     /// Whether it allows to use this file so, by its name and where its links lead. A relative path in it begins where the shell is.
@@ -223,24 +250,49 @@ impl Rule {
                     && spellings.any(|path| self.means_file(denied, path, place, &bases))
             }
             What::Command(line) => {
-                let commands = shell::parse(line, place.home).commands;
-                commands.iter().any(|command| {
-                    let paths = command.paths(place.cwd, place.home);
-                    let means = |access, path: &PathBuf| {
-                        let spellings = place.spellings(path);
-                        let mut spellings = spellings.iter();
-                        spellings.any(|path| self.means_file(access, path, place, &bases))
-                    };
-                    let read = |path: &PathBuf| self.is_about("Read") && means(Access::Read, path);
-                    let written = |path: &PathBuf| means(Access::Write, path);
-                    self.means_command(&command.words)
-                        || paths.read.iter().any(read)
-                        || paths.written.iter().any(written)
-                })
+                let line = shell::parse(line, place.home);
+                !self.touched(&line, place, true).is_empty()
             }
             What::Url(url) => self.means_host(url),
             What::Other => false,
         }
+    }
+
+    /// The commands of a line that it asks about, or denies. Who asks about files does not ask about commands.
+    pub(super) fn touched<'a>(&self, line: &'a Line, place: &Place<'_>, denies: bool) -> Vec<&'a Command> {
+        let mut at = place.cwd.to_owned();
+        let mut touched = Vec::new();
+        for command in &line.commands {
+            let is_hidden = command.nested && line.doubt == Some(Doubt::Nested);
+            let by_file = denies && !is_hidden && self.means_files_of(command, &at, place);
+            if by_file || self.means_command(command, true) {
+                touched.push(command);
+            }
+            if command.name() == "cd" {
+                let to = command.words.get(1).map_or("~", String::as_str);
+                at = paths::absolute(to, &at, place.home);
+            }
+        }
+        touched
+    }
+
+    /// Whether it means a file that this command uses there.
+    fn means_files_of(&self, command: &Command, at: &Path, place: &Place<'_>) -> bool {
+        let bases = [place.cwd, place.project];
+        let paths = command.paths(at, place.home);
+        let means = |access, path: &PathBuf| {
+            let spellings = place.spellings(path);
+            let mut spellings = spellings.iter();
+            spellings.any(|path| self.means_file(access, path, place, &bases))
+        };
+        if self.is_about("Read") {
+            let mut read = paths.read.iter().chain(&paths.also_read);
+            return read.any(|path| means(Access::Read, path));
+        }
+        // A copy leaves what it reads as it is.
+        let is_source = |path: &PathBuf| command.name() == "cp" && paths.also_read.contains(path);
+        let mut written = paths.written.iter().filter(|path| !is_source(path));
+        written.any(|path| means(Access::Write, path))
     }
 
     fn means_host(&self, url: &str) -> bool {
@@ -260,9 +312,18 @@ impl Rule {
         self.text.contains('(') && !self.text.ends_with(')')
     }
 
-    /// Whether it is for exactly this command.
-    pub(super) fn names(&self, tool: &str, line: &str) -> bool {
-        self.parts() == (tool, Some(line))
+    /// Whether it is for exactly this line.
+    pub(super) fn names(&self, line: &str) -> bool {
+        self.is_exact() && self.parts() == ("Bash", Some(line))
+    }
+
+    /// Whether it is for this one command without anything behind it.
+    pub(super) fn names_command(&self, command: &Command) -> bool {
+        let ("Bash", Some(pattern)) = self.parts() else {
+            return false;
+        };
+        let name = pattern.strip_suffix(":*").unwrap_or(pattern);
+        !name.contains('*') && spellings(command, false).iter().any(|text| text == name)
     }
 
     /// Whether it would allow whatever a check on the server is for: all commands, or all agents.
@@ -273,6 +334,12 @@ impl Rule {
     /// Whether it is a rule of this tool.
     pub(super) fn is_about(&self, tool: &str) -> bool {
         self.parts().0 == tool
+    }
+
+    /// The rule, as a request has it.
+    pub(super) fn matched(&self) -> Value {
+        let (tool, content) = self.parts();
+        json!({"tool_name": tool, "rule_content": content, "source": self.source.as_str()})
     }
 
     fn listed(&self, behavior: &str) -> Value {

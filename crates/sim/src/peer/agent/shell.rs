@@ -1,195 +1,42 @@
 //! Command lines, as far as the permission check understands them.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use super::paths;
 use super::reads;
 use super::sed::{self, Sed};
 
-/// Commands that only read the paths that they are given.
-const READERS: &[&str] = &[
-    "base64",
-    "cat",
-    "cd",
-    "cmp",
-    "column",
-    "comm",
-    "cut",
-    "diff",
-    "egrep",
-    "expand",
-    "fgrep",
-    "file",
-    "find",
-    "fmt",
-    "fold",
-    "grep",
-    "head",
-    "hexdump",
-    "jq",
-    "ls",
-    "md5sum",
-    "nl",
-    "od",
-    "paste",
-    "pr",
-    "rev",
-    "rg",
-    "sha1sum",
-    "sha256sum",
-    "sort",
-    "stat",
-    "strings",
-    "tac",
-    "tail",
-    "tsort",
-    "unexpand",
-    "uniq",
-    "wc",
-];
+static WORDS: LazyLock<Words> =
+    LazyLock::new(|| serde_json::from_str(include_str!("shell.json")).unwrap_or_default());
 
-/// Commands that change the paths that they are given, and that `acceptEdits` allows.
-const WRITERS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp"];
+/// Words by which commands and variables are known.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    /// Commands that only read the paths that they are given.
+    readers: Vec<String>,
+    /// Commands that change the paths that they are given, and that `acceptEdits` allows.
+    writers: Vec<String>,
+    /// Commands of the shell's own that run something, or change what later words mean.
+    unchecked: Vec<String>,
+    /// Programs that run the command behind them in another way.
+    starters: Vec<String>,
+    /// Commands that run the command behind them, which no rule for their first words allows, as `starters`.
+    wrappers: Vec<String>,
+    /// Variables of shells, in small letters, by which other commands are found or run, or say something else.
+    altering: Vec<String>,
+    /// Variables whose values the shell calculates, unless they are numbers.
+    calculating: Vec<String>,
+    /// Variables that commands may be given unasked.
+    harmless: Vec<String>,
+}
 
-/// Commands of the shell's own that run something, or change what later words mean.
-const UNCHECKED: &[&str] = &[".", "alias", "eval", "exec", "let", "source", "trap"];
-
-/// Commands that run the command behind them, which no rule for their first words allows.
-const WRAPPERS: &[&str] = &[
-    "bash", "command", "dash", "doas", "env", "ksh", "nice", "nohup", "sh", "stdbuf", "sudo", "time",
-    "timeout", "xargs", "zsh",
-];
-
-/// Variables of shells, in small letters, by which other commands are found or run, or say something else.
-const ALTERING: &[&str] = &[
-    "aliases",
-    "bash_aliases",
-    "bash_cmds",
-    "bash_env",
-    "bash_loadables_path",
-    "bash_source_path",
-    "cdpath",
-    "commands",
-    "dirstack",
-    "env",
-    "execignore",
-    "fpath",
-    "functions",
-    "galiases",
-    "globignore",
-    "histchars",
-    "histfile",
-    "home",
-    "lang",
-    "language",
-    "lc_all",
-    "lc_collate",
-    "lc_ctype",
-    "lc_messages",
-    "lc_numeric",
-    "lc_time",
-    "mailpath",
-    "manpath",
-    "module_path",
-    "nullcmd",
-    "path",
-    "readnullcmd",
-    "saliases",
-    "shell",
-    "textdomain",
-    "textdomaindir",
-    "tmpprefix",
-    "zdotdir",
-];
-
-/// Variables whose values the shell calculates, unless they are numbers.
-const CALCULATING: &[&str] = &[
-    "ARGC",
-    "BASHPID",
-    "BASH_MONOSECONDS",
-    "BASH_TRAPSIG",
-    "BAUD",
-    "COLUMNS",
-    "DIRSTACKSIZE",
-    "EGID",
-    "EPOCHREALTIME",
-    "EPOCHSECONDS",
-    "ERRNO",
-    "EUID",
-    "FUNCNEST",
-    "GID",
-    "HISTCMD",
-    "HISTSIZE",
-    "KEYTIMEOUT",
-    "LINENO",
-    "LINES",
-    "LISTMAX",
-    "LOGCHECK",
-    "MAILCHECK",
-    "MBEGIN",
-    "MEND",
-    "OPTIND",
-    "PERIOD",
-    "PPID",
-    "RANDOM",
-    "REPORTMEMORY",
-    "REPORTTIME",
-    "SAVEHIST",
-    "SECONDS",
-    "SHLVL",
-    "SRANDOM",
-    "TMOUT",
-    "TRY_BLOCK_ERROR",
-    "TRY_BLOCK_INTERRUPT",
-    "TTYIDLE",
-    "UID",
-    "ZLE_RPROMPT_INDENT",
-    "ZSH_SUBSHELL",
-    "status",
-];
-
-/// Variables that commands may be given unasked.
-const HARMLESS: &[&str] = &[
-    "ANTHROPIC_API_KEY",
-    "BLOCKSIZE",
-    "BLOCK_SIZE",
-    "CGO_ENABLED",
-    "CHARSET",
-    "CI",
-    "CLICOLOR",
-    "CLICOLOR_FORCE",
-    "COLORTERM",
-    "COLUMNS",
-    "DEBIAN_FRONTEND",
-    "FORCE_COLOR",
-    "GCC_COLORS",
-    "GIT_TERMINAL_PROMPT",
-    "GO111MODULE",
-    "GOARCH",
-    "GOEXPERIMENT",
-    "GOOS",
-    "GREP_COLOR",
-    "GREP_COLORS",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LC_TIME",
-    "LINES",
-    "LSCOLORS",
-    "LS_COLORS",
-    "NODE_ENV",
-    "NO_COLOR",
-    "PYTEST_DEBUG",
-    "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONUNBUFFERED",
-    "RUST_BACKTRACE",
-    "RUST_LOG",
-    "TERM",
-    "TIME_STYLE",
-    "TZ",
-];
+fn knows(list: &[String], word: &str) -> bool {
+    list.iter().any(|known| known == word)
+}
 
 /// A command line.
 #[derive(Debug, Default)]
@@ -216,6 +63,11 @@ impl Line {
         (commands, rest.unwrap_or(text))
     }
 
+    /// Whether it cannot be taken apart.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.doubt.is_some_and(|doubt| doubt != Doubt::Background)
+    }
+
     /// Whether all of it only looks, wherever that is.
     pub(super) fn changes_nothing(&self) -> bool {
         let looks =
@@ -232,6 +84,8 @@ pub(super) struct Command {
     pub(super) text: String,
     /// The same without redirections.
     plain: String,
+    /// Whether it is a part of another command, of a group in parentheses or of a function.
+    pub(super) nested: bool,
     /// Whether it has a variable in front that does not matter.
     has_variable: bool,
     /// The files it is redirected to.
@@ -260,6 +114,8 @@ pub(super) enum Doubt {
     Assignment,
     /// A variable gets a value with `~` in it.
     Tilde,
+    /// What its words are is up to the shell.
+    Spelling,
 }
 
 impl Doubt {
@@ -282,6 +138,7 @@ impl Doubt {
             Self::Assignments => "Several assignments in one command can't be checked before they run",
             Self::Assignment => "This variable changes what the commands behind it are or do",
             Self::Tilde => "The shell may expand the `~` in the value of a variable",
+            Self::Spelling => "A word of this command may be another one to the shell",
         }
     }
 }
@@ -293,11 +150,22 @@ pub(super) struct Paths {
     pub(super) written: Vec<PathBuf>,
     /// Those of them that are redirections.
     pub(super) redirected: Vec<PathBuf>,
+    /// A written one that may stand for several files, as it is in the line.
+    pub(super) pattern: Option<PathBuf>,
+    /// A read one that goes up again behind a directory, as it is in the line.
+    pub(super) winding: Option<PathBuf>,
+    /// Those that are read as well, or only read where a rule is about writing.
+    pub(super) also_read: Vec<PathBuf>,
 }
 
 impl Command {
     pub(super) fn name(&self) -> &str {
         self.words.first().map_or("", String::as_str)
+    }
+
+    /// Its text without redirections.
+    pub(super) fn plain(&self) -> &str {
+        &self.plain
     }
 
     fn has(&self, options: &[&str]) -> bool {
@@ -315,6 +183,7 @@ impl Command {
             name if is_assignment(name) => self.is_assignment(),
             "find" => !self.is_find_that_acts(),
             "sed" => self.sed().only_reads(),
+            "timeout" => self.words.get(2..).is_some_and(reads::only_reads),
             _ => reads::only_reads(&self.words),
         }
     }
@@ -323,12 +192,14 @@ impl Command {
     fn inner(&self) -> Self {
         let mut words = self.words.as_slice();
         while let [first, rest @ ..] = words {
-            let skipped = match first.as_str() {
-                "command" | "env" | "nohup" | "time" => 0,
+            let options = || rest.iter().take_while(|word| word.starts_with('-')).count();
+            let skipped = match first.rsplit('/').next().unwrap_or_default() {
+                "command" | "nohup" | "time" => 0,
+                "env" => options(),
                 "nice" if rest.first().is_some_and(|word| word == "-n") => 2,
-                "nice" | "stdbuf" => rest.iter().take_while(|word| word.starts_with('-')).count(),
+                "nice" | "stdbuf" => options(),
                 "timeout" => 1,
-                first if is_assignment(first) => 0,
+                _ if is_assignment(first) => 0,
                 _ => break,
             };
             words = rest.get(skipped..).unwrap_or_default();
@@ -368,7 +239,7 @@ impl Command {
         let skipped = usize::from(matches!(self.name(), "grep" | "rg" | "jq"));
         let mut paths = self.arguments().skip(skipped).peekable();
         let looks_around = paths.peek().is_none() && matches!(self.name(), "du" | "find" | "ls");
-        let reads = self.name() == "du" || (READERS.contains(&self.name()) && self.name() != "cd");
+        let reads = self.name() == "du" || (knows(&WORDS.readers, self.name()) && self.name() != "cd");
         reads && (looks_around || paths.any(|path| !path.starts_with('/')))
     }
 
@@ -379,8 +250,8 @@ impl Command {
 
     /// The content of a rule that allows commands like it, wherever their output goes.
     pub(super) fn pattern(&self) -> String {
-        let is_sent = !self.writes.is_empty() && !self.is_assignment();
-        pattern(if is_sent { &self.plain } else { &self.text })
+        let stays = self.is_assignment() || (self.writes.is_empty() && self.reads.is_empty());
+        pattern(if stays { &self.text } else { &self.plain })
     }
 
     /// Whether it only changes the files that it names, and is written as the mode in which files may be changed wants it.
@@ -392,7 +263,7 @@ impl Command {
     fn changes_files(&self) -> bool {
         match self.name() {
             "sed" => self.sed().kind == sed::Kind::Substitutes,
-            name => WRITERS.contains(&name),
+            name => knows(&WORDS.writers, name),
         }
     }
 
@@ -423,8 +294,17 @@ impl Command {
         found.written.clone_from(&found.redirected);
         let inner = self.inner();
         // The first argument of these is no path.
-        let skipped = usize::from(matches!(inner.name(), "grep" | "rg" | "jq"));
-        let arguments = inner.arguments().skip(skipped).map(path);
+        let skipped = usize::from(matches!(inner.name(), "awk" | "grep" | "rg" | "jq"));
+        let words: Vec<&String> = inner.arguments().skip(skipped).collect();
+        let arguments = words.iter().copied().map(path);
+        match inner.name() {
+            "awk" => found.also_read.extend(arguments.clone()),
+            "cp" => found
+                .also_read
+                .extend(arguments.clone().take(words.len().saturating_sub(1))),
+            "sed" => found.also_read.extend(inner.sed().files.iter().map(path)),
+            _ => {}
+        }
         if inner.name() == "sed" {
             let sed = inner.sed();
             let used = match sed.kind {
@@ -433,11 +313,20 @@ impl Command {
             };
             used.extend(sed.files.iter().map(path));
         } else if inner.changes_files() || inner.name() == "tee" {
+            let mut patterns = inner.arguments().filter(|word| word.contains(['*', '?', '[']));
+            found.pattern = patterns.next().map(PathBuf::from);
             found.written.extend(arguments);
         } else if inner.name() == "find" {
             found.read.extend(inner.arguments().take(1).map(path));
-        } else if READERS.contains(&inner.name()) {
-            found.read.extend(arguments);
+        } else if knows(&WORDS.readers, inner.name()) {
+            let winds = |word: &&&String| word.find("/../").is_some_and(|at| !word[..at].ends_with(".."));
+            found.winding = words.iter().find(winds).map(PathBuf::from);
+            // Of a pattern only the directory in front of it is known.
+            let known = |word: &String| match word.find(['*', '?', '[']) {
+                Some(at) => path(&word[..word[..at].rfind('/').map_or(0, |slash| slash + 1)].to_owned()),
+                None => path(word),
+            };
+            found.read.extend(words.iter().copied().map(known));
         }
         found
     }
@@ -482,14 +371,18 @@ pub(super) fn pattern(text: &str) -> String {
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
             && !word.ends_with('-')
     };
-    let mut words = text.split(' ').skip_while(|word| is_harmless(word));
+    let mut words = text.split_whitespace().skip_while(|word| is_harmless(word));
     match (words.next(), words.next().filter(plain)) {
-        (Some(first), _) if WRAPPERS.contains(&first) => text.to_owned(),
-        (Some(first), Some(second)) if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
-            format!("{first} {second} *")
-        }
+        (Some(first), _) if is_wrapper(first) || is_assignment(first) => text.to_owned(),
+        (Some(first), Some(second)) => format!("{first} {second} *"),
         _ => text.to_owned(),
     }
+}
+
+/// Whether this runs the command behind it.
+fn is_wrapper(first: &str) -> bool {
+    let name = first.rsplit('/').next().unwrap_or_default();
+    knows(&WORDS.wrappers, name) || knows(&WORDS.starters, name)
 }
 
 /// Reads a command line. Of variables only the home is known.
@@ -504,6 +397,7 @@ pub(super) fn parse(line: &str, home: &Path) -> Line {
         redirected: 0,
         first: None,
         until: None,
+        nested: 0,
         parsed: Line::default(),
     };
     reader.read(&home.to_string_lossy());
@@ -531,6 +425,8 @@ struct Reader<'a> {
     /// Where the first redirection began, and the first that leads to nothing.
     first: Option<usize>,
     until: Option<usize>,
+    /// In how many parentheses and functions it is.
+    nested: usize,
     parsed: Line,
 }
 
@@ -551,7 +447,7 @@ impl Reader<'_> {
         let Some(word) = self.word.take() else { return };
         match std::mem::replace(&mut self.next, Next::Word) {
             // Between commands, not of them.
-            Next::Word if self.command.words.is_empty() && is_syntax(&word) => {}
+            Next::Word if self.command.words.is_empty() && is_syntax(&word) => self.began = self.place,
             Next::Word => self.command.words.push(word),
             Next::Written if word == "/dev/null" => {
                 self.until.get_or_insert(self.redirected);
@@ -567,9 +463,12 @@ impl Reader<'_> {
         let until = self.until.take().unwrap_or(self.place);
         let plain = self.first.take().unwrap_or(until);
         let mut command = std::mem::take(&mut self.command);
-        if UNCHECKED.contains(&command.name()) {
+        let starts = (knows(&WORDS.starters, command.name()) && command.words.len() > 1)
+            || (command.name() == "env" && command.has(&["-S", "--split-string"]));
+        if starts || command.name() == "case" || knows(&WORDS.unchecked, command.name()) {
             self.doubt(Doubt::Nested);
         }
+        command.nested = self.nested > 0;
         while command.words.len() > 1 && is_harmless(&command.words[0]) {
             command.has_variable = true;
             if calculates(&command.words.remove(0)) {
@@ -599,9 +498,28 @@ impl Reader<'_> {
         self.began = self.place + length;
     }
 
-    fn dollar(&mut self, home: &str) -> usize {
+    /// Reads the commands in a text of the line, which another command contains.
+    fn read_nested(&mut self, text: &str, home: &str) {
+        self.doubt(Doubt::Nested);
+        let nested = parse(text, Path::new(home)).commands.into_iter();
+        let nested = nested.map(|command| Command {
+            nested: true,
+            ..command
+        });
+        self.parsed.commands.extend(nested);
+    }
+
+    fn dollar(&mut self, quoted: bool, home: &str) -> usize {
         let rest = self.rest();
-        if rest.starts_with("$(") {
+        if rest.starts_with("$((") {
+            self.doubt(Doubt::Nested);
+        } else if rest.starts_with("$(") && quoted {
+            let text = rest.get(2..closing(rest)).unwrap_or_default().to_owned();
+            self.read_nested(&text, home);
+            self.push("$(");
+            self.push(&text);
+            return 2 + text.len();
+        } else if rest.starts_with("$(") {
             self.doubt(Doubt::Nested);
         } else if let Some(behind) = rest.strip_prefix("$HOME").or(rest.strip_prefix("${HOME}"))
             && !behind.starts_with(|c: char| c.is_alphanumeric() || c == '_')
@@ -624,12 +542,17 @@ impl Reader<'_> {
                 (Some(open), _) if c == open => quote = None,
                 (Some('\''), _) => self.push(c.encode_utf8(&mut [0; 4])),
                 (_, '`') => {
-                    self.doubt(Doubt::Nested);
-                    self.push("`");
+                    let text = self.rest()[1..].split('`').next().unwrap_or_default().to_owned();
+                    self.read_nested(&text, home);
+                    self.push(&format!("`{text}`"));
+                    length = (text.len() + 2).min(self.rest().len());
                 }
-                (_, '$') => length = self.dollar(home),
+                (_, '$') => length = self.dollar(quote.is_some(), home),
                 (_, '\\') if self.rest().len() > 1 => {
                     let escaped: String = self.rest().chars().skip(1).take(1).collect();
+                    if quote.is_none() && matches!(escaped.as_str(), " " | "\t") {
+                        self.doubt(Doubt::Spelling);
+                    }
                     self.push(&escaped);
                     length += escaped.len();
                 }
@@ -656,14 +579,37 @@ impl Reader<'_> {
                     length = if double { 2 } else { 1 };
                     self.end_command(length);
                 }
+                // A function. Its text, and what comes behind it, is read as a part of it.
+                (None, '(') if self.rest().starts_with("()") && self.word.take().is_some() => {
+                    self.doubt(Doubt::Nested);
+                    self.nested += 1;
+                    self.began = self.place + 2;
+                    length = 2;
+                }
+                (None, '#') if self.word.is_none() => {
+                    self.until.get_or_insert(self.place);
+                    length = self.rest().find('\n').unwrap_or(self.rest().len());
+                }
                 (None, '(') => {
                     let calculates = self.rest().starts_with("((");
                     self.doubt(if calculates { Doubt::Group } else { Doubt::Subshell });
                     self.end_command(1);
+                    self.nested += 1;
                 }
-                (None, ')') => self.end_command(1),
+                (None, ')') => {
+                    self.end_command(1);
+                    self.nested = self.nested.saturating_sub(1);
+                }
                 (None, '{' | '}') if self.word.is_none() && self.command.words.is_empty() => {
                     self.doubt(Doubt::Group);
+                    self.began = self.place + 1;
+                }
+                (None, '{') => {
+                    let inner = self.rest()[1..].split('}').next().unwrap_or_default();
+                    if inner.contains(',') || inner.contains("..") {
+                        self.doubt(Doubt::Spelling);
+                    }
+                    self.push("{");
                 }
                 (None, c) if c.is_whitespace() => self.end_word(),
                 (None, c) => self.push(c.encode_utf8(&mut [0; 4])),
@@ -709,22 +655,32 @@ impl Reader<'_> {
     }
 }
 
+/// Where the parenthesis ends with which `$(` begins.
+fn closing(text: &str) -> usize {
+    let mut depth = 0;
+    let closes = |c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ')' && depth == 0
+    };
+    text.find(closes).unwrap_or(text.len())
+}
+
 /// Whether a word gives a variable a value.
-fn is_assignment(word: &str) -> bool {
+pub(super) fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map_or("", |(name, _)| name);
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Whether it is a variable behind which a command is what it is without it.
-fn is_harmless(word: &str) -> bool {
+pub(super) fn is_harmless(word: &str) -> bool {
     let plain = |value: &str| {
         value
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "_./:-".contains(c))
     };
     word.split_once('=')
-        .is_some_and(|(name, value)| HARMLESS.contains(&name) && plain(value))
+        .is_some_and(|(name, value)| knows(&WORDS.harmless, name) && plain(value))
 }
 
 /// Whether the shell may run something to get a value for this variable.
@@ -733,7 +689,7 @@ fn calculates(assignment: &str) -> bool {
         |value: &str| value.len() <= 18 && value.parse().is_ok_and(|number: u64| number.to_string() == value);
     assignment
         .split_once('=')
-        .is_some_and(|(name, value)| CALCULATING.contains(&name) && !is_number(value))
+        .is_some_and(|(name, value)| knows(&WORDS.calculating, name) && !is_number(value))
 }
 
 /// Why a variable may not get this value unasked.
@@ -743,7 +699,7 @@ fn doubt_of(assignment: &str) -> Option<Doubt> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _+:./=[]-".contains(c);
     let alters = name == "IFS"
         || (matches!(name, "PS4" | "PROMPT4") && !value.chars().all(is_plain))
-        || ALTERING.contains(&lower.as_str())
+        || knows(&WORDS.altering, lower.as_str())
         || ["ld_", "dyld_", "bash_func_"]
             .iter()
             .any(|prefix| lower.starts_with(prefix));

@@ -455,8 +455,12 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
     if code != 0 && meaning.is_none() {
         return Outcome::error(format!("Exit code {code}\n{text}").trim_end());
     }
-    let commands = shell::commands(command);
-    let all_silent = !commands.is_empty() && commands.iter().all(|words| SILENT.contains(&words[0].as_str()));
+    let commands = shell::parse(command, Path::new("~")).commands;
+    let is_silent = |command: &shell::Command| {
+        let name = command.name();
+        SILENT.contains(&name) && command.text.split_whitespace().any(|word| word == name)
+    };
+    let all_silent = !commands.is_empty() && commands.iter().all(is_silent);
     let mut outcome = Outcome::text(match text {
         "" => "(Bash completed with no output)",
         text => text,

@@ -612,29 +612,46 @@ pub(super) fn seds() -> Vec<Scenario> {
     all
 }
 
-/// Commands that the CLI knows to read, and such as look like them, in a mode that asks.
-pub(super) fn readers() -> Vec<Scenario> {
+/// Commands that the CLI knows to read, and such as look like them; one command in many lines, under rules about it; and uses of files,
+/// under rules about those. Of a section's first line the flags follow the name.
+pub(super) fn lines() -> Vec<Scenario> {
     let deny = |_: &Value| Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})));
     let mut all: Vec<Scenario> = Vec::new();
-    // Behind the name of a section is the mode, if it is another.
-    let (mut name, mut mode) = ("", "default");
+    let (mut name, mut flags) = ("", Vec::new());
     let mut count = 0;
-    for line in include_str!("reading.txt").lines() {
+    for line in [
+        include_str!("reading.txt"),
+        include_str!("ruled.txt"),
+        include_str!("files.txt"),
+    ]
+    .iter()
+    .flat_map(|text| text.lines())
+    {
         if let Some(begun) = line.strip_prefix("# ") {
-            (name, mode) = begun.split_once(' ').unwrap_or((begun, "default"));
+            let mut parts = begun.split(" | ");
+            name = parts.next().unwrap_or_default();
+            flags = parts.filter_map(|flag| flag.split_once(' ')).collect();
             count = 0;
             continue;
         }
         if count % 24 == 0 {
-            let scenario = Scenario::new(&format!("{name}_{}", count / 24)).answer("can_use_tool", deny);
-            all.push(match mode {
-                "default" => scenario,
-                mode => scenario.flag("--permission-mode", mode),
-            });
+            let scenario = Scenario::new(&format!("{name}_{}", count / 24))
+                .file("secret/key.txt", "x\n")
+                .file("src/a.rs", "x\n")
+                .file(".env", "X=1\n")
+                .answer("can_use_tool", deny);
+            let with_flags = flags
+                .iter()
+                .fold(scenario, |scenario, (flag, value)| scenario.flag(flag, value));
+            all.push(with_flags);
         }
         count += 1;
-        let input = json!({"command": line, "description": "look"});
-        let prompt = format!("%tool Bash {input}\n%say done");
+        let call = if line.starts_with('%') {
+            line.to_owned()
+        } else {
+            format!("%tool Bash {}", json!({"command": line, "description": "look"}))
+        };
+        let prompt = format!("{call}\n%say done");
         let scenario = all.pop().expect("a scenario for the line");
         all.push(scenario.turn(&prompt));
     }

@@ -64,7 +64,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         processes::queue(),
         grants::grants(),
         grants::seds(),
-        grants::readers(),
+        grants::lines(),
         programs::programs(),
     ]
     .concat()
