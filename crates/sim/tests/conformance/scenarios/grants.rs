@@ -635,11 +635,15 @@ pub(super) fn lines() -> Vec<Scenario> {
             continue;
         }
         if count % 24 == 0 {
-            let scenario = Scenario::new(&format!("{name}_{}", count / 24))
-                .file("secret/key.txt", "x\n")
-                .file("src/a.rs", "x\n")
-                .file(".env", "X=1\n")
-                .answer("can_use_tool", deny);
+            let scenario = Scenario::new(&format!("{name}_{}", count / 24)).answer("can_use_tool", deny);
+            let is_about_files =
+                |(_, value): &(&str, &str)| value.contains("Read(") || value.contains("Edit(");
+            let scenario = if flags.iter().any(is_about_files) {
+                let scenario = scenario.file("secret/key.txt", "x\n");
+                scenario.file("src/a.rs", "x\n").file(".env", "X=1\n")
+            } else {
+                scenario
+            };
             let with_flags = flags
                 .iter()
                 .fold(scenario, |scenario, (flag, value)| scenario.flag(flag, value));
