@@ -183,6 +183,8 @@ impl Command {
             name if is_assignment(name) => self.is_assignment(),
             "find" => !self.is_find_that_acts(),
             "sed" => self.sed().only_reads(),
+            // An option in front of the time may take the next word.
+            "timeout" if self.words.get(1).is_some_and(|time| time.starts_with('-')) => false,
             "timeout" => self.words.get(2..).is_some_and(reads::only_reads),
             _ => reads::only_reads(&self.words),
         }
@@ -860,6 +862,8 @@ mod tests {
             "make",
             "env",
             "node x.js",
+            "timeout -s echo make",
+            "timeout 5 make",
         ] {
             assert!(!one(line).only_reads(), "{line}");
         }
