@@ -115,6 +115,11 @@ class Module {
     return atoms.sort().join(' | ');
   }
 
+  /** The place of a list's elements: the list's own, unless that is a name of the list. */
+  element(place) {
+    return this.declared.has(place) ? `${place}:element` : place;
+  }
+
   /** One atom for what `node` may be, for within a list or a map. */
   atom(node, place) {
     const written = this.field(node, place);
@@ -137,12 +142,12 @@ class Module {
       case K.FunctionType: return atoms('function');
       case K.ParenthesizedType: return this.read(node.type, place);
       case K.TypeOperator: return this.read(node.type, place);
-      case K.ArrayType: return atoms(`${this.atom(node.elementType, place)}[]`);
+      case K.ArrayType: return atoms(`${this.atom(node.elementType, this.element(place))}[]`);
       case K.TupleType: {
         const elements = this.elements(node);
         if (elements.length === 0) return atoms('any[]');
         const union = { kind: K.UnionType, types: elements };
-        return atoms(`${this.atom(union, place)}[]`);
+        return atoms(`${this.atom(union, this.element(place))}[]`);
       }
       case K.LiteralType: return atoms(literal(node.literal));
       case K.TypeLiteral: {
@@ -232,7 +237,7 @@ class Module {
     const [first, second] = node.typeArguments ?? [];
     switch (name) {
       case 'Array': case 'ReadonlyArray': case 'Set':
-        return { atoms: [`${this.atom(first, place)}[]`] };
+        return { atoms: [`${this.atom(first, this.element(place))}[]`] };
       case 'Record': case 'Map':
         return { atoms: [`{${this.atom(second, place)}}`] };
       case 'Promise': case 'Readonly': case 'NonNullable': case 'Partial': case 'Required':
