@@ -29,6 +29,7 @@ mod size;
 mod soak;
 mod sweep;
 mod test;
+mod types;
 
 use std::process::ExitCode;
 
@@ -80,6 +81,8 @@ usage: cargo xtask COMMAND
   soak acp [--sessions N] [--turns N] [--release]
                        runs a day's worth of turns (3000 in 30 sessions) through the ACP agent's program, with the simulated CLI,
                        and fails when its memory or its open files do not stay flat (Linux)
+  types [--check]      writes the types that only say what upstream declares, from upstream/inventory.json and the names and docs in
+                       upstream/tools; --check fails if they are not what it writes
   isolated CMD [ARGS…] runs a command off every network but the loopback (Linux)
 ";
 
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Some("set-up") => set_up::run(true).map(|()| ExitCode::SUCCESS),
         Some("size") => size::run(),
         Some("soak") => soak::run(arguments.collect()),
+        Some("types") => types::run(&arguments.collect::<Vec<_>>()),
         Some("isolated") => isolation::run(arguments.collect()),
         Some("sweep") => sweep::run(&arguments.collect::<Vec<_>>()),
         Some("help" | "--help" | "-h") => {

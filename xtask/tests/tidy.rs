@@ -584,6 +584,19 @@ fn cassettes_know_the_words_of_the_protocol() {
 }
 
 #[test]
+fn what_is_written_from_the_inventory_is_what_would_be_written() {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["types", "--check"])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
 fn the_inventory_is_not_behind_the_pinned_version() {
     let stamp = std::fs::read_to_string(root().join("upstream/VERSION")).unwrap();
     let cli = stamp

@@ -18,7 +18,9 @@
 
 mod agent;
 mod artifact;
+mod artifact_asset;
 mod artifact_output;
+mod artifact_watch;
 mod bash;
 mod design;
 mod edit;
@@ -45,7 +47,9 @@ mod worktree;
 
 pub use agent::*;
 pub use artifact::*;
+pub use artifact_asset::*;
 pub use artifact_output::*;
+pub use artifact_watch::*;
 pub use bash::*;
 pub use design::*;
 pub use edit::*;
@@ -188,6 +192,21 @@ macro_rules! tools {
             }
         }
     };
+}
+
+impl McpOutput {
+    /// The `structuredContent`, if the server gave one.
+    pub fn structured_content(&self) -> Option<RawJson> {
+        #[derive(serde::Deserialize)]
+        struct Structured {
+            #[serde(rename = "structuredContent")]
+            content: Option<RawJson>,
+        }
+        match self {
+            Self::Object(raw) => raw.read::<Structured>().ok()?.content,
+            _ => None,
+        }
+    }
 }
 
 /// What the names of all MCP servers' tools begin with: `mcp__server__tool`.

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact.toml: change that instead.
+
 //! `Artifact`: pages that are published on claude.ai.
 
 use serde::{Deserialize, Serialize};

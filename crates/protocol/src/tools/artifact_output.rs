@@ -1,14 +1,14 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact_output.toml: change that instead.
+
 //! What `Artifact` gives back.
-
-mod asset;
-mod watch;
-
-pub use asset::*;
-pub use watch::*;
 
 use serde::{Deserialize, Serialize};
 
 use super::artifact::ArtifactScope;
+use super::artifact_asset::{
+    ArtifactAssetDelete, ArtifactAssetList, ArtifactAssetRead, ArtifactAssetUpload, ArtifactAssetUploads,
+};
+use super::artifact_watch::{ArtifactUnwatch, ArtifactWatch, ArtifactWatches};
 use super::read::ArtifactVersion;
 use crate::RawJson;
 
@@ -16,8 +16,6 @@ use crate::RawJson;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ArtifactOutput {
-    /// A page was published.
-    Published(Box<ArtifactPublished>),
     /// A list of artifacts.
     List(Box<ArtifactList>),
     /// An artifact that was read.
@@ -40,6 +38,8 @@ pub enum ArtifactOutput {
     AssetDelete(Box<ArtifactAssetDelete>),
     /// One was pinned or unpinned.
     Pin(Box<ArtifactPin>),
+    /// A page was published.
+    Published(Box<ArtifactPublished>),
     /// Anything else, as it came.
     Unknown(RawJson),
 }

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/bash.toml: change that instead.
+
 //! `Bash`: runs a shell command.
 
 use serde::{Deserialize, Serialize};

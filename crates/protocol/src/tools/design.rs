@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/design.toml: change that instead.
+
 //! `ClaudeDesign`: operations of a design service.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/feedback.toml: change that instead.
+
 //! `SendFeedback`: drafts a report about the CLI itself.
 
 use serde::{Deserialize, Serialize};

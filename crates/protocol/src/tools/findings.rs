@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/findings.toml: change that instead.
+
 //! `ReportFindings`: what a code review found.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/mcp.toml: change that instead.
+
 //! Tools of MCP servers, and those about MCP servers.
 
 use serde::{Deserialize, Serialize};
@@ -191,18 +193,3 @@ crate::shape::by_shape!(McpOutput {
     Array => Blocks,
     Object => Object,
 });
-
-impl McpOutput {
-    /// The `structuredContent`, if the server gave one.
-    pub fn structured_content(&self) -> Option<RawJson> {
-        #[derive(Deserialize)]
-        struct Structured {
-            #[serde(rename = "structuredContent")]
-            content: Option<RawJson>,
-        }
-        match self {
-            Self::Object(raw) => raw.read::<Structured>().ok()?.content,
-            _ => None,
-        }
-    }
-}

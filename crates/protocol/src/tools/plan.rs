@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/plan.toml: change that instead.
+
 //! `EnterPlanMode` and `ExitPlanMode`.
 
 use serde::{Deserialize, Serialize};

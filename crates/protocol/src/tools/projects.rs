@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/projects.toml: change that instead.
+
 //! `Projects`: the documents of a claude.ai project.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/propose.toml: change that instead.
+
 //! `SetGoal` (schema `ProposeGoal`) and `propose_skills` (schema `ProposeSkills`).
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/question.toml: change that instead.
+
 //! `AskUserQuestion`: asks the user to choose.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/read.toml: change that instead.
+
 //! `Read`: reads a file.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/schedule.toml: change that instead.
+
 //! `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`, `RemoteTrigger`: work at a later time.
 
 use serde::{Deserialize, Serialize};

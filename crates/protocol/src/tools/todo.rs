@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/todo.toml: change that instead.
+
 //! `TodoWrite`: the model's own list of what is left to do.
 
 use serde::{Deserialize, Serialize};

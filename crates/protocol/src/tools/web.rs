@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/web.toml: change that instead.
+
 //! `WebFetch` and `WebSearch`.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/worktree.toml: change that instead.
+
 //! `EnterWorktree` and `ExitWorktree`.
 
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,112 @@
+//! Writes the types of the protocol that are leaves: objects, sets of strings and unions that only say what upstream declares.
+//!
+//! What a type has comes from `upstream/inventory.json`; what it is called in Rust and what its docs say comes from the overlay, the
+//! files of `upstream/tools` and its like, one for each module. `--check` writes nothing, and fails if a module is not what would be
+//! written.
+
+mod declared;
+mod overlay;
+mod write;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use self::declared::Declared;
+use self::overlay::Overlay;
+
+/// How each file begins that this writes.
+pub(crate) const WRITTEN: &str = "// Written by `cargo xtask types`";
+
+/// A folder of overlays, where its modules are, and where the inventory has their types and which of them must have one.
+struct Group {
+    overlay: &'static str,
+    modules: &'static str,
+    types: &'static str,
+    roots: &'static [&'static str],
+}
+
+const GROUPS: &[Group] = &[Group {
+    overlay: "upstream/tools",
+    modules: "crates/protocol/src/tools",
+    types: "tool_types",
+    roots: &["tool_inputs", "tool_outputs"],
+}];
+
+pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let is_check = match arguments {
+        [] => false,
+        [argument] if argument == "--check" => true,
+        _ => bail!("`types` takes nothing but --check"),
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("the workspace")?;
+    let mut stale = Vec::new();
+    for group in GROUPS {
+        for (file, text) in modules(root, group)? {
+            let before = std::fs::read_to_string(&file).unwrap_or_default();
+            if before == text {
+                continue;
+            }
+            if is_check {
+                stale.push(file.display().to_string());
+            } else {
+                std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+                println!("wrote {}", file.display());
+            }
+        }
+    }
+    ensure!(
+        stale.is_empty(),
+        "run `cargo xtask types`: these are not what it writes:\n{}",
+        stale.join("\n")
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The modules of a group, each with the text that it has to have.
+fn modules(root: &Path, group: &Group) -> Result<Vec<(PathBuf, String)>> {
+    let overlays = Overlay::read_all(&root.join(group.overlay))?;
+    let inventory = root.join("upstream/inventory.json");
+    let inventory = std::fs::read(&inventory).with_context(|| format!("{}", inventory.display()))?;
+    let inventory = serde_json::from_slice(&inventory).context("upstream/inventory.json")?;
+    let declared = Declared::new(&inventory, group.types, &overlays)?;
+    declared.all_have_a_type(&inventory, group.roots)?;
+    let text = |overlay: &Overlay| {
+        let text = write::module(overlay, &declared, group.overlay)?;
+        anyhow::Ok((
+            root.join(group.modules).join(format!("{}.rs", overlay.module)),
+            formatted(root, &text)?,
+        ))
+    };
+    overlays
+        .iter()
+        .map(|overlay| text(overlay).with_context(|| format!("{}/{}.toml", group.overlay, overlay.module)))
+        .collect()
+}
+
+/// The text as rustfmt has it.
+fn formatted(root: &Path, text: &str) -> Result<String> {
+    let mut rustfmt = Command::new("rustfmt")
+        .args(["--edition", "2024", "--config-path"])
+        .arg(root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run rustfmt")?;
+    let mut input = rustfmt.stdin.take().context("rustfmt has no stdin")?;
+    input
+        .write_all(text.as_bytes())
+        .context("cannot write to rustfmt")?;
+    drop(input);
+    let output = rustfmt.wait_with_output().context("cannot wait for rustfmt")?;
+    ensure!(
+        output.status.success(),
+        "rustfmt failed on what was made:\n{text}"
+    );
+    String::from_utf8(output.stdout).context("rustfmt wrote no UTF-8")
+}
