@@ -29,12 +29,20 @@ struct Group {
     roots: &'static [&'static str],
 }
 
-const GROUPS: &[Group] = &[Group {
-    overlay: "upstream/tools",
-    modules: "crates/protocol/src/tools",
-    types: "tool_types",
-    roots: &["tool_inputs", "tool_outputs"],
-}];
+const GROUPS: &[Group] = &[
+    Group {
+        overlay: "upstream/tools",
+        modules: "crates/protocol/src/tools",
+        types: "tool_types",
+        roots: &["tool_inputs", "tool_outputs"],
+    },
+    Group {
+        overlay: "upstream/settings",
+        modules: "crates/protocol/src/settings",
+        types: "types",
+        roots: &[],
+    },
+];
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let is_check = match arguments {

@@ -101,6 +101,11 @@ impl<'a> Declared<'a> {
         self.modules.get(rust).copied()
     }
 
+    /// The key by which a union tells a member of it apart.
+    pub(crate) fn tag(&self, rust: &str) -> Option<&'a str> {
+        self.tags.get(rust).copied()
+    }
+
     /// The fields of a struct, in the order of the overlay.
     pub(crate) fn fields(&self, rust: &str, ty: &'a Type) -> Result<Vec<Field<'a>>> {
         let objects: Vec<_> = ty
@@ -114,7 +119,7 @@ impl<'a> Declared<'a> {
             for (key, written) in *object {
                 let wire = key.trim_end_matches('?');
                 let is_known =
-                    named.contains(wire) || self.tags.get(rust) == Some(&wire) || wire == "[string]";
+                    named.contains(wire) || self.tag(rust) == Some(wire) || wire == "[string]";
                 ensure!(
                     is_known,
                     "upstream declares `{path}.{wire}`, {written}: add `{wire} = \"what it is\"` to [{rust}.fields]"

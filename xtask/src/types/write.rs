@@ -69,7 +69,8 @@ fn object(name: &str, ty: &Type, declared: &Declared<'_>) -> Result<String> {
     if ty.open {
         text += "crate::open_struct::open_struct! {\n";
         text += &docs("///", "    ", &ty.doc);
-        writeln!(text, "    pub struct {name} {{")?;
+        let within = declared.tag(name).map(|tag| format!(" in \"{tag}\""));
+        writeln!(text, "    pub struct {name}{} {{", within.unwrap_or_default())?;
         for field in &fields {
             text += &docs("///", "        ", field.entry.doc());
             writeln!(

@@ -1,15 +1,12 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/hooks.toml: change that instead.
+
 //! Hooks in a settings file: what runs when something happens.
 
 use std::collections::BTreeMap;
 
-use serde_json::Number;
-
 use crate::RawJson;
-use crate::open_enum;
-use crate::open_struct::open_struct;
-use crate::wire_enum;
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Hooks that share a matcher.
     pub struct HookMatcherSettings {
         /// Which tools or values they are for; all if absent.
@@ -19,7 +16,7 @@ open_struct! {
     }
 }
 
-wire_enum! {
+crate::wire_enum! {
     /// What a hook does.
     pub enum HookHandler by "type" {
         /// Runs a command.
@@ -35,7 +32,7 @@ wire_enum! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A hook that runs a command, with the event as JSON on its stdin.
     pub struct CommandHook in "type" {
         /// The command.
@@ -47,7 +44,7 @@ open_struct! {
         /// The shell that runs it: `bash` or `powershell`.
         shell: "shell" => String,
         /// How long it may run, in seconds.
-        timeout: "timeout" => Number,
+        timeout: "timeout" => serde_json::Number,
         /// What its failure means.
         on_failure: "onFailure" => HookFailurePolicy,
         /// What is shown while it runs.
@@ -61,7 +58,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A hook that asks a model.
     pub struct PromptHook in "type" {
         /// The question; `$ARGUMENTS` in it becomes the event as JSON.
@@ -69,7 +66,7 @@ open_struct! {
         /// A permission rule that the tool call must match.
         condition: "if" => String,
         /// How long it may take, in seconds.
-        timeout: "timeout" => Number,
+        timeout: "timeout" => serde_json::Number,
         /// The model; a small one if absent.
         model: "model" => String,
         /// Whether the turn goes on, with the reason told to the model, when it objects.
@@ -81,7 +78,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A hook that asks a model which may use tools to find out.
     pub struct AgentHook in "type" {
         /// The question; `$ARGUMENTS` in it becomes the event as JSON.
@@ -89,7 +86,7 @@ open_struct! {
         /// A permission rule that the tool call must match.
         condition: "if" => String,
         /// How long it may take, in seconds.
-        timeout: "timeout" => Number,
+        timeout: "timeout" => serde_json::Number,
         /// The model; a small one if absent.
         model: "model" => String,
         /// What is shown while it runs.
@@ -99,7 +96,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A hook that sends the event as JSON in a POST request.
     pub struct HttpHook in "type" {
         /// The address.
@@ -107,7 +104,7 @@ open_struct! {
         /// A permission rule that the tool call must match.
         condition: "if" => String,
         /// How long it may take, in seconds.
-        timeout: "timeout" => Number,
+        timeout: "timeout" => serde_json::Number,
         /// What its failure means.
         on_failure: "onFailure" => HookFailurePolicy,
         /// More headers. `$NAME` in one stands for an environment variable.
@@ -121,7 +118,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A hook that calls a tool of an MCP server.
     pub struct McpToolHook in "type" {
         /// The server.
@@ -133,7 +130,7 @@ open_struct! {
         /// A permission rule that the tool call must match.
         condition: "if" => String,
         /// How long it may take, in seconds.
-        timeout: "timeout" => Number,
+        timeout: "timeout" => serde_json::Number,
         /// What its failure means.
         on_failure: "onFailure" => HookFailurePolicy,
         /// What is shown while it runs.
@@ -143,7 +140,7 @@ open_struct! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// What the failure of a hook means.
     pub enum HookFailurePolicy {
         /// Nothing; the session goes on.

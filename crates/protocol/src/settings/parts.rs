@@ -1,18 +1,13 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/parts.toml: change that instead.
+
 //! The smaller parts of a settings file.
 
 use std::collections::BTreeMap;
 
-use serde_json::Number;
-
 use crate::RawJson;
-use crate::open_enum;
-use crate::open_struct::open_struct;
-use crate::shape::by_shape;
-use crate::shared::Effort;
 
-open_struct! {
-    /// A program that works out managed settings when the CLI starts. Only heeded from an administrator's
-    /// settings.
+crate::open_struct::open_struct! {
+    /// A program that works out managed settings when the CLI starts. Only heeded from an administrator's settings.
     pub struct PolicyHelper {
         /// The program, as an absolute path.
         path: "path" => String,
@@ -23,7 +18,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A command that the CLI runs to get something to show.
     pub struct CommandSetting {
         /// Always `command`.
@@ -33,7 +28,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A command whose output is the status line.
     pub struct StatusLine {
         /// Always `command`.
@@ -43,7 +38,7 @@ open_struct! {
         /// Columns to leave free at the sides.
         padding: "padding" => i64,
         /// How often to run it anew although nothing happened, in seconds.
-        refresh_interval: "refreshInterval" => Number,
+        refresh_interval: "refreshInterval" => serde_json::Number,
         /// Whether to leave out the CLI's own line about the editor's mode.
         hide_vim_mode_indicator: "hideVimModeIndicator" => bool,
     }
@@ -61,14 +56,13 @@ pub enum Attribution {
     Unknown(RawJson),
 }
 
-by_shape!(Attribution {
+crate::shape::by_shape!(Attribution {
     Bool => Flag,
     Object => Texts,
 });
 
-open_struct! {
-    /// What commits and pull requests say about who helped with them. An absent text is the CLI's own, an
-    /// empty one is none.
+crate::open_struct::open_struct! {
+    /// What commits and pull requests say about who helped with them. An absent text is the CLI's own, an empty one is none.
     pub struct AttributionTexts {
         /// What commits say, trailers included.
         commit: "commit" => String,
@@ -79,7 +73,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Which project usage is put down to when nobody says. Only heeded from managed settings.
     pub struct AttributionProjectPolicy {
         /// The project's id.
@@ -87,7 +81,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// What the list of models offers.
     pub struct ModelPicker {
         /// The models, in order.
@@ -97,7 +91,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A model in the list.
     pub struct ModelPickerOption {
         /// The model.
@@ -111,37 +105,37 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// What usage is reckoned to cost.
     pub struct ModelPricing {
         /// A factor on the list prices.
-        multiplier: "multiplier" => Number,
+        multiplier: "multiplier" => serde_json::Number,
         /// Prices by model.
         overrides: "overrides" => BTreeMap<String, ModelPrice>,
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Prices in US dollars per million tokens.
     pub struct ModelPrice {
         /// Input that came from no cache.
-        input: "input" => Number,
+        input: "input" => serde_json::Number,
         /// Output.
-        output: "output" => Number,
+        output: "output" => serde_json::Number,
         /// Input read from the cache.
-        cache_read: "cacheRead" => Number,
+        cache_read: "cacheRead" => serde_json::Number,
         /// Input written to the cache.
-        cache_write: "cacheWrite" => Number,
+        cache_write: "cacheWrite" => serde_json::Number,
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// What holds for one model.
     pub struct ModelSettings {
         /// How hard it thinks.
-        effort_level: "effortLevel" => Effort,
+        effort_level: "effortLevel" => crate::shared::Effort,
         /// How hard it may think.
-        max_effort_level: "maxEffortLevel" => Effort,
+        max_effort_level: "maxEffortLevel" => crate::shared::Effort,
         /// How full the context may be before it is compacted.
         auto_compact_window: "autoCompactWindow" => AutoCompactWindow,
     }
@@ -159,12 +153,12 @@ pub enum AutoCompactWindow {
     Unknown(RawJson),
 }
 
-by_shape!(AutoCompactWindow {
+crate::shape::by_shape!(AutoCompactWindow {
     String => Word,
     Number => Tokens,
 });
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A rule for MCP servers; it is about those that have all that is set.
     pub struct McpServerRule {
         /// The name.
@@ -176,7 +170,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// How worktrees are made.
     pub struct WorktreeSettings {
         /// Directories to link to the main checkout instead of having them twice.
@@ -192,7 +186,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A link to show in the footer when some text turns up.
     pub struct FooterLink {
         /// The kind of rule; the CLI knows `regex`.
@@ -218,7 +212,7 @@ pub enum PluginOnly {
     Unknown(RawJson),
 }
 
-by_shape!(PluginOnly {
+crate::shape::by_shape!(PluginOnly {
     Bool => Flag,
     Array => Surfaces,
 });
@@ -235,12 +229,12 @@ pub enum OneOrMany {
     Unknown(RawJson),
 }
 
-by_shape!(OneOrMany {
+crate::shape::by_shape!(OneOrMany {
     String => One,
     Array => Many,
 });
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Words to show while the model works.
     pub struct SpinnerVerbs {
         /// Whether they come on top of the CLI's own or instead: `append` or `replace`.
@@ -250,7 +244,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Tips to show while the model works.
     pub struct SpinnerTips {
         /// Whether the CLI's own are left out.
@@ -264,7 +258,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Whether the spelling of what one types is checked.
     pub struct Spellcheck {
         /// Whether it is; false if absent.
@@ -278,7 +272,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Sessions in the cloud.
     pub struct RemoteSettings {
         /// The environment to use.
@@ -286,7 +280,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Dictation.
     pub struct VoiceSettings {
         /// Whether voice input is on.
@@ -298,7 +292,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A machine to connect to.
     pub struct SshConfig {
         /// The id of the connection in all settings.
@@ -316,7 +310,7 @@ open_struct! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Who gets to see a skill.
     pub enum SkillVisibility {
         /// Everybody.
@@ -330,7 +324,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// How long the prompt cache is kept.
     pub enum CacheTtl {
         /// Five minutes.
@@ -340,7 +334,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// How several sources of settings go together.
     pub enum SourcesBehavior {
         /// Only the first one counts.
@@ -350,7 +344,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// How long to wait for an answer.
     pub enum DialogTimeout {
         /// A minute.

@@ -1,15 +1,13 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/plugins.toml: change that instead.
+
 //! Plugins and the marketplaces they come from.
 
 use std::collections::BTreeMap;
 
-use serde_json::Number;
-
+use super::root::Settings;
 use crate::RawJson;
-use crate::open_struct::open_struct;
-use crate::shape::by_shape;
-use crate::wire_enum;
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A marketplace to offer.
     pub struct MarketplaceSettings {
         /// The source of the marketplace.
@@ -23,7 +21,7 @@ open_struct! {
     }
 }
 
-wire_enum! {
+crate::wire_enum! {
     /// Where a marketplace is.
     pub enum MarketplaceSource by "source" {
         /// At an address.
@@ -49,7 +47,7 @@ wire_enum! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A marketplace at an address.
     pub struct UrlSource in "source" {
         /// The address.
@@ -61,7 +59,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A marketplace on GitHub.
     pub struct GithubSource in "source" {
         /// Owner and name.
@@ -77,7 +75,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A marketplace in a git repository.
     pub struct GitSource in "source" {
         /// The repository.
@@ -93,7 +91,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// An npm package.
     pub struct NpmSource in "source" {
         /// The package.
@@ -105,7 +103,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Something on this machine.
     pub struct PathSource in "source" {
         /// The path.
@@ -113,13 +111,13 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Something that needs no further word.
     pub struct EmptySource in "source" {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A pattern of hosts.
     pub struct HostPatternSource in "source" {
         /// The pattern, a regular expression.
@@ -127,7 +125,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A pattern of paths.
     pub struct PathPatternSource in "source" {
         /// The pattern, a regular expression.
@@ -135,7 +133,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A marketplace that is in the settings themselves.
     pub struct SettingsSource in "source" {
         /// The marketplace's name.
@@ -147,7 +145,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Whose a marketplace is.
     pub struct MarketplaceOwner {
         /// A name.
@@ -159,7 +157,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin of a marketplace in the settings.
     pub struct InlinePlugin {
         /// The plugin's name.
@@ -193,12 +191,12 @@ pub enum InlinePluginSource {
     Unknown(RawJson),
 }
 
-by_shape!(InlinePluginSource {
+crate::shape::by_shape!(InlinePluginSource {
     String => Path,
     Object => Fetched,
 });
 
-wire_enum! {
+crate::wire_enum! {
     /// Where a plugin is fetched from.
     pub enum PluginSource by "source" {
         /// From an npm package.
@@ -218,7 +216,7 @@ wire_enum! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin in a git repository.
     pub struct GitPluginSource in "source" {
         /// The repository.
@@ -230,7 +228,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin on GitHub.
     pub struct GithubPluginSource in "source" {
         /// Owner and name.
@@ -242,7 +240,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin in a directory of a git repository.
     pub struct GitSubdirSource in "source" {
         /// The repository.
@@ -256,7 +254,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin in an archive.
     pub struct ArchiveSource in "source" {
         /// The archive.
@@ -266,19 +264,19 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin that a command makes.
     pub struct CommandSource in "source" {
         /// The command.
         command: "command" => String,
         /// How long it may run, in seconds.
-        timeout: "timeout" => Number,
+        timeout: "timeout" => serde_json::Number,
         /// Whether what it makes is copied or linked: `copy` or `link`.
         mode: "mode" => String,
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin whose source the CLI did not understand.
     pub struct UnsupportedSource in "source" {
         /// Why the source is not supported.
@@ -298,12 +296,12 @@ pub enum PluginEnabled {
     Unknown(RawJson),
 }
 
-by_shape!(PluginEnabled {
+crate::shape::by_shape!(PluginEnabled {
     Bool => Flag,
     Array => Versions,
 });
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// What the user set for a plugin.
     pub struct PluginOptions {
         /// Values for its MCP servers, by server.
@@ -313,7 +311,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A plugin that may push messages into sessions.
     pub struct ChannelPlugin {
         /// The marketplace.

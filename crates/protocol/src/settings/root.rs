@@ -1,15 +1,22 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/root.toml: change that instead.
+
 //! The settings file itself.
 
 use std::collections::BTreeMap;
 
-use serde_json::Number;
-
-use super::*;
+use super::hooks::HookMatcherSettings;
+use super::parts::{
+    Attribution, AttributionProjectPolicy, CacheTtl, CommandSetting, DialogTimeout, FooterLink,
+    McpServerRule, ModelPicker, ModelPricing, ModelSettings, OneOrMany, PluginOnly, PolicyHelper,
+    RemoteSettings, SkillVisibility, SourcesBehavior, Spellcheck, SpinnerTips, SpinnerVerbs, SshConfig,
+    StatusLine, VoiceSettings, WorktreeSettings,
+};
+use super::permissions::{AutoModeSettings, PermissionSettings};
+use super::plugins::{ChannelPlugin, MarketplaceSettings, MarketplaceSource, PluginEnabled, PluginOptions};
+use super::sandbox::SandboxSettings;
 use crate::RawJson;
-use crate::open_struct::open_struct;
-use crate::shared::Effort;
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// The content of a settings file, of `--settings`, or of what goes over the protocol as settings.
     pub struct Settings {
         /// The JSON Schema of settings files, for editors.
@@ -33,9 +40,9 @@ open_struct! {
         /// Whether files that git ignores are left out of suggestions; true if absent.
         respect_gitignore: "respectGitignore" => bool,
         /// After how many days transcripts are deleted; 30 if absent.
-        cleanup_period_days: "cleanupPeriodDays" => Number,
+        cleanup_period_days: "cleanupPeriodDays" => serde_json::Number,
         /// After how many days transcripts of the desktop app are deleted; 0 for never, as if absent.
-        desktop_session_cleanup_period_days: "desktopSessionCleanupPeriodDays" => Number,
+        desktop_session_cleanup_period_days: "desktopSessionCleanupPeriodDays" => serde_json::Number,
         /// Whether skills come over from claude.ai.
         sync_claude_ai_skills: "syncClaudeAiSkills" => bool,
         /// Whether plugins come over from claude.ai.
@@ -43,9 +50,8 @@ open_struct! {
         /// How long a skill's description may be in the model's list, in characters; 1536 if absent.
         skill_listing_max_desc_chars: "skillListingMaxDescChars" => u64,
         /// Which part of the context the model's list of skills may take; 0.01 if absent.
-        skill_listing_budget_fraction: "skillListingBudgetFraction" => Number,
-        /// Whether WSL also heeds the managed settings of Windows. Only heeded from an administrator's
-        /// settings.
+        skill_listing_budget_fraction: "skillListingBudgetFraction" => serde_json::Number,
+        /// Whether WSL also heeds the managed settings of Windows. Only heeded from an administrator's settings.
         wsl_inherits_windows_settings: "wslInheritsWindowsSettings" => bool,
         /// Environment variables for the CLI.
         env: "env" => BTreeMap<String, String>,
@@ -179,8 +185,7 @@ open_struct! {
         blocked_marketplaces: "blockedMarketplaces" => Vec<MarketplaceSource>,
         /// Whether plugins that a command makes are not installed.
         disable_command_plugin_sources: "disableCommandPluginSources" => bool,
-        /// Whether flags that bring in plugins, agents and MCP servers are refused. Only heeded from managed
-        /// settings.
+        /// Whether flags that bring in plugins, agents and MCP servers are refused. Only heeded from managed settings.
         disable_sideload_flags: "disableSideloadFlags" => bool,
         /// Marketplaces whose plugins may be suggested.
         plugin_suggestion_marketplaces: "pluginSuggestionMarketplaces" => Vec<String>,
@@ -215,7 +220,7 @@ open_struct! {
         /// The sandbox.
         sandbox: "sandbox" => SandboxSettings,
         /// How likely it is to be asked for an opinion, from 0 to 1.
-        feedback_survey_rate: "feedbackSurveyRate" => Number,
+        feedback_survey_rate: "feedbackSurveyRate" => serde_json::Number,
         /// How one gets to know of drafts of feedback: `notify`, `quiet` or `off`.
         feedback_drafts: "feedbackDrafts" => String,
         /// Whether tips are shown.
@@ -239,9 +244,9 @@ open_struct! {
         /// Whether the model thinks; true if absent.
         always_thinking_enabled: "alwaysThinkingEnabled" => bool,
         /// How hard the model thinks.
-        effort_level: "effortLevel" => Effort,
+        effort_level: "effortLevel" => crate::shared::Effort,
         /// How hard the model may think.
-        max_effort_level: "maxEffortLevel" => Effort,
+        max_effort_level: "maxEffortLevel" => crate::shared::Effort,
         /// What holds for single models.
         model_settings: "modelSettings" => BTreeMap<String, ModelSettings>,
         /// Whether the session works in workflows by itself.
@@ -280,7 +285,8 @@ open_struct! {
         required_minimum_version: "requiredMinimumVersion" => String,
         /// The version above which the CLI does not start. Only heeded from managed settings.
         required_maximum_version: "requiredMaximumVersion" => String,
-        /// Where a native installation gets its releases: the mirror for governments. Any other value stops installations and updates.
+        /// Where a native installation gets its releases: the mirror for governments. Any other value stops installations and
+        /// updates.
         downloads_mirror_url: "downloadsMirrorUrl" => String,
         /// Where plans are kept.
         plans_directory: "plansDirectory" => String,

@@ -1,17 +1,15 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/sandbox.toml: change that instead.
+
 //! The sandbox that shell commands run in.
 
 use std::collections::BTreeMap;
 
-use crate::open_enum;
-use crate::open_struct::open_struct;
-
-open_struct! {
+crate::open_struct::open_struct! {
     /// Whether and how shell commands are confined.
     pub struct SandboxSettings {
         /// Whether they are; false if absent.
         enabled: "enabled" => bool,
-        /// Whether the CLI refuses to start when the sandbox cannot be had. If false or absent, commands then
-        /// run unconfined.
+        /// Whether the CLI refuses to start when the sandbox cannot be had. If false or absent, commands then run unconfined.
         fail_if_unavailable: "failIfUnavailable" => bool,
         /// Whether confined commands run without a question.
         auto_allow_bash_if_sandboxed: "autoAllowBashIfSandboxed" => bool,
@@ -44,7 +42,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// What confined commands may reach.
     pub struct SandboxNetworkSettings {
         /// Domains they may reach.
@@ -67,13 +65,12 @@ open_struct! {
         http_proxy_port: "httpProxyPort" => u16,
         /// Port of a SOCKS proxy of one's own to send them through.
         socks_proxy_port: "socksProxyPort" => u16,
-        /// Whether HTTPS is opened to look inside. An empty object makes the CLI use a certificate authority of
-        /// its own.
+        /// Whether HTTPS is opened to look inside. An empty object makes the CLI use a certificate authority of its own.
         tls_terminate: "tlsTerminate" => SandboxTlsTerminate,
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// The certificate authority to open HTTPS with.
     pub struct SandboxTlsTerminate {
         /// The certificate of the authority.
@@ -83,7 +80,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// What confined commands may read and write.
     pub struct SandboxFilesystemSettings {
         /// Paths they may write besides the working directories.
@@ -101,7 +98,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Secrets that confined commands must not see.
     pub struct SandboxCredentialSettings {
         /// Files with secrets.
@@ -117,7 +114,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A file with a secret.
     pub struct SandboxCredentialFile {
         /// The file.
@@ -139,7 +136,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// An environment variable with a secret.
     pub struct SandboxCredentialEnvVar {
         /// The variable.
@@ -159,7 +156,7 @@ open_struct! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// What commands see instead of a secret.
     pub enum SandboxCredentialMode {
         /// The credential is withheld.
@@ -169,7 +166,7 @@ open_enum! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// Environment variables that make up AWS credentials.
     pub struct SandboxAwsPair {
         /// The variable with the key's id.
@@ -181,7 +178,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// What becomes of AWS signatures that cannot be made anew: `deny` or `passthrough`.
     pub struct SandboxSigv4 {
         /// Those of streams.
@@ -193,7 +190,7 @@ open_struct! {
     }
 }
 
-open_struct! {
+crate::open_struct::open_struct! {
     /// A ripgrep to use instead of the CLI's own.
     pub struct SandboxRipgrep {
         /// The program.
