@@ -118,8 +118,7 @@ impl<'a> Declared<'a> {
         for (path, object) in &objects {
             for (key, written) in *object {
                 let wire = key.trim_end_matches('?');
-                let is_known =
-                    named.contains(wire) || self.tag(rust) == Some(wire) || wire == "[string]";
+                let is_known = named.contains(wire) || self.tag(rust) == Some(wire) || wire == "[string]";
                 ensure!(
                     is_known,
                     "upstream declares `{path}.{wire}`, {written}: add `{wire} = \"what it is\"` to [{rust}.fields]"
