@@ -77,7 +77,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         {
             lines += counted;
             let path = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            longest.push((text.lines().count(), path));
+            if counted.written == 0 {
+                longest.push((text.lines().count(), path));
+            }
         }
         print(&member.file_name().unwrap_or_default().to_string_lossy(), &lines);
         total += lines;

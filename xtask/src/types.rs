@@ -42,6 +42,12 @@ const GROUPS: &[Group] = &[
         types: "types",
         roots: &[],
     },
+    Group {
+        overlay: "upstream/hooks",
+        modules: "crates/protocol/src/shared/hook",
+        types: "types",
+        roots: &["hook_inputs"],
+    },
 ];
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {

@@ -44,7 +44,10 @@ impl<'a> Declared<'a> {
             .with_context(|| format!("the inventory has no {section}"))?;
         let (mut rust, mut modules, mut tags) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for overlay in overlays {
+            let elsewhere = overlay.elsewhere.iter();
+            rust.extend(elsewhere.map(|(declared, path)| (declared.as_str(), path.as_str())));
             for (name, ty) in &overlay.types {
+                tags.extend(overlay.tag.as_deref().map(|tag| (name.as_str(), tag)));
                 for declared in ty.names(name) {
                     if let Some(earlier) = rust.insert(declared, name.as_str()) {
                         bail!("two types are of {declared}: {earlier} and {name}");
@@ -107,13 +110,14 @@ impl<'a> Declared<'a> {
     }
 
     /// The fields of a struct, in the order of the overlay.
-    pub(crate) fn fields(&self, rust: &str, ty: &'a Type) -> Result<Vec<Field<'a>>> {
+    pub(crate) fn fields(&self, overlay: &'a Overlay, rust: &str, ty: &'a Type) -> Result<Vec<Field<'a>>> {
         let objects: Vec<_> = ty
             .names(rust)
             .into_iter()
             .flat_map(|name| self.objects(name))
             .collect();
-        let fields = ty.fields.iter().flatten();
+        let common = (!ty.alone).then_some(&overlay.common);
+        let fields = common.into_iter().chain(&ty.fields).flatten();
         let named: BTreeSet<&str> = fields.clone().map(|(wire, _)| wire.as_str()).collect();
         for (path, object) in &objects {
             for (key, written) in *object {

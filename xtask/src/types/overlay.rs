@@ -14,6 +14,14 @@ pub(crate) struct Overlay {
     pub(crate) module: String,
     /// The module's docs.
     pub(crate) doc: String,
+    /// The fields that the module's structs begin with.
+    #[serde(default)]
+    pub(crate) common: IndexMap<String, Entry>,
+    /// The field that says which struct it is, and that the structs themselves do not have.
+    pub(crate) tag: Option<String>,
+    /// Types that are no leaves: what upstream calls them, and their paths in Rust.
+    #[serde(default)]
+    pub(crate) elsewhere: IndexMap<String, String>,
     /// The module's types, by their name in Rust, in the order in which they are written.
     #[serde(flatten)]
     pub(crate) types: IndexMap<String, Type>,
@@ -31,9 +39,14 @@ pub(crate) struct Type {
     /// Whether it keeps the keys that it has no field for.
     #[serde(default)]
     pub(crate) open: bool,
-    /// Whether it has `new`, as all inputs of tools have that need anything.
+    /// Whether it has `new`, with what is required.
     #[serde(default)]
     pub(crate) new: bool,
+    /// Whether it does without the module's common fields.
+    #[serde(default)]
+    pub(crate) alone: bool,
+    /// What it derives besides what all do.
+    pub(crate) derive: Option<String>,
     /// The fields of a struct, by their names on the wire.
     pub(crate) fields: Option<IndexMap<String, Entry>>,
     /// The strings of a set.

@@ -15,7 +15,7 @@ const WIDTH: usize = 130;
 /// How absence is written, where a field may be absent.
 const SKIP: &str = "skip_serializing_if = \"crate::whole::unset\"";
 
-pub(crate) fn module(overlay: &Overlay, declared: &Declared<'_>, folder: &str) -> Result<String> {
+pub(crate) fn module<'a>(overlay: &'a Overlay, declared: &Declared<'a>, folder: &str) -> Result<String> {
     let mut types = String::new();
     let mut used = BTreeSet::new();
     for (name, ty) in &overlay.types {
@@ -23,7 +23,7 @@ pub(crate) fn module(overlay: &Overlay, declared: &Declared<'_>, folder: &str) -
         let text = match (&ty.values, &ty.by) {
             (Some(_), None) => set(name, ty, declared),
             (None, Some(by)) => union(name, ty, by),
-            (None, None) => object(name, ty, declared),
+            (None, None) => object(overlay, name, ty, declared),
             (Some(_), Some(_)) => bail!("[{name}] is a set and a union"),
         };
         let text = text.with_context(wrong)?;
@@ -63,8 +63,8 @@ fn uses(overlay: &Overlay, declared: &Declared<'_>, used: &BTreeSet<String>) -> 
     text
 }
 
-fn object(name: &str, ty: &Type, declared: &Declared<'_>) -> Result<String> {
-    let fields = declared.fields(name, ty)?;
+fn object<'a>(overlay: &'a Overlay, name: &str, ty: &'a Type, declared: &Declared<'a>) -> Result<String> {
+    let fields = declared.fields(overlay, name, ty)?;
     let mut text = String::from("\n");
     if ty.open {
         text += "crate::open_struct::open_struct! {\n";
@@ -81,16 +81,20 @@ fn object(name: &str, ty: &Type, declared: &Declared<'_>) -> Result<String> {
         }
         return Ok(text + "    }\n}\n");
     }
-    let needs_nothing = fields.iter().all(|field| field.is_optional);
     let is_camel = fields
         .iter()
         .any(|field| field.wire != field.name && field.wire == camel(&field.name));
     text += &docs("///", "", &ty.doc);
     let has_default = fields.iter().all(|field| field.is_optional || field.is_nullable);
     let default = if has_default { "Default, " } else { "" };
+    let derived = ty
+        .derive
+        .as_ref()
+        .map(|derived| format!("{derived}, "))
+        .unwrap_or_default();
     writeln!(
         text,
-        "#[derive(Debug, Clone, {default}Deserialize, Serialize)]\n#[non_exhaustive]"
+        "#[derive(Debug, Clone, {default}{derived}Deserialize, Serialize)]\n#[non_exhaustive]"
     )?;
     if is_camel {
         text += "#[serde(rename_all = \"camelCase\")]\n";
@@ -115,7 +119,7 @@ fn object(name: &str, ty: &Type, declared: &Declared<'_>) -> Result<String> {
         writeln!(text, "    pub {}: {},", field.name, whole(field))?;
     }
     text += "}\n";
-    if !needs_nothing && (ty.new || name.ends_with("Input")) {
+    if ty.new {
         text += &constructor(name, &fields)?;
     }
     Ok(text)
@@ -233,9 +237,12 @@ fn docs(mark: &str, indent: &str, doc: &str) -> String {
     text
 }
 
-/// The words of a text that may be names of types, outside of its docs.
+/// The words of a text that may be names of types, outside of its docs. A variant's name has a parenthesis behind it.
 fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    let is_mark = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     text.lines()
         .filter(|line| !line.trim_start().starts_with("///"))
-        .flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .flat_map(move |line| line.split_inclusive(is_mark))
+        .filter(|word| !word.ends_with('('))
+        .map(move |word| word.trim_end_matches(is_mark))
 }

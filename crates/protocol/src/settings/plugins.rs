@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use super::root::Settings;
 use crate::RawJson;
 
 crate::open_struct::open_struct! {

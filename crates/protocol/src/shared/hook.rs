@@ -1,9 +1,11 @@
 //! Hooks: the events, what the CLI tells about each, and what may be answered.
 
+mod base;
 mod cause;
 mod input;
 mod output;
 
+pub use base::*;
 pub use cause::*;
 pub use input::*;
 pub use output::*;

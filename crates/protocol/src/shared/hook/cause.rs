@@ -1,8 +1,8 @@
+// Written by `cargo xtask types` from what upstream declares and upstream/hooks/cause.toml: change that instead.
+
 //! Why an event happens, and who is behind it.
 
-use crate::open_enum;
-
-open_enum! {
+crate::open_enum! {
     /// Who sent a prompt.
     pub enum PromptSource {
         /// A person.
@@ -20,7 +20,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// What became a prompt.
     pub enum ExpansionType {
         /// A slash command.
@@ -30,7 +30,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Who started a skill or a command.
     pub enum SkillInvoker {
         /// A person, or the driving program.
@@ -42,7 +42,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Why a session begins.
     pub enum SessionStartSource {
         /// The process started.
@@ -58,7 +58,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Why a session ends.
     pub enum ExitReason {
         /// `/clear`.
@@ -74,7 +74,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Who wants compaction.
     pub enum CompactTrigger {
         /// Somebody asked for it.
@@ -84,7 +84,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Who changes the model.
     pub enum ModelSwitchSource {
         /// `/model`.
@@ -100,7 +100,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// How long the API remembers a conversation.
     pub enum CacheTtl {
         /// Five minutes.
@@ -110,7 +110,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Where the price of a model comes from.
     pub enum ModelPricing {
         /// The settings.
@@ -122,7 +122,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Why the CLI was run without a session.
     pub enum SetupTrigger {
         /// To set a project up.
@@ -132,7 +132,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Which settings changed.
     pub enum ConfigChangeSource {
         /// The user's settings.
@@ -148,7 +148,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Whose instructions a file holds.
     pub enum InstructionsKind {
         /// The user's instructions.
@@ -162,7 +162,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Why a file of instructions was loaded.
     pub enum InstructionsLoadReason {
         /// The session began.
@@ -178,7 +178,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// What happened to a file.
     pub enum FileEvent {
         /// The file was changed.
@@ -190,7 +190,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Who added a directory.
     pub enum DirectoryAddedSource {
         /// `/add-dir`.
