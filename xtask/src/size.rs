@@ -266,11 +266,15 @@ mod tests {
         let files = [
             (
                 "src/lib.rs",
-                "//! Docs.\n\n/* A comment\n   of two lines. */\nmod a; // Code.\n/// Docs.\npub struct S {\n    /// Docs.\n    \
+                "//! Docs.\n\n/* A comment\n   of two lines. */\nmod a; // Code.\nmod w;\n/// Docs.\npub struct S {\n    /// Docs.\n    \
                  pub union: u8,\n    // A comment.\n}\npub(crate) fn f() -> &'static str {\n    \"a\n\n    b\"\n}\n#[cfg(test)]\n\
                  mod tests;\n#[cfg(test)]\n/// Docs.\nmod inline {\n    pub fn g() {}\n}\n",
             ),
             ("src/a.rs", "pub const fn h() {}\n"),
+            (
+                "src/w.rs",
+                "// Written by `cargo xtask types` from here.\n\n/// Docs.\npub struct T;\n",
+            ),
             ("src/tests.rs", "/// Docs.\nfn t() {}\n\n// A comment.\n"),
             ("tests/it/main.rs", "fn u() {}\n"),
             ("examples/e.rs", "fn main() {}\n"),
@@ -288,13 +292,14 @@ mod tests {
         }
         let expected = Lines {
             // With the blank line within the string.
-            code: 11,
+            code: 12,
             comments: 3,
             docs: 3,
+            written: 2,
             inline_tests: 7,
             tests: 3,
             others: 1,
-            public: 2,
+            public: 3,
         };
         assert_eq!(total, expected);
     }

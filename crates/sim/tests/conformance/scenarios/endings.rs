@@ -26,7 +26,9 @@ pub(super) fn endings() -> Vec<Scenario> {
     let refusals = "%stop refusal\n%say one\n%stop refusal\n%say two\n%say three";
     let silences = "%json []\n%json []\n%json []\n%say four";
     let slow = "%slow 50 chunk=4\n%say word word word word word word word word word word word word word word word word word word";
-    let beside = format!("{}\n{slow}", agent(slow, true));
+    // An agent or a command in the background outlives the turn, on a machine that is busy, too.
+    let slower = slow.replace("%slow 50", "%slow 250");
+    let beside = format!("{}\n{slow}", agent(&slower, true));
     vec![
         Scenario::new("stopped_at_the_limit_of_tokens").turn(limits).turn("%stop max_tokens\n%say one\n%say two"),
         Scenario::new("stopped_at_the_limit_in_a_call").turn("%stop max_tokens\n%say one\n%+tool Read {\"file_path\":\"none\"}\n%say two"),
@@ -76,16 +78,16 @@ pub(super) fn endings() -> Vec<Scenario> {
             .until("result")
             .eof(),
         Scenario::new("an_error_and_an_agent")
-            .prompt(&format!("{}\n%error 400 n=9\n%say never", agent(slow, true)))
+            .prompt(&format!("{}\n%error 400 n=9\n%say never", agent(&slower, true)))
             .until("result")
             .eof(),
         Scenario::new("an_error_and_a_command")
             .answer("can_use_tool", allow)
-            .prompt("%tool Bash {\"command\":\"sleep 2\",\"run_in_background\":true}\n%error 400 n=9\n%say never")
+            .prompt("%tool Bash {\"command\":\"sleep 6\",\"run_in_background\":true}\n%error 400 n=9\n%say never")
             .until("result")
             .eof(),
         Scenario::new("an_agent_is_stopped_in_its_words")
-            .prompt(&format!("{}\n%say on", agent(slow, true)))
+            .prompt(&format!("{}\n%say on", agent(&slower, true)))
             .until("result")
             .control(json!({"subtype": "stop_task", "task_id": "{task}"}))
             .until("result"),
@@ -117,7 +119,7 @@ pub(super) fn endings() -> Vec<Scenario> {
         Scenario::new("interrupted_beside_a_command")
             .answer("can_use_tool", allow)
             .flags("--include-partial-messages")
-            .prompt(&format!("%tool Bash {{\"command\":\"sleep 2\",\"run_in_background\":true}}\n{slow}"))
+            .prompt(&format!("%tool Bash {{\"command\":\"sleep 6\",\"run_in_background\":true}}\n{slow}"))
             .until("user/tool_result")
             .until("stream_event/content_block_delta")
             .until("stream_event/content_block_delta")
@@ -129,7 +131,7 @@ pub(super) fn endings() -> Vec<Scenario> {
             .turn("%tool Bash {\"command\":\"sleep 30\",\"run_in_background\":true}\n%say started")
             .signal("TERM"),
         Scenario::new("terminated_beside_an_agent")
-            .turn(&format!("{}\n%say started", agent(slow, true)))
+            .turn(&format!("{}\n%say started", agent(&slower, true)))
             .signal("TERM"),
         Scenario::new("unknown_skill").answer("can_use_tool", allow).turn("%tool Skill {\"skill\":\"no-such-skill\"}\n%say done"),
         Scenario::new("reads_devices").answer("can_use_tool", allow).file("../outside.txt", "out\n")

@@ -539,7 +539,7 @@ fn agents() -> Vec<Scenario> {
         foreground.clone(),
     );
     let slow = agent(
-        "%delay 1500\n%say hi",
+        "%delay 6000\n%say hi",
         "asker",
         json!({"run_in_background": true}),
     );

@@ -144,7 +144,7 @@ fn turns() -> Vec<Scenario> {
             .until("system/session_state_changed"),
         Scenario::new("background_command")
             .flags("--allowedTools Bash")
-            .turn("%tool Bash {\"command\": \"sleep 1; echo over\", \"run_in_background\": true}\n%say started\n%say woken")
+            .turn("%tool Bash {\"command\": \"sleep 5; echo over\", \"run_in_background\": true}\n%say started\n%say woken")
             .until("result"),
         Scenario::new("end_of_input_mid_turn")
             .prompt("%slow 20 chunk=4\n%say a story that is told to its end")
