@@ -133,7 +133,7 @@ fn of_crate(dir: &Path) -> Result<Vec<(PathBuf, String, Lines)>> {
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let lines = match kept.get(&path) {
-            Some(kept) if text.starts_with(types::WRITTEN) => {
+            Some(kept) if text.lines().any(|line| line.starts_with(types::WRITTEN)) => {
                 let found = Found::of(kept);
                 Lines {
                     written: found.code.union(&found.docs).count(),
@@ -273,7 +273,7 @@ mod tests {
             ("src/a.rs", "pub const fn h() {}\n"),
             (
                 "src/w.rs",
-                "// Written by `cargo xtask types` from here.\n\n/// Docs.\npub struct T;\n",
+                "//! Docs.\n// Written by `cargo xtask types` from here.\n\n/// Docs.\npub struct T;\n",
             ),
             ("src/tests.rs", "/// Docs.\nfn t() {}\n\n// A comment.\n"),
             ("tests/it/main.rs", "fn u() {}\n"),
@@ -295,7 +295,7 @@ mod tests {
             code: 12,
             comments: 3,
             docs: 3,
-            written: 2,
+            written: 3,
             inline_tests: 7,
             tests: 3,
             others: 1,

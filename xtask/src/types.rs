@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use self::declared::Declared;
 use self::overlay::Overlay;
 
-/// How each file begins that this writes.
+/// How the line begins that each file has behind its docs which this writes.
 pub(crate) const WRITTEN: &str = "// Written by `cargo xtask types`";
 
 /// A folder of overlays, where its modules are, and where the inventory has their types and which of them must have one.

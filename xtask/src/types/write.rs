@@ -31,9 +31,11 @@ pub(crate) fn module<'a>(overlay: &'a Overlay, declared: &Declared<'a>, folder: 
         types += &text;
     }
     let file = format!("{folder}/{}.toml", overlay.module);
-    let mut text = format!("{WRITTEN} from what upstream declares and {file}: change that instead.\n\n");
-    text += &docs("//!", "", &overlay.doc);
-    text.push('\n');
+    let mut text = docs("//!", "", &overlay.doc);
+    writeln!(
+        text,
+        "{WRITTEN} from what upstream declares and {file}: change that instead.\n"
+    )?;
     text += &uses(overlay, declared, &used);
     Ok(text + &types)
 }

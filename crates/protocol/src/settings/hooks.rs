@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/settings/hooks.toml: change that instead.
-
 //! Hooks in a settings file: what runs when something happens.
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/hooks.toml: change that instead.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/settings/parts.toml: change that instead.
-
 //! The smaller parts of a settings file.
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/parts.toml: change that instead.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/settings/permissions.toml: change that instead.
-
 //! Permission rules in a settings file.
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/permissions.toml: change that instead.
 
 crate::open_struct::open_struct! {
     /// Which tool calls run, are refused, or are asked.

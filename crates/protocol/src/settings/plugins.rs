@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/settings/plugins.toml: change that instead.
-
 //! Plugins and the marketplaces they come from.
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/plugins.toml: change that instead.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/settings/root.toml: change that instead.
-
 //! The settings file itself.
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/root.toml: change that instead.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/settings/sandbox.toml: change that instead.
-
 //! The sandbox that shell commands run in.
+// Written by `cargo xtask types` from what upstream declares and upstream/settings/sandbox.toml: change that instead.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/agent.toml: change that instead.
-
 //! `Agent` (earlier `Task`): hands a task to a subagent.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/agent.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact.toml: change that instead.
-
 //! `Artifact`: pages that are published on claude.ai.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

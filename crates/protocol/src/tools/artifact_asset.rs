@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact_asset.toml: change that instead.
-
 //! The files of an artifact.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact_asset.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

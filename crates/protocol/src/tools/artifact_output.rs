@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact_output.toml: change that instead.
-
 //! What `Artifact` gives back.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact_output.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

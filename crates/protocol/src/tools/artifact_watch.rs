@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact_watch.toml: change that instead.
-
 //! Watching an artifact for changes.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/artifact_watch.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

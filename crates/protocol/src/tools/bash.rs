@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/bash.toml: change that instead.
-
 //! `Bash`: runs a shell command.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/bash.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

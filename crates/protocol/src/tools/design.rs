@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/design.toml: change that instead.
-
 //! `ClaudeDesign`: operations of a design service.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/design.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

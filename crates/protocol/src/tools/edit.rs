@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/edit.toml: change that instead.
-
 //! `Edit` and `Write`: change and make files.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/edit.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/feedback.toml: change that instead.
-
 //! `SendFeedback`: drafts a report about the CLI itself.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/feedback.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/findings.toml: change that instead.
-
 //! `ReportFindings`: what a code review found.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/findings.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

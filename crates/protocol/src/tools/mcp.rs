@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/mcp.toml: change that instead.
-
 //! Tools of MCP servers, and those about MCP servers.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/mcp.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/notebook.toml: change that instead.
-
 //! `NotebookEdit`: changes a cell of a Jupyter notebook.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/notebook.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

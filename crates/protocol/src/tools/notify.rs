@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/notify.toml: change that instead.
-
 //! `Monitor`, `PushNotification`, `ReadNotifications`: events and notices.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/notify.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

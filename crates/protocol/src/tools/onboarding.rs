@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/onboarding.toml: change that instead.
-
 //! `ShowOnboardingRolePicker` and `OfferChromeSetup`.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/onboarding.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/plan.toml: change that instead.
-
 //! `EnterPlanMode` and `ExitPlanMode`.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/plan.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

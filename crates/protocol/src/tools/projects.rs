@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/projects.toml: change that instead.
-
 //! `Projects`: the documents of a claude.ai project.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/projects.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/propose.toml: change that instead.
-
 //! `SetGoal` (schema `ProposeGoal`) and `propose_skills` (schema `ProposeSkills`).
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/propose.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

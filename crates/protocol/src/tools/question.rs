@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/question.toml: change that instead.
-
 //! `AskUserQuestion`: asks the user to choose.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/question.toml: change that instead.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/read.toml: change that instead.
-
 //! `Read`: reads a file.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/read.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

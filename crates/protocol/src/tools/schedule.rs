@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/schedule.toml: change that instead.
-
 //! `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`, `RemoteTrigger`: work at a later time.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/schedule.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

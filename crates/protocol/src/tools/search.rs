@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/search.toml: change that instead.
-
 //! `Glob` and `Grep`: find files by name and by content.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/search.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/task.toml: change that instead.
-
 //! `TaskCreate`, `TaskGet`, `TaskUpdate`, `TaskList`: the list of tasks that replaces `TodoWrite`; and `TaskStop`.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/task.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/todo.toml: change that instead.
-
 //! `TodoWrite`: the model's own list of what is left to do.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/todo.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/tool_search.toml: change that instead.
-
 //! `ToolSearch`: loads the definitions of tools that were left out of the prompt.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/tool_search.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

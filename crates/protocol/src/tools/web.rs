@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/web.toml: change that instead.
-
 //! `WebFetch` and `WebSearch`.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/web.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/workflow.toml: change that instead.
-
 //! `Workflow`: runs a script that drives many agents.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/workflow.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/tools/worktree.toml: change that instead.
-
 //! `EnterWorktree` and `ExitWorktree`.
+// Written by `cargo xtask types` from what upstream declares and upstream/tools/worktree.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/hooks/cause.toml: change that instead.
-
 //! Why an event happens, and who is behind it.
+// Written by `cargo xtask types` from what upstream declares and upstream/hooks/cause.toml: change that instead.
 
 crate::open_enum! {
     /// Who sent a prompt.

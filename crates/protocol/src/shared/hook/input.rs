@@ -1,6 +1,5 @@
-// Written by `cargo xtask types` from what upstream declares and upstream/hooks/input.toml: change that instead.
-
 //! What the CLI tells a hook.
+// Written by `cargo xtask types` from what upstream declares and upstream/hooks/input.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
