@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use outrigger_needs::{Missing, needs};
+use outrigger_needs::{Missing, needs, program};
 use serde_json::Value;
 
 #[path = "tidy/editors.rs"]
@@ -585,6 +585,7 @@ fn cassettes_know_the_words_of_the_protocol() {
 
 #[test]
 fn what_is_written_from_the_inventory_is_what_would_be_written() {
+    needs!(program("rustfmt", "`rustup component add rustfmt` installs it"));
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["types", "--check"])
         .output()
