@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use self::declared::Declared;
 use self::overlay::Overlay;
 
-/// How the line begins that each file has behind its docs which this writes.
+/// The beginning of the line behind the docs of each written file.
 pub(crate) const WRITTEN: &str = "// Written by `cargo xtask types`";
 
 /// A folder of overlays, where its modules are, and where the inventory has their types and which of them must have one.
@@ -123,4 +123,79 @@ fn formatted(root: &Path, text: &str) -> Result<String> {
         "rustfmt failed on what was made:\n{text}"
     );
     String::from_utf8(output.stdout).context("rustfmt wrote no UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OVERLAY: &str = r#"
+doc = "A tool."
+
+[PaintInput]
+doc = "What it takes."
+new = true
+[PaintInput.fields]
+wall = "The wall."
+coatCount = "How often."
+
+[Colour]
+doc = "A colour."
+of = "PaintInput.colour"
+[Colour.values]
+red = "Like a rose."
+"#;
+
+    /// The module that is written for one type of upstream, or what is wrong.
+    fn written(declared: serde_json::Value, overlay: &str) -> Result<String, String> {
+        let inventory = serde_json::json!({"tool_types": {"PaintInput": declared}});
+        let place = tempfile::tempdir().expect("a directory");
+        std::fs::write(place.path().join("paint.toml"), overlay).expect("it is written");
+        let overlays = Overlay::read_all(place.path()).map_err(|error| format!("{error:#}"))?;
+        Declared::new(&inventory, "tool_types", &overlays)
+            .and_then(|declared| write::module(&overlays[0], &declared, "upstream/tools"))
+            .map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_type_is_written_by_its_declaration_and_what_is_new_in_it_is_named() {
+        let colour = "colour?";
+        let fields = serde_json::json!({"wall": "string", "coatCount?": "number", colour: "'red'"});
+        let with_colour = OVERLAY.replace("coatCount =", "colour = \"Its colour.\"\ncoatCount =");
+        let text = written(fields.clone(), &with_colour).expect("all is declared");
+        for line in [
+            "pub wall: String",
+            "pub colour: Option<Colour>",
+            "pub coat_count: Option<u64>",
+            "pub fn new(wall: impl Into<String>) -> Self",
+            "Red = \"red\"",
+        ] {
+            assert!(text.contains(line), "no {line} in\n{text}");
+        }
+        let fails = |declared, overlay: &str, why: &str| {
+            let error = written(declared, overlay).expect_err(why);
+            assert!(error.contains(why), "{error}");
+        };
+        fails(
+            fields.clone(),
+            OVERLAY,
+            "add `colour = \"what it is\"` to [PaintInput.fields]",
+        );
+        let mut more = fields.clone();
+        more[colour] = "'blue' | 'red'".into();
+        fails(
+            more,
+            &with_colour,
+            "add `blue = \"what it means\"` to [Colour.values]",
+        );
+        let mut fewer = fields.clone();
+        fewer.as_object_mut().expect("an object").remove("coatCount?");
+        fails(fewer, &with_colour, "coatCount: upstream does not declare it");
+        let elsewhere = with_colour.replace("PaintInput.colour", "PaintInput.color");
+        fails(
+            fields,
+            &elsewhere,
+            "[Colour] is of PaintInput.color, which upstream does not declare",
+        );
+    }
 }

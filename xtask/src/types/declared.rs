@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value};
 
-use super::overlay::{Entry, Overlay, Type};
+use super::overlay::{Entry, Of, Overlay, Type};
 
 /// The declarations of a section of the inventory, and which of them are which type in Rust.
 #[derive(Debug)]
@@ -49,6 +49,11 @@ impl<'a> Declared<'a> {
             for (name, ty) in &overlay.types {
                 tags.extend(overlay.tag.as_deref().map(|tag| (name.as_str(), tag)));
                 for declared in ty.names(name) {
+                    // A type without `of` may be only on the wire.
+                    ensure!(
+                        matches!(ty.of, Of::Same) || has_place(types, declared),
+                        "[{name}] is of {declared}, which upstream does not declare"
+                    );
                     if let Some(earlier) = rust.insert(declared, name.as_str()) {
                         bail!("two types are of {declared}: {earlier} and {name}");
                     }
@@ -253,6 +258,16 @@ impl<'a> Declared<'a> {
             .filter_map(|atom| atom.strip_prefix('\'')?.strip_suffix('\''))
             .collect()
     }
+}
+
+/// Whether a type is called so, or a field of one is there.
+fn has_place(types: &Map<String, Value>, name: &str) -> bool {
+    let is_field = |(object, field): (&str, &str)| {
+        types
+            .get(object)
+            .is_some_and(|fields| fields.get(field).is_some() || fields.get(format!("{field}?")).is_some())
+    };
+    types.contains_key(name) || name.rsplit_once('.').is_some_and(is_field)
 }
 
 /// A type without what is around it.
