@@ -212,3 +212,10 @@ fn an_unknown_event_is_kept() {
     assert_eq!(input.event().as_str(), "Sunrise");
     assert!(input.base().is_none());
 }
+
+#[test]
+fn an_input_is_written_as_it_came_without_a_null_for_what_is_absent() {
+    let came = r#"{"session_id":"s","transcript_path":"/t","cwd":"/","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+    let input: PreToolUseInput = serde_json::from_str(came).unwrap();
+    assert_eq!(serde_json::to_string(&input).unwrap(), came);
+}
