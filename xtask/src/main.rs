@@ -12,6 +12,7 @@ mod build_cost;
 mod cargo;
 mod cli_matrix;
 mod clients;
+mod conformance;
 mod fetch;
 mod fuzz;
 mod guards;
@@ -56,6 +57,9 @@ usage: cargo xtask COMMAND
                        runs the official SDKs against the simulated CLI, builds and tries its packages for Python and Node
                        (kit), and runs clients of the Agent Client Protocol; needs python3 and npm, which install what clients/
                        and packages/ name below the target directory
+  conformance [--all]  plays the scenarios of `crates/sim/tests/conformance` to the real Claude Code and to the simulated one, and fails
+                       where they differ without a reason: those that are new, and those in which the simulator does something
+                       else than when they were last compared, or all; keeps what differs, so that tests need not play all to both
   fuzz [TARGET…] [--seconds N] [--minimize]
                        searches for inputs that break a law of the codec, of a session or of a host, 60 s each; or makes the committed
                        corpus of what was found, as small as it can be
@@ -103,6 +107,7 @@ fn main() -> ExitCode {
         Some("build-cost") => build_cost::run(&arguments.collect::<Vec<_>>()),
         Some("cli-matrix") => cli_matrix::run(arguments.collect()),
         Some("clients") => clients::run(arguments.collect()),
+        Some("conformance") => conformance::run(&arguments.collect::<Vec<_>>()),
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The frames of one side of a conversation, in order, each with its [kind](super::Kinds).
@@ -19,10 +20,15 @@ impl Spoken {
             frames: frames.into_iter().collect(),
         }
     }
+
+    /// All that [`compare`] reads of it, as text: where the texts of two are the same, nothing differs.
+    pub fn compared(&self) -> String {
+        format!("{:#?}\n{:#?}\n{:#?}\n", sequence(self), shown(self), fields(self))
+    }
 }
 
 /// Something that only one of them did.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Difference {
     /// In which scenario, or with which script.
@@ -34,7 +40,7 @@ pub struct Difference {
 }
 
 /// What it did.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum What {
     /// It wrote a frame of this kind where the other wrote none, or one of another kind; or it showed this.
@@ -49,7 +55,7 @@ pub enum What {
 }
 
 /// Who it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Who {
     /// The real CLI, or a program with it.

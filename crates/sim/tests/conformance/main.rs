@@ -1,11 +1,15 @@
 //! The simulated CLI against the real one: the same flags, the same lines on stdin, the same answers to what it asks.
 //!
-//! Each scenario of [`scenarios`] is played once by the pinned CLI, with the scripted Messages API behind it, and once by
-//! `outrigger-sim`; the directives in the prompts mean the same to both. What is compared is which kinds of frames came in
-//! which order, and which fields, of which types, the frames of each kind had. What differs is listed with a reason in
-//! `differences.toml`. A difference that is not listed fails the test, and so does one that is listed and does not occur.
+//! Each scenario of [`scenarios`] is played by `outrigger-sim` and by the pinned CLI, with the scripted Messages API behind it; the
+//! directives in the prompts mean the same to both. What is compared is which kinds of frames came in which order, and which fields,
+//! of which types, the frames of each kind had. What differs is listed with a reason in `differences.toml`. A difference that is not
+//! listed fails the test, and so does one that is listed and does not occur.
 //!
-//! `OUTRIGGER_CONFORMANCE=name,name` plays only these scenarios; whether everything listed occurs is then not checked. What was
+//! The pinned CLI takes two seconds of the processor for each scenario. `cargo xtask conformance` keeps what differed in `compared.jsonl`,
+//! with a hash of what the simulator did. The test plays to the pinned CLI only every eighth scenario, those in which the simulator does
+//! something else than it did then, and those that are new: see [`compared`].
+//!
+//! `OUTRIGGER_CONFORMANCE=name,name` plays only these scenarios, to both; whether everything listed occurs is then not checked. What was
 //! said is kept in the directory `conformance` of cargo's temporary directory for tests.
 
 #![allow(
@@ -15,6 +19,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod compared;
 mod drawn;
 mod handover;
 mod play;
@@ -26,16 +31,59 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use compared::{Compared, Found};
 use outrigger_sim::claude::executable;
-use outrigger_sim::conform::{Difference, Listed, Spoken, compare};
+use outrigger_sim::conform::{Difference, Listed, compare};
+use play::Played;
 use proptest::strategy::ValueTree;
 use scenario::Scenario;
-use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How many scenarios are played at once: the real CLI is busy on one core while it starts.
+/// How many scenarios are played at once to the real CLI, which is busy on one core while it starts.
 const AT_ONCE: usize = 3;
+
+/// And to the simulator, which only waits.
+const SIMULATED_AT_ONCE: usize = 8;
+
+/// The CLIs, and how many of them may still be started.
+struct Players {
+    real: PathBuf,
+    simulated: PathBuf,
+    reals: Semaphore,
+    simulators: Semaphore,
+}
+
+impl Players {
+    async fn new() -> Self {
+        Self {
+            real: executable().await.expect("the pinned CLI"),
+            simulated: PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim")),
+            reals: Semaphore::new(AT_ONCE),
+            simulators: Semaphore::new(SIMULATED_AT_ONCE),
+        }
+    }
+
+    async fn real(&self, scenario: &Scenario) -> Result<Played, String> {
+        let _place = self.reals.acquire().await;
+        play::play(scenario, &self.real, &kept(scenario, "real")).await
+    }
+
+    async fn simulated(&self, scenario: &Scenario) -> Result<Played, String> {
+        let _place = self.simulators.acquire().await;
+        play::play(scenario, &self.simulated, &kept(scenario, "simulated")).await
+    }
+}
+
+/// The file in which what is said in a scenario is kept.
+fn kept(scenario: &Scenario, who: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance");
+    std::fs::create_dir_all(&directory).expect("a directory");
+    directory.join(format!("{}.{who}.jsonl", scenario.name))
+}
+
+/// Of so many scenarios one is played to both, whatever is kept of it.
+const ONE_IN: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_cli_does_as_the_real_one() {
@@ -56,9 +104,7 @@ async fn the_simulated_cli_does_as_the_real_one() {
     if let Err(missing) = &git {
         outrigger_needs::leave_out(missing);
     }
-    let real = executable().await.expect("the pinned CLI");
-    let simulated = PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim"));
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let players = Arc::new(Players::new().await);
     let mut plays = JoinSet::new();
     let all = scenarios::all();
     let mut names = BTreeSet::new();
@@ -70,32 +116,52 @@ async fn the_simulated_cli_does_as_the_real_one() {
             scenario.name
         );
     }
-    for scenario in all
+    let into = std::env::var_os(compared::INTO);
+    let plays_all = std::env::var_os(compared::ALL).is_some();
+    let is_sample = into.is_none();
+    let nothing = Arc::new(Compared::read(false));
+    let before = Arc::new(Compared::read(chosen.is_none() && !plays_all));
+    for (number, scenario) in all
         .into_iter()
         .filter(|scenario| wanted(&scenario.name))
         .filter(|scenario| python.is_ok() || !scenario.uses("python3"))
         .filter(|scenario| git.is_ok() || !scenario.uses("git"))
+        .enumerate()
     {
-        let (real, simulated, places) = (real.clone(), simulated.clone(), places.clone());
-        plays.spawn(async move {
-            let _place = places.acquire().await;
-            both(&scenario, &real, &simulated).await
-        });
+        let players = players.clone();
+        let before = if is_sample && number % ONE_IN == 0 {
+            &nothing
+        } else {
+            &before
+        };
+        let before = before.clone();
+        plays.spawn(async move { find(&players, &scenario, &before).await });
     }
-    let (mut found, mut problems) = (Vec::<Difference>::new(), Vec::new());
-    let mut played = 0;
+    let (mut all, mut problems) = (Vec::new(), Vec::new());
+    let (mut played, mut to_both) = (0, 0);
     while let Some(result) = plays.join_next().await {
         played += 1;
         match result.expect("a scenario is played to its end") {
-            Ok(differences) => found.extend(differences),
+            Ok((found, by_both)) => {
+                to_both += usize::from(by_both);
+                all.push(found);
+            }
             Err(problem) => problems.push(problem),
         }
     }
+    println!("{played} scenarios, {to_both} of them played to both");
+    all.sort_by(|one: &Found, other| one.scenario.cmp(&other.scenario));
+    let mut found: Vec<Difference> = all.iter().flat_map(|found| found.differences.clone()).collect();
     assert!(played > 0, "there is no such scenario: {chosen:?}");
     found.sort();
     let listed = Listed::read().expect("differences.toml is well-formed");
     for reason in listed.reasons() {
         assert!(reason.len() > 20, "a reason that gives none: {reason:?}");
+    }
+    if let Some(file) = into {
+        // What fails is played again the next time.
+        all.retain(|found| listed.unlisted(&found.differences).is_empty());
+        compared::write(Path::new(&file), &all);
     }
     let mut report = problems;
     report.extend(listed.unlisted(&found));
@@ -110,85 +176,32 @@ async fn the_simulated_cli_does_as_the_real_one() {
     );
 }
 
-/// Plays a scenario to both, and gives the differences.
-async fn both(scenario: &Scenario, real: &Path, simulated: &Path) -> Result<Vec<Difference>, String> {
+/// Plays a scenario to the simulator and, unless what was found before still holds, to the real CLI. Gives what is found, and whether
+/// both were played.
+async fn find(players: &Players, scenario: &Scenario, before: &Compared) -> Result<(Found, bool), String> {
     let name = &scenario.name;
-    let keep = |who: &str| {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance");
-        std::fs::create_dir_all(&directory).expect("a directory");
-        directory.join(format!("{name}.{who}.jsonl"))
+    let seen = players.simulated(scenario).await;
+    let hash = match &seen {
+        Ok(seen) => before.hash(scenario, seen),
+        Err(_) => String::new(),
     };
-    let mut expected = play::play(scenario, real, &keep("real")).await;
-    let mut seen = play::play(scenario, simulated, &keep("simulated")).await;
-    if !scenario.lasts() {
-        for spoken in [&mut expected, &mut seen].into_iter().flatten() {
-            leave_out_slow_commands(spoken);
-        }
+    if let Some(found) = before.same(name, &hash) {
+        return Ok((found, false));
     }
-    match (expected, seen) {
+    let expected = players.real(scenario).await;
+    let differences = match (expected, seen) {
         // All that are drawn have one name in the list of differences.
-        (Ok(expected), Ok(seen)) => {
-            if name.starts_with(DRAWN) {
-                Ok(compare(DRAWN, &drawn::in_lanes(expected), &drawn::in_lanes(seen)))
-            } else {
-                Ok(compare(name, &expected, &seen))
-            }
-        }
-        (Err(problem), Ok(_)) => Err(format!("{name}, the real CLI alone: {problem}")),
-        (Err(problem), Err(_)) => Err(format!("{name}, both: {problem}")),
-        (_, Err(problem)) => Err(format!("{name}, the simulated CLI alone: {problem}")),
-    }
-}
-
-/// Takes out the frames about commands in the foreground that took two seconds. No command of the scenario waits for anything, so
-/// it was the machine that took them: a program that is started for the first time is read from the disk.
-fn leave_out_slow_commands(spoken: &mut Spoken) {
-    let mut slow = BTreeSet::new();
-    spoken.frames.retain(|(kind, frame)| {
-        let task = frame["task_id"].as_str().unwrap_or_default();
-        match kind.as_str() {
-            "system/task_started"
-                if frame["is_backgrounded"] == false && frame["task_type"] == "local_bash" =>
-            {
-                slow.insert(task.to_owned());
-                false
-            }
-            "system/task_notification" => !slow.contains(task),
-            "tool_progress" => frame["heartbeat"] != true || frame["tool_name"] != "Bash",
-            _ => true,
-        }
-    });
-}
-
-#[test]
-fn frames_about_a_slow_command_are_left_out_and_those_about_others_stay() {
-    let frame = |kind: &str, frame| (kind.to_owned(), frame);
-    let others = [
-        frame(
-            "system/task_started",
-            json!({"task_id": "b", "is_backgrounded": true, "task_type": "local_bash"}),
+        (Ok(expected), Ok(seen)) if name.starts_with(DRAWN) => compare(
+            DRAWN,
+            &drawn::in_lanes(expected.spoken),
+            &drawn::in_lanes(seen.spoken),
         ),
-        frame(
-            "system/task_started",
-            json!({"task_id": "c", "is_backgrounded": false, "task_type": "local_agent"}),
-        ),
-        frame("system/task_notification", json!({"task_id": "b"})),
-        frame("tool_progress", json!({"tool_name": "Agent", "heartbeat": true})),
-    ];
-    let slow = [
-        frame(
-            "system/task_started",
-            json!({"task_id": "a", "is_backgrounded": false, "task_type": "local_bash"}),
-        ),
-        frame("tool_progress", json!({"tool_name": "Bash", "heartbeat": true})),
-        frame("system/task_notification", json!({"task_id": "a"})),
-    ];
-    let mut spoken = Spoken::new(slow.into_iter().chain(others.clone()));
-    leave_out_slow_commands(&mut spoken);
-    assert_eq!(spoken.frames, others);
-    let lasts = |command: &str| Scenario::new("one").turn(command).lasts();
-    assert!(lasts("sleep 5") && lasts("until [ -e go ]; do sleep 0.1; done"));
-    assert!(!lasts("sleep 0") && !lasts("ls"));
+        (Ok(expected), Ok(seen)) => compare(name, &expected.spoken, &seen.spoken),
+        (Err(problem), Ok(_)) => return Err(format!("{name}, the real CLI alone: {problem}")),
+        (Err(problem), Err(_)) => return Err(format!("{name}, both: {problem}")),
+        (_, Err(problem)) => return Err(format!("{name}, the simulated CLI alone: {problem}")),
+    };
+    Ok((Found::new(scenario, hash, differences), true))
 }
 
 /// What the names of all drawn scenarios begin with.
@@ -204,10 +217,11 @@ const SMALLER: usize = 40;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_cli_does_as_the_real_one_in_drawn_scenarios() {
     let chosen = std::env::var("OUTRIGGER_DRAWN").ok();
+    let players = Arc::new(Players::new().await);
     if let Some(file) = chosen.as_deref().filter(|chosen| chosen.ends_with(".json")) {
         let text = std::fs::read_to_string(file).expect("a file with a scenario");
         let drawn: drawn::Drawn = serde_json::from_str(&text).expect("a scenario");
-        let complaints = complaints(&drawn, "drawn_from_file").await;
+        let complaints = complaints(&players, &drawn, "drawn_from_file").await;
         assert!(complaints.is_empty(), "{}", complaints.join("\n"));
         return;
     }
@@ -217,17 +231,13 @@ async fn the_simulated_cli_does_as_the_real_one_in_drawn_scenarios() {
     let (seed, count) = chosen.map_or((1, DRAWS), |(seed, count)| {
         (seed.parse().expect("a seed"), count.parse().expect("a count"))
     });
-    let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut plays = JoinSet::new();
     for number in 0..count {
-        let places = places.clone();
+        let players = players.clone();
         let drawn = drawn::tree(seed, number).current();
         plays.spawn(async move {
-            let _place = places.acquire().await;
-            (
-                number,
-                complaints(&drawn, &format!("{DRAWN}_{seed}_{number}")).await,
-            )
+            let name = format!("{DRAWN}_{seed}_{number}");
+            (number, complaints(&players, &drawn, &name).await)
         });
     }
     // The scenarios in which each thing differed.
@@ -245,7 +255,7 @@ async fn the_simulated_cli_does_as_the_real_one_in_drawn_scenarios() {
         report += &format!("{complaint}  {numbers:?}\n");
         let first = numbers.first().copied().unwrap_or_default();
         if !unshrunk && told.insert(first) {
-            let small = smaller(drawn::tree(seed, first), complaint).await;
+            let small = smaller(&players, drawn::tree(seed, first), complaint).await;
             let text = serde_json::to_string(&small).expect("plain data");
             report += &format!("    {text}\n");
         }
@@ -254,12 +264,16 @@ async fn the_simulated_cli_does_as_the_real_one_in_drawn_scenarios() {
 }
 
 /// The smallest scenario that was found in which this still differs.
-async fn smaller(mut tree: impl ValueTree<Value = drawn::Drawn>, complaint: &str) -> drawn::Drawn {
+async fn smaller(
+    players: &Players,
+    mut tree: impl ValueTree<Value = drawn::Drawn>,
+    complaint: &str,
+) -> drawn::Drawn {
     let mut smallest = tree.current();
     for _ in 0..SMALLER {
         let differs = {
             let small = tree.current();
-            let complaints = complaints(&small, "drawn_smaller").await;
+            let complaints = complaints(players, &small, "drawn_smaller").await;
             let differs = complaints.iter().any(|other| other == complaint);
             if differs {
                 smallest = small;
@@ -279,13 +293,11 @@ async fn smaller(mut tree: impl ValueTree<Value = drawn::Drawn>, complaint: &str
 }
 
 /// What is not listed of the differences in a drawn scenario.
-async fn complaints(drawn: &drawn::Drawn, name: &str) -> Vec<String> {
-    let real = executable().await.expect("the pinned CLI");
-    let simulated = PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim"));
+async fn complaints(players: &Players, drawn: &drawn::Drawn, name: &str) -> Vec<String> {
     let listed = Listed::read().expect("differences.toml is well-formed");
-    match both(&drawn.scenario(name), &real, &simulated).await {
-        Ok(found) => {
-            let lines = listed.unlisted(&found).into_iter();
+    match find(players, &drawn.scenario(name), &Compared::read(false)).await {
+        Ok((found, _)) => {
+            let lines = listed.unlisted(&found.differences).into_iter();
             lines.map(|line| line.replace("  [drawn]", "")).collect()
         }
         Err(problem) => vec![problem.replacen(name, "it does not end", 1)],

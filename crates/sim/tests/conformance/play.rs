@@ -1,5 +1,6 @@
 //! Plays a scenario to a CLI, whichever it is.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,9 +17,17 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// What a process that has ended makes of a step.
 const ENDED: &[&str] = &["stdout ended", "cannot write to stdin"];
 
-/// Plays all processes of a scenario in a new place and keeps what was said in a file. Gives what the CLI said, with how each process
-/// ended behind its frames.
-pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) -> Result<Spoken, String> {
+/// What came of a play.
+#[derive(Default)]
+pub(crate) struct Played {
+    /// What the CLI said, with how each process ended behind its frames.
+    pub(crate) spoken: Spoken,
+    /// How its requests were answered.
+    pub(crate) replies: Vec<String>,
+}
+
+/// Plays all processes of a scenario in a new place and keeps what was said in a file.
+pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) -> Result<Played, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let api = MessagesApi::builder()
         .start()
@@ -31,7 +40,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
     for (path, target) in &scenario.links {
         link(&sandbox.project().join(path), target).map_err(|error| text(&error))?;
     }
-    let mut played = Spoken::default();
+    let mut played = Played::default();
     let (mut session, mut answer) = (String::new(), String::new());
     let mut said = String::new();
     let mut problem = None;
@@ -53,6 +62,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
             frames: Vec::new(),
             open: Vec::new(),
             unmatched: 0,
+            replies: Vec::new(),
         };
         let outcome = player.play(claude).await;
         for entry in transcript.entries() {
@@ -73,19 +83,24 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
         }
         let root = sandbox.path().to_string_lossy();
         let frames = player.frames.drain(..);
+        played.replies.append(&mut player.replies);
         played
+            .spoken
             .frames
             .extend(frames.map(|(kind, frame)| (kind, placeless(&frame, &[(&root, "{root}")]))));
         match outcome {
             Ok(code) => {
                 let code = code.map_or_else(|| "signal".to_owned(), |code| code.to_string());
-                played.frames.push((format!("exit/{code}"), Value::Null));
+                played.spoken.frames.push((format!("exit/{code}"), Value::Null));
             }
             // A drawn process may be one that either CLI refuses to start.
             Err(error)
                 if scenario.name.starts_with(super::DRAWN) && ENDED.iter().any(|why| error.contains(why)) =>
             {
-                played.frames.push(("ended too early".to_owned(), Value::Null));
+                played
+                    .spoken
+                    .frames
+                    .push(("ended too early".to_owned(), Value::Null));
                 break;
             }
             Err(error) => {
@@ -96,11 +111,65 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
     }
     std::fs::write(keep, said).map_err(|error| text(&error))?;
     api.shutdown().await;
+    if !scenario.lasts() {
+        leave_out_slow_commands(&mut played.spoken);
+    }
     match problem {
         None => Ok(played),
         // The first line says what was waited for; the rest is in the file.
         Some(problem) => Err(format!("{} (see {})", first_line(&problem), keep.display())),
     }
+}
+
+/// Takes out the frames about commands in the foreground that took two seconds. No command of the scenario waits for anything, so
+/// it was the machine that took them: a program that is started for the first time is read from the disk.
+fn leave_out_slow_commands(spoken: &mut Spoken) {
+    let mut slow = BTreeSet::new();
+    spoken.frames.retain(|(kind, frame)| {
+        let task = frame["task_id"].as_str().unwrap_or_default();
+        match kind.as_str() {
+            "system/task_started"
+                if frame["is_backgrounded"] == false && frame["task_type"] == "local_bash" =>
+            {
+                slow.insert(task.to_owned());
+                false
+            }
+            "system/task_notification" => !slow.contains(task),
+            "tool_progress" => frame["heartbeat"] != true || frame["tool_name"] != "Bash",
+            _ => true,
+        }
+    });
+}
+
+#[test]
+fn frames_about_a_slow_command_are_left_out_and_those_about_others_stay() {
+    let frame = |kind: &str, frame| (kind.to_owned(), frame);
+    let others = [
+        frame(
+            "system/task_started",
+            json!({"task_id": "b", "is_backgrounded": true, "task_type": "local_bash"}),
+        ),
+        frame(
+            "system/task_started",
+            json!({"task_id": "c", "is_backgrounded": false, "task_type": "local_agent"}),
+        ),
+        frame("system/task_notification", json!({"task_id": "b"})),
+        frame("tool_progress", json!({"tool_name": "Agent", "heartbeat": true})),
+    ];
+    let slow = [
+        frame(
+            "system/task_started",
+            json!({"task_id": "a", "is_backgrounded": false, "task_type": "local_bash"}),
+        ),
+        frame("tool_progress", json!({"tool_name": "Bash", "heartbeat": true})),
+        frame("system/task_notification", json!({"task_id": "a"})),
+    ];
+    let mut spoken = Spoken::new(slow.into_iter().chain(others.clone()));
+    leave_out_slow_commands(&mut spoken);
+    assert_eq!(spoken.frames, others);
+    let lasts = |command: &str| Scenario::new("one").turn(command).lasts();
+    assert!(lasts("sleep 5") && lasts("until [ -e go ]; do sleep 0.1; done"));
+    assert!(!lasts("sleep 0") && !lasts("ls"));
 }
 
 fn first_line(text: &str) -> &str {
@@ -197,6 +266,8 @@ struct Player<'a> {
     open: Vec<Value>,
     /// The first frame that the next wait looks at. A frame may come before the reply to the request that caused it.
     unmatched: usize,
+    /// The replies to requests of the CLI, before places are filled in.
+    replies: Vec<String>,
 }
 
 impl Player<'_> {
@@ -342,6 +413,7 @@ impl Player<'_> {
             self.open.push(seen.value);
             return Ok(());
         };
+        self.replies.push(format!("{reply:?}"));
         let id = &seen.value["request_id"];
         let frame = match reply {
             Reply::Payload(payload) => answer_to(id, self.fill(&payload)),

@@ -32,6 +32,7 @@ pub(crate) struct Run {
 pub(crate) type Answer = Arc<dyn Fn(&Value) -> Option<Reply> + Send + Sync>;
 
 /// How a control request is answered.
+#[derive(Debug)]
 pub(crate) enum Reply {
     Payload(Value),
     Error(&'static str),
@@ -77,6 +78,18 @@ impl Scenario {
     pub(crate) fn uses(&self, program: &str) -> bool {
         let mut flags = self.runs.iter().flat_map(|run| &run.flags);
         flags.any(|flag| flag.contains(program))
+    }
+
+    /// All of it as text, but for how requests are answered.
+    pub(crate) fn described(&self) -> String {
+        let mut text = format!("{:#?}\n{:#?}\n", self.files, self.links);
+        for run in &self.runs {
+            text += &format!(
+                "{:#?}\n{:#?}\n{}\n{:#?}\n",
+                run.flags, run.variables, run.unprompted, run.steps
+            );
+        }
+        text
     }
 
     /// Whether a command of it lasts long enough for a CLI to report the command as a task, on any machine.
