@@ -86,7 +86,7 @@ usage: cargo xtask COMMAND
                        runs a day's worth of turns (3000 in 30 sessions) through the ACP agent's program, with the simulated CLI,
                        and fails when its memory or its open files do not stay flat (Linux)
   types [--check]      writes the types that only say what upstream declares, from upstream/inventory.json and the names and docs in
-                       upstream/tools, settings and hooks; --check fails if they are not what it writes
+                       upstream/tools, settings, hooks and requests; --check fails if they are not what it writes
   isolated CMD [ARGS…] runs a command off every network but the loopback (Linux)
 ";
 

@@ -48,6 +48,12 @@ const GROUPS: &[Group] = &[
         types: "types",
         roots: &["hook_inputs"],
     },
+    Group {
+        overlay: "upstream/requests",
+        modules: "crates/protocol/src/outbound/control",
+        types: "types",
+        roots: &["control_requests", "control_responses"],
+    },
 ];
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {

@@ -149,7 +149,8 @@ impl<'a> Declared<'a> {
         entry: &'a Entry,
     ) -> Result<Field<'a>> {
         let mut types = BTreeSet::new();
-        let (mut is_optional, mut is_nullable) = (entry.more().is_some_and(|more| more.optional), false);
+        let mut is_optional = entry.more().is_some_and(|more| more.optional);
+        let mut is_nullable = entry.more().is_some_and(|more| more.nullable);
         let mut found = 0;
         for (path, object) in objects {
             let optional = object.get(&format!("{wire}?"));

@@ -42,6 +42,12 @@ pub(crate) struct Type {
     /// Whether it has `new`, with what is required.
     #[serde(default)]
     pub(crate) new: bool,
+    /// Whether it is a control request: `new` takes what is required, and a setter each what is not.
+    #[serde(default)]
+    pub(crate) request: bool,
+    /// Whether a set has no other strings: one that programs send and do not read.
+    #[serde(default)]
+    pub(crate) closed: bool,
     /// Whether it does without the module's common fields.
     #[serde(default)]
     pub(crate) alone: bool,
@@ -86,6 +92,9 @@ pub(crate) struct More {
     /// Whether it may be absent, whatever upstream declares.
     #[serde(default)]
     pub(crate) optional: bool,
+    /// Whether it may be null, whatever upstream declares.
+    #[serde(default)]
+    pub(crate) nullable: bool,
     /// Whether its type's default stands for it where it is absent.
     #[serde(default)]
     pub(crate) default: bool,

@@ -83,6 +83,9 @@ fn object<'a>(overlay: &'a Overlay, name: &str, ty: &'a Type, declared: &Declare
         }
         return Ok(text + "    }\n}\n");
     }
+    if ty.request {
+        return request(name, ty, &fields);
+    }
     let is_camel = fields
         .iter()
         .any(|field| field.wire != field.name && field.wire == camel(&field.name));
@@ -127,6 +130,40 @@ fn object<'a>(overlay: &'a Overlay, name: &str, ty: &'a Type, declared: &Declare
     Ok(text)
 }
 
+/// A control request, which is written by a macro: fields by how much they have to be there.
+fn request(name: &str, ty: &Type, fields: &[Field<'_>]) -> Result<String> {
+    let mut text = String::from("\ncrate::outbound::control::request! {\n");
+    text += &docs("///", "    ", &ty.doc);
+    let mut groups = String::new();
+    for (group, is_optional, is_nullable) in [
+        ("required", false, None),
+        ("optional", true, Some(false)),
+        ("nullable", true, Some(true)),
+    ] {
+        let is_in = |field: &&Field<'_>| {
+            field.is_optional == is_optional
+                && is_nullable.is_none_or(|is_nullable| field.is_nullable == is_nullable)
+        };
+        let mut rows = String::new();
+        for field in fields.iter().filter(is_in) {
+            let ty = if is_optional {
+                field.ty.clone()
+            } else {
+                whole(field)
+            };
+            rows += &docs("///", "            ", field.entry.doc());
+            writeln!(rows, "            {}: \"{}\" => {ty},", field.name, field.wire)?;
+        }
+        if !rows.is_empty() {
+            writeln!(groups, "        {group} {{\n{rows}        }}")?;
+        }
+    }
+    if !groups.is_empty() {
+        groups = format!("\n{groups}    ");
+    }
+    Ok(format!("{text}    pub struct {name} {{{groups}}}\n}}\n"))
+}
+
 /// The type of a field with what absence and null make of it.
 fn whole(field: &Field<'_>) -> String {
     if field.is_optional || field.is_nullable {
@@ -167,8 +204,16 @@ fn set(name: &str, ty: &Type, declared: &Declared<'_>) -> Result<String> {
             "upstream declares '{value}': add `{value} = \"what it means\"` to [{name}.values]"
         );
     }
-    let mut text = String::from("\ncrate::open_enum! {\n");
+    let mut text = String::from("\n");
+    text += if ty.closed {
+        "crate::shared::closed_enum::closed_enum! {\n"
+    } else {
+        "crate::open_enum! {\n"
+    };
     text += &docs("///", "    ", &ty.doc);
+    if ty.closed {
+        text += "    #[non_exhaustive]\n";
+    }
     writeln!(text, "    pub enum {name} {{")?;
     for (wire, entry) in values {
         text += &docs("///", "        ", entry.doc());

@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use super::initialize::{Initialize, InitializeReply};
 use crate::RawJson;
+use crate::shared::Effort;
 use crate::wire_enum;
 
 /// Something that a program may ask of the CLI.
@@ -347,4 +348,20 @@ requests! {
     "set_chrome_browser_hints" => SetChromeBrowserHints -> Ack;
     /// Turns speech into text.
     "dictate" => Dictate -> DictateReply;
+}
+
+impl ModelInfo {
+    /// The efforts that it takes, as far as this build knows them.
+    pub fn efforts(&self) -> impl Iterator<Item = Effort> {
+        self.supported_effort_levels
+            .iter()
+            .flatten()
+            .filter_map(|level| Effort::from_wire(level))
+    }
+}
+
+impl From<&str> for ToolName {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
 }

@@ -120,15 +120,8 @@ fn requests_are_as_the_cli_reads_them() {
                 .arguments(object(json!({"text":"x"})))
                 .timeout_ms(5u64)
                 .check_permissions(true)
-                .input_files(vec![McpCallInputFile {
-                    name: "n".into(),
-                    lane_path: "p".into(),
-                }])
-                .output_files(vec![McpCallOutputFile {
-                    name: "n".into(),
-                    lane_path: "p".into(),
-                    if_match: None,
-                }]),
+                .input_files(vec![McpCallInputFile::new("n", "p")])
+                .output_files(vec![McpCallOutputFile::new("n", "p")]),
             json!({"tool":"mcp__lab__echo","arguments":{"text":"x"},"timeout_ms":5,"check_permissions":true,
                 "input_files":[{"name":"n","lane_path":"p"}],"output_files":[{"name":"n","lane_path":"p"}]}),
         ),
@@ -155,7 +148,7 @@ fn requests_are_as_the_cli_reads_them() {
             ReadFile::new("README.md")
                 .max_bytes(4u64)
                 .encoding(FileEncoding::Base64)
-                .anchor(FileAnchor::Repo(RepoAnchor { repo: "r".into() })),
+                .anchor(FileAnchor::Repo(RepoAnchor::new("r"))),
             json!({"path":"README.md","max_bytes":4,"encoding":"base64","anchor":{"kind":"repo","repo":"r"}}),
         ),
         check(ListDirectory::new("."), json!({"path":"."})),

@@ -130,11 +130,6 @@ fn files_in(path: PathBuf, files: &mut Vec<PathBuf>) {
 
 /// The first digits of a hash: enough to see a change by.
 fn short(hash: Sha256) -> String {
-    let digits = hash
-        .finalize()
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<String>();
-    digits
+    let bytes = hash.finalize();
+    bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

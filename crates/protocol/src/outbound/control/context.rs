@@ -1,13 +1,9 @@
 //! What fills the context.
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/context.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
-use crate::inbound::ContextCategoryKind;
-use crate::open_enum;
-use crate::shared::closed_enum::closed_enum;
-
-request! {
+crate::outbound::control::request! {
     /// Tells what fills the context.
     pub struct GetContextUsage {
         optional {
@@ -17,7 +13,7 @@ request! {
     }
 }
 
-closed_enum! {
+crate::shared::closed_enum::closed_enum! {
     /// How much to report about the context.
     #[non_exhaustive]
     pub enum ContextDetail {
@@ -30,8 +26,8 @@ closed_enum! {
 
 /// What fills the context. All sizes are tokens and estimates.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct GetContextUsageReply {
     /// What there is, by kind.
     pub categories: Vec<ContextUsageCategory>,
@@ -52,26 +48,35 @@ pub struct GetContextUsageReply {
     /// Tools of MCP servers.
     pub mcp_tools: Vec<ContextTool>,
     /// Instructions of MCP servers.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mcp_instructions: Option<Vec<ContextServer>>,
     /// Tools of the CLI that are offered on demand.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub deferred_builtin_tools: Option<Vec<ContextDeferredTool>>,
     /// Tools of the CLI.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub system_tools: Option<Vec<ContextItem>>,
     /// Parts of the system prompt.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub system_prompt_sections: Option<Vec<ContextItem>>,
     /// Subagents.
     pub agents: Vec<ContextSubagent>,
     /// Slash commands.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub slash_commands: Option<ContextCommands>,
     /// Skills.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub skills: Option<ContextSkills>,
     /// When compaction begins.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub auto_compact_threshold: Option<i64>,
     /// Where that comes from.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub autocompact_source: Option<String>,
     /// Whether compaction begins by itself.
     pub is_auto_compact_enabled: bool,
     /// What the messages consist of.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub message_breakdown: Option<MessageBreakdown>,
     /// What the API counted last; `None` before the first call.
     pub api_usage: Option<ContextApiUsage>,
@@ -79,10 +84,11 @@ pub struct GetContextUsageReply {
 
 /// One kind of content.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextUsageCategory {
     /// Which kind.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub id: Option<ContextCategoryId>,
     /// What to call it.
     pub name: String,
@@ -91,12 +97,13 @@ pub struct ContextUsageCategory {
     /// What colour the terminal gives it.
     pub color: String,
     /// Whether it comes only on demand.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_deferred: Option<bool>,
     /// Whether it takes room.
-    pub kind: ContextCategoryKind,
+    pub kind: crate::inbound::ContextCategoryKind,
 }
 
-open_enum! {
+crate::open_enum! {
     /// The kinds of content.
     pub enum ContextCategoryId {
         /// The system prompt.
@@ -130,8 +137,8 @@ open_enum! {
 
 /// One square of the drawing.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextGridSquare {
     /// The square's colour.
     pub color: String,
@@ -154,15 +161,16 @@ pub struct ContextFile {
     /// The file.
     pub path: String,
     /// Whose instructions.
-    pub r#type: String,
+    #[serde(rename = "type")]
+    pub kind: String,
     /// How much it takes.
     pub tokens: i64,
 }
 
 /// A tool of an MCP server.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextTool {
     /// The tool.
     pub name: String,
@@ -171,13 +179,14 @@ pub struct ContextTool {
     /// How much it takes.
     pub tokens: i64,
     /// Whether the model has it already.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_loaded: Option<bool>,
 }
 
 /// The instructions of an MCP server.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextServer {
     /// The server.
     pub server_name: String,
@@ -187,8 +196,8 @@ pub struct ContextServer {
 
 /// A tool of the CLI that comes on demand.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextDeferredTool {
     /// The tool.
     pub name: String,
@@ -210,16 +219,18 @@ pub struct ContextItem {
 
 /// A subagent.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextSubagent {
     /// The subagent's name.
     pub agent_type: String,
     /// Where it comes from.
     pub source: String,
     /// The plugin that brought it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_id: Option<String>,
     /// The subagent's file.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
     /// How much it takes.
     pub tokens: i64,
@@ -227,8 +238,8 @@ pub struct ContextSubagent {
 
 /// Slash commands.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextCommands {
     /// How many there are.
     pub total_commands: u64,
@@ -240,8 +251,8 @@ pub struct ContextCommands {
 
 /// Skills.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextSkills {
     /// How many there are.
     pub total_skills: u64,
@@ -255,18 +266,21 @@ pub struct ContextSkills {
 
 /// A skill.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ContextSkillFile {
     /// The skill's name.
     pub name: String,
     /// Where it comes from.
     pub source: String,
     /// The plugin that brought it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_name: Option<String>,
     /// The same by id.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_id: Option<String>,
     /// The skill's file.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
     /// How much it takes.
     pub tokens: i64,
@@ -274,8 +288,8 @@ pub struct ContextSkillFile {
 
 /// What the messages consist of.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct MessageBreakdown {
     /// Calls of tools.
     pub tool_call_tokens: i64,
@@ -299,8 +313,8 @@ pub struct MessageBreakdown {
 
 /// What a tool takes.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ToolCallTokens {
     /// The tool.
     pub name: String,

@@ -1,13 +1,9 @@
 //! Files and directories.
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/files.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
-use crate::open_enum;
-use crate::shared::closed_enum::closed_enum;
-use crate::wire_enum;
-
-request! {
+crate::outbound::control::request! {
     /// Takes files back to what they were when a prompt was sent. Needs file checkpointing.
     pub struct RewindFiles {
         required {
@@ -23,24 +19,29 @@ request! {
 
 /// What was done, or would be.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct RewindFilesReply {
     /// Whether it could be done.
     pub can_rewind: bool,
     /// Why the files were not rewound.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
     /// The files that change.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub files_changed: Option<Vec<String>>,
     /// How many lines come back.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub insertions: Option<u64>,
     /// How many lines go away.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub deletions: Option<u64>,
     /// How many files were left alone because they are links now, or otherwise not safe to write. Not on a dry run.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub skipped_links: Option<u64>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Reads a file that the session may read.
     pub struct ReadFile {
         required {
@@ -64,7 +65,7 @@ request! {
     }
 }
 
-closed_enum! {
+crate::shared::closed_enum::closed_enum! {
     /// How a file is written into an answer.
     #[non_exhaustive]
     pub enum FileEncoding {
@@ -75,7 +76,7 @@ closed_enum! {
     }
 }
 
-wire_enum! {
+crate::wire_enum! {
     /// What a path starts from.
     pub enum FileAnchor by "kind" {
         /// The project.
@@ -90,68 +91,92 @@ wire_enum! {
 }
 
 /// A path in the project.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
 pub struct WorkspaceRootAnchor {}
 
 /// A path in the root of the last `get_workspace_diff`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DiffRootAnchor {
     /// That root's id, to be refused if it is another one now.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub root_id: Option<String>,
 }
 
 /// A path in a repository.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
 pub struct RepoAnchor {
     /// The repository.
     pub repo: String,
 }
 
+impl RepoAnchor {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(repo: impl Into<String>) -> Self {
+        Self { repo: repo.into() }
+    }
+}
+
 /// A path as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
 pub struct AsWrittenAnchor {
     /// The directories that it must be in.
     pub within: Vec<String>,
 }
 
+impl AsWrittenAnchor {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(within: Vec<String>) -> Self {
+        Self { within }
+    }
+}
+
 /// A file.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ReadFileReply {
     /// The file's contents.
     pub contents: String,
     /// The absolute path of the file.
     pub abs_path: String,
     /// Whether there is more.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub truncated: Option<bool>,
     /// How the contents are written; as text if absent.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub encoding: Option<String>,
     /// Whether bytes were replaced because they are no text.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub lossy: Option<bool>,
     /// What the path started from.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub anchor: Option<String>,
     /// Where this part starts, in bytes.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub offset: Option<u64>,
     /// How many bytes this part has.
-    #[serde(rename = "read_bytes")]
+    #[serde(rename = "read_bytes", skip_serializing_if = "crate::whole::unset")]
     pub read_bytes: Option<u64>,
     /// How many bytes the file has.
-    #[serde(rename = "total_bytes")]
+    #[serde(rename = "total_bytes", skip_serializing_if = "crate::whole::unset")]
     pub total_bytes: Option<u64>,
     /// The file's version.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub etag: Option<String>,
     /// Whether it was looked at for secrets.
-    #[serde(rename = "upload_screened")]
+    #[serde(rename = "upload_screened", skip_serializing_if = "crate::whole::unset")]
     pub upload_screened: Option<bool>,
     /// The path as it was asked for.
-    #[serde(rename = "requested_path")]
+    #[serde(rename = "requested_path", skip_serializing_if = "crate::whole::unset")]
     pub requested_path: Option<String>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Lists a directory of the project.
     pub struct ListDirectory {
         required {
@@ -163,8 +188,8 @@ request! {
 
 /// A directory.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ListDirectoryReply {
     /// The absolute path of the directory.
     pub abs_path: String,
@@ -176,20 +201,22 @@ pub struct ListDirectoryReply {
 
 /// One entry of a directory.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct DirectoryEntry {
     /// The entry's name.
     pub name: String,
     /// Whether it is a directory.
     pub is_directory: bool,
     /// Whether it is a link.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_symlink: Option<bool>,
     /// Whether it is neither file, directory nor link.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_special: Option<bool>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Suggests files for a mention.
     pub struct FileSuggestions {
         required {
@@ -206,6 +233,7 @@ pub struct FileSuggestionsReply {
     /// The files, best first.
     pub suggestions: Vec<FileSuggestion>,
     /// What their paths start from.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cwd: Option<String>,
 }
 
@@ -216,10 +244,11 @@ pub struct FileSuggestion {
     /// The file.
     pub path: String,
     /// How well it fits; less is better.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub score: Option<f64>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Tells the CLI that the model knows a file as it was at some time, so that it may edit it without reading it again.
     pub struct SeedReadState {
         required {
@@ -231,7 +260,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Adds a working directory. It must be inside the session's, or inside one that the CLI was launched with.
     pub struct RegisterRepoRoot {
         required {
@@ -257,7 +286,7 @@ pub struct RegisterRepoRootReply {
     pub directory: String,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Changes the working directory.
     pub struct SetCwd {
         required {
@@ -273,7 +302,7 @@ request! {
     }
 }
 
-wire_enum! {
+crate::wire_enum! {
     /// What became of the change of directory.
     pub enum SetCwdReply by "status" {
         /// The working directory was changed.
@@ -302,6 +331,7 @@ pub struct CwdSet {
 #[non_exhaustive]
 pub struct CwdNeedsTrust {
     /// The project that would be trusted.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub trust_root: Option<String>,
     /// The directory, to be given back as `trusted_directory`.
     pub directory: String,
@@ -317,7 +347,7 @@ pub struct CwdRejected {
     pub message: String,
 }
 
-open_enum! {
+crate::open_enum! {
     /// Why the working directory was not set.
     pub enum CwdRejection {
         /// The directory does not exist.

@@ -1,15 +1,13 @@
 //! MCP servers.
-
-use serde::{Deserialize, Serialize};
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/mcp.toml: change that instead.
 
 use std::collections::BTreeMap;
 
-use super::request;
-use crate::RawJson;
-use crate::open_enum;
-use crate::shared::{JsonObject, McpServerConfig, McpServerStatus};
+use serde::{Deserialize, Serialize};
 
-request! {
+use crate::RawJson;
+
+crate::outbound::control::request! {
     /// Tells how MCP servers fare.
     pub struct McpStatus {
         optional {
@@ -21,19 +19,19 @@ request! {
 
 /// How MCP servers fare.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct McpStatusReply {
     /// The servers.
-    pub mcp_servers: Vec<McpServerStatus>,
+    pub mcp_servers: Vec<crate::shared::McpServerStatus>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Replaces the MCP servers that were added at run time. Servers from settings stay.
     pub struct McpSetServers {
         required {
             /// The servers, all of them, by name.
-            servers: "servers" => BTreeMap<String, McpServerConfig>,
+            servers: "servers" => BTreeMap<String, crate::shared::McpServerConfig>,
         }
         optional {
             /// What the change is for.
@@ -56,7 +54,7 @@ pub struct McpSetServersReply {
     pub errors: BTreeMap<String, String>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Hands a message of one of our MCP servers to the CLI. Acknowledged even for a server that the CLI does not know.
     pub struct McpMessage {
         required {
@@ -69,14 +67,15 @@ request! {
 }
 
 /// Usually empty: the answer to a JSON-RPC request comes as a request of the CLI's own.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpMessageReply {
     /// The JSON-RPC answer.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mcp_response: Option<RawJson>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Connects an MCP server again.
     pub struct McpReconnect {
         required {
@@ -86,7 +85,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Switches an MCP server on or off.
     pub struct McpToggle {
         required {
@@ -98,7 +97,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Calls a tool of an MCP server without the model. Servers in our own program are refused. Can be taken back.
     pub struct McpCall {
         required {
@@ -107,15 +106,15 @@ request! {
         }
         optional {
             /// What to give to it.
-            arguments: "arguments" => JsonObject,
+            arguments: "arguments" => crate::shared::JsonObject,
             /// When the call is no longer wanted, as ISO 8601.
             expires_at: "expires_at" => String,
             /// How long it may take, in milliseconds.
             timeout_ms: "timeout_ms" => u64,
             /// Leaves the result as it is instead of making it fit for a model.
             result_not_for_model: "result_not_for_model" => bool,
-            /// Asks for a failed tool's own result: the request then succeeds, with [`McpCallReply::is_error`]. A CLI that heeds it
-            /// says `mcp_call_soft_error_result_v1`. From CLI 2.1.331 on.
+            /// Asks for a failed tool's own result: the request then succeeds, with [`McpCallReply::is_error`]. A CLI that heeds
+            /// it says `mcp_call_soft_error_result_v1`. From CLI 2.1.331 on.
             soft_error_result: "soft_error_result" => bool,
             /// Applies the permission rules; without it the call is not asked.
             check_permissions: "check_permissions" => bool,
@@ -128,7 +127,8 @@ request! {
 }
 
 /// A file to put in place before an MCP call.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
 pub struct McpCallInputFile {
     /// The name by which arguments refer to it, as `{{in:NAME}}`.
     pub name: String,
@@ -136,34 +136,58 @@ pub struct McpCallInputFile {
     pub lane_path: String,
 }
 
+impl McpCallInputFile {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(name: impl Into<String>, lane_path: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            lane_path: lane_path.into(),
+        }
+    }
+}
+
 /// A file to fetch after an MCP call.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
 pub struct McpCallOutputFile {
     /// The name by which arguments refer to it, as `{{out:NAME}}`.
     pub name: String,
     /// Where it goes.
     pub lane_path: String,
     /// The version that it may replace.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub if_match: Option<String>,
+}
+
+impl McpCallOutputFile {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(name: impl Into<String>, lane_path: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            lane_path: lane_path.into(),
+            if_match: None,
+        }
+    }
 }
 
 /// The result of an MCP tool. A tool that fails makes the request fail, except with [`McpCall::soft_error_result`].
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct McpCallReply {
     /// The content of the result, as MCP has it: usually a list of blocks.
     pub content: RawJson,
     /// The result's structured content.
-    #[serde(rename = "structuredContent")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub structured_content: Option<RawJson>,
     /// What the server attached.
-    #[serde(rename = "_meta")]
+    #[serde(rename = "_meta", skip_serializing_if = "crate::whole::unset")]
     pub meta: Option<RawJson>,
     /// True if the tool failed and [`McpCall::soft_error_result`] was set.
-    #[serde(rename = "isError")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_error: Option<bool>,
     /// What became of the files.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub staging: Option<McpCallStaging>,
 }
 
@@ -174,16 +198,22 @@ pub struct McpCallStaging {
     /// Whether all went well; decides which of the other fields are there.
     pub ok: bool,
     /// The files fetched.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outputs: Option<Vec<McpCallFetched>>,
     /// The files put in place.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub inputs_used: Option<Vec<McpCallUsed>>,
     /// The error.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error_code: Option<StagingError>,
     /// What went wrong, in words.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
     /// Whether it makes sense to try again.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub retryable: Option<bool>,
     /// Whether too many calls were refused.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub refusal_limit: Option<bool>,
 }
 
@@ -209,7 +239,7 @@ pub struct McpCallUsed {
     pub etag: String,
 }
 
-open_enum! {
+crate::open_enum! {
     /// What went wrong with the files of an MCP call.
     pub enum StagingError {
         /// The files came too late.
@@ -227,7 +257,7 @@ open_enum! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Reads a resource of an MCP server.
     pub struct McpReadResource {
         required {
@@ -249,23 +279,26 @@ pub struct McpReadResourceReply {
 
 /// The contents of a resource.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct McpResourceContents {
     /// The resource.
     pub uri: String,
     /// The content's type.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mime_type: Option<String>,
     /// The contents, if they are text.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub text: Option<String>,
     /// The contents in base64, if they are not.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub blob: Option<String>,
     /// What the server attached.
-    #[serde(rename = "_meta")]
+    #[serde(rename = "_meta", skip_serializing_if = "crate::whole::unset")]
     pub meta: Option<RawJson>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Begins to sign in to an MCP server.
     pub struct McpAuthenticate {
         required {
@@ -285,24 +318,29 @@ request! {
 
 /// How to go on signing in.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct McpAuthenticateReply {
     /// The page to open.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub auth_url: Option<String>,
     /// Whether somebody has to do something.
     pub requires_user_action: bool,
     /// Whether `mcp_oauth_callback_url` is to follow, or a visit to the CLI's own port.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub callback_expected: Option<bool>,
     /// Whether the browser comes back to us (`custom`) or to the CLI's own port (`localhost`).
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub redirect_scheme: Option<String>,
     /// The attempt, as the page will name it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub state: Option<String>,
     /// The CLI's own port.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub callback_port: Option<u64>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Forgets the sign-in to an MCP server.
     pub struct McpClearAuth {
         required {
@@ -312,7 +350,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Ends the sign-in to an MCP server. Answered when the server is connected or has refused.
     pub struct McpOauthCallbackUrl {
         required {
@@ -324,7 +362,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Lets an MCP server of a plugin send prompts.
     pub struct ChannelEnable {
         required {
@@ -334,7 +372,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Reads the account's connectors again. `mcp_status` then reports them.
     pub struct ReloadConnectors {}
 }

@@ -1,12 +1,9 @@
 //! The model and how it thinks.
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/model.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
-use crate::shared::Effort;
-use crate::shared::closed_enum::closed_enum;
-
-request! {
+crate::outbound::control::request! {
     /// Changes the model from the next call on.
     pub struct SetModel {
         optional {
@@ -23,14 +20,15 @@ request! {
 }
 
 /// The model in force.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SetModelReply {
     /// The model's full id.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub model: Option<String>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Lists the models.
     pub struct ListModels {}
 }
@@ -45,46 +43,45 @@ pub struct ListModelsReply {
 
 /// A model that the session could use.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ModelInfo {
     /// What to give to `set_model`: an alias or a full id.
     pub value: String,
     /// The full id behind it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub resolved_model: Option<String>,
     /// What to call it.
     pub display_name: String,
     /// What is to be said about it.
     pub description: String,
     /// Whether it takes an effort.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_effort: Option<bool>,
     /// Which efforts it takes.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supported_effort_levels: Option<Vec<String>>,
     /// Whether it decides itself how much to think.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_adaptive_thinking: Option<bool>,
     /// Whether it has a fast mode.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_fast_mode: Option<bool>,
     /// Whether auto mode works with it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_auto_mode: Option<bool>,
     /// Whether thinking can be switched off.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_thinking_off: Option<bool>,
     /// Whether it cannot be chosen at the moment.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub disabled: Option<bool>,
     /// The ordinary price, while there is a lower one.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub promo_list_price: Option<String>,
 }
 
-impl ModelInfo {
-    /// The efforts that it takes, as far as this build knows them.
-    pub fn efforts(&self) -> impl Iterator<Item = Effort> {
-        self.supported_effort_levels
-            .iter()
-            .flatten()
-            .filter_map(|level| Effort::from_wire(level))
-    }
-}
-
-request! {
+crate::outbound::control::request! {
     /// Changes how the model thinks.
     pub struct SetMaxThinkingTokens {
         nullable {
@@ -96,7 +93,7 @@ request! {
     }
 }
 
-closed_enum! {
+crate::shared::closed_enum::closed_enum! {
     /// What is shown of the model's thinking, as a running session takes it.
     #[non_exhaustive]
     pub enum LiveThinkingDisplay {

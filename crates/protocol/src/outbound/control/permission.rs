@@ -1,18 +1,14 @@
 //! How tool calls are decided.
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/permission.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
-use crate::open_enum;
-use crate::shared::closed_enum::closed_enum;
-use crate::shared::{PermissionMode, ReportedPermissionMode};
-
-request! {
+crate::outbound::control::request! {
     /// Changes how tool calls are decided. A question that is already open stays open.
     pub struct SetPermissionMode {
         required {
             /// The new mode. `BypassPermissions` needs a CLI that was launched with leave for it.
-            mode: "mode" => PermissionMode,
+            mode: "mode" => crate::shared::PermissionMode,
         }
         optional {
             /// Marks a session of ultraplan.
@@ -25,7 +21,7 @@ request! {
     }
 }
 
-closed_enum! {
+crate::shared::closed_enum::closed_enum! {
     /// A person's answer to the question whether to go back to bypassing permissions.
     #[non_exhaustive]
     pub enum BypassSwitchBack {
@@ -37,14 +33,15 @@ closed_enum! {
 }
 
 /// The mode in force.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SetPermissionModeReply {
     /// The mode, which may differ from the requested one.
-    pub mode: Option<ReportedPermissionMode>,
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub mode: Option<crate::shared::ReportedPermissionMode>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Lists the rules and directories in force.
     pub struct ListPermissionRules {}
 }
@@ -59,8 +56,8 @@ pub struct ListPermissionRulesReply {
 
 /// The rules and directories in force.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct PermissionRulesState {
     /// The rules.
     pub rules: Vec<PermissionRuleEntry>,
@@ -71,15 +68,17 @@ pub struct PermissionRulesState {
     /// Whether the organization lets only its own rules count.
     pub managed_only: bool,
     /// Settings that could not be read.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub errors: Option<Vec<SettingsParseError>>,
     /// Whether something was left out because the answer is stored somewhere.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub withheld: Option<bool>,
 }
 
 /// One permission rule.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct PermissionRuleEntry {
     /// What it does.
     pub behavior: RuleBehavior,
@@ -88,10 +87,12 @@ pub struct PermissionRuleEntry {
     /// The rule as it is written in settings.
     pub rule: String,
     /// The rule in words.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<PermissionRuleDescription>,
     /// Whether it can be changed.
     pub editability: PermissionRuleEditability,
     /// Whether it is there but does not count.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub not_in_effect: Option<bool>,
 }
 
@@ -102,12 +103,14 @@ pub struct PermissionRuleDescription {
     /// The first piece.
     pub prefix: String,
     /// The piece to emphasize.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub emphasis: Option<String>,
     /// The last piece.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub suffix: Option<String>,
 }
 
-open_enum! {
+crate::open_enum! {
     /// What a rule does, as the CLI reports it.
     pub enum RuleBehavior {
         /// Calls run.
@@ -119,7 +122,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Where a rule comes from.
     pub enum PermissionRuleSource {
         /// The user's settings.
@@ -149,7 +152,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// Whether a rule can be changed.
     pub enum PermissionRuleEditability {
         /// For good.
@@ -176,6 +179,7 @@ pub struct WorkspaceDirectory {
 #[non_exhaustive]
 pub struct SettingsParseError {
     /// The file.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file: Option<String>,
     /// Where in the settings.
     pub path: String,
@@ -183,7 +187,7 @@ pub struct SettingsParseError {
     pub message: String,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Decides otherwise for one MCP server.
     pub struct SetMcpPermissionModeOverride {
         required {
@@ -199,7 +203,7 @@ request! {
     }
 }
 
-closed_enum! {
+crate::shared::closed_enum::closed_enum! {
     /// A mode that one MCP server may have.
     #[non_exhaustive]
     pub enum McpPermissionMode {
@@ -211,24 +215,25 @@ closed_enum! {
 }
 
 /// One tool by its name.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
 pub struct ToolName {
     /// The name, without the `mcp__server__` in front.
     pub name: String,
 }
 
-impl From<&str> for ToolName {
-    fn from(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-        }
+impl ToolName {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
     }
 }
 
 /// What became of an override.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SetMcpPermissionModeOverrideReply {
     /// Why it may not do what it should.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub warning: Option<String>,
 }

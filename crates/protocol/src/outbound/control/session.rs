@@ -1,15 +1,11 @@
 //! The session itself.
-
-use serde::{Deserialize, Serialize};
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/session.toml: change that instead.
 
 use std::collections::BTreeMap;
 
-use super::request;
-use crate::outbound::initialize::{InitializeReply, WorkspaceTrust};
-use crate::shared::AgentDefinition;
-use crate::shared::closed_enum::closed_enum;
+use serde::{Deserialize, Serialize};
 
-request! {
+crate::outbound::control::request! {
     /// Names the session. `session_title_changed` follows.
     pub struct RenameSession {
         required {
@@ -27,7 +23,7 @@ request! {
     }
 }
 
-closed_enum! {
+crate::shared::closed_enum::closed_enum! {
     /// Who chose a title.
     #[non_exhaustive]
     pub enum TitleSource {
@@ -38,7 +34,7 @@ closed_enum! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Colours the session. A session without a terminal does not have it.
     pub struct SetColor {
         required {
@@ -48,7 +44,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Lets a small model find a title.
     pub struct GenerateSessionTitle {
         required {
@@ -63,14 +59,15 @@ request! {
 }
 
 /// A title.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GenerateSessionTitleReply {
     /// The title; `None` if none was found.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Takes a process that was started ahead with `--await-claim`. Once a process.
     pub struct ClaimSession {
         required {
@@ -89,7 +86,7 @@ request! {
             /// What to say after the system prompt.
             append_system_prompt: "append_system_prompt" => String,
             /// Subagents.
-            agents: "agents" => BTreeMap<String, AgentDefinition>,
+            agents: "agents" => BTreeMap<String, crate::shared::AgentDefinition>,
             /// The session's name.
             title: "title" => String,
             /// MCP servers in our own program.
@@ -97,7 +94,7 @@ request! {
             /// Wants the answer of `initialize` along.
             include_initialize: "include_initialize" => bool,
             /// A person trusts the directory.
-            workspace_trust: "workspace_trust" => WorkspaceTrust,
+            workspace_trust: "workspace_trust" => crate::outbound::initialize::WorkspaceTrust,
         }
     }
 }
@@ -109,20 +106,24 @@ pub struct ClaimSessionReply {
     /// `ok`.
     pub status: String,
     /// The working directory without links.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cwd: Option<String>,
     /// The session.
     pub session_id: String,
     /// How long the process waited, in milliseconds.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub parked_ms: Option<f64>,
     /// Whether the MCP servers in our own program are connected.
     pub sdk_mcp_settled: bool,
     /// The answer of `initialize`, if wanted.
-    pub initialize: Option<Box<InitializeReply>>,
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub initialize: Option<Box<crate::outbound::initialize::InitializeReply>>,
     /// Whether the trust was recorded.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub workspace_trust_recorded: Option<bool>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Gives the conversation as text.
     pub struct ExportConversation {}
 }
@@ -137,7 +138,7 @@ pub struct ExportConversationReply {
     pub default_filename: String,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Gives the plan of plan mode.
     pub struct GetPlan {}
 }
@@ -149,12 +150,14 @@ pub struct GetPlanReply {
     /// Whether there is one.
     pub exists: bool,
     /// The plan, in Markdown.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
     /// The plan's file.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Opens the session to claude.ai, or closes it.
     pub struct RemoteControl {
         required {
@@ -175,35 +178,42 @@ request! {
 }
 
 /// Where the session is open. Empty when it was closed.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct RemoteControlReply {
     /// The session there.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub session_url: Option<String>,
     /// The page to connect a device.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub connect_url: Option<String>,
     /// The environment there.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub environment_id: Option<String>,
     /// Which attempt this is.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub bridge_epoch: Option<u64>,
     /// The session there, by id.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub bridge_session_id: Option<String>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Tells the CLI's version.
     pub struct GetBinaryVersion {}
 }
 
 /// The CLI's version.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct GetBinaryVersionReply {
     /// The version.
     pub version: String,
     /// When it was built, as ISO 8601.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub build_time: Option<String>,
     /// The oldest SDK of the desktop application that goes with it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub oldest_desktop_sdk: Option<String>,
 }

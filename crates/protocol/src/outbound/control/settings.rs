@@ -1,24 +1,22 @@
 //! Settings and hooks.
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/settings.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
-use super::{SettingsParseError, request};
+use super::permission::SettingsParseError;
 use crate::RawJson;
-use crate::open_enum;
-use crate::shared::JsonObject;
-use crate::shared::closed_enum::closed_enum;
 
-request! {
+crate::outbound::control::request! {
     /// Changes settings for this session: merged into the layer that `--settings` fills.
     pub struct ApplyFlagSettings {
         required {
             /// The settings; null takes one away.
-            settings: "settings" => JsonObject,
+            settings: "settings" => crate::shared::JsonObject,
         }
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Tells the settings in force.
     pub struct GetSettings {}
 }
@@ -32,14 +30,19 @@ pub struct GetSettingsReply {
     /// The layers, weakest first.
     pub sources: Vec<SettingsLayer>,
     /// What came of it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub applied: Option<AppliedSettings>,
     /// Settings that could not be read.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub errors: Option<Vec<SettingsParseError>>,
     /// Why remote control is forbidden.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub remote_control_policy_lock_reason: Option<String>,
     /// How the organization's settings fare.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub served_settings_state: Option<ServedSettingsState>,
     /// Whether something was left out because the answer is stored somewhere.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub withheld: Option<bool>,
 }
 
@@ -53,7 +56,7 @@ pub struct SettingsLayer {
     pub settings: RawJson,
 }
 
-open_enum! {
+crate::open_enum! {
     /// The layers of settings.
     pub enum SettingsLayerSource {
         /// The user's settings.
@@ -69,7 +72,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// How the organization's settings fare.
     pub enum ServedSettingsState {
         /// The settings are there.
@@ -87,65 +90,78 @@ open_enum! {
 
 /// What came of the settings.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct AppliedSettings {
     /// The model.
     pub model: String,
     /// The effort.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<String>,
     /// The model that advises.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub advisor: Option<String>,
     /// Whether ultracode is on.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultracode: Option<bool>,
     /// Whether it was asked for.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultracode_requested: Option<bool>,
     /// Whether it could be on.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultracode_available: Option<bool>,
     /// Whether a prompt may ask to think harder.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultrathink_available: Option<bool>,
     /// Whether tools may not read outside the working directories.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_file_tool_reads_blocked: Option<bool>,
     /// Whether tools may not write outside the working directories.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_file_tool_writes_blocked: Option<bool>,
     /// Whether only the directories of the launch count for that.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_blocks_count_launch_folders_only: Option<bool>,
     /// Directories whose own configuration was not taken.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub additional_directory_config_roots_withheld: Option<Vec<ConfigRootWithheld>>,
     /// Whether the files that the launch's environment names were left alone.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub launch_env_left_own_files_in_place: Option<bool>,
 }
 
 /// A directory whose own configuration was not taken.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ConfigRootWithheld {
     /// The directory.
     pub dir: String,
     /// The project that it belongs to.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub root: Option<String>,
     /// What is still read of it.
     pub reads: String,
     /// Why the directory is withheld.
     pub reason: String,
     /// How many entries were left out.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub entries_withheld: Option<u64>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Changes a settings file. Only a few keys may be changed, `outputStyle` and `effortLevel` among them.
     pub struct UpdateSettings {
         required {
             /// Which file.
             source: "source" => WritableSettings,
             /// The settings to change.
-            settings: "settings" => JsonObject,
+            settings: "settings" => crate::shared::JsonObject,
         }
     }
 }
 
-closed_enum! {
+crate::shared::closed_enum::closed_enum! {
     /// A settings file that may be changed.
     #[non_exhaustive]
     pub enum WritableSettings {
@@ -156,15 +172,15 @@ closed_enum! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Lists the hooks.
     pub struct GetHooksListing {}
 }
 
 /// The hooks.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct GetHooksListingReply {
     /// The events that have hooks.
     pub events: Vec<HookEventRow>,
@@ -175,17 +191,20 @@ pub struct GetHooksListingReply {
     /// What is allowed.
     pub policy: HookPolicy,
     /// Set if the CLI was started in safe mode.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub safe_mode: Option<HookSafeMode>,
     /// Set if the CLI was started bare.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub bare_mode: Option<HookBareMode>,
     /// Settings that could not be read.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub errors: Option<Vec<SettingsParseError>>,
 }
 
 /// An event that has hooks.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct HookEventRow {
     /// The event.
     pub name: String,
@@ -199,8 +218,8 @@ pub struct HookEventRow {
 
 /// An event.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct HookEventInfo {
     /// The event.
     pub name: String,
@@ -212,8 +231,8 @@ pub struct HookEventInfo {
 
 /// One hook.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct HookRow {
     /// The event.
     pub event: String,
@@ -224,9 +243,11 @@ pub struct HookRow {
     /// The same for people.
     pub source_label: String,
     /// The plugin that brought it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_name: Option<String>,
     /// What kind of hook: `command`, `prompt`, …
-    pub r#type: String,
+    #[serde(rename = "type")]
+    pub kind: String,
     /// What to show of it.
     pub display_text: String,
     /// What it runs.
@@ -234,38 +255,46 @@ pub struct HookRow {
     /// What to call that.
     pub content_label: String,
     /// When it is run at all.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub condition: Option<String>,
     /// How long it may take, in seconds.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timeout: Option<f64>,
     /// What is shown while it runs.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status_message: Option<String>,
     /// Whether it runs only once.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub runs_once: Option<bool>,
     /// Whether nothing waits for it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub runs_in_background: Option<bool>,
     /// Whether it is off.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub disabled: Option<bool>,
     /// What there is to change.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub editable: Option<EditableHook>,
 }
 
 /// What there is to change in a hook.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct EditableHook {
     /// The pattern.
     pub matcher: String,
     /// The hook, as it is in settings.
     pub config: RawJson,
     /// Whether the values of headers were taken out.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub headers_redacted: Option<bool>,
 }
 
 /// Which hooks are allowed.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct HookPolicy {
     /// The organization allows none.
     pub disabled_by_policy: bool,
@@ -278,13 +307,14 @@ pub struct HookPolicy {
     /// How many the organization has.
     pub policy_hook_count: u64,
     /// The organization's settings could not be read.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub policy_unreadable: Option<bool>,
 }
 
 /// The CLI was started in safe mode.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct HookSafeMode {
     /// Whether the organization's hooks run all the same.
     pub managed_hooks_still_apply: bool,
@@ -294,8 +324,8 @@ pub struct HookSafeMode {
 
 /// The CLI was started bare.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct HookBareMode {
     /// How to get out of it.
     pub exit_hint: String,

@@ -1,15 +1,13 @@
 //! Tasks in the background.
-
-use serde::{Deserialize, Serialize};
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/task.toml: change that instead.
 
 use std::collections::BTreeMap;
 
-use super::request;
-use crate::RawJson;
-use crate::open_enum;
-use crate::wire_enum;
+use serde::{Deserialize, Serialize};
 
-request! {
+use crate::RawJson;
+
+crate::outbound::control::request! {
     /// Stops a task. Succeeds for a task that there is not, too.
     pub struct StopTask {
         required {
@@ -19,7 +17,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Puts what runs into the background.
     pub struct BackgroundTasks {
         optional {
@@ -30,14 +28,15 @@ request! {
 }
 
 /// Whether anything was put into the background.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct BackgroundTasksReply {
     /// Whether; absent if no particular call was asked for.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub backgrounded: Option<bool>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Reads what a shell task has put out.
     pub struct GetTaskOutput {
         required {
@@ -68,16 +67,22 @@ pub struct GetTaskOutputReply {
     /// Whether this is not all.
     pub truncated: bool,
     /// The task.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_id: Option<String>,
     /// What became of following.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub follow: Option<FollowState>,
     /// The messages of an agent.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub messages: Option<TaskMessages>,
     /// Whether the task has ended.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub done: Option<bool>,
     /// The last piece, to go on from.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub last: Option<String>,
     /// Whether there is more.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub more: Option<bool>,
 }
 
@@ -88,12 +93,14 @@ pub struct FollowState {
     /// Whether the output is followed.
     pub status: FollowStatus,
     /// Why the output is not followed.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// Whether it can be asked for again.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub may_follow_again: Option<bool>,
 }
 
-open_enum! {
+crate::open_enum! {
     /// What became of following a task.
     pub enum FollowStatus {
         /// The output is followed.
@@ -112,18 +119,23 @@ pub struct TaskMessages {
     /// The messages, as they would be on stdout.
     pub frames: Vec<RawJson>,
     /// What they come after.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub after: Option<String>,
     /// The last of them.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub last: Option<String>,
     /// How many came before.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub earlier: Option<u64>,
     /// Whether they are sent as they come.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub live: Option<bool>,
     /// Whether what was sent before is void.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reset: Option<bool>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Runs a command as a task, without the model. Permission rules apply.
     pub struct StartShellTask {
         required {
@@ -145,7 +157,7 @@ request! {
     }
 }
 
-wire_enum! {
+crate::wire_enum! {
     /// What became of a command.
     pub enum StartShellTaskReply by "status" {
         /// The command runs.

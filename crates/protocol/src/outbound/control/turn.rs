@@ -1,13 +1,11 @@
 //! The turn that runs and the prompts that wait.
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/turn.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
-use crate::open_enum;
-
-request! {
-    /// Stops the turn. Its result is an error with `terminal_reason` `aborted_streaming` or `aborted_tools`; subagents are stopped,
-    /// background shells go on.
+crate::outbound::control::request! {
+    /// Stops the turn. Its result is an error with `terminal_reason` `aborted_streaming` or `aborted_tools`; subagents are
+    /// stopped, background shells go on.
     pub struct Interrupt {
         optional {
             /// Also takes back the prompts that wait; the answer lists them.
@@ -36,16 +34,20 @@ pub struct InterruptReply {
     #[serde(default)]
     pub still_queued: Vec<String>,
     /// Prompts that were taken back.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cancelled: Option<Vec<String>>,
     /// Prompts of the stopped turn that wait again.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub put_back: Option<Vec<String>>,
     /// What became of `send_now`.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub send_now: Option<SendNowOutcome>,
     /// What became of the turn.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub turn: Option<InterruptedTurn>,
 }
 
-open_enum! {
+crate::open_enum! {
     /// What became of `send_now`.
     pub enum SendNowOutcome {
         /// The turn was stopped.
@@ -57,7 +59,7 @@ open_enum! {
     }
 }
 
-open_enum! {
+crate::open_enum! {
     /// What became of an interrupted turn.
     pub enum InterruptedTurn {
         /// The turn was stopped.
@@ -69,7 +71,7 @@ open_enum! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Takes back a prompt that waits.
     pub struct CancelAsyncMessage {
         required {
@@ -86,10 +88,11 @@ pub struct CancelAsyncMessageReply {
     /// Whether it was; false if it was no longer, or never, waiting.
     pub cancelled: bool,
     /// The prompt, if no turn can have read it.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub message_uuid: Option<String>,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Ends the session: stops what runs and lets the process exit.
     pub struct EndSession {
         optional {
@@ -99,7 +102,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Says whether anybody looks on. With nobody, the CLI may leave out what is only for looking at.
     pub struct SetHasSubscribers {
         required {
@@ -109,7 +112,7 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Says whether a prompt waits on our side for the turn to end. The result then comes a little sooner.
     pub struct SetMessageWaiting {
         required {
@@ -119,12 +122,12 @@ request! {
     }
 }
 
-request! {
+crate::outbound::control::request! {
     /// Says that somebody is typing a prompt, so that the CLI can get ready. To be sent at the first key and about every 10 s.
     pub struct PromptDraftActivity {}
 }
 
-request! {
+crate::outbound::control::request! {
     /// Pauses suggestions of prompts.
     pub struct SetPromptSuggestionsPaused {
         required {

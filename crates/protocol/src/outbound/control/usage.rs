@@ -1,12 +1,9 @@
 //! What was used up, and what it cost.
+// Written by `cargo xtask types` from what upstream declares and upstream/requests/usage.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
-use crate::inbound::{ExtraUsage, SessionUsage};
-use crate::open_enum;
-
-request! {
+crate::outbound::control::request! {
     /// Tells what the session has cost, as text.
     pub struct GetSessionCost {}
 }
@@ -19,7 +16,7 @@ pub struct GetSessionCostReply {
     pub text: String,
 }
 
-request! {
+crate::outbound::control::request! {
     /// Tells what was used up. Upstream calls it experimental.
     pub struct GetUsage {
         optional {
@@ -36,7 +33,7 @@ request! {
 #[non_exhaustive]
 pub struct GetUsageReply {
     /// By this session.
-    pub session: SessionUsage,
+    pub session: crate::inbound::SessionUsage,
     /// The account's plan.
     pub subscription_type: Option<String>,
     /// Whether the account has limits.
@@ -48,27 +45,34 @@ pub struct GetUsageReply {
 }
 
 /// How much of the account's limits is used.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageWindows {
     /// In five hours.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub five_hour: Option<UsageWindow>,
     /// In seven days.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day: Option<UsageWindow>,
     /// In seven days, by applications signed in.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day_oauth_apps: Option<UsageWindow>,
     /// In seven days, with Opus.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day_opus: Option<UsageWindow>,
     /// In seven days, with Sonnet.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day_sonnet: Option<UsageWindow>,
     /// By model.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub model_scoped: Option<Vec<ModelUsageWindow>>,
     /// Beyond the limits, against payment.
-    pub extra_usage: Option<ExtraUsage>,
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub extra_usage: Option<crate::inbound::ExtraUsage>,
 }
 
 /// How much of one limit is used.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageWindow {
     /// How much, in percent.
@@ -110,8 +114,10 @@ pub struct UsagePeriod {
     /// Habits that cost.
     pub behaviors: Vec<UsageBehavior>,
     /// What to do about them.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub recommendations: Option<Vec<UsageRecommendation>>,
     /// What the CLI could do about them.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub fix: Option<UsageFix>,
     /// By subagent.
     pub agents: Vec<UsageShare>,
@@ -135,7 +141,7 @@ pub struct UsageBehavior {
     pub count: u64,
 }
 
-open_enum! {
+crate::open_enum! {
     /// Habits that cost.
     pub enum UsageBehaviorKey {
         /// The API had forgotten the conversation.
@@ -170,6 +176,7 @@ pub struct UsageRecommendation {
     /// What to do.
     pub title: String,
     /// Details of the recommendation.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
 }
 
