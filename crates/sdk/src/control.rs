@@ -60,7 +60,7 @@ methods! {
     "get_task_output" fn get_task_output(task_id: &str) -> GetTaskOutputReply = GetTaskOutput::new(task_id);
     /// Runs a command in a background shell, without the model.
     "start_shell_task" fn start_shell_task(command: &str) -> StartShellTaskReply = StartShellTask::new(command);
-    /// Asks the model something beside the conversation, which is not changed by it.
+    /// Asks the model something beside the conversation. The conversation does not change.
     "side_question" fn side_question(question: &str) -> SideQuestionReply = SideQuestion::new(question);
 
     // ---- Model and permissions
@@ -72,7 +72,7 @@ methods! {
     /// How many tokens the model may think with, from the next API request on: 0 is none, `None` the default.
     "set_max_thinking_tokens" fn set_max_thinking_tokens(tokens: Option<u64>) -> Ack =
         SetMaxThinkingTokens::new().max_thinking_tokens(tokens);
-    /// Changes how tool calls are decided that no rule decides. Does not settle a question that is open.
+    /// Changes the permission mode, for calls that no rule decides. A permission request that is open stays open.
     "set_permission_mode" fn set_permission_mode(mode: PermissionMode) -> SetPermissionModeReply = SetPermissionMode::new(mode);
     /// The permission rules that hold, and where each comes from.
     "list_permission_rules" fn list_permission_rules() -> ListPermissionRulesReply = ListPermissionRules::new();
@@ -100,23 +100,23 @@ methods! {
     "mcp_clear_auth" fn mcp_clear_auth(server: &str) -> Ack = McpClearAuth::new(server);
     /// Lets messages in through the channel of a plugin's MCP server.
     "channel_enable" fn channel_enable(server: &str) -> Ack = ChannelEnable::new(server);
-    /// Asks for the account's connectors again.
+    /// Reads the account's connectors again.
     "reload_connectors" fn reload_connectors() -> Ack = ReloadConnectors::new();
-    /// Has the calls of an MCP server decided by another mode; `None` takes that back.
+    /// Sets a permission mode of its own for one MCP server; `None` removes it.
     "set_mcp_permission_mode_override" fn set_mcp_permission_mode_override(server: &str, mode: Option<McpPermissionMode>)
         -> SetMcpPermissionModeOverrideReply = SetMcpPermissionModeOverride::new(server, mode);
 
     // ---- Files
-    /// Brings the files back as they were before a prompt ([`Turn::id`](crate::Turn::id)). Needs `enable_file_checkpointing`.
+    /// Restores the files to what they were before a prompt ([`Turn::id`](crate::Turn::id)). Needs `enable_file_checkpointing`.
     "rewind_files" fn rewind_files(user_message_id: impl Into<MessageId>) -> RewindFilesReply =
         RewindFiles::new(Into::<MessageId>::into(user_message_id));
     /// Reads a file as the agent may.
     "read_file" fn read_file(path: &str) -> ReadFileReply = ReadFile::new(path);
     /// Lists a directory as the agent may.
     "list_directory" fn list_directory(path: &str) -> ListDirectoryReply = ListDirectory::new(path);
-    /// Paths that match what somebody begins to type.
+    /// Paths that match the beginning that somebody typed.
     "file_suggestions" fn file_suggestions(query: &str) -> FileSuggestionsReply = FileSuggestions::new(query);
-    /// Says that the model has seen a file as it was at `mtime`, in milliseconds since 1970, so that it may edit it.
+    /// Says that the model has read a file as it was at `mtime`, in milliseconds since 1970. The model can then edit the file.
     "seed_read_state" fn seed_read_state(path: &str, mtime: f64) -> Ack = SeedReadState::new(path, mtime);
     /// Adds a directory below the working directory as the root of a repository.
     "register_repo_root" fn register_repo_root(directory: &str) -> RegisterRepoRootReply = RegisterRepoRoot::new(directory);
@@ -128,32 +128,32 @@ methods! {
     // ---- The session
     /// Names the session.
     "rename_session" fn rename_session(title: &str) -> Ack = RenameSession::new(title);
-    /// Makes up a title for what is described, without setting it.
+    /// Has a small model write a title for a description. The session's title does not change.
     "generate_session_title" fn generate_session_title(description: &str) -> GenerateSessionTitleReply =
         GenerateSessionTitle::new(description);
     /// The colour of the session's prompt, where the CLI has one.
     "set_color" fn set_color(color: &str) -> Ack = SetColor::new(color);
-    /// Takes a spare process for a session; only for one that was started with `--await-claim`.
+    /// Claims a spare process for a session. The process must have been started with `--await-claim`.
     "claim_session" fn claim_session(cwd: &str) -> ClaimSessionReply = ClaimSession::new(cwd);
     /// The conversation as text.
     "export_conversation" fn export_conversation() -> ExportConversationReply = ExportConversation::new();
     /// The plan of plan mode, if one was written.
     "get_plan" fn get_plan() -> GetPlanReply = GetPlan::new();
-    /// Says whether anybody watches.
+    /// Says whether anybody reads the session's messages as they come.
     "set_has_subscribers" fn set_has_subscribers(has_subscribers: Option<bool>) -> Ack = SetHasSubscribers::new(has_subscribers);
-    /// Says whether a message waits to be sent.
+    /// Says whether the program holds back a prompt.
     "set_message_waiting" fn set_message_waiting(waiting: bool) -> Ack = SetMessageWaiting::new(waiting);
     /// Says that somebody is writing a prompt.
     "prompt_draft_activity" fn prompt_draft_activity() -> Ack = PromptDraftActivity::new();
-    /// Stops or resumes suggesting prompts.
+    /// Pauses or resumes suggestions of prompts.
     "set_prompt_suggestions_paused" fn set_prompt_suggestions_paused(paused: bool) -> Ack = SetPromptSuggestionsPaused::new(paused);
-    /// Lets the session be driven from elsewhere, or stops that.
+    /// Opens the session to claude.ai, or closes it.
     "remote_control" fn remote_control(enabled: bool) -> RemoteControlReply = RemoteControl::new(enabled);
 
     // ---- What there is
     /// What fills the model's context. In detail the CLI makes some thirty API requests to count tokens.
     "get_context_usage" fn get_context_usage() -> GetContextUsageReply = GetContextUsage::new();
-    /// What the session cost, as the CLI words it.
+    /// What the session has cost, in the CLI's words.
     "get_session_cost" fn get_session_cost() -> GetSessionCostReply = GetSessionCost::new();
     /// What the session and the account used.
     "get_usage" fn get_usage() -> GetUsageReply = GetUsage::new();
@@ -176,7 +176,7 @@ methods! {
     "reload_output_styles" fn reload_output_styles() -> ReloadOutputStylesReply = ReloadOutputStyles::new();
 
     // ---- Account and feedback
-    /// Begins to sign in.
+    /// Begins a sign-in to the account.
     "claude_authenticate" fn claude_authenticate() -> ClaudeAuthenticateReply = ClaudeAuthenticate::new();
     /// Ends a sign-in with the code that the browser showed.
     "claude_oauth_callback" fn claude_oauth_callback(authorization_code: &str, state: &str) -> ClaudeOauthReply =

@@ -17,7 +17,7 @@ pub struct ApiMessage {
     pub kind: Option<String>,
     /// Always `assistant`.
     pub role: String,
-    /// The model that wrote it; `<synthetic>` when the CLI wrote it itself.
+    /// The model that wrote the message; `<synthetic>` when the CLI wrote the message itself.
     pub model: String,
     /// The blocks.
     #[serde(default)]
@@ -87,9 +87,9 @@ pub struct StopDetails {
 pub struct Container {
     /// The container's id.
     pub id: String,
-    /// When it is deleted, as ISO 8601.
+    /// When the container is deleted, as ISO 8601.
     pub expires_at: String,
-    /// The skills loaded into it.
+    /// The skills in the container.
     pub skills: Option<Vec<ContainerSkill>>,
 }
 

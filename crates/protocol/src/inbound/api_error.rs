@@ -14,9 +14,9 @@ open_enum! {
         DlpRequestDenied = "dlp_request_denied",
         /// This version of the CLI is no longer served.
         ClaudeCodeVersionTooOld = "claude_code_version_too_old",
-        /// A safety monitor stopped it.
+        /// A safety monitor stopped the request.
         SafetyMonitorBlocked = "safety_monitor_blocked",
-        /// A hook refused it.
+        /// A hook refused the request.
         HookDenied = "hook_denied",
         /// The effort asked for needs thinking to be on.
         EffortRequiresThinking = "effort_requires_thinking",
@@ -86,7 +86,7 @@ open_enum! {
         UnattendedStartUnconfirmed = "unattended_start_unconfirmed",
         /// The prompt is larger than the context.
         MessageOverContextLimit = "message_over_context_limit",
-        /// Something in the network blocked it.
+        /// Something in the network blocked the request.
         NetworkEdgeBlocked = "network_edge_blocked",
         /// The credential profile does not work.
         NamedProfileUnusable = "named_profile_unusable",

@@ -26,9 +26,9 @@ pub struct AssistantMessage {
     pub error: Option<AssistantError>,
     /// The API's id of the request.
     pub request_id: Option<String>,
-    /// The last prompt that it answers.
+    /// The last prompt that the message answers.
     pub user_message_uuid: Option<String>,
-    /// The prompts that it answers.
+    /// The prompts that the message answers.
     pub user_message_uuids: Option<Vec<String>>,
     /// Why the turn was taken up again.
     pub resume_reason: Option<String>,
@@ -38,7 +38,7 @@ pub struct AssistantMessage {
     pub supersedes: Option<Vec<String>>,
     /// True if the answer was cut off by an interrupt.
     pub aborted: Option<bool>,
-    /// The subagent; equal to its task's id.
+    /// The id of the subagent, which is also the id of its task.
     pub agent_id: Option<String>,
     /// The kind of subagent.
     pub subagent_type: Option<String>,
@@ -50,7 +50,7 @@ pub struct AssistantMessage {
     pub context_usage: Option<ContextUsage>,
     /// The answer of `/usage` as data.
     pub usage_report: Option<UsageReport>,
-    /// How to show the tool calls in it.
+    /// How to show the tool calls in the message.
     pub tool_use_meta: Option<Vec<ToolUseMeta>>,
     /// Which blocks are narration.
     pub narration_block_indexes: Option<Vec<u64>>,
@@ -60,15 +60,15 @@ pub struct AssistantMessage {
     pub thinking_duration_ms: Option<f64>,
     /// How thinking is shown.
     pub thinking_display: Option<ReportedThinkingDisplay>,
-    /// True if it is not meant to be shown.
+    /// True if the message is not meant to be shown.
     pub is_meta: Option<bool>,
-    /// True if it is shown but not sent to the model.
+    /// True if the message is shown but not sent to the model.
     pub is_virtual: Option<bool>,
-    /// True if it is history, replayed.
+    /// True if the message is replayed history.
     pub historical: Option<bool>,
     /// The API message that was refused and that this replaces.
     pub refused_message_id: Option<String>,
-    /// The local command that it answers.
+    /// The local command that the message answers.
     pub local_command_source: Option<String>,
     /// The local command and its arguments.
     pub local_command_run: Option<LocalCommandRun>,
@@ -84,13 +84,13 @@ pub struct AssistantMessage {
     pub is_api_error_message: Option<bool>,
     /// The error's HTTP status.
     pub api_error_status: Option<u64>,
-    /// What went wrong, as the CLI sorts it.
+    /// The kind of the API error, in the CLI's words.
     pub api_error: Option<ApiErrorKind>,
     /// Facts for the error text.
     pub api_error_params: Option<ApiErrorParams>,
-    /// The API's code for it.
+    /// The API's code for the error.
     pub api_error_code: Option<String>,
-    /// The API's type for it, such as `overloaded_error`.
+    /// The API's type for the error, such as `overloaded_error`.
     pub api_error_type: Option<String>,
     /// `first_party` if Anthropic's own API said so.
     pub api_error_origin: Option<String>,
@@ -100,13 +100,13 @@ pub struct AssistantMessage {
     pub advisor_model: Option<String>,
     /// The agent that the answer is counted under.
     pub attribution_agent: Option<String>,
-    /// The skill that it is counted under.
+    /// The skill that the message is counted under.
     pub attribution_skill: Option<String>,
-    /// The plugin that it is counted under.
+    /// The plugin that the message is counted under.
     pub attribution_plugin: Option<String>,
-    /// The MCP server that it is counted under.
+    /// The MCP server that the message is counted under.
     pub attribution_mcp_server: Option<String>,
-    /// The MCP tool that it is counted under.
+    /// The MCP tool that the message is counted under.
     pub attribution_mcp_tool: Option<String>,
 }
 
@@ -150,7 +150,7 @@ pub struct ToolUseMeta {
     pub server_id: Option<String>,
     /// A seal over that id.
     pub server_id_stamp: Option<String>,
-    /// The tool's name on its MCP server.
+    /// The tool's name on the MCP server.
     pub tool_name: Option<String>,
     /// True if the call publishes an artifact.
     pub artifact_publish: Option<bool>,
@@ -164,7 +164,7 @@ pub struct LocalCommandRun {
     pub command: String,
     /// The command's arguments; may be empty.
     pub args: String,
-    /// The plugin that brought it.
+    /// The plugin that the command comes from.
     pub plugin: Option<String>,
 }
 

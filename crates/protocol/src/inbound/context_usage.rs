@@ -55,7 +55,7 @@ pub struct ContextCategory {
     pub name: String,
     /// The category's tokens.
     pub tokens: u64,
-    /// What counts it.
+    /// Whether the content takes room in the context.
     pub kind: ContextCategoryKind,
 }
 
@@ -104,7 +104,7 @@ pub struct ContextMemoryFile {
 pub struct ContextAgent {
     /// The subagent's name.
     pub agent_type: String,
-    /// Where it is defined.
+    /// Where the subagent comes from.
     pub source: String,
     /// The subagent's tokens.
     pub tokens: u64,
@@ -116,9 +116,9 @@ pub struct ContextAgent {
 pub struct ContextSkill {
     /// The skill's name.
     pub name: String,
-    /// Where it is defined.
+    /// Where the skill comes from.
     pub source: String,
-    /// The plugin that brought it.
+    /// The plugin that the skill comes from.
     pub plugin_name: Option<String>,
     /// The skill's tokens.
     pub tokens: u64,
@@ -142,7 +142,7 @@ pub struct SessionUsage {
     pub total_cost_usd: f64,
     /// Time spent on API requests, in milliseconds.
     pub total_api_duration_ms: f64,
-    /// Time since it began, in milliseconds.
+    /// Time since the session began, in milliseconds.
     pub total_duration_ms: f64,
     /// Lines of code added.
     pub total_lines_added: u64,
@@ -157,7 +157,7 @@ pub struct SessionUsage {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageRateLimits {
-    /// The limits; null if they could not be read.
+    /// The limits; null if the CLI could not read the limits.
     pub limits: Option<Vec<UsageLimit>>,
     /// Usage beyond the subscription.
     pub extra_usage: Option<ExtraUsage>,
@@ -169,17 +169,17 @@ pub struct UsageRateLimits {
 pub struct UsageLimit {
     /// Which limit.
     pub kind: String,
-    /// The group it is shown under.
+    /// The group under which the limit is shown.
     pub group: String,
     /// Share used, 0 to 100.
     pub percent: f64,
-    /// When it starts again, as ISO 8601.
+    /// When the limit starts anew, as ISO 8601.
     pub resets_at: Option<String>,
-    /// What it applies to; null for everything.
+    /// What the limit is for; null for everything.
     pub scope: Option<UsageLimitScope>,
-    /// How urgent it is.
+    /// How urgent the limit is.
     pub severity: String,
-    /// Whether it applies at the moment.
+    /// Whether the limit applies at the moment.
     pub is_active: bool,
 }
 
@@ -205,11 +205,11 @@ pub struct NamedScope {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ExtraUsage {
-    /// Whether it is allowed.
+    /// Whether usage beyond the limits is allowed.
     pub is_enabled: bool,
     /// The monthly limit of extra usage.
     pub monthly_limit: Option<f64>,
-    /// How much of it is used.
+    /// How much of the credits is used.
     pub used_credits: Option<f64>,
     /// The same as a share, 0 to 100.
     pub utilization: Option<f64>,

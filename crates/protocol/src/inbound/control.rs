@@ -15,7 +15,7 @@ use crate::wire_enum;
 pub struct ControlRequest {
     /// The request's id.
     pub request_id: RequestId,
-    /// What it asks.
+    /// The request itself.
     pub request: InboundRequest,
 }
 
@@ -54,7 +54,7 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ControlSuccess {
-    /// The request; absent if it had no id.
+    /// The id of the request; absent if the request had no id.
     pub request_id: Option<RequestId>,
     /// What it gave back, by the request's subtype; absent for plain acknowledgements.
     pub response: Option<RawJson>,
@@ -70,7 +70,7 @@ pub struct ControlSuccess {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ControlError {
-    /// The request; absent if it had no id.
+    /// The id of the request; absent if the request had no id.
     pub request_id: Option<RequestId>,
     /// The error message.
     pub error: String,
@@ -115,9 +115,9 @@ open_enum! {
         CatalogUnknown = "catalog_unknown",
         /// There is no such thing.
         NotFound = "not_found",
-        /// The organisation does not allow it.
+        /// The organisation does not allow this.
         RestrictedByOrg = "restricted_by_org",
-        /// The account may not have it.
+        /// The account may not do this.
         UnavailableForAccount = "unavailable_for_account",
         /// The request is not offered.
         NotOffered = "not_offered",
@@ -163,7 +163,7 @@ open_enum! {
         RemoteControlPolicyDisabled = "remote_control_policy_disabled",
         /// Remote control: switched off.
         RemoteControlFlagsDisabled = "remote_control_flags_disabled",
-        /// Remote control: could not find out whether it is on.
+        /// Remote control: the CLI could not find out whether remote control is on.
         RemoteControlFlagsUnreachable = "remote_control_flags_unreachable",
         /// Remote control: not open to this account.
         RemoteControlGateOff = "remote_control_gate_off",

@@ -56,7 +56,7 @@ wire_enum! {
 pub struct CanUseTool {
     /// The tool.
     pub tool_name: String,
-    /// The call. The first CLIs of version 2.0 leave it out.
+    /// The id of the call. The first CLIs of version 2.0 do not send the id.
     pub tool_use_id: Option<String>,
     /// The call's arguments.
     pub input: RawJson,
@@ -64,13 +64,13 @@ pub struct CanUseTool {
     pub mcp_server: Option<RequestingServer>,
     /// Changes of rules that would make such questions needless.
     pub permission_suggestions: Option<Vec<PermissionUpdate>>,
-    /// The path that made it ask.
+    /// The path that made the CLI request permission.
     pub blocked_path: Option<String>,
-    /// Why it asks, in words.
+    /// Why the CLI requests permission, in words.
     pub decision_reason: Option<String>,
-    /// Why it asks.
+    /// Why the CLI requests permission.
     pub decision_reason_type: Option<DecisionReasonType>,
-    /// Why it asks, as a code.
+    /// Why the CLI requests permission, as a code.
     pub decision_reason_code: Option<String>,
     /// Where the rule that asks is from.
     pub decision_reason_rule_source: Option<String>,
@@ -82,7 +82,7 @@ pub struct CanUseTool {
     pub decision_reason_hook_plugin_id: Option<String>,
     /// Whether only the server's policy asks.
     pub server_policy_ask_only: Option<bool>,
-    /// Whether a classifier may approve it.
+    /// Whether a classifier may approve the call.
     pub classifier_approvable: Option<bool>,
     /// True if auto mode's check asks.
     pub auto_modes_check_raised: Option<bool>,
@@ -152,7 +152,7 @@ open_enum! {
 pub struct RequestingServer {
     /// The server's name.
     pub name: String,
-    /// Where it is configured, such as `sdk` or `plugin`.
+    /// Where the server is configured, such as `sdk` or `plugin`.
     pub source: String,
 }
 
@@ -160,11 +160,11 @@ pub struct RequestingServer {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AskRule {
-    /// Where it is from.
+    /// Where the rule comes from.
     pub source: String,
-    /// The tool it is about.
+    /// The tool that the rule is about.
     pub tool_name: String,
-    /// What it matches.
+    /// The calls that the rule matches.
     pub rule_content: Option<String>,
 }
 
@@ -183,13 +183,13 @@ pub struct ComputerFolder {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct HookCallback {
-    /// The callback, as it was registered in `initialize`.
+    /// The id of the callback, from `initialize`.
     pub callback_id: String,
     /// The input of the hook: the event and its data.
     pub input: HookInput,
     /// The tool call; a random id for events that have none.
     pub tool_use_id: Option<String>,
-    /// When it was called, in milliseconds since 1970.
+    /// When the CLI called the hook, in milliseconds since 1970.
     pub issued_at: Option<f64>,
     /// How long there is to answer, in milliseconds.
     pub deadline_ms: Option<f64>,
@@ -211,17 +211,17 @@ pub struct McpMessage {
 pub struct Elicitation {
     /// The server.
     pub mcp_server_name: String,
-    /// What it asks.
+    /// The question of the server.
     pub message: String,
     /// How; absent means by form.
     pub mode: Option<ElicitationMode>,
     /// The address to open.
     pub url: Option<String>,
-    /// What is asked; `elicitation_complete` names it.
+    /// The id of the question, which `elicitation_complete` names.
     pub elicitation_id: Option<String>,
     /// JSON Schema of the form.
     pub requested_schema: Option<RawJson>,
-    /// The order of its fields.
+    /// The order of the fields in the form.
     pub property_order: Option<Vec<String>>,
     /// A title for the question.
     pub title: Option<String>,
@@ -237,7 +237,7 @@ pub struct Elicitation {
 pub struct RequestUserDialog {
     /// The kind of dialog.
     pub dialog_kind: String,
-    /// What it asks.
+    /// What the dialog shows.
     pub payload: RawJson,
     /// The tool call concerned.
     pub tool_use_id: Option<String>,
@@ -297,7 +297,7 @@ pub struct UiCopy {
     pub plugin: String,
     /// The text.
     pub text: String,
-    /// The press that it answers.
+    /// The id of the press of a key that this answers.
     pub answers_press: Option<String>,
 }
 
@@ -313,11 +313,11 @@ pub struct UiPromptFill {
     pub text: String,
     /// `replace`, `append` or `insert`.
     pub mode: String,
-    /// How to decorate it.
+    /// The decorations of the text.
     pub decorations: Option<RawJson>,
     /// Where the cursor goes.
     pub cursor: Option<u64>,
-    /// The press that it answers.
+    /// The id of the press of a key that this answers.
     pub answers_press: Option<String>,
 }
 
@@ -331,7 +331,7 @@ pub struct UiPromptPaint {
     pub client_id: String,
     /// The layer of decoration.
     pub layer: String,
-    /// The text that it is for.
+    /// The text that the decorations are for.
     pub text: Option<String>,
     /// The decorations.
     pub decorations: Option<RawJson>,
@@ -361,11 +361,11 @@ pub struct RemoteToolCall {
     pub name: String,
     /// The call's arguments.
     pub input: RawJson,
-    /// What comes with them.
+    /// Data that belongs to the call.
     pub envelope: RawJson,
     /// The call.
     pub tool_use_id: String,
-    /// When it was called, in milliseconds since 1970.
+    /// When the CLI sent the call, in milliseconds since 1970.
     pub issued_at: f64,
     /// How long there is to answer, in milliseconds.
     pub deadline_ms: f64,
@@ -383,7 +383,7 @@ pub struct RemotePlumbingCall {
     pub name: String,
     /// The call's arguments.
     pub args: RawJson,
-    /// When it was called, in milliseconds since 1970.
+    /// When the CLI sent the call, in milliseconds since 1970.
     pub issued_at: f64,
     /// How long there is to answer, in milliseconds.
     pub deadline_ms: f64,
@@ -395,13 +395,13 @@ pub struct RemotePlumbingCall {
 pub struct RemoteToolsProbe {
     /// The host's instance.
     pub instance_id: String,
-    /// When it was asked, in milliseconds since 1970.
+    /// When the CLI sent the request, in milliseconds since 1970.
     pub issued_at: f64,
     /// How long there is to answer, in milliseconds.
     pub deadline_ms: f64,
 }
 
-/// `remote_tools_reannounce`: the host is to announce its tools again.
+/// `remote_tools_reannounce`: requests that the host announces its tools again.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct RemoteToolsReannounce {

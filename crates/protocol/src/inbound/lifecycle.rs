@@ -11,13 +11,13 @@ use crate::open_enum;
 pub struct CommandLifecycle {
     /// The prompt.
     pub command_uuid: String,
-    /// What became of it.
+    /// The new state of the command.
     pub state: CommandState,
-    /// What sent it, if no client did: `loop_wakeup` or `schedule_wakeup`.
+    /// What sent the command, if no client did: `loop_wakeup` or `schedule_wakeup`.
     pub wakeup_source: Option<String>,
-    /// When it was due, in milliseconds since 1970.
+    /// When the command was due, in milliseconds since 1970.
     pub scheduled_for: Option<f64>,
-    /// True if it ran before prompts that were sent earlier.
+    /// True if the command ran before prompts that were sent earlier.
     pub ran_ahead: Option<bool>,
     /// The id of this frame.
     pub uuid: String,
@@ -51,7 +51,7 @@ pub struct ConversationReset {
     pub new_conversation_id: String,
     /// What caused the reset.
     pub trigger: Option<ResetTrigger>,
-    /// The prompt that asked for it.
+    /// The prompt that requested the reset.
     pub user_message_uuid: Option<String>,
     /// True if a person wrote that prompt.
     pub user_message_from_human: Option<bool>,
@@ -93,15 +93,15 @@ pub struct ActiveGoal {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Goal {
-    /// When it is reached, in words.
+    /// When the goal is reached, in words.
     pub condition: String,
-    /// How often it was checked.
+    /// How often the CLI checked the goal.
     pub iterations: u64,
-    /// When it was set, in milliseconds since 1970.
+    /// When the goal was set, in milliseconds since 1970.
     pub set_at: f64,
     /// Tokens used by then.
     pub tokens_at_start: u64,
-    /// Why it was not reached at the last check.
+    /// Why the goal was not reached at the last check.
     pub last_reason: Option<String>,
 }
 
@@ -121,15 +121,15 @@ pub struct AutocompactState {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Autocompact {
-    /// Whether it will.
+    /// Whether the CLI compacts the conversation by itself.
     pub enabled: bool,
     /// How many tokens count as full.
     pub effective_window: u64,
-    /// At how many tokens it happens.
+    /// The tokens at which the CLI compacts the conversation.
     pub threshold: u64,
     /// Whether the threshold is enforced.
     pub enforced: bool,
-    /// Who set it.
+    /// What set the threshold.
     pub source: AutocompactSource,
 }
 

@@ -31,13 +31,13 @@ pub struct ToolProgress {
     pub tool_use_id: String,
     /// The tool.
     pub tool_name: String,
-    /// The call above it; of a heartbeat, the call itself.
+    /// The call of the agent that the tool runs in. In a heartbeat, the call itself.
     pub parent_tool_use_id: Option<String>,
-    /// How long it has been running, in seconds.
+    /// How long the tool has been running, in seconds.
     pub elapsed_time_seconds: f64,
     /// True for a plain sign of life.
     pub heartbeat: Option<bool>,
-    /// The background task it belongs to.
+    /// The background task that the tool belongs to.
     pub task_id: Option<String>,
     /// The kind of subagent.
     pub subagent_type: Option<String>,
@@ -88,13 +88,13 @@ pub struct ToolUseSummary {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AuthStatus {
-    /// Whether it is still going on.
+    /// Whether the sign-in goes on.
     #[serde(rename = "isAuthenticating")]
     pub is_authenticating: bool,
     /// What to show.
     #[serde(default)]
     pub output: Vec<String>,
-    /// Why it failed.
+    /// Why the sign-in failed.
     pub error: Option<String>,
     /// The id of this frame.
     pub uuid: String,

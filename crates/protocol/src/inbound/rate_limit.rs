@@ -27,7 +27,7 @@ pub struct RateLimitInfo {
     pub resets_at: Option<u64>,
     /// The limit that is closest.
     pub rate_limit_type: Option<RateLimitType>,
-    /// How much of it is used, 0 to 1.
+    /// The used part of the limit, from 0 to 1.
     pub utilization: Option<f64>,
     /// The limits one by one.
     pub unified_windows: Option<UnifiedWindows>,
@@ -53,7 +53,7 @@ pub struct RateLimitInfo {
     pub overage_period_monthly: Option<OveragePeriod>,
     /// The channel's usage beyond the subscription.
     pub overage_period_channel: Option<OveragePeriod>,
-    /// Whose limit it is.
+    /// Whose limit this is.
     pub limit_scope: Option<LimitScope>,
     /// A limit set for the member.
     pub member_spend_limit: Option<MemberSpendLimit>,
@@ -104,9 +104,9 @@ open_enum! {
     pub enum OverageDisabledReason {
         /// Extra usage was not set up.
         OverageNotProvisioned = "overage_not_provisioned",
-        /// The organisation switched it off.
+        /// The organisation switched extra usage off.
         OrgLevelDisabled = "org_level_disabled",
-        /// The organisation switched it off for a time.
+        /// The organisation switched extra usage off for a time.
         OrgLevelDisabledUntil = "org_level_disabled_until",
         /// No credits left.
         OutOfCredits = "out_of_credits",
@@ -120,7 +120,7 @@ open_enum! {
         GroupZeroCreditLimit = "group_zero_credit_limit",
         /// The limit for this member is zero.
         MemberZeroCreditLimit = "member_zero_credit_limit",
-        /// The organisation switched it off for this product.
+        /// The organisation switched extra usage off for this product.
         OrgServiceLevelDisabled = "org_service_level_disabled",
         /// No limits are set.
         NoLimitsConfigured = "no_limits_configured",
@@ -166,9 +166,9 @@ pub struct UnifiedWindows {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RateLimitWindow {
-    /// How much of it is used, 0 to 1.
+    /// The used part of the limit, from 0 to 1.
     pub utilization: f64,
-    /// When it starts again, in seconds since 1970.
+    /// When the limit starts anew, in seconds since 1970.
     pub resets_at: u64,
     /// Whether requests go through.
     pub status: Option<RateLimitStatus>,
@@ -201,7 +201,7 @@ pub struct UsageCreditOffer {
     pub kind: String,
     /// Percentage to show.
     pub headline_pct: i64,
-    /// Days it still stands.
+    /// For how many days the offer still stands.
     pub days_left: i64,
     /// Text to show.
     pub label: String,

@@ -15,9 +15,9 @@ use crate::shared::{ModelUsage, Origin, Usage};
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ResultMessage {
-    /// How it ended. `success` does not mean success: look at `is_error` too.
+    /// How the turn ended. `success` does not mean that all is well: `is_error` can be true.
     pub subtype: ResultSubtype,
-    /// Whether it failed.
+    /// Whether the turn failed.
     pub is_error: bool,
     /// On `success`: the text of the last answer, or of the API error.
     pub result: Option<String>,
@@ -29,9 +29,9 @@ pub struct ResultMessage {
     pub session_id: String,
     /// How long the turn took, in milliseconds.
     pub duration_ms: f64,
-    /// How long its API requests took, in milliseconds.
+    /// How long the API requests of the turn took, in milliseconds.
     pub duration_api_ms: f64,
-    /// Messages of the turn, those to the model included.
+    /// The number of messages of the turn, those to the model included.
     pub num_turns: u64,
     /// Why the model stopped last.
     pub stop_reason: Option<String>,
@@ -51,13 +51,13 @@ pub struct ResultMessage {
     pub permission_denials: Vec<PermissionDenial>,
     /// The answer in the shape asked for by a JSON schema.
     pub structured_output: Option<RawJson>,
-    /// The tool call that was put off and awaits its result.
+    /// The tool call that was deferred and waits for its result.
     pub deferred_tool_use: Option<DeferredToolUse>,
     /// Where the turn came from, if not from a prompt of ours.
     pub origin: Option<Origin>,
-    /// The last prompt that it answers.
+    /// The last prompt that the turn answers.
     pub user_message_uuid: Option<String>,
-    /// All prompts that it answers.
+    /// All prompts that the turn answers.
     pub user_message_uuids: Option<Vec<String>>,
     /// API messages that were begun.
     pub begun_message_ids: Option<Vec<String>>,
@@ -73,13 +73,13 @@ pub struct ResultMessage {
     pub subagent_stats: Option<SubagentStats>,
     /// How often a safety system stopped a request since the session began.
     pub safety_stops: Option<u64>,
-    /// What went wrong with the API, as the CLI sorts it.
+    /// The kind of the API error, in the CLI's words.
     pub api_error: Option<ApiErrorKind>,
     /// HTTP status of the API's error.
     pub api_error_status: Option<u64>,
-    /// The API's type for it.
+    /// The API's type for the error.
     pub api_error_type: Option<String>,
-    /// The API's code for it.
+    /// The API's code for the error.
     pub api_error_code: Option<String>,
     /// `first_party` if Anthropic's own API said so.
     pub api_error_origin: Option<String>,
@@ -109,7 +109,7 @@ pub struct ResultMessage {
     pub restored_rewind: Option<RestoredRewind>,
     /// Input tokens of the turn's first request.
     pub first_request_input_tokens: Option<u64>,
-    /// Those of them that came from the cache.
+    /// The tokens among these that came from the cache.
     pub first_request_cache_read_input_tokens: Option<u64>,
     /// From the request to its first token, in milliseconds.
     pub ttft_ms: Option<f64>,
@@ -135,25 +135,25 @@ pub struct ResultMessage {
     pub first_content_frame_ms: Option<f64>,
     /// From the turn's start to the first post of a streamed event, in milliseconds.
     pub first_stream_post_ms: Option<f64>,
-    /// The same until it was acknowledged.
+    /// From the turn's start to the acknowledgement of that post, in milliseconds.
     pub first_stream_post_ack_ms: Option<f64>,
-    /// How long it waited in the queue, in milliseconds.
+    /// How long the first post waited in the queue, in milliseconds.
     pub first_stream_post_queue_wait_ms: Option<f64>,
-    /// What it waited for: `durable_post`, `ephemeral_post`, `retry_backoff`, `hold` or `none`.
+    /// What the first post waited for: `durable_post`, `ephemeral_post`, `retry_backoff`, `hold` or `none`.
     pub first_stream_post_queued_behind: Option<String>,
-    /// When it was posted, in milliseconds since 1970.
+    /// When the first post was sent, in milliseconds since 1970.
     pub first_stream_post_wall_ms: Option<f64>,
     /// From the turn's start to the first post of text, in milliseconds.
     pub first_text_post_ms: Option<f64>,
-    /// How long it waited in the queue, in milliseconds.
+    /// How long the first text waited in the queue, in milliseconds.
     pub first_text_post_queue_wait_ms: Option<f64>,
-    /// What it waited for; see `first_stream_post_queued_behind`.
+    /// What the first text waited for; see `first_stream_post_queued_behind`.
     pub first_text_post_queued_behind: Option<String>,
-    /// When it was posted, in milliseconds since 1970.
+    /// When the first text was posted, in milliseconds since 1970.
     pub first_text_post_wall_ms: Option<f64>,
     /// Posts of text.
     pub text_post_count: Option<f64>,
-    /// Gaps of more than half a second between them.
+    /// Gaps of more than half a second between texts.
     pub text_post_gap_over_500ms_count: Option<f64>,
     /// By how much the flush timer was late at most, in milliseconds.
     pub text_post_flush_timer_max_late_ms: Option<f64>,
@@ -165,9 +165,9 @@ pub struct ResultMessage {
     pub frame_intake_phases_ms: Option<BTreeMap<String, f64>>,
     /// When the turn began, in milliseconds since 1970.
     pub turn_started_wall_ms: Option<f64>,
-    /// How long its start took, by phase, in milliseconds.
+    /// How long the start of the turn took, by phase, in milliseconds.
     pub turn_start_phases_ms: Option<BTreeMap<String, f64>>,
-    /// How long control requests held it up, in milliseconds.
+    /// How long control requests delayed the start of the turn, in milliseconds.
     pub turn_start_control_requests_ms: Option<f64>,
     /// What was resumed: `orphaned_permission`, `turn_handoff`, `deferred_tool_use` or `none`.
     pub turn_start_resume_kind: Option<String>,
@@ -191,9 +191,9 @@ pub struct ResultMessage {
     pub process_rss_mib_turn_start: Option<f64>,
     /// Anonymous memory when the turn began, in MiB.
     pub process_anon_mib_turn_start: Option<f64>,
-    /// Resident memory when it ended, in MiB.
+    /// Resident memory at the end of the turn, in MiB.
     pub process_rss_mib_result: Option<f64>,
-    /// Anonymous memory when it ended, in MiB.
+    /// Anonymous memory at the end of the turn, in MiB.
     pub process_anon_mib_result: Option<f64>,
     /// Highest resident memory, in MiB.
     pub process_peak_rss_mib: Option<f64>,
@@ -221,17 +221,17 @@ pub struct ResultMessage {
     pub shell_wall_ms_since_last_result: Option<f64>,
     /// Streams of the main conversation.
     pub main_stream_count: Option<f64>,
-    /// Events in them.
+    /// How many events these streams had.
     pub main_stream_event_count: Option<f64>,
-    /// Chunks in them.
+    /// How many chunks these streams had.
     pub main_stream_chunk_count: Option<f64>,
     /// How often the tool set was built.
     pub tool_pool_build_count: Option<f64>,
-    /// How often that took too long.
+    /// How often building the tool set took too long.
     pub tool_pool_build_lapsed_count: Option<f64>,
-    /// How often the turn went on without it.
+    /// How often the turn went on without the new tool set.
     pub tool_pool_moved_at_lapse_count: Option<f64>,
-    /// How long it may take, in milliseconds.
+    /// How long building the tool set may take, in milliseconds.
     pub tool_pool_limit_ms: Option<f64>,
     /// How long collecting attachments took, in parts.
     pub input_attachments_detail: Option<RawJson>,
@@ -250,7 +250,7 @@ pub struct ResultMessage {
 open_enum! {
     /// How a turn ended.
     pub enum ResultSubtype {
-        /// It ran to its end; the end may be an API error, see `is_error`.
+        /// The turn ran to the end; the end may be an API error, see `is_error`.
         Success = "success",
         /// The turn was interrupted, refused, or failed.
         ErrorDuringExecution = "error_during_execution",
@@ -284,9 +284,9 @@ open_enum! {
         AbortedStreaming = "aborted_streaming",
         /// Interrupted while tools ran.
         AbortedTools = "aborted_tools",
-        /// A Stop hook ended it.
+        /// A Stop hook ended the turn.
         StopHookPrevented = "stop_hook_prevented",
-        /// Another hook ended it.
+        /// Another hook ended the turn.
         HookStopped = "hook_stopped",
         /// A tool call was put off.
         ToolDeferred = "tool_deferred",
@@ -393,7 +393,7 @@ pub struct DeferredToolUse {
 pub struct InvalidConfigFile {
     /// The file's path.
     pub path: String,
-    /// Whether it is the user's own.
+    /// Whether the file is the user's global one.
     pub is_global: bool,
     /// Whether a backup was looked for.
     pub backup_searched: bool,
@@ -409,7 +409,7 @@ pub struct RunnerExit {
     pub phase: String,
     /// The runner's exit code.
     pub exit_code: Option<i64>,
-    /// The signal that ended it.
+    /// The signal that ended the process.
     pub signal: Option<String>,
 }
 
@@ -429,14 +429,14 @@ pub struct RestoredRewind {
 pub struct SubagentStats {
     /// Started.
     pub spawned: u64,
-    /// How they were asked for.
+    /// How the subagents were requested.
     pub requested: SubagentsRequested,
     /// Started in the background.
     pub started_in_background: u64,
     /// Started, by kind.
     #[serde(default)]
     pub by_type: BTreeMap<String, u64>,
-    /// How deep they nested.
+    /// How deep the subagents nested.
     pub max_depth: u64,
     /// Started by subagents.
     pub spawned_by_subagents: u64,
@@ -466,7 +466,7 @@ pub struct SubagentsRequested {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SubagentsKilled {
-    /// The agent that started them.
+    /// The agent that started the subagents.
     pub parent: u64,
     /// The user.
     pub user: u64,

@@ -18,7 +18,7 @@ use crate::wire_enum;
 pub struct StreamEvent {
     /// The API's event.
     pub event: ApiStreamEvent,
-    /// The tool call under whose subagent it happened; null so far.
+    /// The tool call whose subagent this is from; null so far.
     pub parent_tool_use_id: Option<String>,
     /// The id of this frame.
     pub uuid: String,
@@ -34,9 +34,9 @@ pub struct StreamEvent {
     pub abandoned_blocks: Option<AbandonedBlocks>,
     /// True if several pieces of text were joined into one event.
     pub text_runs_joined: Option<bool>,
-    /// The last prompt that it answers.
+    /// The last prompt that the turn answers.
     pub user_message_uuid: Option<String>,
-    /// The prompts that it answers.
+    /// The prompts that the turn answers.
     pub user_message_uuids: Option<Vec<String>>,
     /// Why the turn was taken up again.
     pub resume_reason: Option<String>,
@@ -50,7 +50,7 @@ pub struct StreamEvent {
 pub struct AbandonedBlocks {
     /// The message of the blocks.
     pub api_message_id: String,
-    /// The first of them.
+    /// The index of the first of these blocks.
     pub from_block_index: u64,
 }
 
@@ -149,7 +149,7 @@ pub struct InputJsonDelta {
 pub struct ThinkingDelta {
     /// The text to append.
     pub thinking: String,
-    /// How many tokens it is, about.
+    /// The estimated tokens of the thinking.
     pub estimated_tokens: Option<u64>,
 }
 
@@ -262,8 +262,8 @@ pub struct ApiErrorBody {
     /// The error's kind, such as `overloaded_error`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it says.
+    /// The text of the error.
     pub message: String,
-    /// More on it.
+    /// Details of the error.
     pub details: Option<RawJson>,
 }

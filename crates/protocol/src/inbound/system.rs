@@ -59,9 +59,9 @@ wire_enum! {
         "agents_killed" => AgentsKilled(NoDetails),
         /// An API request failed and is tried again.
         "api_retry" => ApiRetry(ApiRetry),
-        /// The same, as the terminal shows it.
+        /// A failed API request, as the terminal shows it.
         "api_error" => ApiError(ApiError),
-        /// A control request of ours takes its time.
+        /// A control request of the host takes its time.
         "control_request_progress" => ControlRequestProgress(ControlRequestProgress),
         /// Another model stands in.
         "model_fallback" => ModelFallback(ModelFallback),

@@ -13,16 +13,16 @@ use crate::shared::{MessageContent, Origin, ReportedPermissionMode};
 pub struct UserMessage {
     /// What goes to the model.
     pub message: UserContent,
-    /// The tool call under whose subagent it was; null in the main conversation.
+    /// The tool call whose subagent this is from; null in the main conversation.
     pub parent_tool_use_id: Option<String>,
-    /// This line's id; that of the prompt itself when it is a replay.
+    /// The id of this line; in a replay, that of the prompt itself.
     pub uuid: Option<String>,
     /// The session of this frame.
     pub session_id: Option<String>,
     /// True if this is a prompt, echoed (`--replay-user-messages`).
     #[serde(rename = "isReplay")]
     pub is_replay: Option<bool>,
-    /// True if the CLI wrote it.
+    /// True if the CLI wrote the message.
     #[serde(rename = "isSynthetic")]
     pub is_synthetic: Option<bool>,
     /// The result in the tool's own structure: a string, an object or a list, by tool.
@@ -31,7 +31,7 @@ pub struct UserMessage {
     pub tool_result_meta: Option<Vec<ToolResultMeta>>,
     /// When, as ISO 8601.
     pub timestamp: Option<String>,
-    /// The subagent; equal to its task's id.
+    /// The id of the subagent, which is also the id of its task.
     pub agent_id: Option<String>,
     /// The kind of subagent.
     pub subagent_type: Option<String>,
@@ -58,7 +58,7 @@ pub struct UserMessage {
     pub ultrathink_typed: Option<bool>,
     /// True if nobody typed the text.
     pub text_not_typed: Option<bool>,
-    /// Who began it; `user` unless stated.
+    /// Who began the turn; `user` if absent.
     pub initiator: Option<String>,
     /// What the client runs on.
     pub client_platform: Option<String>,
@@ -66,29 +66,29 @@ pub struct UserMessage {
     pub client_content_width: Option<f64>,
     /// The request whose id lives on.
     pub keeps_request_id: Option<String>,
-    /// Where the sender got it from.
+    /// Where the sender got the message from.
     pub inbound_origin: Option<String>,
-    /// When the server received it, in milliseconds since 1970.
+    /// When the server received the message, in milliseconds since 1970.
     pub server_received_wall_ms: Option<f64>,
     /// The prompt is queued again when interrupted within that many milliseconds.
     pub requeue_if_interrupted_within_ms: Option<f64>,
-    /// True if it is history, replayed.
+    /// True if the message is replayed history.
     pub historical: Option<bool>,
-    /// True if it is not meant to be shown.
+    /// True if the message is not meant to be shown.
     pub is_meta: Option<bool>,
-    /// True if the session was begun with it.
+    /// True if the session began with the message.
     pub seeded_summon: Option<bool>,
-    /// True if only the transcript view shows it.
+    /// True if only the transcript view shows the message.
     pub is_visible_in_transcript_only: Option<bool>,
-    /// True if it is shown but not sent to the model.
+    /// True if the message is shown but not sent to the model.
     pub is_virtual: Option<bool>,
-    /// True if it is the summary that replaced earlier messages.
+    /// True if the message is the summary that replaced earlier messages.
     pub is_compact_summary: Option<bool>,
     /// What that summary replaced.
     pub summarize_metadata: Option<SummarizeMetadata>,
     /// What an MCP tool returned besides content.
     pub mcp_meta: Option<McpMeta>,
-    /// The tool call that caused it.
+    /// The tool call that caused the message.
     pub source_tool_use_id: Option<String>,
     /// The `assistant` line of that call.
     pub source_tool_assistant_uuid: Option<String>,
@@ -104,7 +104,7 @@ pub struct UserMessage {
     pub refused_message_id: Option<String>,
     /// Lines that this one takes back.
     pub retracted_message_uuids: Option<Vec<String>>,
-    /// The prompt of a plugin that it stands for.
+    /// The prompt of a plugin that the message stands for.
     pub plugin_prompt: Option<PluginPrompt>,
 }
 
@@ -124,17 +124,17 @@ pub struct UserContent {
 pub struct ToolResultMeta {
     /// The call.
     pub id: String,
-    /// Why it did not run.
+    /// Why the tool did not run.
     pub non_execution_kind: Option<NonExecutionKind>,
     /// What the user said on refusing.
     pub user_feedback: Option<String>,
-    /// What would make it work.
+    /// What would make the tool work.
     pub remedy: Option<Remedy>,
     /// Who decided what.
     pub permission_decision: Option<PermissionOutcome>,
     /// The built-in tool that ran.
     pub built_in_tool: Option<String>,
-    /// What it ran with.
+    /// The input that the tool ran with.
     pub run_input: Option<String>,
 }
 
@@ -212,7 +212,7 @@ pub struct Remedy {
     pub managed: Option<bool>,
     /// The feature that is off: `workflows` or `artifacts`.
     pub feature: Option<String>,
-    /// Why it is off.
+    /// Why the tool is off.
     pub cause: Option<String>,
     /// The organisation's verdict: `org_denied` or `latched`.
     pub policy_kind: Option<String>,
@@ -239,7 +239,7 @@ pub struct McpMeta {
     pub meta: Option<RawJson>,
     /// The `structuredContent` of the result.
     pub structured_content: Option<RawJson>,
-    /// Resources that it points to.
+    /// Resources that the result points to.
     pub resource_links: Option<Vec<McpResourceLink>>,
 }
 

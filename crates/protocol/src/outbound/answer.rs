@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for ElicitationResult {
 pub enum UserDialogResult {
     /// The user completed the dialog.
     Completed {
-        /// With what, as the kind of dialog wants it.
+        /// The result of the dialog, as its kind demands.
         result: RawJson,
     },
     /// The user closed the dialog.

@@ -212,11 +212,11 @@ requests! {
     "cancel_async_message" => CancelAsyncMessage -> CancelAsyncMessageReply;
     /// Ends the session.
     "end_session" => EndSession -> Ack;
-    /// Changes how tool calls are decided.
+    /// Changes the permission mode.
     "set_permission_mode" => SetPermissionMode -> SetPermissionModeReply;
     /// Lists the rules in force.
     "list_permission_rules" => ListPermissionRules -> ListPermissionRulesReply;
-    /// Decides otherwise for one MCP server.
+    /// Sets a permission mode of its own for one MCP server.
     "set_mcp_permission_mode_override" => SetMcpPermissionModeOverride -> SetMcpPermissionModeOverrideReply;
     /// Changes the model.
     "set_model" => SetModel -> SetModelReply;
@@ -224,11 +224,11 @@ requests! {
     "list_models" => ListModels -> ListModelsReply;
     /// Changes how the model thinks.
     "set_max_thinking_tokens" => SetMaxThinkingTokens -> Ack;
-    /// Tells how MCP servers fare.
+    /// Reports the state of the MCP servers.
     "mcp_status" => McpStatus -> McpStatusReply;
     /// Replaces the MCP servers that were added at run time.
     "mcp_set_servers" => McpSetServers -> McpSetServersReply;
-    /// Hands a message of one of our MCP servers to the CLI.
+    /// Hands a message of an MCP server of the driving program to the CLI.
     "mcp_message" => McpMessage -> McpMessageReply;
     /// Connects an MCP server again.
     "mcp_reconnect" => McpReconnect -> Ack;
@@ -248,7 +248,7 @@ requests! {
     "channel_enable" => ChannelEnable -> Ack;
     /// Reads the account's connectors again.
     "reload_connectors" => ReloadConnectors -> Ack;
-    /// Takes files back to what they were.
+    /// Restores files to what they were.
     "rewind_files" => RewindFiles -> RewindFilesReply;
     /// Reads a file.
     "read_file" => ReadFile -> ReadFileReply;
@@ -256,7 +256,7 @@ requests! {
     "list_directory" => ListDirectory -> ListDirectoryReply;
     /// Suggests files for a mention.
     "file_suggestions" => FileSuggestions -> FileSuggestionsReply;
-    /// Tells the CLI that the model knows a file.
+    /// Tells the CLI that the model has read a file.
     "seed_read_state" => SeedReadState -> Ack;
     /// Adds a working directory.
     "register_repo_root" => RegisterRepoRoot -> RegisterRepoRootReply;
@@ -264,21 +264,21 @@ requests! {
     "set_cwd" => SetCwd -> SetCwdReply;
     /// Shows what changed in the working directory.
     "get_workspace_diff" => GetWorkspaceDiff -> GetWorkspaceDiffReply;
-    /// Names the session.
+    /// Gives the session a title.
     "rename_session" => RenameSession -> Ack;
-    /// Colours the session.
+    /// Sets the session's colour.
     "set_color" => SetColor -> Ack;
-    /// Lets the model find a title.
+    /// Has a small model write a title.
     "generate_session_title" => GenerateSessionTitle -> GenerateSessionTitleReply;
-    /// Takes a process that was started ahead.
+    /// Claims a process that was started ahead.
     "claim_session" => ClaimSession -> ClaimSessionReply;
     /// Gives the conversation as text.
     "export_conversation" => ExportConversation -> ExportConversationReply;
     /// Gives the plan of plan mode.
     "get_plan" => GetPlan -> GetPlanReply;
-    /// Says whether anybody looks on.
+    /// Says whether anybody reads along.
     "set_has_subscribers" => SetHasSubscribers -> Ack;
-    /// Says whether a prompt waits on our side.
+    /// Says whether a prompt is held back.
     "set_message_waiting" => SetMessageWaiting -> Ack;
     /// Says that somebody is typing.
     "prompt_draft_activity" => PromptDraftActivity -> Ack;
@@ -286,17 +286,17 @@ requests! {
     "set_prompt_suggestions_paused" => SetPromptSuggestionsPaused -> Ack;
     /// Opens the session to claude.ai, or closes it.
     "remote_control" => RemoteControl -> RemoteControlReply;
-    /// Tells what fills the context.
+    /// Reports what fills the context.
     "get_context_usage" => GetContextUsage -> GetContextUsageReply;
-    /// Tells what the session has cost, as text.
+    /// Reports what the session has cost, as text.
     "get_session_cost" => GetSessionCost -> GetSessionCostReply;
-    /// Tells what was used up.
+    /// Reports what was used of the account's limits.
     "get_usage" => GetUsage -> GetUsageReply;
-    /// Tells the CLI's version.
+    /// Reports the CLI's version.
     "get_binary_version" => GetBinaryVersion -> GetBinaryVersionReply;
     /// Changes settings for this session.
     "apply_flag_settings" => ApplyFlagSettings -> Ack;
-    /// Tells the settings in force.
+    /// Reports the settings in force.
     "get_settings" => GetSettings -> GetSettingsReply;
     /// Changes a settings file.
     "update_settings" => UpdateSettings -> Ack;
@@ -310,21 +310,21 @@ requests! {
     "reload_output_styles" => ReloadOutputStyles -> ReloadOutputStylesReply;
     /// Stops a task.
     "stop_task" => StopTask -> Ack;
-    /// Puts what runs into the background.
+    /// Moves running tools into the background.
     "background_tasks" => BackgroundTasks -> BackgroundTasksReply;
-    /// Reads what a task has put out.
+    /// Reads the output of a task.
     "get_task_output" => GetTaskOutput -> GetTaskOutputReply;
     /// Runs a command as a task.
     "start_shell_task" => StartShellTask -> StartShellTaskReply;
     /// Asks the model something beside the conversation.
     "side_question" => SideQuestion -> SideQuestionReply;
-    /// Says whether an answer was good.
+    /// Rates what the model said.
     "message_rated" => MessageRated -> Ack;
     /// Sends feedback.
     "submit_feedback" => SubmitFeedback -> SubmitFeedbackReply;
     /// Sends the answer to a survey.
     "submit_survey_feedback" => SubmitSurveyFeedback -> SubmitFeedbackReply;
-    /// Begins to sign in.
+    /// Begins a sign-in to the account.
     "claude_authenticate" => ClaudeAuthenticate -> ClaudeAuthenticateReply;
     /// Ends the sign-in with a code.
     "claude_oauth_callback" => ClaudeOauthCallback -> ClaudeOauthReply;
@@ -340,11 +340,11 @@ requests! {
     "get_sandbox_dialog" => GetSandboxDialog -> GetSandboxDialogReply;
     /// What `/chrome` shows.
     "get_chrome_dialog" => GetChromeDialog -> GetChromeDialogReply;
-    /// Lists the browsers connected.
+    /// Lists the browsers that are connected.
     "get_chrome_browsers" => GetChromeBrowsers -> GetChromeBrowsersReply;
     /// Chooses a browser.
     "select_chrome_browser" => SelectChromeBrowser -> SelectChromeBrowserReply;
-    /// Says which browsers are near.
+    /// Says which browsers run on this computer.
     "set_chrome_browser_hints" => SetChromeBrowserHints -> Ack;
     /// Turns speech into text.
     "dictate" => Dictate -> DictateReply;

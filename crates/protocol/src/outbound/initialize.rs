@@ -24,13 +24,13 @@ request! {
             hooks: "hooks" => BTreeMap<String, Vec<HookCallbackMatcher>>,
             /// MCP servers in our own program, by name.
             sdk_mcp_servers: "sdkMcpServers" => Vec<String>,
-            /// How those servers are treated.
+            /// How the CLI treats these servers.
             sdk_mcp_server_configs: "sdkMcpServerConfigs" => BTreeMap<String, SdkMcpServerSettings>,
-            /// What those servers would say, which spares the CLI asking.
+            /// What these servers would reply. With the manifests the CLI sends no requests for this.
             sdk_mcp_server_manifests: "sdkMcpServerManifests" => BTreeMap<String, SdkMcpServerManifest>,
-            /// Where those manifests come from.
+            /// Where the manifests come from.
             sdk_mcp_server_manifests_origin: "sdkMcpServerManifestsOrigin" => ManifestsOrigin,
-            /// The JSON Schema of the structured output. A bad one silently turns it off.
+            /// The JSON Schema of the structured output. An invalid one switches structured output off without an error.
             json_schema: "jsonSchema" => JsonObject,
             /// The system prompt as texts. One empty text is an empty prompt; unset is the preset.
             system_prompt: "systemPrompt" => Vec<String>,
@@ -42,7 +42,7 @@ request! {
             plan_mode_instructions: "planModeInstructions" => String,
             /// What to say after the system prompt of subagents.
             append_subagent_system_prompt: "appendSubagentSystemPrompt" => String,
-            /// Other names of tools, as the model may use them.
+            /// Other names of tools, for the model.
             tool_aliases: "toolAliases" => BTreeMap<String, String>,
             /// Tools of MCP servers that run code, by server.
             code_running_mcp_tools: "codeRunningMcpTools" => BTreeMap<String, Vec<String>>,
@@ -66,7 +66,7 @@ request! {
             supported_dialog_kinds: "supportedDialogKinds" => Vec<String>,
             /// We can show the offer to set up the browser.
             renders_chrome_setup_offer: "rendersChromeSetupOffer" => bool,
-            /// We can stop single tasks, so an interrupt spares those in the background.
+            /// Says that the program can stop single tasks, so that an interrupt spares tasks in the background.
             per_task_stop_affordance: "perTaskStopAffordance" => bool,
             /// Wants the tool calls of subagents' subagents too.
             forward_nested_subagent_tool_calls: "forwardNestedSubagentToolCalls" => bool,
@@ -74,7 +74,7 @@ request! {
             offers_bypass_switch_back: "offersBypassSwitchBack" => bool,
             /// We keep bypassing permissions at hand.
             keeps_bypass_held: "keepsBypassHeld" => bool,
-            /// A prompt that quickly follows another displaces it.
+            /// Whether a prompt displaces another that was sent shortly before.
             rapid_followup_preempt: "rapidFollowupPreempt" => bool,
             /// Wants prompts of cloud sessions echoed before the session began.
             cloud_echo_before_init: "cloudEchoBeforeInit" => bool,
@@ -176,13 +176,13 @@ impl HookCallbackMatcher {
         }
     }
 
-    /// Limits them to some occurrences.
+    /// Limits the hooks to events that match.
     pub fn matcher(mut self, matcher: impl Into<String>) -> Self {
         self.matcher = Some(matcher.into());
         self
     }
 
-    /// Says how long they may take, in seconds.
+    /// Says how long the hooks may take, in seconds.
     pub fn timeout(mut self, seconds: f64) -> Self {
         self.timeout = Some(seconds);
         self
@@ -227,9 +227,9 @@ impl WhenUnanswered {
 closed_enum! {
     /// What a hook callback that fails means.
     pub enum HookFailure {
-        /// What it guards goes on.
+        /// What the hook guards goes on.
         Continue = "continue",
-        /// What it guards is stopped.
+        /// What the hook guards is stopped.
         Block = "block",
     }
 }
@@ -280,7 +280,7 @@ pub struct OnPersonsMachine {
 pub struct SdkMcpServerManifest {
     /// The result of MCP's `initialize`. Its protocol version must be the one that the CLI asks for.
     pub initialize_result: JsonObject,
-    /// The result of `tools/list`, if it is complete.
+    /// The result of `tools/list`, if that is the whole list.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools_list_result: Option<JsonObject>,
 }
@@ -307,7 +307,7 @@ closed_enum! {
 /// A person trusts a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct WorkspaceTrust {
-    /// Whether they do. To be true only after they were asked.
+    /// Whether a person trusts the directory. Set this only after a person was asked.
     pub accepted: bool,
     /// The directory.
     pub directory: String,

@@ -74,7 +74,7 @@ wire_enum! {
 pub struct SuccessAnswer {
     /// The request.
     pub request_id: RequestId,
-    /// What came of it, as the request's subtype wants it.
+    /// The payload of the reply, as the subtype of the request demands.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub response: Option<RawJson>,
 }
@@ -167,7 +167,7 @@ pub struct EnvironmentVariablesUpdated {
 pub struct BashCommand {
     /// The command.
     pub command: String,
-    /// Where to run it.
+    /// The directory to run the command in.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub cwd: Option<String>,
     /// The id of this frame.

@@ -21,19 +21,19 @@ pub struct UserMessage {
     /// This prompt's id, a UUID of our choice.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub uuid: Option<String>,
-    /// The session. The CLI does not need it.
+    /// The session. The CLI does not need this.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub session_id: Option<String>,
     /// When the prompt is taken; `next` by default.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub priority: Option<Priority>,
-    /// Who said it.
+    /// Where the message comes from.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub origin: Option<Origin>,
     /// False to add it to the conversation without a turn. An empty result follows at once.
     #[serde(rename = "shouldQuery", default, skip_serializing_if = "crate::whole::unset")]
     pub should_query: Option<bool>,
-    /// True to take it as it is: no files for `@mentions`, no slash commands.
+    /// True to use the message as it is: no files for `@mentions`, no slash commands.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub client_composed: Option<bool>,
     /// Texts that were pasted and not typed. They go after what was typed; blocks other than text are ignored.
@@ -42,13 +42,13 @@ pub struct UserMessage {
     /// Texts within the content that were pasted and not typed.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub inline_pastes: Option<Vec<String>>,
-    /// True if no person said it.
+    /// True if no person wrote the message.
     #[serde(rename = "isSynthetic", default, skip_serializing_if = "crate::whole::unset")]
     pub is_synthetic: Option<bool>,
     /// The structured result of a tool, for a replayed conversation.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tool_use_result: Option<RawJson>,
-    /// When it was said, as ISO 8601.
+    /// When the message was written, as ISO 8601.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub timestamp: Option<String>,
 }
@@ -73,7 +73,7 @@ closed_enum! {
     pub enum Priority {
         /// At once: the turn that runs ends as aborted.
         Now = "now",
-        /// As soon as the turn that runs can take it in, after a tool call.
+        /// As soon as the running turn can read the prompt, after a tool call.
         Next = "next",
         /// When the turn that runs has ended.
         Later = "later",
@@ -103,31 +103,31 @@ impl UserMessage {
         }
     }
 
-    /// Gives it an id, by which results and lifecycle frames name it.
+    /// Gives the message an id, which results and lifecycle frames name.
     pub fn uuid(mut self, uuid: impl Into<String>) -> Self {
         self.uuid = Some(uuid.into());
         self
     }
 
-    /// Says when it is taken.
+    /// Says when the CLI takes the prompt.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// Says that a person said it.
+    /// Says that a person wrote the message.
     pub fn from_person(mut self) -> Self {
         self.origin = Some(Origin::Human(PlainOrigin::default()));
         self
     }
 
-    /// Adds it to the conversation without a turn.
+    /// Adds the message to the conversation without a turn.
     pub fn without_turn(mut self) -> Self {
         self.should_query = Some(false);
         self
     }
 
-    /// Takes it as it is: no files for `@mentions`, no slash commands.
+    /// Uses the message as it is: no files for `@mentions`, no slash commands.
     pub fn verbatim(mut self) -> Self {
         self.client_composed = Some(true);
         self

@@ -18,36 +18,36 @@ use crate::RawJson;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentDefinition {
-    /// When to use it, for the model to read.
+    /// When to use the agent, for the model to read.
     pub description: String,
     /// The system prompt of the subagent.
     pub prompt: String,
-    /// The only tools it may use; all of the parent's if `None`.
+    /// The only tools that the agent may use; all of the parent's if `None`.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools: Option<Vec<String>>,
-    /// Tools it may not use. `mcp__server` takes away all tools of a server.
+    /// Tools that the agent may not use. `mcp__server` stands for all tools of a server.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub disallowed_tools: Option<Vec<String>>,
-    /// Its model: an alias, a full id, or `inherit` for the main one.
+    /// The agent's model: an alias, a full id, or `inherit` for the main one.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub model: Option<String>,
     /// The subagent's MCP servers.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub mcp_servers: Option<Vec<AgentMcpServer>>,
-    /// A reminder that is added to its system prompt. Experimental upstream.
+    /// A reminder that is added to the agent's system prompt. Experimental upstream.
     #[serde(
         rename = "criticalSystemReminder_EXPERIMENTAL",
         default,
         skip_serializing_if = "crate::whole::unset"
     )]
     pub critical_system_reminder: Option<String>,
-    /// Skills to load into its context at once.
+    /// Skills to load into the agent's context at once.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub skills: Option<Vec<String>>,
-    /// Its first prompt when it is the main agent; goes before the user's.
+    /// The first prompt of the agent when it is the main agent; sent before the user's.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub initial_prompt: Option<String>,
-    /// The most round trips to the API before it stops; at least 1.
+    /// The most round trips to the API before the agent stops; at least 1.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub max_turns: Option<u64>,
     /// The size in tokens at which it compacts its conversation; can only lower what it would inherit.
@@ -59,13 +59,13 @@ pub struct AgentDefinition {
     /// Runs without the instruction files of user and project.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub omit_claude_md: Option<bool>,
-    /// Where its memory is kept; none if `None`.
+    /// Where the agent's memory is kept; without one if `None`.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub memory: Option<AgentMemory>,
-    /// How hard it thinks.
+    /// How hard the agent thinks.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<AgentEffort>,
-    /// How its tool calls are decided; as the parent's if `None`.
+    /// The permission mode of the agent; the parent's if `None`.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<PermissionMode>,
     /// The agent, or up to four separated by commas, that watches this one in the background.
@@ -156,13 +156,13 @@ impl<'de> Deserialize<'de> for AgentMcpServer {
     }
 }
 
-/// Why the CLI would drop an agent, and all others with it.
+/// Why the CLI would drop an agent, and all others of the option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidAgent {
     /// The field that is wrong, as it is on the wire.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     pub problem: &'static str,
 }
 
@@ -187,13 +187,13 @@ impl AgentDefinition {
         }
     }
 
-    /// Limits the tools it may use.
+    /// Limits the tools that the agent may use.
     pub fn tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
         self.tools = Some(tools.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets its model.
+    /// Sets the agent's model.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self

@@ -110,7 +110,7 @@ pub struct RedactedThinkingBlock {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ToolUseBlock {
-    /// The call's id; its result and every frame about it name it.
+    /// The call's id, which its result and all frames about the call have.
     pub id: String,
     /// The tool's name; `mcp__SERVER__TOOL` for MCP tools.
     pub name: String,
@@ -131,7 +131,7 @@ pub struct ToolUseBlock {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ToolCaller {
-    /// The model itself, or code that it had the API run.
+    /// The model itself, or code that the API runs for the model.
     #[serde(rename = "type")]
     pub kind: ToolCallerKind,
     /// The code execution call that the call came from.
@@ -218,7 +218,7 @@ pub struct DocumentBlock {
     /// Remarks on the document that are not cited.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub context: Option<String>,
-    /// Whether the answer should cite it.
+    /// Whether the answer should cite the document.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub citations: Option<CitationsConfig>,
     /// Where a cached prefix ends.
@@ -230,13 +230,13 @@ pub struct DocumentBlock {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SearchResultBlock {
-    /// Where it is from, usually a URL.
+    /// Where the result comes from, usually a URL.
     pub source: String,
     /// The result's title.
     pub title: String,
     /// The result's text, as text blocks.
     pub content: Vec<ContentBlock>,
-    /// Whether the answer should cite it.
+    /// Whether the answer should cite the result.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub citations: Option<CitationsConfig>,
     /// Where a cached prefix ends.
@@ -248,7 +248,7 @@ pub struct SearchResultBlock {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CitationsConfig {
-    /// Whether they are; absent means no.
+    /// Whether the answer should have citations; absent means no.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub enabled: Option<bool>,
 }
@@ -383,7 +383,7 @@ pub struct BrowserTab {
     pub title: String,
     /// The page's address.
     pub url: String,
-    /// Whether it is in front.
+    /// Whether the tab is in front.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub active: Option<bool>,
 }
@@ -404,13 +404,13 @@ pub struct BrowserStateChange {
     /// What is downloaded.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub url: Option<String>,
-    /// Where it was saved.
+    /// The file that the download was saved to.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
     /// The download's size in bytes.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub size_bytes: Option<u64>,
-    /// Why it failed.
+    /// Why the download failed.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }

@@ -21,7 +21,7 @@ use crate::wire_enum;
 pub trait HookKind: Sized + Send + Sync + 'static {
     /// The event.
     const EVENT: HookEvent;
-    /// What the CLI tells about it.
+    /// What the CLI sends with the event.
     type Input: fmt::Debug + Clone + DeserializeOwned + Send + 'static;
     /// What may be answered beyond the common part; [`NoOutput`] if nothing.
     type Output: fmt::Debug + Clone + Serialize + Send + 'static;
@@ -126,11 +126,11 @@ hooks! {
     "PostToolUse" => PostToolUse(PostToolUseInput) -> PostToolUseOutput;
     /// A tool has failed.
     "PostToolUseFailure" => PostToolUseFailure(PostToolUseFailureInput) -> ContextOutput;
-    /// All tools that one answer of the model called have run.
+    /// All tools that one message of the model called have run.
     "PostToolBatch" => PostToolBatch(PostToolBatchInput) -> ContextOutput;
     /// The CLI has something to tell the user.
     "Notification" => Notification(NotificationInput) -> ContextOutput;
-    /// A prompt was sent. May refuse it.
+    /// A prompt was sent. The hook may refuse the prompt.
     "UserPromptSubmit" => UserPromptSubmit(UserPromptSubmitInput) -> UserPromptSubmitOutput;
     /// A slash command or an MCP prompt became a prompt.
     "UserPromptExpansion" => UserPromptExpansion(UserPromptExpansionInput) -> UserPromptExpansionOutput;
@@ -138,7 +138,7 @@ hooks! {
     "SessionStart" => SessionStart(SessionStartInput) -> SessionStartOutput;
     /// A session ends.
     "SessionEnd" => SessionEnd(SessionEndInput);
-    /// A turn is about to end. Blocking makes it go on.
+    /// A turn is about to end. If the hook blocks, the turn goes on.
     "Stop" => Stop(StopInput) -> ContextOutput;
     /// A turn ended because of an API error.
     "StopFailure" => StopFailure(StopFailureInput);
@@ -172,7 +172,7 @@ hooks! {
     "ElicitationResult" => ElicitationResult(ElicitationResultInput) -> ElicitationOutput;
     /// A settings file changed.
     "ConfigChange" => ConfigChange(ConfigChangeInput);
-    /// A worktree is to be made. The hook makes it.
+    /// A worktree is to be made. The hook makes the worktree.
     "WorktreeCreate" => WorktreeCreate(WorktreeCreateInput) -> WorktreeCreateOutput;
     /// A worktree is to be removed.
     "WorktreeRemove" => WorktreeRemove(WorktreeRemoveInput);

@@ -170,7 +170,7 @@ impl fmt::Debug for McpRemoteServerConfig {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpSdkServerConfig {
-    /// The name under which `mcp_message` reaches it.
+    /// The name of the server, which `mcp_message` uses.
     pub name: String,
     /// How long one tool call may take, in milliseconds; the CLI's default if `None`.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -195,9 +195,9 @@ impl McpSdkServerConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpServerToolPolicy {
-    /// The tool, by the name that the server gives it.
+    /// The tool, by its name on the server.
     pub name: String,
-    /// Whether its calls are asked; as every other tool's if `None`.
+    /// Whether the CLI requests permission for the tool's calls; as for other tools if `None`.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub permission_policy: Option<McpPermissionPolicy>,
     /// The most that the organization lets anybody grant.
@@ -330,34 +330,34 @@ open_enum! {
 pub struct McpServerStatus {
     /// The server's name.
     pub name: String,
-    /// How it fares.
+    /// The state of the server.
     pub status: McpServerState,
-    /// What it said of itself in the handshake.
+    /// What the server said of itself in the handshake.
     pub server_info: Option<McpServerInfo>,
-    /// Why it failed.
+    /// Why the server failed.
     pub error: Option<String>,
-    /// How it is configured. Not given for servers inside the driving program.
+    /// How the server is configured. Absent for servers inside the driving program.
     pub config: Option<McpServerStatusConfig>,
-    /// How it is reached: `stdio`, `sse`, `http`, `sdk`, …
+    /// How the CLI reaches the server: `stdio`, `sse`, `http`, `sdk`, …
     pub transport: Option<String>,
-    /// Which settings it comes from: `user`, `project`, `local`, `dynamic`, …
+    /// Which settings the server comes from: `user`, `project`, `local`, `dynamic`, …
     pub scope: Option<String>,
-    /// Who brought it: `plugin`, `sdk`, `dynamic`, …
+    /// Where the server comes from: `plugin`, `sdk`, `dynamic`, …
     pub source: Option<String>,
-    /// The tools of the server, once it is connected.
+    /// The tools of the server, once the server is connected.
     pub tools: Option<Vec<McpServerTool>>,
-    /// Why it failed, as a code.
+    /// Why the server failed, as a code.
     #[serde(rename = "error_code")]
     pub error_code: Option<String>,
-    /// Whether it is reached through the session's own proxy.
+    /// Whether the CLI reaches the server through the session's own proxy.
     pub session_proxied: Option<bool>,
-    /// Whether the cloud session brought it.
+    /// Whether the server comes from the cloud session.
     pub cloud_service_provided: Option<bool>,
-    /// The host part of its address.
+    /// The host part of the server's address.
     pub url_host: Option<String>,
-    /// How many tools it has.
+    /// How many tools the server has.
     pub tool_count: Option<u64>,
-    /// What it can do besides tools.
+    /// What the server can do besides tools.
     pub capabilities: Option<RawJson>,
 }
 
@@ -377,11 +377,11 @@ pub struct McpServerInfo {
 pub struct McpServerTool {
     /// The tool's name without the `mcp__server__` in front.
     pub name: String,
-    /// What it does.
+    /// What the tool does.
     pub description: Option<String>,
-    /// What it claims not to do.
+    /// What the server says that the tool does not do.
     pub annotations: Option<McpToolAnnotations>,
-    /// What the server attached to it.
+    /// What the server attached to the tool, as `_meta`.
     pub _meta: Option<RawJson>,
 }
 
@@ -404,6 +404,6 @@ pub struct McpToolAnnotations {
 pub struct McpServerProvenance {
     /// The server's name.
     pub name: String,
-    /// Who brought it: `plugin`, `sdk`, `dynamic`, …
+    /// Where the server comes from: `plugin`, `sdk`, `dynamic`, …
     pub source: String,
 }

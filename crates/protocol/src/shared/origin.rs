@@ -61,20 +61,20 @@ pub struct PeerOrigin {
     /// The session id of the peer.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub from_session: Option<String>,
-    /// Where the sender itself got it from.
+    /// Where the sender got the message from.
     #[serde(
         rename = "inbound_origin",
         default,
         skip_serializing_if = "crate::whole::unset"
     )]
     pub inbound_origin: Option<String>,
-    /// The task that sent it.
+    /// The task that sent the message.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub sender_task_id: Option<String>,
-    /// What it sent.
+    /// The text of the message.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub body: Option<String>,
-    /// The sender's process, if the system vouched for it.
+    /// The sender's process, if the system confirmed this.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub verified_peer_pid: Option<u64>,
     /// True for the report of a subagent.
@@ -101,7 +101,7 @@ pub struct PeerOrigin {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PeerMember {
-    /// What it says.
+    /// The text of the message.
     pub body: String,
 }
 
@@ -110,7 +110,7 @@ pub struct PeerMember {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskNotificationOrigin {
-    /// What it was, if not a task of this session.
+    /// What ended, if not a task of this session.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub subkind: Option<TaskNotificationKind>,
     /// Why a trigger fired.
@@ -163,10 +163,10 @@ pub struct VoiceCallOrigin {
     /// The request.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub request_uuid: Option<String>,
-    /// What it replies to.
+    /// The message that this replies to.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub in_reply_to_uuid: Option<String>,
-    /// When it was said, as ISO 8601.
+    /// When the words were said, as ISO 8601.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub said_at: Option<String>,
 }

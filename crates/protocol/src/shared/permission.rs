@@ -24,7 +24,7 @@ closed_enum! {
         Plan = "plan",
         /// What would be asked is refused instead.
         DontAsk = "dontAsk",
-        /// A classifier decides, and asks when it is unsure.
+        /// A classifier decides. The CLI requests permission where the classifier is unsure.
         Auto = "auto",
     }
 }
@@ -67,7 +67,7 @@ impl PartialEq<PermissionMode> for ReportedPermissionMode {
 }
 
 closed_enum! {
-    /// What a rule does with the calls it matches.
+    /// What a rule does with the calls that it matches.
     pub enum PermissionBehavior {
         /// Calls run without a question.
         Allow = "allow",

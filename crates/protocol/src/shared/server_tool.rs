@@ -151,7 +151,7 @@ pub struct WebFetchResult {
     pub url: String,
     /// The page as a `document` block.
     pub content: Box<ContentBlock>,
-    /// When it was fetched, as ISO 8601.
+    /// When the page was fetched, as ISO 8601.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub retrieved_at: Option<String>,
 }
@@ -202,7 +202,7 @@ pub struct ExecutionResult {
     pub stderr: String,
     /// The program's exit code.
     pub return_code: i64,
-    /// The files it made.
+    /// The files that the code made.
     pub content: Vec<ExecutionFile>,
 }
 
@@ -216,7 +216,7 @@ pub struct EncryptedExecutionResult {
     pub stderr: String,
     /// The program's exit code.
     pub return_code: i64,
-    /// The files it made.
+    /// The files that the code made.
     pub content: Vec<ExecutionFile>,
 }
 
@@ -292,7 +292,7 @@ pub struct TextEditorView {
     /// How many lines were read.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub num_lines: Option<u64>,
-    /// The first of them, from 1.
+    /// The first of the lines, from 1.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub start_line: Option<u64>,
     /// How many lines the file has.
@@ -304,7 +304,7 @@ pub struct TextEditorView {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TextEditorCreate {
-    /// Whether it existed before.
+    /// Whether the file existed before.
     pub is_file_update: bool,
 }
 
@@ -391,7 +391,7 @@ wire_enum! {
 pub struct AdvisorResult {
     /// The answer's text.
     pub text: String,
-    /// Why it stopped.
+    /// Why the advisor stopped.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub stop_reason: Option<String>,
 }
@@ -402,7 +402,7 @@ pub struct AdvisorResult {
 pub struct AdvisorRedactedResult {
     /// The answer's text, encrypted.
     pub encrypted_content: String,
-    /// Why it stopped.
+    /// Why the advisor stopped.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub stop_reason: Option<String>,
 }
@@ -457,9 +457,9 @@ pub struct McpToolListingBlock {
 pub struct McpListedTool {
     /// The tool's name.
     pub name: String,
-    /// What it does.
+    /// What the tool does.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the tool's arguments.
     pub input_schema: RawJson,
 }

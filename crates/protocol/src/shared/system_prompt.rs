@@ -20,7 +20,7 @@ pub enum SystemPrompt {
     },
     /// The prompt of Claude Code.
     Preset {
-        /// What to say after it.
+        /// The text to append.
         append: Option<String>,
         /// Leaves out what changes from session to session (directory, date, git state), so that the prompt can be cached
         /// across them; the CLI's default if `None`.
@@ -38,7 +38,7 @@ impl SystemPrompt {
         snapshot: None,
     };
 
-    /// The prompt of Claude Code with a text after it.
+    /// The prompt of Claude Code with this text behind it.
     pub fn preset_and(append: impl Into<String>) -> Self {
         Self::Preset {
             append: Some(append.into()),

@@ -11,7 +11,7 @@ use crate::RawJson;
 pub enum ThinkingConfig {
     /// The model decides how much.
     Adaptive {
-        /// What is shown of it; the model's default if `None`.
+        /// What is shown of the thinking; the model's default if `None`.
         #[serde(skip_serializing_if = "crate::whole::unset")]
         display: Option<ThinkingDisplay>,
     },
@@ -20,7 +20,7 @@ pub enum ThinkingConfig {
         /// The most tokens to think with; `None` is as `Adaptive`.
         #[serde(skip_serializing_if = "crate::whole::unset")]
         budget_tokens: Option<u64>,
-        /// What is shown of it; the model's default if `None`.
+        /// What is shown of the thinking; the model's default if `None`.
         #[serde(skip_serializing_if = "crate::whole::unset")]
         display: Option<ThinkingDisplay>,
     },

@@ -122,7 +122,7 @@ pub struct FallbackCreditStatus {
     /// `redeemed` or `not_applied`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Why it was not applied.
+    /// Why the credit was not applied.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// Request fields that stand in the way.
@@ -179,7 +179,7 @@ pub struct ModelUsage {
     /// The model's own name, without alias or date.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub canonical_model: Option<String>,
-    /// Who served it, such as `firstParty` or `bedrock`.
+    /// Who served the model, such as `firstParty` or `bedrock`.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub provider: Option<String>,
     /// What the cost is computed from.

@@ -13,7 +13,7 @@ pub struct AgentInput {
     pub description: String,
     /// The task itself.
     pub prompt: String,
-    /// Which kind of agent runs it.
+    /// The type of the agent that gets the task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub subagent_type: Option<String>,
     /// The model to use instead of the agent's own.
@@ -28,10 +28,10 @@ pub struct AgentInput {
     /// A name by which the running agent can be sent messages.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub name: Option<String>,
-    /// Ignored by the CLI; older ones used it.
+    /// The CLI ignores the team; older CLIs used it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub team_name: Option<String>,
-    /// A permission mode. Ignored by the CLI; older ones used it.
+    /// A permission mode. The CLI ignores the mode; older CLIs used it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mode: Option<String>,
     /// Where the agent works, if not in the session's own directory.
@@ -100,7 +100,7 @@ crate::open_enum! {
 crate::wire_enum! {
     /// Output of `Agent`.
     pub enum AgentOutput by "status" {
-        /// The agent ran to its end in the foreground.
+        /// The agent ran to the end in the foreground.
         "completed" => Completed(Box<AgentCompleted>),
         /// The agent runs on in the background.
         "async_launched" => AsyncLaunched(AgentAsyncLaunched),
@@ -109,41 +109,41 @@ crate::wire_enum! {
     }
 }
 
-/// An agent that ran to its end.
+/// An agent that ran to the end.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AgentCompleted {
-    /// The agent's id; its messages carry it.
+    /// The agent's id, which the agent's messages have.
     pub agent_id: String,
-    /// Which kind of agent it was.
+    /// The type of the agent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
-    /// What it answered.
+    /// The answer of the agent.
     pub content: Vec<AgentText>,
-    /// The task it was given.
+    /// The task of the agent.
     pub prompt: String,
-    /// The model it ran on.
+    /// The model of the agent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub resolved_model: Option<String>,
-    /// All models it ran on, in order, if it changed on the way.
+    /// All models of the agent, in order, if the model changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub models_used: Option<Vec<String>>,
-    /// How many tools it used.
+    /// How many tools the agent used.
     pub total_tool_use_count: u64,
-    /// How long it took, in milliseconds.
+    /// How long the agent ran, in milliseconds.
     pub total_duration_ms: f64,
-    /// Tokens of its last request and answer.
+    /// Tokens of the agent's last request and answer.
     pub total_tokens: u64,
-    /// The API's token usage of its last request, as it came; decodes to [`Usage`](crate::shared::Usage).
+    /// The API's token usage of the agent's last request, as it came; decodes to [`Usage`](crate::shared::Usage).
     pub usage: RawJson,
-    /// Names of the tools it used.
+    /// The names of the tools that the agent used.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tools_used: Option<Vec<String>>,
-    /// What its tools did, in numbers.
+    /// What the agent's tools did, in numbers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_stats: Option<AgentToolStats>,
-    /// The worktree it worked in, if that was kept.
+    /// The worktree of the agent, if the worktree was kept.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_path: Option<String>,
     /// The branch of that worktree.
@@ -206,7 +206,7 @@ pub struct AgentToolStats {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AgentAsyncLaunched {
-    /// The agent's id, also the id of its task.
+    /// The agent's id, which is also the id of the task.
     pub agent_id: String,
     /// What the task is, in a few words.
     pub description: String,
@@ -217,10 +217,10 @@ pub struct AgentAsyncLaunched {
     /// Always true when present.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_async: Option<bool>,
-    /// The model it runs on.
+    /// The model of the agent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub resolved_model: Option<String>,
-    /// All models it ran on before it went to the background, in order.
+    /// All models of the agent before the agent went to the background, in order.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub models_used: Option<Vec<String>>,
     /// Whether the caller has a tool to read `outputFile` with.
@@ -236,9 +236,9 @@ pub struct AgentAsyncLaunched {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRemoteLaunched {
-    /// The id of its task.
+    /// The id of the task.
     pub task_id: String,
-    /// Where its session can be watched.
+    /// The page that shows the agent's session.
     pub session_url: String,
     /// What the task is, in a few words.
     pub description: String,

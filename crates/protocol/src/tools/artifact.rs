@@ -48,7 +48,7 @@ pub struct ArtifactInput {
     /// Whether to write over a newer version.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub force: Option<bool>,
-    /// Whether to pin it once it is published.
+    /// Whether to pin the artifact once it is published.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pin: Option<bool>,
     /// The directory to save into.
@@ -76,7 +76,7 @@ crate::open_enum! {
     pub enum ArtifactAction {
         /// Publish a page.
         Publish = "publish",
-        /// List them.
+        /// List the artifacts.
         List = "list",
         /// Read one.
         Read = "read",

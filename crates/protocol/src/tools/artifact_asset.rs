@@ -12,7 +12,7 @@ pub struct ArtifactAssetUpload {
     /// The artifact that was changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub written: Option<ArtifactUrl>,
-    /// Whether it is the user's own.
+    /// Whether the artifact is the user's own.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// The file.
@@ -45,7 +45,7 @@ pub struct ArtifactAssetUploads {
     /// The artifact that was changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub written: Option<ArtifactUrl>,
-    /// Whether it is the user's own.
+    /// Whether the artifact is the user's own.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// The files.
@@ -62,7 +62,7 @@ pub struct ArtifactUploads {
     pub results: Vec<ArtifactUploadResult>,
 }
 
-/// What came of uploading one file. Which fields are there depends on its `status`.
+/// What came of the upload of one file. `status` says which fields are there.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactUploadResult {
@@ -88,13 +88,13 @@ pub struct ArtifactUploadResult {
     /// The file's name.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file_name: Option<String>,
-    /// Why it was not uploaded, as a word.
+    /// Why the file was not uploaded, as a word.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
-    /// Why it was not uploaded.
+    /// Why the file was not uploaded.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub message: Option<String>,
-    /// Always true when present: it may be there all the same.
+    /// Always true when present: the file may have been uploaded all the same.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub may_be_stored: Option<bool>,
 }
@@ -115,15 +115,15 @@ pub struct ArtifactAssets {
     pub url: String,
     /// The files.
     pub assets: Vec<ArtifactAsset>,
-    /// How much room they take.
+    /// How much room the files take.
     pub usage: ArtifactUsage,
     /// Where to go on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next: Option<String>,
-    /// Always true when present: others write to it too.
+    /// Always true when present: others write to the artifact, too.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cowritten: Option<bool>,
-    /// Always true when present: somebody outside the organization writes to it.
+    /// Always true when present: somebody outside the organization writes to the artifact.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_writer: Option<bool>,
 }
@@ -143,7 +143,7 @@ pub struct ArtifactAsset {
     /// The file's hash.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sha256: Option<String>,
-    /// When it was uploaded, in RFC 3339.
+    /// When the file was uploaded, in RFC 3339.
     pub created_at: String,
 }
 
@@ -153,11 +153,11 @@ pub struct ArtifactAsset {
 pub struct ArtifactUsage {
     /// How many there are.
     pub files: u64,
-    /// How large they are together.
+    /// The size of all files together.
     pub bytes: u64,
     /// How many there may be.
     pub max_files: u64,
-    /// How large they may be together.
+    /// The largest size that all files may have together.
     pub max_bytes: u64,
 }
 
@@ -175,7 +175,7 @@ pub struct ArtifactAssetRead {
 pub struct ArtifactSaved {
     /// The file's id.
     pub id: String,
-    /// Where it was saved.
+    /// The file that the asset was saved to.
     pub path: String,
     /// The file's size.
     pub size_bytes: u64,
@@ -186,13 +186,13 @@ pub struct ArtifactSaved {
     /// Always true when present: others write to the artifact too.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cowritten: Option<bool>,
-    /// Always true when present: somebody outside the organization writes to it.
+    /// Always true when present: somebody outside the organization writes to the artifact.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_writer: Option<bool>,
-    /// Always true when present: everybody can read it.
+    /// Always true when present: everybody can read the file.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub public_read: Option<bool>,
-    /// Always true when present: it is somebody else's.
+    /// Always true when present: the file is somebody else's.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub foreign: Option<bool>,
 }
@@ -204,7 +204,7 @@ pub struct ArtifactAssetDelete {
     /// The artifact that was changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub written: Option<ArtifactUrl>,
-    /// Whether it is the user's own.
+    /// Whether the artifact is the user's own.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// The file.
@@ -217,6 +217,6 @@ pub struct ArtifactAssetDelete {
 pub struct ArtifactDeleted {
     /// The file's id.
     pub id: String,
-    /// Whether it is gone.
+    /// Whether the file was deleted.
     pub deleted: bool,
 }

@@ -65,7 +65,7 @@ crate::shape::by_key!(ArtifactOutput {
 pub struct ArtifactPublished {
     /// The artifact's address.
     pub url: String,
-    /// The file it was made from.
+    /// The file that the artifact was made from.
     pub path: String,
     /// The artifact's id.
     #[serde(rename = "artifact_id", skip_serializing_if = "crate::whole::unset")]
@@ -79,28 +79,28 @@ pub struct ArtifactPublished {
     /// What the page may do at run time.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub capabilities: Option<RawJson>,
-    /// What is on record about its run time.
+    /// The stored data about the artifact's run time.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stored: Option<ArtifactStored>,
     /// Things to know.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub warnings: Option<Vec<String>>,
-    /// How often it can be published yet.
+    /// How often the artifact can still be published.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub publishes_remaining: Option<u64>,
     /// When that starts anew, as a time since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub publishes_reset_at: Option<f64>,
-    /// The version of its run time.
+    /// The version of the artifact's run time.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub contract: Option<String>,
-    /// Whether it was there before.
+    /// Whether the artifact existed before.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub updated: Option<bool>,
-    /// Whether it is the user's own.
+    /// Whether the artifact is the user's own.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
-    /// The word for its icon.
+    /// The word for the artifact's icon.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub icon: Option<String>,
     /// Always true when present: the older form of icon was sent.
@@ -109,10 +109,10 @@ pub struct ArtifactPublished {
     /// Always true when present: the icon was not taken.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub icon_dropped: Option<bool>,
-    /// Who can see it.
+    /// Who can see the artifact.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub audience: Option<String>,
-    /// Whether others can see its folder: `others` or `unknown`.
+    /// Whether others can see the artifact's folder: `others` or `unknown`.
     #[serde(rename = "folder_audience", skip_serializing_if = "crate::whole::unset")]
     pub folder_audience: Option<String>,
     /// The number of the version, in their order.
@@ -121,10 +121,10 @@ pub struct ArtifactPublished {
     /// Always true when present: nothing was different.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub unchanged: Option<bool>,
-    /// How it is kept up to date.
+    /// How the artifact is kept up to date.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub live_subscription: Option<String>,
-    /// Whether it is pinned.
+    /// Whether the artifact is pinned.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pinned: Option<bool>,
 }
@@ -145,7 +145,7 @@ pub struct ArtifactStored {
     /// Whether that was taken over from the version before.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub carried: Option<bool>,
-    /// How it was read.
+    /// How the artifact was read.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub read: Option<String>,
 }
@@ -191,25 +191,25 @@ pub struct ArtifactEntry {
     /// The artifact's icon.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub favicon: Option<String>,
-    /// When it was last changed, in RFC 3339.
+    /// When the artifact was changed last, in RFC 3339.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub updated_at: Option<String>,
-    /// Whose it is: `mine` or `shared`.
+    /// Whose artifact this is: `mine` or `shared`.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub rel: Option<String>,
-    /// Always true when present: it belongs to somebody outside the organization.
+    /// Always true when present: the artifact belongs to somebody outside the organization.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub external: Option<bool>,
-    /// What the user may do with it: `editor`, `commenter`, `reader` or `viewer`.
+    /// What the user may do with the artifact: `editor`, `commenter`, `reader` or `viewer`.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub role: Option<String>,
-    /// Always true when present: people outside the organization may have written to it.
+    /// Always true when present: people outside the organization may have written to the artifact.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outsiders_may_have_written: Option<bool>,
-    /// The kind under which it is listed.
+    /// The kind under which the artifact is listed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub listed_kind: Option<String>,
-    /// Whether it is pinned.
+    /// Whether the artifact is pinned.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pinned: Option<bool>,
 }
@@ -221,7 +221,7 @@ pub struct ArtifactEntry {
 pub struct ArtifactRead {
     /// What was read.
     pub read: ArtifactPage,
-    /// Whether it is the user's own.
+    /// Whether the artifact is the user's own.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// Which version now counts as seen.
@@ -244,7 +244,7 @@ pub struct ArtifactPage {
     pub code_text: String,
     /// The content of the page, or the answer to the prompt.
     pub result: String,
-    /// How long it took, in milliseconds.
+    /// How long the request took, in milliseconds.
     pub duration_ms: f64,
     /// The page's title.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -275,7 +275,7 @@ pub struct ArtifactPinned {
     pub action: String,
     /// The artifact's address.
     pub url: String,
-    /// Whether it is pinned now.
+    /// Whether the artifact is pinned now.
     pub pinned: bool,
     /// The artifact's title.
     #[serde(skip_serializing_if = "crate::whole::unset")]

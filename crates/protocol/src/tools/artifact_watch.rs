@@ -9,7 +9,7 @@ use crate::RawJson;
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactWatch {
-    /// How it is.
+    /// The state of the watch.
     pub watch: ArtifactWatchState,
 }
 
@@ -19,14 +19,14 @@ pub struct ArtifactWatch {
 pub struct ArtifactWatchState {
     /// The artifact's address.
     pub url: String,
-    /// Whether it is watched.
+    /// Whether the artifact is watched.
     pub watching: bool,
     /// What came of the request.
     pub outcome: String,
     /// The reason.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
-    /// Why it is not watched beyond this session.
+    /// Why the artifact is not watched beyond this session.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable_skip_reason: Option<String>,
     /// The id of the task that watches.
@@ -35,10 +35,10 @@ pub struct ArtifactWatchState {
     /// Since when, as a time since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub since: Option<f64>,
-    /// Until when the access for it lasts, as a time since 1970.
+    /// When the access for the watch ends, as a time since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub token_expires_at: Option<f64>,
-    /// By what means it is watched.
+    /// The means by which the artifact is watched.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub rail: Option<String>,
     /// The trigger that watches beyond this session.
@@ -75,7 +75,7 @@ pub struct ArtifactUnwatch {
 pub struct ArtifactUnwatched {
     /// The artifact's address.
     pub url: String,
-    /// Whether it was watched before.
+    /// Whether the artifact was watched before.
     pub was_watching: bool,
 }
 
@@ -88,12 +88,12 @@ pub struct ArtifactWatches {
     /// The only address that was asked about.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub filter_url: Option<String>,
-    /// The connections behind them.
+    /// The connections behind the watches.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub arms: Option<Vec<ArtifactArm>>,
 }
 
-/// One watch. Which fields are there depends on its `rail`.
+/// One watch. `rail` says which fields are there.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactWatcher {
@@ -108,31 +108,31 @@ pub struct ArtifactWatcher {
     /// Since when: a number for a live one, text for a durable one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub since: Option<RawJson>,
-    /// Whether it was asked for.
+    /// Whether somebody requested the watch.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub explicit: Option<bool>,
-    /// Whether it is connected.
+    /// Whether the watch is connected.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub connected: Option<bool>,
-    /// Whether it is about to be.
+    /// Whether the watch is about to be connected.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub connecting: Option<bool>,
-    /// Until when the access for it lasts, as a time since 1970.
+    /// When the access for the watch ends, as a time since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub token_expires_at: Option<f64>,
-    /// What set it up.
+    /// What set the watch up.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub armed_via: Option<String>,
-    /// The trigger behind it.
+    /// The trigger behind the watch.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub trigger_id: Option<String>,
     /// Which events are watched for.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub events: Option<Vec<String>>,
-    /// Whether it was taken over from an earlier session.
+    /// Whether the watch comes from an earlier session.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub restored: Option<bool>,
-    /// How it ended.
+    /// How the watch ended.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stop_kind: Option<String>,
 }
@@ -146,24 +146,24 @@ pub struct ArtifactArm {
     /// By what means.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub rail: Option<String>,
-    /// How it is.
+    /// The state of the connection.
     pub state: String,
-    /// Whether it will be made again.
+    /// Whether the connection will be made again.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reconnect: Option<bool>,
-    /// How often it failed.
+    /// How often the connection failed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub failures: Option<u64>,
-    /// How often it may fail.
+    /// How often the connection may fail.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub max_failures: Option<u64>,
-    /// When it is tried again, in seconds from now.
+    /// When the next attempt is made, in seconds from now.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next_in_s: Option<f64>,
-    /// How it failed last.
+    /// The last failure.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub last_failure: Option<String>,
-    /// Why it is so.
+    /// The reason for the state.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// Details.

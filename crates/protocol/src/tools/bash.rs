@@ -12,16 +12,16 @@ use crate::RawJson;
 pub struct BashInput {
     /// The command line.
     pub command: String,
-    /// How long it may run, in milliseconds; at most 600000 in the foreground.
+    /// How long the command may run, in milliseconds; at most 600000 in the foreground.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timeout: Option<u64>,
-    /// What it does, in a few words.
+    /// What the command does, in a few words.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
-    /// Whether the model goes on without waiting for it.
+    /// Whether the model goes on without waiting for the command.
     #[serde(rename = "run_in_background", skip_serializing_if = "crate::whole::unset")]
     pub run_in_background: Option<bool>,
-    /// Whether to run it outside the sandbox, where settings let it.
+    /// Whether to run the command outside of the sandbox, if settings allow this.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub dangerously_disable_sandbox: Option<bool>,
 }
@@ -44,55 +44,55 @@ impl BashInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BashOutput {
-    /// What it wrote on stdout, cut if long.
+    /// What the command wrote to stdout, cut if long.
     pub stdout: String,
-    /// What it wrote on stderr.
+    /// What the command wrote to stderr.
     pub stderr: String,
-    /// Whether it was stopped before its end.
+    /// Whether the command was stopped before its end.
     pub interrupted: bool,
     /// Whether `stdout` is an image.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_image: Option<bool>,
-    /// Where the raw output is kept, if it was kept.
+    /// The file with the raw output, if that was kept.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub raw_output_path: Option<String>,
-    /// The id of its task, if it runs in the background.
+    /// The id of the task, if the command runs in the background.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_task_id: Option<String>,
-    /// Whether the user sent it to the background.
+    /// Whether the user moved the command to the background.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub backgrounded_by_user: Option<bool>,
-    /// The timeout at which it was sent to the background, in milliseconds.
+    /// The timeout at which the command was moved to the background, in milliseconds.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timed_out_after_ms: Option<u64>,
-    /// A note to the model that a `cd` in it did not change the session's directory.
+    /// A note to the model that a `cd` in the command did not change the session's directory.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_cwd_hint: Option<String>,
-    /// Whether it is stopped when its caller is done, so that no notification will follow.
+    /// Whether the command is stopped when its caller is done, so that no notification will follow.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_ends_with_final_response: Option<bool>,
-    /// Whether its end wakes the subagent that started it.
+    /// Whether the end of the command wakes the subagent that started it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_wakes_owner: Option<bool>,
-    /// Whether it ran outside the sandbox.
+    /// Whether the command ran outside of the sandbox.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub dangerously_disable_sandbox: Option<bool>,
     /// What an exit code that is no failure means, such as that nothing was found.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub return_code_interpretation: Option<String>,
-    /// Whether it is of those that write nothing when they succeed.
+    /// Whether such a command writes nothing when it succeeds.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub no_output_expected: Option<bool>,
     /// Content blocks to be shown instead of the text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub structured_content: Option<Vec<RawJson>>,
-    /// Where the whole output is, when it was too long.
+    /// The file with the whole output, if the output was too long.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub persisted_output_path: Option<String>,
     /// How long the whole output is, in bytes.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub persisted_output_size: Option<u64>,
-    /// A note to the model about files that it had read and the command changed.
+    /// A note to the model about files that it had read and that the command changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stale_read_file_state_hint: Option<String>,
     /// A note to the model that GitHub refused for too many requests.
@@ -107,16 +107,16 @@ pub struct BashOutput {
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GitOperation {
-    /// A commit it made.
+    /// A commit of the command.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub commit: Option<GitCommit>,
-    /// A branch it pushed.
+    /// A branch that the command pushed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub push: Option<GitPush>,
-    /// A branch it merged or rebased.
+    /// A branch that the command merged or rebased.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub branch: Option<GitBranchChange>,
-    /// A pull request it worked on.
+    /// A pull request that the command worked on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pr: Option<GitPullRequest>,
 }
@@ -127,9 +127,9 @@ pub struct GitOperation {
 pub struct GitCommit {
     /// The commit's hash.
     pub sha: String,
-    /// How it came about.
+    /// How the commit came about.
     pub kind: GitCommitKind,
-    /// The branch it is on.
+    /// The branch of the commit.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub branch: Option<String>,
 }
@@ -158,7 +158,7 @@ pub struct GitPush {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GitBranchChange {
-    /// What it was merged with or rebased on.
+    /// The other branch or commit.
     #[serde(rename = "ref")]
     pub reference: String,
     /// Which of the two.
@@ -207,7 +207,7 @@ crate::open_enum! {
         Ready = "ready",
         /// Made a draft.
         Draft = "draft",
-        /// Set to be merged when its checks pass.
+        /// Set to be merged when all checks pass.
         AutoMergeEnabled = "auto-merge-enabled",
         /// No longer set to be merged by itself.
         AutoMergeDisabled = "auto-merge-disabled",

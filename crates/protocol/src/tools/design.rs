@@ -34,7 +34,7 @@ pub struct ClaudeDesignOutput {
     pub operation: String,
     /// Content blocks.
     pub content: Vec<RawJson>,
-    /// Whether it failed.
+    /// Whether the tool failed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_error: Option<bool>,
 }

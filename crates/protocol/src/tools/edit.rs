@@ -11,7 +11,7 @@ pub struct FileEditInput {
     pub file_path: String,
     /// The text to be replaced.
     pub old_string: String,
-    /// The text that takes its place.
+    /// The new text.
     pub new_string: String,
     /// Whether to replace each occurrence, not only a single one. The default is false.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -63,7 +63,7 @@ pub struct FileEditOutput {
     pub file_path: String,
     /// The text that was replaced.
     pub old_string: String,
-    /// The text that took its place.
+    /// The new text.
     pub new_string: String,
     /// The whole file as it was; null when it was too long to keep.
     pub original_file: Option<String>,
@@ -73,7 +73,7 @@ pub struct FileEditOutput {
     pub user_modified: bool,
     /// Whether each occurrence was replaced.
     pub replace_all: bool,
-    /// The change against git, if it was worked out.
+    /// The change against git, if the CLI computed it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub git_diff: Option<GitDiff>,
     /// Whether the edit was only put aside for review; the file is then as before.
@@ -100,7 +100,7 @@ pub struct FileWriteOutput {
     pub structured_patch: Vec<PatchHunk>,
     /// The whole file as it was; null for a new file and when it was too long to keep.
     pub original_file: Option<String>,
-    /// The change against git, if it was worked out.
+    /// The change against git, if the CLI computed it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub git_diff: Option<GitDiff>,
     /// Whether the user altered the content before allowing it.

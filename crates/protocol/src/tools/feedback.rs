@@ -10,14 +10,14 @@ pub struct SendFeedbackInput {
     /// The kind of feedback.
     #[serde(rename = "type")]
     pub kind: FeedbackKind,
-    /// One line about it.
+    /// One line about the problem.
     pub title: String,
-    /// All of it.
+    /// The whole description.
     pub details: String,
-    /// The part of the CLI it is about.
+    /// The part of the CLI that this is about.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub area: Option<String>,
-    /// How the model went wrong, if it did.
+    /// What the model did wrong, if it did something wrong.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub failure_mode: Option<FailureMode>,
     /// What the session was doing.
@@ -43,7 +43,7 @@ impl SendFeedbackInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SendFeedbackOutput {
-    /// Whether it was taken.
+    /// Whether the feedback was accepted.
     pub success: bool,
     /// The result, for people.
     pub message: String,

@@ -50,21 +50,21 @@ pub struct Finding {
     pub line: Option<u64>,
     /// What is wrong.
     pub summary: String,
-    /// The same in at most 60 characters.
+    /// A summary of at most 60 characters.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub short_summary: Option<String>,
-    /// What has to happen for it to go wrong, and how it then does.
+    /// What has to happen for the problem to show, and what happens then.
     pub failure_scenario: String,
     /// The kind of defect.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub category: Option<String>,
-    /// How bad it is.
+    /// How bad the problem is.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub severity: Option<FindingSeverity>,
     /// What a second look said.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub verdict: Option<FindingVerdict>,
-    /// What was done about it.
+    /// What was done about the problem.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outcome: Option<FindingOutcome>,
 }
@@ -93,7 +93,7 @@ impl Finding {
 crate::open_enum! {
     /// How bad a finding is.
     pub enum FindingSeverity {
-        /// The change brings it or makes it worse.
+        /// The change causes the problem or makes it worse.
         Important = "important",
         /// The problem existed before the change.
         PreExisting = "pre_existing",

@@ -1,4 +1,4 @@
-//! Tools of MCP servers, and those about MCP servers.
+//! Tools of MCP servers, and tools about MCP servers.
 // Written by `cargo xtask types` from what upstream declares and upstream/tools/mcp.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct McpResource {
     /// The description of the resource.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
-    /// The server that offers it.
+    /// The server that has the resource.
     pub server: String,
 }
 
@@ -59,7 +59,7 @@ impl ReadMcpResourceInput {
 pub struct ReadMcpResourceOutput {
     /// The parts of the resource.
     pub contents: Vec<McpResourceContent>,
-    /// Why the server could not give it.
+    /// Why the server did not return the resource.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
@@ -77,7 +77,7 @@ pub struct McpResourceContent {
     /// The text of the resource, if it is text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub text: Option<String>,
-    /// The file it was saved to, if it is not.
+    /// The file that the resource was saved to, if it is not text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub blob_saved_to: Option<String>,
 }
@@ -108,7 +108,7 @@ impl ReadMcpResourceDirInput {
 pub struct ReadMcpResourceDirOutput {
     /// What is directly in the directory.
     pub resources: Vec<McpDirEntry>,
-    /// Why the server could not list it.
+    /// Why the server did not list its resources.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
@@ -136,16 +136,16 @@ pub struct RefreshMcpToolsInput {
     pub server: Option<String>,
 }
 
-/// What came of asking one server for its tools again.
+/// What came of requesting the tools of one server again.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct McpRefresh {
     /// The server.
     pub server: String,
-    /// How it went.
+    /// Whether the server sent its tools.
     pub status: McpRefreshStatus,
-    /// How many tools it has now.
+    /// How many tools the server has now.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_count: Option<u64>,
     /// Tools that are new.
@@ -154,13 +154,13 @@ pub struct McpRefresh {
     /// Tools that are gone.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub removed: Option<Vec<String>>,
-    /// Why it failed.
+    /// Why the request failed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
 
 crate::open_enum! {
-    /// How asking a server for its tools went.
+    /// Whether a server sent its tools.
     pub enum McpRefreshStatus {
         /// The new list is in use.
         Refreshed = "refreshed",
@@ -179,7 +179,7 @@ crate::open_enum! {
 pub enum McpOutput {
     /// A text.
     Text(String),
-    /// Content blocks as the server gave them.
+    /// Content blocks, as the server sent them.
     Blocks(Vec<RawJson>),
     /// An object; that of a tool with structured output has `content` and `structuredContent`.
     Object(RawJson),

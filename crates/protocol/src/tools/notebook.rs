@@ -53,14 +53,14 @@ pub struct NotebookEditOutput {
     pub language: String,
     /// What was done.
     pub edit_mode: String,
-    /// Why it failed, if it did.
+    /// Why the edit failed, if it failed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
     /// The notebook.
     pub notebook_path: String,
-    /// The whole notebook as it was.
+    /// The whole notebook before the edit.
     pub original_file: String,
-    /// The whole notebook as it is now.
+    /// The whole notebook after the edit.
     pub updated_file: String,
 }
 
@@ -77,11 +77,11 @@ crate::open_enum! {
 crate::open_enum! {
     /// What to do with a notebook cell.
     pub enum CellEdit {
-        /// Give it a new source.
+        /// Replace the source of the cell.
         Replace = "replace",
         /// Make a new one.
         Insert = "insert",
-        /// Take it out.
+        /// Delete the cell.
         Delete = "delete",
     }
 }

@@ -58,14 +58,14 @@ impl MonitorSocket {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct MonitorOutput {
-    /// The id of its task.
+    /// The id of the task.
     pub task_id: String,
-    /// How long it watches, in milliseconds; 0 for until it is stopped.
+    /// How long the monitor watches, in milliseconds; 0 for until it is stopped.
     pub timeout_ms: u64,
-    /// Whether it watches until it is stopped.
+    /// Whether the monitor watches until it is stopped.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub persistent: Option<bool>,
-    /// Whether the command ran in the sandbox only because its permission relied on that.
+    /// Whether the command ran in the sandbox only because the permission for it depended on that.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub kept_in_sandbox_by_check: Option<bool>,
 }
@@ -98,13 +98,13 @@ impl PushNotificationInput {
 pub struct PushNotificationOutput {
     /// The notice.
     pub message: String,
-    /// Whether it was sent to the user's phone.
+    /// Whether the notification was sent to the user's phone.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub push_sent: Option<bool>,
-    /// Whether it was shown on this machine.
+    /// Whether the notification was shown on this machine.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_sent: Option<bool>,
-    /// Why it was not sent.
+    /// Why the notification was not sent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub disabled_reason: Option<PushDisabled>,
     /// When, in RFC 3339.
@@ -119,7 +119,7 @@ crate::open_enum! {
         ConfigOff = "config_off",
         /// The user is there.
         UserPresent = "user_present",
-        /// There is no way to send it.
+        /// There is no way to send the notification.
         NoTransport = "no_transport",
     }
 }
@@ -137,7 +137,7 @@ pub struct ReadNotificationsOutput {
     pub notifications: Vec<QueuedNotification>,
     /// How many are still waiting.
     pub remaining: u64,
-    /// When they were read, in RFC 3339.
+    /// When the notifications were read, in RFC 3339.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub read_at: Option<String>,
 }
@@ -146,15 +146,15 @@ pub struct ReadNotificationsOutput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct QueuedNotification {
-    /// The id of the notification, the same each time it is delivered.
+    /// The id of the notification, the same each time the notification is delivered.
     pub notification_id: String,
-    /// Where it comes from, such as `github_webhook`.
+    /// Where the notification comes from, such as `github_webhook`.
     pub origin: String,
-    /// When it was queued, in RFC 3339.
+    /// When the notification was queued, in RFC 3339.
     pub queued_at: String,
-    /// What it says.
+    /// The text of the notification.
     pub content: String,
-    /// When it arrived here, in RFC 3339.
+    /// When the notification arrived here, in RFC 3339.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub arrived_at: Option<String>,
 }

@@ -33,7 +33,7 @@ pub struct OfferChromeSetupInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct OfferChromeSetupOutput {
-    /// What came of it.
+    /// What came of the offer.
     pub outcome: ChromeSetupOutcome,
 }
 

@@ -23,7 +23,7 @@ pub struct EnterPlanModeOutput {
 pub struct ExitPlanModeOutput {
     /// The plan that the user saw; null if there is none.
     pub plan: Option<String>,
-    /// Whether a subagent made it.
+    /// Whether a subagent made the plan.
     pub is_agent: bool,
     /// Where the plan is saved.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -45,9 +45,9 @@ pub struct ExitPlanModeOutput {
 crate::open_struct::open_struct! {
     /// Input of `ExitPlanMode`. The model may send more keys than the schema has.
     pub struct ExitPlanModeInput {
-        /// The plan. The CLI puts it there from the plan's file.
+        /// The plan. The CLI reads it from the plan's file.
         plan: "plan" => String,
-        /// The plan's file. The CLI puts it there.
+        /// The plan's file. The CLI adds it.
         plan_file_path: "planFilePath" => String,
         /// What the model wants to be allowed. No longer used by the CLI.
         allowed_prompts: "allowedPrompts" => Vec<AllowedPrompt>,

@@ -49,19 +49,19 @@ impl ProjectsInput {
 crate::open_enum! {
     /// What to do with a project.
     pub enum ProjectsMethod {
-        /// Describe it.
+        /// Describe the project.
         Info = "project_info",
         /// Read a document.
         Read = "project_read",
-        /// Search it.
+        /// Search the project.
         Search = "project_search",
         /// Write a document.
         Write = "project_write",
         /// Delete a document.
         Delete = "project_delete",
-        /// List the files of its memory.
+        /// List the files of the project's memory.
         MemoryList = "project_memory_list",
-        /// Read a file of its memory.
+        /// Read a file of the project's memory.
         MemoryRead = "project_memory_read",
     }
 }
@@ -93,7 +93,7 @@ pub struct ProjectInfo {
     /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
-    /// The file with all of it, if it was too long.
+    /// The file with the whole text, if the text was too long.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
     /// The project's name.
@@ -107,10 +107,10 @@ pub struct ProjectInfo {
     /// The project's files.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub files: Option<Vec<ProjectFile>>,
-    /// Where more of its content comes from.
+    /// Where more of the project's content comes from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sync_sources: Option<Vec<ProjectSource>>,
-    /// How full it is.
+    /// How full the project is.
     pub knowledge: ProjectKnowledge,
 }
 
@@ -120,7 +120,7 @@ pub struct ProjectInfo {
 pub struct ProjectDoc {
     /// The document's path.
     pub path: String,
-    /// When it was made, in RFC 3339; null if unknown.
+    /// When the document was created, in RFC 3339; null if unknown.
     pub created_at: Option<String>,
 }
 
@@ -132,7 +132,7 @@ pub struct ProjectFile {
     pub path: String,
     /// The file's kind.
     pub file_kind: String,
-    /// When it was made, in RFC 3339; null if unknown.
+    /// When the file was created, in RFC 3339; null if unknown.
     pub created_at: Option<String>,
 }
 
@@ -151,9 +151,9 @@ pub struct ProjectSource {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectKnowledge {
-    /// How much it holds.
+    /// The size of the project's content.
     pub knowledge_size: u64,
-    /// How much it can hold.
+    /// The largest size that the project's content may have.
     pub max_knowledge_size: u64,
 }
 
@@ -166,16 +166,16 @@ pub struct ProjectRead {
     pub notice: Option<String>,
     /// The file's path.
     pub path: String,
-    /// The kind of the file, if it is a file.
+    /// The kind of the file, if this is a file.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file_kind: Option<String>,
     /// The file's text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
-    /// The file with its text, if that was too long.
+    /// The file with the whole text, if the text was too long.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
-    /// When it was made, in RFC 3339; null if unknown.
+    /// When the document was created, in RFC 3339; null if unknown.
     pub created_at: Option<String>,
 }
 
@@ -186,7 +186,7 @@ pub struct ProjectSearch {
     /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
-    /// Whether it was a search by meaning.
+    /// Whether the search was by meaning.
     pub rag: bool,
     /// What was found.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -209,10 +209,10 @@ pub struct ProjectHit {
     /// The text that was found.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub text: Option<String>,
-    /// Whether there is a picture with it.
+    /// Whether a picture belongs to the result.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub image_attached: Option<bool>,
-    /// The page it is on.
+    /// The page of the result.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub page: Option<u64>,
 }
@@ -233,7 +233,7 @@ pub struct ProjectWrite {
     /// Whether the document is what the user is waiting for.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub present_to_user: Option<bool>,
-    /// The file it was uploaded from.
+    /// The file that was uploaded.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_path: Option<String>,
 }
@@ -247,7 +247,7 @@ pub struct ProjectDelete {
     pub notice: Option<String>,
     /// The document's path.
     pub path: String,
-    /// Whether it is gone.
+    /// Whether the document was deleted.
     pub deleted: bool,
 }
 
@@ -272,9 +272,9 @@ pub struct ProjectMemoryFile {
     pub path: String,
     /// The file's size.
     pub size_bytes: u64,
-    /// When it was last changed, in RFC 3339; null if unknown.
+    /// When the file was changed last, in RFC 3339; null if unknown.
     pub updated_at: Option<String>,
-    /// Whether it is kept only in part.
+    /// Whether only a part of the file is kept.
     pub truncated: bool,
 }
 
@@ -290,13 +290,13 @@ pub struct ProjectMemoryRead {
     /// The file's text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
-    /// The file with its text, if that was too long.
+    /// The file with the whole text, if the text was too long.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
     /// The file's size.
     pub size_bytes: u64,
-    /// When it was last changed, in RFC 3339; null if unknown.
+    /// When the file was changed last, in RFC 3339; null if unknown.
     pub updated_at: Option<String>,
-    /// Whether it is kept only in part.
+    /// Whether only a part of the file is kept.
     pub truncated: bool,
 }

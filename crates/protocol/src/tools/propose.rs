@@ -66,12 +66,12 @@ pub struct ProposeSkillsOutput {
 pub struct SkillProposal {
     /// The skill's name.
     pub name: String,
-    /// Whether it is new.
+    /// Whether the skill is new.
     pub kind: SkillProposalKind,
-    /// The skill it improves.
+    /// The skill to improve.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub target: Option<String>,
-    /// When to use it.
+    /// When to use the skill.
     pub description: String,
     /// Files in which the procedure was seen.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -113,9 +113,9 @@ crate::open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SkillEdit {
-    /// The text to be replaced; it must be there exactly once.
+    /// The text to replace, which has to be there exactly once.
     pub old_string: String,
-    /// The text that takes its place.
+    /// The new text.
     pub new_string: String,
 }
 

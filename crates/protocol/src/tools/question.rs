@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Input of `AskUserQuestion`. To answer it, allow it with `answers` filled in.
+/// Input of `AskUserQuestion`. To answer the questions, allow the call with `answers` filled in.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AskUserQuestionInput {
@@ -49,7 +49,7 @@ pub struct AskUserQuestionOutput {
     /// Notes to the answers, by question.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub annotations: Option<BTreeMap<String, AnswerNote>>,
-    /// After how many milliseconds without the user it went on.
+    /// After how many milliseconds without the user the model went on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub afk_timeout_ms: Option<u64>,
 }
@@ -88,9 +88,9 @@ impl Question {
 pub struct QuestionOption {
     /// The choice.
     pub label: String,
-    /// What it means.
+    /// What the option means.
     pub description: String,
-    /// What it would look like.
+    /// What the option would look like.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub preview: Option<String>,
 }
@@ -124,11 +124,11 @@ pub struct AnswerNote {
 crate::open_enum! {
     /// Why a question has no answer.
     pub enum Unanswered {
-        /// The user passed over it.
+        /// The user skipped the question.
         Skipped = "skipped",
         /// The user wrote a message instead.
         RepliedInChat = "replied_in_chat",
-        /// The user closed it.
+        /// The user closed the question.
         Dismissed = "dismissed",
     }
 }

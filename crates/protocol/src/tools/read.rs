@@ -75,9 +75,9 @@ pub struct ReadTextFile {
     pub file_path: String,
     /// The lines that were asked for.
     pub content: String,
-    /// How many they are.
+    /// How many lines these are.
     pub num_lines: u64,
-    /// Number of the first of them.
+    /// The number of the first of these lines.
     pub start_line: u64,
     /// How many lines the file has.
     pub total_lines: u64,
@@ -106,7 +106,7 @@ pub struct ReadImageFile {
     pub kind: ImageMediaType,
     /// Size of the file, in bytes.
     pub original_size: u64,
-    /// Sizes before and after it was made smaller.
+    /// The sizes before and after the picture was made smaller.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub dimensions: Option<ImageDimensions>,
 }
@@ -189,9 +189,9 @@ pub struct ReadPdfFile {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ReadParts {
-    /// Where they are.
+    /// Where the pictures are.
     pub file: ReadPartsFile,
-    /// Number of the first page among them.
+    /// The number of the first page among these.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub first_page: Option<u64>,
     /// The pages. The model gets them as images, so they are rarely here.
@@ -219,16 +219,16 @@ pub struct ReadPartsFile {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ReadPage {
-    /// The picture, in Base64; empty if it could not be made.
+    /// The picture, in Base64; empty if there is none.
     pub base64: String,
     /// The page's media type.
     pub media_type: ImageMediaType,
-    /// Why it could not be made.
+    /// Why there is no picture.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
 
-/// An artifact and a version of it.
+/// An artifact and one of its versions.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactVersion {

@@ -13,10 +13,10 @@ pub struct CronCreateInput {
     pub cron: String,
     /// What to do then.
     pub prompt: String,
-    /// Whether to do it each time, or only once; true if absent.
+    /// Whether the job runs each time, or only once; true if absent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub recurring: Option<bool>,
-    /// Whether it outlives the session; false if absent.
+    /// Whether the job outlives the session; false if absent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable: Option<bool>,
 }
@@ -40,14 +40,14 @@ impl CronCreateInput {
 pub struct CronCreateOutput {
     /// The job's id.
     pub id: String,
-    /// When it runs, in words.
+    /// When the job runs, in words.
     pub human_schedule: String,
-    /// Whether it runs each time.
+    /// Whether the job runs each time.
     pub recurring: bool,
-    /// Whether it outlives the session.
+    /// Whether the job outlives the session.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable: Option<bool>,
-    /// When it runs next, in milliseconds since 1970.
+    /// When the job runs next, in milliseconds since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next_fire_at: Option<u64>,
     /// At what age a recurring job ends, in milliseconds; 0 for never.
@@ -65,9 +65,9 @@ pub struct CronCreateOutput {
 pub struct OneShot {
     /// The job's id.
     pub id: String,
-    /// When it runs, in words.
+    /// When the job runs, in words.
     pub human_schedule: String,
-    /// What it does.
+    /// The prompt of the job.
     pub prompt: String,
 }
 
@@ -118,19 +118,19 @@ pub struct CronListOutput {
 pub struct CronJob {
     /// The job's id.
     pub id: String,
-    /// When it runs, as a cron expression.
+    /// When the job runs, as a cron expression.
     pub cron: String,
-    /// When it runs, in words.
+    /// When the job runs, in words.
     pub human_schedule: String,
-    /// What it does.
+    /// The prompt of the job.
     pub prompt: String,
-    /// Whether it runs each time.
+    /// Whether the job runs each time.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub recurring: Option<bool>,
-    /// Whether it outlives the session.
+    /// Whether the job outlives the session.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable: Option<bool>,
-    /// When it runs next, in milliseconds since 1970.
+    /// When the job runs next, in milliseconds since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next_fire_at: Option<u64>,
 }
@@ -140,7 +140,7 @@ pub struct CronJob {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleWakeupInput {
-    /// How long to wait, in seconds; the CLI keeps it within 60 and 3600.
+    /// How long to wait, in seconds; the CLI makes it at least 60 and at most 3600.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub delay_seconds: Option<f64>,
     /// Why so long.
@@ -162,9 +162,9 @@ pub struct ScheduleWakeupInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleWakeupOutput {
-    /// When it wakes up, in milliseconds since 1970.
+    /// When the session wakes up, in milliseconds since 1970.
     pub scheduled_for: f64,
-    /// How long it waits, in seconds.
+    /// How long the session waits, in seconds.
     pub clamped_delay_seconds: f64,
     /// Whether that is not what was asked for.
     pub was_clamped: bool,
@@ -225,7 +225,7 @@ pub struct RemoteTriggerOutput {
 crate::open_enum! {
     /// What to do with triggers in the cloud.
     pub enum RemoteTriggerAction {
-        /// List them.
+        /// List the triggers.
         List = "list",
         /// Show one.
         Get = "get",

@@ -29,7 +29,7 @@ impl GlobInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GlobOutput {
-    /// How long it took, in milliseconds.
+    /// How long the search took, in milliseconds.
     pub duration_ms: f64,
     /// How many paths are given.
     pub num_files: u64,
@@ -43,7 +43,7 @@ pub struct GlobOutput {
     /// Whether `totalMatches` is exact; if false there are at least so many.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub count_is_complete: Option<bool>,
-    /// Whether the search was cut short by its time limit.
+    /// Whether the time limit ended the search.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timed_out: Option<bool>,
 }
@@ -138,7 +138,7 @@ crate::open_enum! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GrepOutput {
-    /// What it tells.
+    /// What the output lists.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mode: Option<GrepMode>,
     /// How many files are given.
@@ -166,7 +166,7 @@ pub struct GrepOutput {
     /// How much was skipped first.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub applied_offset: Option<u64>,
-    /// Whether the search was cut short by its time limit.
+    /// Whether the time limit ended the search.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timed_out: Option<bool>,
 }

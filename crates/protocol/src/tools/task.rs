@@ -15,7 +15,7 @@ pub struct TaskCreateInput {
     pub subject: String,
     /// What is to be done.
     pub description: String,
-    /// The title in words for while it is being done.
+    /// The title while the task is worked on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub active_form: Option<String>,
     /// An object of the model's choice, kept with the task.
@@ -93,15 +93,15 @@ pub struct Task {
     pub subject: String,
     /// What is to be done.
     pub description: String,
-    /// How far it is.
+    /// The state of the task.
     pub status: TodoStatus,
-    /// Ids of the tasks that wait for it.
+    /// Ids of the tasks that wait for this one.
     pub blocks: Vec<String>,
-    /// Ids of the tasks it waits for.
+    /// Ids of the tasks that this one waits for.
     pub blocked_by: Vec<String>,
 }
 
-/// Input of `TaskUpdate`. What is absent stays as it is.
+/// Input of `TaskUpdate`. What is absent does not change.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -117,16 +117,16 @@ pub struct TaskUpdateInput {
     /// The new title of the task while it is worked on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub active_form: Option<String>,
-    /// How far it is now.
+    /// The new state of the task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status: Option<TodoStatus>,
-    /// Ids of more tasks that wait for it.
+    /// Ids of more tasks that wait for this one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub add_blocks: Option<Vec<String>>,
-    /// Ids of more tasks it waits for.
+    /// Ids of more tasks that this one waits for.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub add_blocked_by: Option<Vec<String>>,
-    /// Who does it.
+    /// The agent that has the task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owner: Option<String>,
     /// Keys to merge into what is kept with the task; null takes one out.
@@ -156,16 +156,16 @@ impl TaskUpdateInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct TaskUpdateOutput {
-    /// Whether it was changed.
+    /// Whether the task was changed.
     pub success: bool,
     /// The task.
     pub task_id: String,
     /// What was changed.
     pub updated_fields: Vec<String>,
-    /// Why it was not.
+    /// Why the task was not changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
-    /// How far it was and is, if that changed.
+    /// The state before and after, if the state changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status_change: Option<TaskStatusChange>,
 }
@@ -174,9 +174,9 @@ pub struct TaskUpdateOutput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TaskStatusChange {
-    /// How far it was.
+    /// The state before.
     pub from: String,
-    /// How far it is.
+    /// The state after.
     pub to: String,
 }
 
@@ -202,12 +202,12 @@ pub struct TaskListEntry {
     pub id: String,
     /// The task's title.
     pub subject: String,
-    /// How far it is.
+    /// The state of the task.
     pub status: TodoStatus,
-    /// Who does it.
+    /// The agent that has the task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owner: Option<String>,
-    /// Ids of the tasks it waits for.
+    /// Ids of the tasks that this one waits for.
     pub blocked_by: Vec<String>,
 }
 

@@ -36,9 +36,9 @@ pub struct TodoWriteOutput {
 pub struct Todo {
     /// What is to be done.
     pub content: String,
-    /// How far it is.
+    /// The state of the item.
     pub status: TodoStatus,
-    /// The same in words for while it is being done.
+    /// The text while the item is worked on.
     pub active_form: String,
 }
 

@@ -24,7 +24,7 @@ impl ToolSearchInput {
     }
 }
 
-/// Output of `ToolSearch`. Seen on the wire; the official schemas leave it out.
+/// Output of `ToolSearch`. Seen on the wire; the official schemas do not have it.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ToolSearchOutput {

@@ -12,7 +12,7 @@ use crate::RawJson;
 pub struct WebFetchInput {
     /// The page.
     pub url: String,
-    /// What to find out from it.
+    /// What to find out from the page.
     pub prompt: String,
     /// Where in the page's text to begin, in characters.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -43,7 +43,7 @@ pub struct WebFetchOutput {
     pub code_text: String,
     /// The answer to the prompt.
     pub result: String,
-    /// How long it took, in milliseconds.
+    /// How long the request took, in milliseconds.
     pub duration_ms: f64,
     /// The page that was fetched.
     pub url: String,
@@ -86,7 +86,7 @@ pub struct WebSearchOutput {
     pub query: String,
     /// What was found, with the searching model's remarks in between.
     pub results: Vec<WebSearchResult>,
-    /// How long it took, in seconds.
+    /// How long the search took, in seconds.
     pub duration_seconds: f64,
     /// How many searches were made.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -111,7 +111,7 @@ pub struct WebSearchHit {
     pub title: String,
     /// The page's address.
     pub url: String,
-    /// Some of its text. Hooks get it, `tool_use_result` does not have it.
+    /// Some of the page's text. Hooks get the text; `tool_use_result` does not have it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub snippet: Option<String>,
 }

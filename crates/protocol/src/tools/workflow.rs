@@ -22,7 +22,7 @@ pub struct WorkflowInput {
     /// Ignored by the CLI.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
-    /// What the script gets as its `args`.
+    /// The `args` of the script.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub args: Option<RawJson>,
     /// The file with the script.
@@ -38,11 +38,11 @@ pub struct WorkflowInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowOutput {
-    /// Where it runs.
+    /// Where the workflow runs.
     pub status: WorkflowStatus,
-    /// The id of its task.
+    /// The id of the task.
     pub task_id: String,
-    /// The kind of its task.
+    /// The kind of the task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_type: Option<WorkflowTaskType>,
     /// The workflow's name.
@@ -51,19 +51,19 @@ pub struct WorkflowOutput {
     /// The id of this run, to go on from later.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub run_id: Option<String>,
-    /// What it does.
+    /// What the workflow does.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub summary: Option<String>,
-    /// The directory with its agents' transcripts.
+    /// The directory with the transcripts of the agents.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub transcript_dir: Option<String>,
-    /// The file its script was saved to.
+    /// The file that the script was saved to.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub script_path: Option<String>,
-    /// Where its session can be watched, in the cloud.
+    /// The page that shows the session, in the cloud.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub session_url: Option<String>,
-    /// Something to know that did not stop it.
+    /// A warning that did not stop the workflow.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub warning: Option<String>,
     /// What is wrong with the script.

@@ -33,9 +33,9 @@ pub struct EnterWorktreeOutput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ExitWorktreeInput {
-    /// What becomes of it.
+    /// What to do with the worktree.
     pub action: WorktreeExit,
-    /// Whether changes in it may be thrown away.
+    /// Whether changes in the worktree may be thrown away.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub discard_changes: Option<bool>,
 }
@@ -55,16 +55,16 @@ impl ExitWorktreeInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ExitWorktreeOutput {
-    /// What became of it.
+    /// What was done with the worktree.
     pub action: WorktreeExit,
     /// Where the session is now.
     pub original_cwd: String,
-    /// Where it is or was.
+    /// The directory of the worktree.
     pub worktree_path: String,
     /// The worktree's branch.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_branch: Option<String>,
-    /// The tmux session that belongs to it.
+    /// The tmux session that belongs to the worktree.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tmux_session_name: Option<String>,
     /// How many changed files were thrown away.

@@ -9,14 +9,14 @@ use crate::shared::ReportedPermissionMode;
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Status {
-    /// What it is doing; null for nothing in particular.
+    /// What the session is doing; null for nothing in particular.
     pub status: Option<StatusKind>,
     /// The permission mode, if it changed.
     #[serde(rename = "permissionMode")]
     pub permission_mode: Option<ReportedPermissionMode>,
     /// How the compaction ended.
     pub compact_result: Option<CompactResult>,
-    /// Why it failed, such as `too_few_groups`.
+    /// Why the compaction failed, such as `too_few_groups`.
     pub compact_error: Option<String>,
     /// How long the summary has become, in characters.
     pub compact_output_chars: Option<u64>,
@@ -56,9 +56,9 @@ open_enum! {
 pub struct CompactBoundary {
     /// The facts.
     pub compact_metadata: CompactMetadata,
-    /// The last message before it.
+    /// The last message before the compaction.
     pub logical_parent_uuid: Option<String>,
-    /// True if it is history, replayed.
+    /// True if the message is replayed history.
     pub historical: Option<bool>,
     /// The id of this frame.
     pub uuid: String,
@@ -70,7 +70,7 @@ pub struct CompactBoundary {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CompactMetadata {
-    /// Who asked for it.
+    /// Who wanted the compaction.
     pub trigger: CompactTrigger,
     /// Tokens before.
     pub pre_tokens: u64,
@@ -78,7 +78,7 @@ pub struct CompactMetadata {
     pub post_tokens: Option<u64>,
     /// Tokens dropped by all compactions of the session.
     pub cumulative_dropped_tokens: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// How long the compaction took, in milliseconds.
     pub duration_ms: Option<f64>,
     /// What the user asked to keep.
     pub user_context: Option<String>,
@@ -122,7 +122,7 @@ pub struct ArtifactVersion {
 pub struct PreservedSegment {
     /// The first.
     pub head_uuid: String,
-    /// What they now follow.
+    /// The message that the segment now follows.
     pub anchor_uuid: String,
     /// The last.
     pub tail_uuid: String,
@@ -132,11 +132,11 @@ pub struct PreservedSegment {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PreservedMessages {
-    /// What they now follow.
+    /// The message that these messages now follow.
     pub anchor_uuid: String,
     /// The messages, in order.
     #[serde(default)]
     pub uuids: Vec<String>,
-    /// The same with those that are not part of the conversation.
+    /// The ids of these messages, and of those among them that are not part of the conversation.
     pub all_uuids: Option<Vec<String>>,
 }

@@ -10,7 +10,7 @@ use crate::open_enum;
 pub struct HookStarted {
     /// This run.
     pub hook_id: String,
-    /// The event with what it matched, such as `PreToolUse:Bash`.
+    /// The event with the value that the hook matched, such as `PreToolUse:Bash`.
     pub hook_name: String,
     /// The event.
     pub hook_event: String,
@@ -18,7 +18,7 @@ pub struct HookStarted {
     pub origin: Option<String>,
     /// The hook's name for people.
     pub label: Option<String>,
-    /// The plugin that brought it.
+    /// The plugin that the hook comes from.
     pub plugin_name: Option<String>,
     /// The id of this frame.
     pub uuid: String,
@@ -32,7 +32,7 @@ pub struct HookStarted {
 pub struct HookProgress {
     /// The run.
     pub hook_id: String,
-    /// The event with what it matched.
+    /// The event with the value that the hook matched.
     pub hook_name: String,
     /// The event.
     pub hook_event: String,
@@ -42,7 +42,7 @@ pub struct HookProgress {
     pub stderr: String,
     /// Both.
     pub output: String,
-    /// True if nothing waits for it any more.
+    /// True if the CLI no longer waits for the hook.
     pub backgrounded: Option<bool>,
     /// The id of this frame.
     pub uuid: String,
@@ -56,7 +56,7 @@ pub struct HookProgress {
 pub struct HookResponse {
     /// The run.
     pub hook_id: String,
-    /// The event with what it matched.
+    /// The event with the value that the hook matched.
     pub hook_name: String,
     /// The event.
     pub hook_event: String,
@@ -68,7 +68,7 @@ pub struct HookResponse {
     pub stderr: String,
     /// The hook's exit code.
     pub exit_code: Option<i64>,
-    /// How it ended.
+    /// How the hook ended.
     pub outcome: HookOutcome,
     /// The id of this frame.
     pub uuid: String,
@@ -94,7 +94,7 @@ open_enum! {
 pub struct StopHookSummary {
     /// How many ran.
     pub hook_count: u64,
-    /// Each of them.
+    /// What each of the hooks did.
     #[serde(default)]
     pub hook_infos: Vec<HookInfo>,
     /// The errors of the hooks.
@@ -108,7 +108,7 @@ pub struct StopHookSummary {
     pub stop_reason: Option<String>,
     /// Whether there is something to show.
     pub has_output: bool,
-    /// How important it is.
+    /// How important the summary is.
     pub level: super::Level,
     /// The tool call concerned.
     pub tool_use_id: Option<String>,
@@ -130,6 +130,6 @@ pub struct HookInfo {
     pub command: String,
     /// The hook's prompt.
     pub prompt_text: Option<String>,
-    /// How long it took, in milliseconds.
+    /// How long the hook took, in milliseconds.
     pub duration_ms: Option<f64>,
 }

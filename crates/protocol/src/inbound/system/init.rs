@@ -108,7 +108,7 @@ pub struct Init {
     pub worker_epoch: Option<u64>,
     /// How long start-up took, in parts.
     pub startup_timing: Option<RawJson>,
-    /// The cloud session, if it is one.
+    /// The cloud session, if the session runs in the cloud.
     pub cloud_session: Option<CloudSession>,
     /// The prompts of the turn.
     pub user_message_uuids: Option<Vec<String>>,
@@ -122,7 +122,7 @@ pub struct InitMcpServer {
     pub name: String,
     /// `connected`, `failed`, `needs-auth`, `pending` or `disabled`.
     pub status: String,
-    /// Where it is configured, such as `sdk`, `dynamic` or `plugin`.
+    /// Where the server is configured, such as `sdk`, `dynamic` or `plugin`.
     pub source: Option<String>,
 }
 
@@ -134,9 +134,9 @@ pub struct InitPlugin {
     pub name: String,
     /// The plugin's directory; `builtin` for the CLI's own.
     pub path: String,
-    /// Where it is from, as `name@marketplace`.
+    /// Where the plugin comes from, as `name@marketplace`.
     pub source: Option<String>,
-    /// The version of the plugin, as it states it.
+    /// The version of the plugin, from its manifest.
     pub version: Option<String>,
 }
 
@@ -175,7 +175,7 @@ pub struct ManagedLock {
 pub struct PluginWarning {
     /// The plugin.
     pub plugin: String,
-    /// What it is about.
+    /// The subject of the warning.
     #[serde(rename = "type")]
     pub kind: String,
     /// The warning, for people.
@@ -250,7 +250,7 @@ open_enum! {
         DisabledByEnv = "disabled_by_env",
         /// Not with this model.
         ModelNotAllowed = "model_not_allowed",
-        /// A program has to ask for it.
+        /// The driving program has to switch fast mode on.
         SdkOptInRequired = "sdk_opt_in_required",
         /// Not yet known.
         Pending = "pending",
@@ -279,7 +279,7 @@ pub struct MemoryPaths {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct DroppedEnv {
-    /// Where they were set.
+    /// Where the variables were set.
     pub source: String,
     /// The variables' names.
     #[serde(default)]
@@ -292,6 +292,6 @@ pub struct DroppedEnv {
 pub struct ClientThinking {
     /// The budget; null for the default.
     pub max_thinking_tokens: Option<u64>,
-    /// How to show it.
+    /// How to show the thinking.
     pub thinking_display: Option<ReportedThinkingDisplay>,
 }

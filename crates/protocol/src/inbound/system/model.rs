@@ -31,7 +31,7 @@ pub struct ApiRetry {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct NoResponse {
-    /// How long it was waited for, in milliseconds.
+    /// How long the CLI waited for a response, in milliseconds.
     pub waited_ms: f64,
     /// How long until the next attempt, in milliseconds.
     pub retry_wait_ms: f64,
@@ -91,7 +91,7 @@ pub struct ConnectionError {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ApiErrorRateLimits {
-    /// When it starts again, in seconds since 1970.
+    /// When the limit starts anew, in seconds since 1970.
     pub resets_at: Option<u64>,
     /// Which limit.
     pub rate_limit_type: Option<String>,
@@ -177,7 +177,7 @@ pub struct ModelConsentFallback {
     pub original_model_name: Option<String>,
     /// The model offered.
     pub fallback_model: String,
-    /// Whether it became the default.
+    /// Whether the model became the default.
     pub persisted_as_default: bool,
     /// Text to show.
     pub content: String,
@@ -207,7 +207,7 @@ pub struct ModelRefusalFallback {
     pub trigger: String,
     /// What happens.
     pub direction: RefusalDirection,
-    /// `session` or `local`: how far it reaches.
+    /// How far the change of the model reaches: `session` or `local`.
     pub scope: Option<String>,
     /// The model that refused.
     pub original_model: String,
@@ -221,7 +221,7 @@ pub struct ModelRefusalFallback {
     pub saw_cyber_refusal: Option<bool>,
     /// The explanation of the refusal, for people.
     pub api_refusal_explanation: Option<String>,
-    /// What verification would change it.
+    /// What verification would change the refusal.
     pub api_refusal_cyber_verification: Option<CyberVerification>,
     /// Lines that are taken back.
     pub retracted_message_uuids: Option<Vec<String>>,

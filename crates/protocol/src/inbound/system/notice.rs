@@ -11,13 +11,13 @@ use crate::open_enum;
 pub struct Informational {
     /// The text.
     pub content: String,
-    /// How important it is.
+    /// How important the text is.
     pub level: Level,
     /// The tool call concerned.
     pub tool_use_id: Option<String>,
-    /// True if it ended the turn.
+    /// True if this ended the turn.
     pub prevent_continuation: Option<bool>,
-    /// What it is about, such as `hook_callback_failed`.
+    /// The subject of the text, such as `hook_callback_failed`.
     pub tag: Option<String>,
     /// What became of a prompt that hooks looked at.
     pub prompt_submit_outcome: Option<PromptSubmitOutcome>,
@@ -27,9 +27,9 @@ pub struct Informational {
     pub hook_no_verdict: Option<HookNoVerdict>,
     /// Files that were saved.
     pub saved_files: Option<Vec<SavedFile>>,
-    /// Where they are from.
+    /// Where the files come from.
     pub saved_from: Option<SavedFrom>,
-    /// Whether it is not meant to be shown.
+    /// Whether the message is not meant to be shown.
     #[serde(rename = "isMeta")]
     pub is_meta: Option<bool>,
     /// When, as ISO 8601.
@@ -71,11 +71,11 @@ pub struct PromptSubmitOutcome {
 open_enum! {
     /// What hooks did to a prompt.
     pub enum PromptOutcomeKind {
-        /// A hook refused it.
+        /// A hook refused the prompt.
         BlockedByHook = "blocked_by_hook",
         /// A hook ended the turn.
         StoppedByHook = "stopped_by_hook",
-        /// A hook dropped it.
+        /// A hook dropped the prompt.
         DroppedByHook = "dropped_by_hook",
         /// The prompt was not passed on.
         NotPassedOn = "not_passed_on",
@@ -104,9 +104,9 @@ pub struct HookNoVerdict {
     pub hook_event: String,
     /// The call.
     pub tool_use_id: String,
-    /// Whether it took too long.
+    /// Whether the hook took too long.
     pub timed_out: bool,
-    /// The plugin that brought it.
+    /// The plugin that the hook comes from.
     pub plugin_id: Option<String>,
     /// That plugin's directory.
     pub plugin_root: Option<String>,
@@ -116,7 +116,7 @@ pub struct HookNoVerdict {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SavedFile {
-    /// The line that names it.
+    /// The line that names the file.
     pub line: f64,
     /// The file's path.
     pub path: String,
@@ -144,11 +144,11 @@ pub struct Notification {
     pub key: String,
     /// The text.
     pub text: String,
-    /// How urgent it is.
+    /// How urgent the notification is.
     pub priority: NotificationPriority,
     /// A colour by name.
     pub color: Option<String>,
-    /// How long to show it, in milliseconds.
+    /// How long to show the notification, in milliseconds.
     pub timeout_ms: Option<f64>,
     /// The id of this frame.
     pub uuid: String,
@@ -206,15 +206,15 @@ pub struct CommandsChanged {
 pub struct SlashCommand {
     /// The command's name without the slash.
     pub name: String,
-    /// What it does.
+    /// What the command does.
     pub description: String,
-    /// What its arguments look like; may be empty.
+    /// What the arguments look like; may be empty.
     pub argument_hint: String,
     /// The command's other names.
     pub aliases: Option<Vec<String>>,
-    /// True if it is the CLI's own.
+    /// True if the command is the CLI's own.
     pub builtin: Option<bool>,
-    /// The plugin that brought it.
+    /// The plugin that the command comes from.
     pub plugin: Option<String>,
 }
 
@@ -226,7 +226,7 @@ pub struct PluginInstall {
     pub status: PluginInstallStatus,
     /// The plugin.
     pub name: Option<String>,
-    /// Why it failed.
+    /// Why the installation failed.
     pub error: Option<String>,
     /// The id of this frame.
     pub uuid: String,
@@ -268,7 +268,7 @@ open_enum! {
     pub enum MemoryRecallMode {
         /// Files were picked.
         Select = "select",
-        /// An answer was made of them.
+        /// The model wrote a text from the memories.
         Synthesize = "synthesize",
     }
 }
@@ -279,9 +279,9 @@ open_enum! {
 pub struct Memory {
     /// The file of the memory.
     pub path: String,
-    /// Whose memory it is.
+    /// Whose memory this is.
     pub scope: MemoryScope,
-    /// What it says.
+    /// The text of the memory.
     pub content: Option<String>,
 }
 
@@ -320,7 +320,7 @@ pub struct MemorySaved {
 pub struct InstructionSizeWarning {
     /// The length of the instructions, in characters.
     pub total_chars: u64,
-    /// What it should be at most.
+    /// The most characters that all instructions should have.
     pub total_limit_chars: u64,
     /// How many there are.
     pub file_count: u64,
@@ -512,7 +512,7 @@ pub struct ShellCwd {
 pub struct DevIntent {
     /// `ios_app` or `android_app`.
     pub kind: String,
-    /// What gave it away, such as `xcode_project`.
+    /// What shows the intent, such as `xcode_project`.
     pub trigger: Option<String>,
     /// The id of this frame.
     pub uuid: String,
@@ -537,6 +537,6 @@ pub struct McpResourceLink {
     pub mime_type: Option<String>,
     /// The resource's size in bytes.
     pub size: Option<f64>,
-    /// The server's remarks on it.
+    /// The server's annotations of the resource.
     pub annotations: Option<RawJson>,
 }

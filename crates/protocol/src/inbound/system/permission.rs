@@ -12,7 +12,7 @@ pub struct PermissionDenied {
     pub tool_name: String,
     /// The call.
     pub tool_use_id: String,
-    /// The subagent that made it.
+    /// The subagent that made the call.
     pub agent_id: Option<String>,
     /// The kind of reason, such as `rule`, `mode` or `classifier`.
     pub decision_reason_type: Option<String>,
@@ -34,9 +34,9 @@ pub struct PermissionDenied {
 pub struct PermissionCheckStatus {
     /// The call.
     pub tool_use_id: String,
-    /// The subagent that made it.
+    /// The subagent that made the call.
     pub agent_id: Option<String>,
-    /// Whether it still is.
+    /// Whether the check goes on.
     pub status: CheckStatus,
     /// The id of this frame.
     pub uuid: String,
@@ -132,7 +132,7 @@ open_enum! {
 pub struct ElicitationComplete {
     /// The server.
     pub mcp_server_name: String,
-    /// What it asked.
+    /// The id of the question.
     pub elicitation_id: String,
     /// The id of this frame.
     pub uuid: String,

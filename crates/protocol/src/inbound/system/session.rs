@@ -77,7 +77,7 @@ pub struct Artifact {
     pub favicon: Option<String>,
     /// Always `frame`.
     pub kind: String,
-    /// When it was published last, as ISO 8601.
+    /// When the artifact was published last, as ISO 8601.
     pub updated_at: String,
 }
 
@@ -116,7 +116,7 @@ pub struct WorkerShuttingDown {
 pub struct MirrorError {
     /// The error.
     pub error: String,
-    /// Where it belongs.
+    /// The place of the records in the store.
     pub key: MirrorKey,
     /// The id of this frame.
     pub uuid: String,
@@ -128,19 +128,19 @@ pub struct MirrorError {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MirrorLag {
-    /// Whether it is behind; else it has caught up.
+    /// Whether the store lacks records; otherwise the store has all.
     pub behind: bool,
-    /// How many bytes wait for it.
+    /// How many bytes the store lacks.
     pub bytes: u64,
     /// Since when, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
-    /// What it said last, if it failed.
+    /// The last error of the store, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to; empty before it is known.
+    /// The session of the records; empty before the session is known.
     pub session_id: String,
 }
 
@@ -200,7 +200,7 @@ pub struct TurnHandoffAvailable {
 pub struct TurnPreempted {
     /// The reason for the preemption.
     pub reason: String,
-    /// The prompt it gave way to.
+    /// The prompt that the turn gave way to.
     pub preempted_by_uuid: String,
     /// The prompts that gave way.
     #[serde(default)]
@@ -221,7 +221,7 @@ pub struct TurnDuration {
     pub budget_tokens: Option<u64>,
     /// The budget in tokens.
     pub budget_limit: Option<u64>,
-    /// How often the model was reminded of it.
+    /// How often the model was reminded of the budget.
     pub budget_nudges: Option<u64>,
     /// Messages of the turn.
     pub message_count: Option<u64>,
@@ -239,7 +239,7 @@ pub struct TurnDuration {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PostTurnSummary {
-    /// The `assistant` line it is about.
+    /// The `assistant` line that is summarized.
     pub summarizes_uuid: String,
     /// The kind of state that the work is in.
     pub status_category: String,
@@ -269,21 +269,21 @@ pub struct PerTurnEffortChanged {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PeerMessageHold {
-    /// What became of it.
+    /// What became of the message.
     pub state: HoldState,
     /// The message.
     pub message_uuid: Option<String>,
-    /// How it came: `bridge`, `stdin` or `socket`.
+    /// How the message came: `bridge`, `stdin` or `socket`.
     pub lane: String,
     /// The sender.
     pub from: String,
     /// The sender's name.
     pub from_name: Option<String>,
-    /// Why it was held, such as `managed-setting` or `mode-mismatch`.
+    /// Why the message was held, such as `managed-setting` or `mode-mismatch`.
     pub cause: Option<String>,
     /// Why it was dropped: `expired`, `refused`, `dropped`, `discarded` or `denied`.
     pub outcome: Option<String>,
-    /// What was wrong with it, such as `rate-limited` or `hop-loop`.
+    /// What was wrong with the message, such as `rate-limited` or `hop-loop`.
     pub reason: Option<String>,
     /// The id of this frame.
     pub uuid: String,
@@ -326,7 +326,7 @@ pub struct CloudSessionDelta {
 pub struct CloudSession {
     /// The session's id.
     pub id: String,
-    /// Where to look at it.
+    /// The page that shows the session.
     pub view_url: String,
     /// The computer it is bound to: `status` `bound` (`device_id`, `display_name`) or `unbound` (`reason`,
     /// `message`).
@@ -337,13 +337,13 @@ pub struct CloudSession {
     pub client_version: u64,
     /// Settings that were not taken over.
     pub not_applied: Option<Vec<NotApplied>>,
-    /// The host it runs on.
+    /// The host that the session runs on.
     pub host: Option<CloudHost>,
     /// Whether the computer serves its tools.
     pub serving: Option<CloudServing>,
     /// `connecting`, `live` or `reconnecting`.
     pub connection: Option<String>,
-    /// How often it was taken back.
+    /// How often the session was rewound.
     pub rewinds: Option<u64>,
     /// Tool calls served by the computer.
     pub calls: Option<CloudCalls>,
@@ -365,11 +365,11 @@ pub struct DirectorySync {
     pub first_upload: Option<String>,
     /// Files kept in step.
     pub synced_files: Option<u64>,
-    /// Whether another window does it.
+    /// Whether another window synchronizes the directory.
     pub other_window: Option<bool>,
     /// Whether notices are muted.
     pub muted: Option<bool>,
-    /// Whether it began with an upload.
+    /// Whether the session began with an upload.
     pub started_from_upload: Option<bool>,
     /// `two_way` or `upload_only`.
     pub direction: Option<String>,
@@ -443,7 +443,7 @@ pub struct CloudCall {
     pub since: f64,
     /// The question that is open.
     pub ask_id: Option<String>,
-    /// When it lapses, in milliseconds since 1970.
+    /// When the call lapses, in milliseconds since 1970.
     pub lapses_at: Option<f64>,
     /// Whether a classifier may decide.
     pub classifier_eligible: Option<bool>,

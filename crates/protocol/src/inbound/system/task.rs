@@ -13,19 +13,19 @@ pub struct TaskStarted {
     pub task_id: String,
     /// This run of the task; run ids of a task sort by time.
     pub run_id: Option<String>,
-    /// The call that started it.
+    /// The call that started the task.
     pub tool_use_id: Option<String>,
-    /// What it does.
+    /// What the task does.
     pub description: String,
     /// The kind of subagent.
     pub subagent_type: Option<String>,
-    /// Whether the turn goes on without it.
+    /// Whether the turn goes on without the task.
     pub is_backgrounded: Option<bool>,
     /// True if a tool call waits for a resumed subagent.
     pub awaited: Option<bool>,
-    /// How deep it nests, from 1.
+    /// How deep the subagent nests, from 1.
     pub spawn_depth: Option<u64>,
-    /// The subagent that started it.
+    /// The subagent that started the task.
     pub parent_task_id: Option<String>,
     /// The task's kind, such as `local_agent` or `local_bash`.
     pub task_type: Option<String>,
@@ -33,9 +33,9 @@ pub struct TaskStarted {
     pub workflow_name: Option<String>,
     /// What the subagent was asked.
     pub prompt: Option<String>,
-    /// True if the transcript should leave it out.
+    /// True if a transcript should not show the task.
     pub skip_transcript: Option<bool>,
-    /// True if it is no activity to show.
+    /// True if the task is not to be shown as activity.
     pub ambient: Option<bool>,
     /// The id of this frame.
     pub uuid: String,
@@ -65,15 +65,15 @@ pub struct TaskUpdated {
 pub struct TaskPatch {
     /// The task's state.
     pub status: Option<TaskStatus>,
-    /// What it does.
+    /// What the task does.
     pub description: Option<String>,
-    /// When it ended, in milliseconds since 1970.
+    /// When the task ended, in milliseconds since 1970.
     pub end_time: Option<f64>,
-    /// How long it was paused, in milliseconds.
+    /// How long the task was paused, in milliseconds.
     pub total_paused_ms: Option<f64>,
-    /// Why it failed.
+    /// Why the task failed.
     pub error: Option<String>,
-    /// Whether the turn goes on without it.
+    /// Whether the turn goes on without the task.
     pub is_backgrounded: Option<bool>,
 }
 
@@ -103,17 +103,17 @@ pub struct TaskProgress {
     pub task_id: String,
     /// The run.
     pub run_id: Option<String>,
-    /// The call that started it.
+    /// The call that started the task.
     pub tool_use_id: Option<String>,
-    /// What it is doing.
+    /// What the task is doing.
     pub description: String,
     /// The kind of subagent.
     pub subagent_type: Option<String>,
-    /// What it has used.
+    /// What the task has used.
     pub usage: TaskUsage,
-    /// The tool it called last.
+    /// The tool that the task called last.
     pub last_tool_name: Option<String>,
-    /// What it has done, in a line.
+    /// What the task has done, in a line.
     pub summary: Option<String>,
     /// The id of this frame.
     pub uuid: String,
@@ -141,29 +141,29 @@ pub struct TaskNotification {
     pub task_id: String,
     /// The run.
     pub run_id: Option<String>,
-    /// The call that started it.
+    /// The call that started the task.
     pub tool_use_id: Option<String>,
-    /// How it ended.
+    /// How the task ended.
     pub status: TaskOutcome,
-    /// `worker_restart` if a restart ended it.
+    /// `worker_restart` if a restart ended the task.
     pub reason: Option<String>,
-    /// Where its output is; may be empty.
+    /// The file with the output of the task; may be empty.
     pub output_file: String,
-    /// What it did.
+    /// What the task did.
     pub summary: String,
     /// True if the summary is the subagent's own report.
     pub summary_is_report: Option<bool>,
-    /// What it used.
+    /// What the task used.
     pub usage: Option<TaskUsage>,
-    /// Resources that its result points to.
+    /// Resources that the result points to.
     pub resource_links: Option<Vec<McpResourceLink>>,
     /// What became of a subagent's report.
     pub handback: Option<Handback>,
     /// The report.
     pub handback_report: Option<HandbackReport>,
-    /// True if the transcript should leave it out.
+    /// True if a transcript should not show the task.
     pub skip_transcript: Option<bool>,
-    /// True if it is no activity to show.
+    /// True if the task is not to be shown as activity.
     pub ambient: Option<bool>,
     /// The id of this frame.
     pub uuid: String,
@@ -202,9 +202,9 @@ open_enum! {
 pub struct HandbackReport {
     /// The report.
     pub text: String,
-    /// What to show above it.
+    /// A warning to show above the report.
     pub warning: Option<String>,
-    /// The subagent's call that sent it.
+    /// The call of the subagent that sent the report.
     pub tool_use_id: Option<String>,
 }
 
@@ -233,17 +233,17 @@ pub struct BackgroundTask {
     pub task_type: String,
     /// The kind of subagent.
     pub subagent_type: Option<String>,
-    /// What it does.
+    /// What the task does.
     pub description: String,
-    /// The subagent that started it.
+    /// The subagent that started the task.
     pub parent_task_id: Option<String>,
-    /// True if it is no activity to show.
+    /// True if the task is not to be shown as activity.
     pub ambient: Option<bool>,
-    /// True if a tool call waits for it.
+    /// True if a tool call waits for the task.
     pub awaited: Option<bool>,
-    /// True if it runs elsewhere.
+    /// True if the task runs on another machine.
     pub off_host: Option<bool>,
-    /// The call that started it.
+    /// The call that started the task.
     pub tool_use_id: Option<String>,
 }
 

@@ -62,11 +62,11 @@ pub struct UiNotify {
     pub key: Option<String>,
     /// How long to wait first, in milliseconds.
     pub delay_ms: Option<f64>,
-    /// When to show it, in milliseconds since 1970.
+    /// When to show the notification, in milliseconds since 1970.
     pub at: Option<f64>,
-    /// Whether to keep it until the user is back.
+    /// Whether to keep the notification until the user is back.
     pub until_back: Option<bool>,
-    /// Whether another plugin changed it.
+    /// Whether another plugin changed the notification.
     pub rewritten: bool,
     /// The id of this frame.
     pub uuid: String,
@@ -98,7 +98,7 @@ pub struct UiToast {
     pub plugin: String,
     /// The text.
     pub text: String,
-    /// How long to show it, in milliseconds.
+    /// How long to show the toast, in milliseconds.
     pub timeout_ms: f64,
     /// The id of this frame.
     pub uuid: String,
@@ -141,9 +141,9 @@ pub struct UiRow {
     pub plugin: String,
     /// The row.
     pub id: String,
-    /// The request that placed it.
+    /// The request that placed the row.
     pub request_id: String,
-    /// The line it follows.
+    /// The line that the row follows.
     pub after_uuid: Option<String>,
 }
 
@@ -176,9 +176,9 @@ pub struct UiPane {
     pub title: String,
     /// The plugin.
     pub plugin: String,
-    /// True if Escape closes it.
+    /// True if Escape closes the pane.
     pub close_on_escape: Option<bool>,
-    /// True if notices wait until it is closed.
+    /// True if notices wait until the pane is closed.
     pub hold_toasts: Option<bool>,
     /// The pane's background.
     pub background_color: Option<String>,
@@ -186,7 +186,7 @@ pub struct UiPane {
     pub rows: Option<u64>,
     /// The pane's width.
     pub columns: Option<u64>,
-    /// `widget` if it is one.
+    /// `widget` if the pane is a widget.
     pub placement: Option<String>,
 }
 
@@ -202,7 +202,7 @@ pub struct UiScroll {
     pub instance_id: String,
     /// To which row.
     pub offset: i64,
-    /// Whether it stays at its end.
+    /// Whether the pane stays at its end.
     pub follow_end: Option<bool>,
     /// The id of this frame.
     pub uuid: String,
@@ -222,7 +222,7 @@ pub struct UiFocus {
     pub instance_id: String,
     /// The plugin.
     pub plugin: String,
-    /// The element that gets it.
+    /// The element that gets the focus.
     pub key: String,
     /// The id of this frame.
     pub uuid: String,

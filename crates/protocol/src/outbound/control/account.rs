@@ -48,27 +48,27 @@ open_enum! {
 }
 
 request! {
-    /// Begins to sign in.
+    /// Begins a sign-in to the account.
     pub struct ClaudeAuthenticate {
         optional {
             /// Signs in with claude.ai (the default) or with the console.
             login_with_claude_ai: "loginWithClaudeAi" => bool,
-            /// Makes a profile of the console.
+            /// Creates a profile of the console.
             console_profile: "consoleProfile" => bool,
         }
     }
 }
 
-/// How to go on signing in.
+/// How to continue the sign-in.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClaudeAuthenticateReply {
     /// The page that shows a code to copy, for `claude_oauth_callback`.
     pub manual_url: Option<String>,
-    /// The page that comes back to the CLI by itself.
+    /// The page that returns to the CLI by itself.
     pub automatic_url: Option<String>,
-    /// Whether it makes a profile of the console.
+    /// Whether the sign-in creates a profile of the console.
     pub console_profile: Option<bool>,
 }
 
@@ -76,9 +76,9 @@ request! {
     /// Ends the sign-in with a code.
     pub struct ClaudeOauthCallback {
         required {
-            /// The code.
+            /// The code that the page showed.
             authorization_code: "authorizationCode" => String,
-            /// The attempt, as the page named it.
+            /// The `state` that the page named.
             state: "state" => String,
         }
     }
@@ -89,13 +89,13 @@ request! {
     pub struct ClaudeOauthWaitForCompletion {}
 }
 
-/// The sign-in has ended.
+/// The account, after the sign-in.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClaudeOauthReply {
     /// The account.
     pub account: AccountInfo,
-    /// Set if the sign-in is for part of the session only.
+    /// Present if the sign-in is only for a part of the session.
     pub hybrid_sign_in: Option<RawJson>,
 }

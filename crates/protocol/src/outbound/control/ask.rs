@@ -26,11 +26,11 @@ request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SideQuestionReply {
-    /// The answer; `None` if there is none.
+    /// The answer; `None` if the model gave none.
     pub response: Option<String>,
-    /// Whether it is the CLI's own text and not the model's.
+    /// Whether the answer is the CLI's text and not the model's.
     pub synthetic: Option<bool>,
-    /// Set if another model answered because the first refused.
+    /// Present if another model answered because the first refused.
     pub refusal_fallback: Option<RefusalFallback>,
 }
 
@@ -47,16 +47,16 @@ pub struct RefusalFallback {
 }
 
 request! {
-    /// Says whether an answer was good.
+    /// Rates what the model said.
     pub struct MessageRated {
         required {
             /// The `assistant` message.
             message_uuid: "messageUuid" => String,
-            /// Whether it was.
+            /// Whether the rating is positive.
             sentiment: "sentiment" => Sentiment,
         }
         optional {
-            /// Where it was said.
+            /// What is rated.
             surface: "surface" => RatedSurface,
             /// Takes the rating back.
             cleared: "cleared" => bool,
@@ -65,7 +65,7 @@ request! {
 }
 
 closed_enum! {
-    /// Whether an answer was good.
+    /// A rating.
     pub enum Sentiment {
         /// The feedback is positive.
         Positive = "positive",
@@ -93,19 +93,19 @@ request! {
             description: "description" => String,
         }
         optional {
-            /// Where it was given; `sdk` by default.
+            /// Where the user gave the feedback; `sdk` by default.
             surface: "surface" => FeedbackSurface,
-            /// A draft of the model's to send.
+            /// The draft to send, which the model wrote.
             draft_id: "draft_id" => String,
             /// The kind of feedback.
             kind: "type" => FeedbackKind,
             /// A title.
             title: "title" => String,
-            /// What it is about.
+            /// The subject of the feedback.
             area: "area" => String,
-            /// Sends the conversation along.
+            /// Also sends the conversation.
             attach_transcript: "attach_transcript" => bool,
-            /// Writes it to a file instead of sending it.
+            /// Writes the feedback to a file instead of sending it.
             save_locally: "save_locally" => bool,
         }
     }
@@ -131,14 +131,14 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// What feedback is.
+    /// The kind of feedback.
     #[non_exhaustive]
     pub enum FeedbackKind {
         /// Something is wrong.
         Bug = "bug",
-        /// Something could be.
+        /// An idea.
         Idea = "idea",
-        /// Something is not there.
+        /// Something is missing.
         MissingCapability = "missing_capability",
     }
 }
@@ -147,24 +147,24 @@ request! {
     /// Sends the answer to a survey.
     pub struct SubmitSurveyFeedback {
         required {
-            /// What was written; may be empty.
+            /// The text of the answer; may be empty.
             description: "description" => String,
             /// The survey, as its event named it.
             appearance_id: "appearance_id" => String,
-            /// What was chosen.
+            /// The choice of the user.
             survey_response: "survey_response" => SurveyResponse,
-            /// What kind of survey.
+            /// The subject of the survey.
             survey_type: "survey_type" => SurveyType,
         }
         optional {
-            /// Where it was given.
+            /// Where the user gave the answer.
             surface: "surface" => FeedbackSurface,
         }
     }
 }
 
 closed_enum! {
-    /// What was chosen in a survey.
+    /// The choice of a user in a survey.
     pub enum SurveyResponse {
         /// Bad.
         Bad = "bad",
@@ -190,7 +190,7 @@ closed_enum! {
     }
 }
 
-/// What became of feedback.
+/// Whether the feedback was sent.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SubmitFeedbackReply {
@@ -198,15 +198,15 @@ pub struct SubmitFeedbackReply {
     pub feedback_id: Option<String>,
     /// Why feedback cannot be sent here.
     pub unavailable_reason: Option<String>,
-    /// Whether the organization wants nothing kept.
+    /// Whether Anthropic stores no data of the organization.
     pub is_zdr_org: Option<bool>,
     /// Why sending failed.
     pub failure_reason: Option<String>,
-    /// What the server answered.
+    /// The HTTP status of the server's response.
     pub status_code: Option<i64>,
-    /// Where the conversation is shared.
+    /// The address of the shared conversation.
     pub ccshare_url: Option<String>,
-    /// Where it was written to.
+    /// The file that the feedback was written to.
     pub bundle_path: Option<String>,
 }
 
@@ -214,7 +214,7 @@ request! {
     /// Turns speech into text, piece by piece. Needs a signed-in account.
     pub struct Dictate {
         required {
-            /// What to do.
+            /// The step of the dictation.
             op: "op" => DictateOp,
         }
         optional {
@@ -227,22 +227,22 @@ request! {
 }
 
 closed_enum! {
-    /// What to do about speech.
+    /// A step of a dictation.
     #[non_exhaustive]
     pub enum DictateOp {
-        /// Begin.
+        /// Begins the dictation.
         Start = "start",
-        /// Take this.
+        /// Hands over a piece of speech.
         Audio = "audio",
-        /// End, and give all words.
+        /// Ends the dictation, and requests all words.
         Stop = "stop",
-        /// End, and give none.
+        /// Ends the dictation without words.
         Cancel = "cancel",
     }
 }
 
 wire_enum! {
-    /// What became of speech.
+    /// The words of a dictation so far.
     pub enum DictateReply by "status" {
         /// The words that were recognised.
         "ok" => Words(Dictated),
@@ -255,20 +255,20 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Dictated {
-    /// Words that stay.
+    /// Words that are final.
     pub text: String,
-    /// Words that may still change; to be shown after the others.
+    /// Words that may still change. Show these after the others.
     pub interim: String,
-    /// Whether that was all.
+    /// Whether the dictation has ended.
     pub done: bool,
 }
 
-/// Dictation cannot be done here.
+/// Dictation is not available here.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct DictationUnavailable {
-    /// The reason.
+    /// Why dictation is not available.
     pub reason: String,
-    /// Words that were found before.
+    /// Words that were recognised before.
     pub text: String,
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 crate::outbound::control::request! {
-    /// Tells what fills the context.
+    /// Reports what fills the context.
     pub struct GetContextUsage {
         optional {
             /// How much to report; everything by default.
@@ -29,17 +29,17 @@ crate::shared::closed_enum::closed_enum! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetContextUsageReply {
-    /// What there is, by kind.
+    /// The content by kind.
     pub categories: Vec<ContextUsageCategory>,
-    /// How much is used.
+    /// The tokens in use.
     pub total_tokens: i64,
-    /// How much may be used before compaction.
+    /// The tokens that may be in use before the conversation is compacted.
     pub max_tokens: i64,
-    /// How much the model takes.
+    /// The tokens of the model's context window.
     pub raw_max_tokens: i64,
     /// The used part, in percent.
     pub percentage: f64,
-    /// The same as rows of squares, for drawing.
+    /// The same as rows of squares, for a drawing.
     pub grid_rows: Vec<Vec<ContextGridSquare>>,
     /// The model.
     pub model: String,
@@ -67,15 +67,15 @@ pub struct GetContextUsageReply {
     /// Skills.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub skills: Option<ContextSkills>,
-    /// When compaction begins.
+    /// The tokens in use at which compaction begins by itself.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub auto_compact_threshold: Option<i64>,
-    /// Where that comes from.
+    /// What `auto_compact_threshold` comes from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub autocompact_source: Option<String>,
     /// Whether compaction begins by itself.
     pub is_auto_compact_enabled: bool,
-    /// What the messages consist of.
+    /// What the messages of the conversation consist of.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub message_breakdown: Option<MessageBreakdown>,
     /// What the API counted last; `None` before the first call.
@@ -87,24 +87,24 @@ pub struct GetContextUsageReply {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUsageCategory {
-    /// Which kind.
+    /// The kind of the content.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub id: Option<ContextCategoryId>,
-    /// What to call it.
+    /// The kind, in words for people.
     pub name: String,
-    /// How much there is.
+    /// The tokens of this content.
     pub tokens: i64,
-    /// What colour the terminal gives it.
+    /// The colour that the terminal gives this content.
     pub color: String,
-    /// Whether it comes only on demand.
+    /// Whether the content comes only on demand.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_deferred: Option<bool>,
-    /// Whether it takes room.
+    /// Whether the content takes room in the context.
     pub kind: crate::inbound::ContextCategoryKind,
 }
 
 crate::open_enum! {
-    /// The kinds of content.
+    /// Which kind of content.
     pub enum ContextCategoryId {
         /// The system prompt.
         SystemPrompt = "system_prompt",
@@ -142,13 +142,13 @@ crate::open_enum! {
 pub struct ContextGridSquare {
     /// The square's colour.
     pub color: String,
-    /// Whether it is used.
+    /// Whether the square stands for content.
     pub is_filled: bool,
-    /// What it stands for.
+    /// The kind of content that the square stands for.
     pub category_name: String,
-    /// How much of that there is.
+    /// The tokens of this kind of content.
     pub tokens: i64,
-    /// How much of that there is, in percent of all.
+    /// The tokens of this kind of content, in percent of the context window.
     pub percentage: f64,
     /// How full this square is, from 0 to 1.
     pub square_fullness: f64,
@@ -160,10 +160,10 @@ pub struct ContextGridSquare {
 pub struct ContextFile {
     /// The file.
     pub path: String,
-    /// Whose instructions.
+    /// Whose instructions these are.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How much it takes.
+    /// Its tokens.
     pub tokens: i64,
 }
 
@@ -176,9 +176,9 @@ pub struct ContextTool {
     pub name: String,
     /// The server.
     pub server_name: String,
-    /// How much it takes.
+    /// Its tokens.
     pub tokens: i64,
-    /// Whether the model has it already.
+    /// Whether the tool's description is in the context already.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_loaded: Option<bool>,
 }
@@ -190,7 +190,7 @@ pub struct ContextTool {
 pub struct ContextServer {
     /// The server.
     pub server_name: String,
-    /// How much they take.
+    /// Their tokens.
     pub tokens: i64,
 }
 
@@ -201,19 +201,19 @@ pub struct ContextServer {
 pub struct ContextDeferredTool {
     /// The tool.
     pub name: String,
-    /// How much it takes.
+    /// Its tokens.
     pub tokens: i64,
-    /// Whether the model has it already.
+    /// Whether the tool's description is in the context already.
     pub is_loaded: bool,
 }
 
-/// Something with a name and a size.
+/// A part of the context with a name.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextItem {
     /// The name of the item.
     pub name: String,
-    /// How much it takes.
+    /// Its tokens.
     pub tokens: i64,
 }
 
@@ -224,15 +224,15 @@ pub struct ContextItem {
 pub struct ContextSubagent {
     /// The subagent's name.
     pub agent_type: String,
-    /// Where it comes from.
+    /// Where the subagent comes from.
     pub source: String,
-    /// The plugin that brought it.
+    /// The id of the plugin that the subagent comes from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_id: Option<String>,
     /// The subagent's file.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
-    /// How much it takes.
+    /// Its tokens.
     pub tokens: i64,
 }
 
@@ -241,11 +241,11 @@ pub struct ContextSubagent {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ContextCommands {
-    /// How many there are.
+    /// How many slash commands there are.
     pub total_commands: u64,
-    /// How many the model knows of.
+    /// How many of them the context describes.
     pub included_commands: u64,
-    /// How much they take.
+    /// Their tokens.
     pub tokens: i64,
 }
 
@@ -254,11 +254,11 @@ pub struct ContextCommands {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ContextSkills {
-    /// How many there are.
+    /// How many skills there are.
     pub total_skills: u64,
-    /// How many the model knows of.
+    /// How many of them the context describes.
     pub included_skills: u64,
-    /// How much they take.
+    /// Their tokens.
     pub tokens: i64,
     /// The skills.
     pub skill_frontmatter: Vec<ContextSkillFile>,
@@ -271,47 +271,47 @@ pub struct ContextSkills {
 pub struct ContextSkillFile {
     /// The skill's name.
     pub name: String,
-    /// Where it comes from.
+    /// Where the skill comes from.
     pub source: String,
-    /// The plugin that brought it.
+    /// The plugin that the skill comes from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_name: Option<String>,
-    /// The same by id.
+    /// The id of that plugin.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_id: Option<String>,
     /// The skill's file.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
-    /// How much it takes.
+    /// Its tokens.
     pub tokens: i64,
 }
 
-/// What the messages consist of.
+/// What the messages of the conversation consist of.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct MessageBreakdown {
-    /// Calls of tools.
+    /// Tokens of calls of tools.
     pub tool_call_tokens: i64,
-    /// Results of tools.
+    /// Tokens of results of tools.
     pub tool_result_tokens: i64,
-    /// What the CLI attached.
+    /// Tokens of what the CLI attached.
     pub attachment_tokens: i64,
-    /// What the model said.
+    /// Tokens of what the model said.
     pub assistant_message_tokens: i64,
-    /// Prompts.
+    /// Tokens of prompts.
     pub user_message_tokens: i64,
-    /// What was moved elsewhere.
+    /// Tokens of what was moved out of the context.
     pub redirected_context_tokens: i64,
-    /// What belongs to nothing of that.
+    /// Tokens that belong to nothing of these.
     pub unattributed_tokens: i64,
-    /// Tools.
+    /// The tokens of each tool.
     pub tool_calls_by_type: Vec<ToolCallTokens>,
-    /// What the CLI attached.
+    /// The tokens of each kind of attachment.
     pub attachments_by_type: Vec<ContextItem>,
 }
 
-/// What a tool takes.
+/// The tokens of the calls of a tool.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -324,16 +324,16 @@ pub struct ToolCallTokens {
     pub result_tokens: i64,
 }
 
-/// What the API counted.
+/// The tokens that the API counted.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextApiUsage {
-    /// Read for the first time.
+    /// Input tokens that were not cached.
     pub input_tokens: u64,
-    /// Written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Remembered for later.
+    /// Input tokens that were written to the cache.
     pub cache_creation_input_tokens: u64,
-    /// Remembered from before.
+    /// Input tokens that were read from the cache.
     pub cache_read_input_tokens: u64,
 }

@@ -33,14 +33,14 @@ pub struct StatusSection {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct StatusRow {
-    /// What; absent for a row that is a sentence.
+    /// The name of the value; absent for a row that is a sentence.
     pub label: Option<String>,
     /// The value or the sentence.
     pub value: String,
 }
 
 request! {
-    /// What `/memory` shows. Forgets what is known of the files of instructions first.
+    /// What `/memory` shows. The CLI reads the files of instructions again for this.
     pub struct GetMemoryDialog {}
 }
 
@@ -54,7 +54,7 @@ pub struct GetMemoryDialogReply {
     pub folders: Vec<MemoryDialogFolder>,
     /// Memories.
     pub memories: Option<Vec<MemoryDialogMemory>>,
-    /// Whether the CLI remembers by itself.
+    /// Whether the CLI writes memories by itself.
     pub auto_memory: AutoMemory,
     /// Whether the CLI tidies memories up by itself.
     pub auto_dream: AutoDream,
@@ -64,28 +64,28 @@ pub struct GetMemoryDialogReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MemoryDialogFile {
-    /// Whose file it is.
+    /// Whose instructions the file has.
     pub kind: MemoryFileKind,
     /// The path of the file.
     pub path: String,
-    /// What to call it.
+    /// The name for people.
     pub label: String,
     /// The description of the file.
     pub description: String,
-    /// Whether it is there.
+    /// Whether the file exists.
     pub exists: bool,
 }
 
 open_enum! {
-    /// Whose instructions a file holds.
+    /// Whose instructions a file has.
     pub enum MemoryFileKind {
         /// A file of the user.
         User = "user",
-        /// The project's.
+        /// A file of the project.
         Project = "project",
-        /// The project's, in `.claude`.
+        /// A file in the project's `.claude`.
         ProjectAlt = "project-alt",
-        /// The project's on this machine.
+        /// A file of the project on this machine.
         Local = "local",
         /// Another file that was loaded.
         Loaded = "other",
@@ -96,11 +96,11 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MemoryDialogFolder {
-    /// Whose: `auto`, `team` or `agent`.
+    /// Whose memories: `auto`, `team` or `agent`.
     pub kind: String,
     /// The path of the folder.
     pub path: String,
-    /// What to call it.
+    /// The name for people.
     pub label: String,
     /// The description of the folder.
     pub description: String,
@@ -116,19 +116,20 @@ pub struct MemoryDialogMemory {
     pub path: String,
     /// The description of the memory.
     pub description: Option<String>,
-    /// What it is about: `user`, `feedback`, `project` or `reference`.
-    pub r#type: Option<String>,
-    /// When it was changed, in milliseconds since 1970.
+    /// The subject: `user`, `feedback`, `project` or `reference`.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// When the memory was changed last, in milliseconds since 1970.
     pub modified_ms: f64,
 }
 
-/// Whether the CLI remembers by itself.
+/// Whether the CLI writes memories by itself.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AutoMemory {
     /// Whether automatic memory is on.
     pub enabled: bool,
-    /// Whether that can be changed.
+    /// Whether the user can change this.
     pub toggleable: bool,
     /// The state, for people.
     pub status: String,
@@ -138,11 +139,11 @@ pub struct AutoMemory {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AutoDream {
-    /// Whether to show this.
+    /// Whether to show this part.
     pub shown: bool,
     /// Whether the CLI tidies memories up by itself.
     pub enabled: bool,
-    /// Whether that can be changed.
+    /// Whether the user can change this.
     pub toggleable: bool,
     /// The state, for people.
     pub status: String,
@@ -169,17 +170,17 @@ pub struct GetSkillsDialogReply {
 pub struct SkillRow {
     /// The name of the skill, as settings have it.
     pub name: String,
-    /// What to call it.
+    /// The name for people.
     pub display_name: String,
-    /// What it does.
+    /// What the skill does.
     pub description: String,
-    /// Where it comes from.
+    /// Where the skill comes from.
     pub source: String,
-    /// How much room it takes, estimated.
+    /// The estimated tokens of the skill in the context.
     pub tokens: u64,
-    /// Who may use it.
+    /// Who may use the skill.
     pub state: SkillState,
-    /// Who fixed that.
+    /// Who decided the state, if the user cannot change it.
     pub locked_by: Option<SkillLock>,
     /// Whether the model knows of the skill.
     pub advertised: bool,
@@ -202,7 +203,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Who fixed the state of a skill.
+    /// Who decided the state of a skill.
     pub enum SkillLock {
         /// The skill's author.
         Author = "author",
@@ -225,7 +226,7 @@ pub struct SkillHandles {
     pub unqualified_name: Option<String>,
     /// The skill's aliases.
     pub aliases: Option<Vec<String>>,
-    /// Whether its bare name is the CLI's own.
+    /// Whether the name without the plugin's is reserved for the CLI.
     pub bare_name_reserved: Option<bool>,
 }
 
@@ -238,35 +239,35 @@ request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GetSandboxDialogReply {
-    /// Whether this machine can do it.
+    /// Whether this machine supports the sandbox.
     pub supported: bool,
     /// Why the sandbox is not supported.
     pub unsupported_reason: Option<SandboxUnsupported>,
-    /// Whether the organization has fixed it.
+    /// Whether the organization decides whether the sandbox is on.
     pub locked: bool,
-    /// Whether the organization has fixed what happens to commands that fail.
+    /// Whether the organization decides what happens to commands that fail.
     pub overrides_locked: bool,
-    /// Where the organization says so.
+    /// The settings in which the organization decides this.
     pub policy_origins: Option<Vec<String>>,
     /// Whether the sandbox is on.
     pub enabled: bool,
-    /// Whether settings say it is.
+    /// Whether settings switch the sandbox on.
     pub enabled_in_settings: bool,
-    /// Why it is off though settings say it is on.
+    /// Why the sandbox is off although settings switch it on.
     pub unavailable_reason: Option<String>,
-    /// How it works.
+    /// How the sandbox treats permission requests.
     pub mode: SandboxMode,
-    /// Whether commands in it could run without a question.
+    /// Whether commands in the sandbox can run without a permission request.
     pub auto_allow_available: bool,
-    /// Whether it may be off.
+    /// Whether the user may switch the sandbox off.
     pub no_sandbox_allowed: bool,
-    /// Whether a command that fails in it may be tried outside.
+    /// Whether a command that fails in the sandbox may run again outside.
     pub unsandboxed_fallback: bool,
-    /// Whether what it needs is there.
+    /// Whether this machine has what the sandbox needs.
     pub dependencies: SandboxDependencies,
-    /// Commands that run outside.
+    /// Commands that run outside of the sandbox.
     pub excluded_commands: Vec<String>,
-    /// What it forbids.
+    /// What the sandbox forbids.
     pub restrictions: SandboxRestrictions,
 }
 
@@ -275,32 +276,32 @@ open_enum! {
     pub enum SandboxUnsupported {
         /// WSL 1.
         Wsl1 = "wsl1",
-        /// The system.
+        /// The operating system.
         Platform = "platform",
-        /// The organization's choice of systems.
+        /// The organization allows the sandbox on other systems only.
         ExcludedPlatform = "excluded_platform",
     }
 }
 
 open_enum! {
-    /// How the sandbox works.
+    /// How the sandbox treats permission requests.
     pub enum SandboxMode {
-        /// Commands in it run without a question.
+        /// Commands in the sandbox run without a permission request.
         AutoAllow = "auto-allow",
-        /// Commands in it are asked as ever.
+        /// The CLI requests permission for commands in the sandbox, too.
         Regular = "regular",
         /// There is no sandbox.
         Disabled = "disabled",
     }
 }
 
-/// Whether what the sandbox needs is there.
+/// Whether this machine has what the sandbox needs.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SandboxDependencies {
-    /// What is not.
+    /// What is missing.
     pub errors: Vec<String>,
-    /// What would be better.
+    /// What could be better.
     pub warnings: Vec<String>,
 }
 
@@ -310,11 +311,11 @@ pub struct SandboxDependencies {
 pub struct SandboxRestrictions {
     /// Paths that may not be read.
     pub fs_deny_read: Vec<String>,
-    /// Paths that may be read all the same.
+    /// Paths below those that may be read all the same.
     pub fs_allow_read: Vec<String>,
     /// Paths that may be written.
     pub fs_allow_write: Vec<String>,
-    /// Paths that may not be written all the same.
+    /// Paths below those that may not be written.
     pub fs_deny_write: Vec<String>,
     /// Hosts that may be reached.
     pub network_allowed_domains: Vec<String>,
@@ -324,7 +325,7 @@ pub struct SandboxRestrictions {
     pub network_managed: bool,
     /// Unix sockets that may be used.
     pub unix_sockets: Vec<String>,
-    /// Whether all may be.
+    /// Whether all Unix sockets may be used.
     pub allow_all_unix_sockets: bool,
     /// Patterns that this system cannot apply.
     pub ignored_glob_patterns: Vec<String>,
@@ -341,21 +342,21 @@ request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GetChromeDialogReply {
-    /// Whether the organization allows it.
+    /// Whether the organization allows the extension.
     pub allowed: bool,
-    /// Whether the account has it.
+    /// Whether the account's plan has the extension.
     pub subscriber: bool,
     /// Whether this is WSL.
     pub wsl: bool,
-    /// Whether the extension is there.
+    /// Whether the extension is installed.
     pub installed: bool,
-    /// Whether it is connected.
+    /// Whether the extension is connected.
     pub connected: bool,
-    /// The browser.
+    /// The browser that is connected.
     pub paired_browser: Option<String>,
-    /// Whether sessions have it by themselves.
+    /// Whether new sessions use the extension.
     pub enabled_by_default: bool,
-    /// Whether this session had it when it started.
+    /// Whether this session used the extension when it started.
     pub at_startup: Option<bool>,
     /// Pages to open.
     pub urls: ChromeUrls,
@@ -365,20 +366,20 @@ pub struct GetChromeDialogReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ChromeUrls {
-    /// To install the extension.
+    /// The page to install the extension.
     pub install: String,
-    /// To connect it again.
+    /// The page to connect the extension again.
     pub reconnect: String,
-    /// To say what it may do.
+    /// The page to change what the extension may do.
     pub permissions: String,
 }
 
 request! {
-    /// Lists the browsers connected.
+    /// Lists the browsers that are connected.
     pub struct GetChromeBrowsers {}
 }
 
-/// The browsers connected.
+/// The browsers that are connected.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GetChromeBrowsersReply {
@@ -392,11 +393,11 @@ pub struct GetChromeBrowsersReply {
 pub struct ChromeBrowser {
     /// The browser's id.
     pub device_id: String,
-    /// What to call it.
+    /// The name for people.
     pub name: String,
-    /// The system it runs on.
+    /// The operating system that the browser runs on.
     pub os_platform: Option<String>,
-    /// Whether it is the one in use.
+    /// Whether this browser is in use.
     pub current: bool,
 }
 
@@ -414,12 +415,12 @@ request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SelectChromeBrowserReply {
-    /// What to call it.
+    /// The name for people.
     pub name: Option<String>,
 }
 
 request! {
-    /// Says which browsers are near, to choose between several.
+    /// Says which browsers run on this computer, for a choice between several.
     pub struct SetChromeBrowserHints {
         required {
             /// The browsers on this computer, at most 32.
@@ -430,7 +431,7 @@ request! {
             host_platform: "hostPlatform" => HostPlatform,
         }
         nullable {
-            /// The browser chosen last; `None` for none.
+            /// The browser that was chosen last; `None` if there is none.
             preferred_device_id: "preferredDeviceId" => String,
         }
     }

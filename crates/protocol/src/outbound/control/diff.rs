@@ -25,15 +25,15 @@ pub struct GetWorkspaceDiffReply {
 open_enum! {
     /// Why there is nothing to compare with.
     pub enum NoDiffReason {
-        /// The directory is no repository.
+        /// The directory is not a repository.
         NoRepository = "no-repository",
         /// git does not trust the repository.
         RepositoryRefused = "repository-refused",
-        /// Something else works on the repository.
+        /// Another program works on the repository.
         RepositoryBusy = "repository-busy",
         /// git failed.
         DiffFailed = "diff-failed",
-        /// The root is another one by now.
+        /// The root is another directory by now.
         RootMoved = "root-moved",
     }
 }
@@ -47,7 +47,7 @@ pub struct WorkspaceDiff {
     pub stats: DiffStats,
     /// How much changed, by file.
     pub per_file_stats: Vec<FileDiffStats>,
-    /// How much is not listed.
+    /// How many files are not listed.
     pub omitted: Option<DiffOmitted>,
     /// The changes as text, by file.
     pub hunks: Vec<FileHunks>,
@@ -68,11 +68,11 @@ pub struct WorkspaceDiff {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiffStats {
-    /// Files.
+    /// How many files.
     pub files_count: u64,
-    /// Lines that came.
+    /// How many lines were added.
     pub lines_added: u64,
-    /// Lines that went.
+    /// How many lines were removed.
     pub lines_removed: u64,
 }
 
@@ -83,21 +83,21 @@ pub struct DiffStats {
 pub struct FileDiffStats {
     /// The file.
     pub path: String,
-    /// Lines that came.
+    /// How many lines were added.
     pub added: u64,
-    /// Lines that went.
+    /// How many lines were removed.
     pub removed: u64,
-    /// Whether it is no text.
+    /// Whether the file is binary.
     pub is_binary: bool,
-    /// Whether git does not know it.
+    /// Whether git does not track the file.
     pub is_untracked: bool,
-    /// What happened to it.
+    /// What happened to the file.
     pub status: Option<FileDiffStatus>,
     /// How the file differs from the last commit, whatever `status` compares with: a word of `status`, or `none`.
     pub uncommitted_status: Option<String>,
-    /// What it was called before.
+    /// The path before the change.
     pub previous_path: Option<String>,
-    /// What it is called now.
+    /// The path after the change.
     pub new_path: Option<String>,
 }
 
@@ -117,13 +117,13 @@ open_enum! {
     }
 }
 
-/// How much is not listed.
+/// How many files are not listed.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct DiffOmitted {
-    /// Files.
+    /// How many files.
     pub files: u64,
-    /// Whether that is the exact number.
+    /// Whether the number is exact.
     pub exact: bool,
 }
 
@@ -142,13 +142,13 @@ pub struct FileHunks {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiffHunk {
-    /// Where it was, from 1.
+    /// The first line of the old text, from 1.
     pub old_start: u64,
-    /// How many lines it had.
+    /// How many lines the old text has.
     pub old_lines: u64,
-    /// Where it is, from 1.
+    /// The first line of the new text, from 1.
     pub new_start: u64,
-    /// How many lines it has.
+    /// How many lines the new text has.
     pub new_lines: u64,
     /// The lines, each with ` `, `+` or `-` in front.
     pub lines: Vec<String>,
@@ -157,9 +157,9 @@ pub struct DiffHunk {
 wire_enum! {
     /// What is compared with what.
     pub enum DiffSource by "kind" {
-        /// The files with the last commit.
+        /// The files are compared with the last commit.
         "working-tree" => WorkingTree(WorkingTreeDiff),
-        /// The files with the point where the branch began.
+        /// The files are compared with the commit at which the branch began.
         "branch" => Branch(BranchDiff),
     }
 }
@@ -169,13 +169,13 @@ wire_enum! {
 #[non_exhaustive]
 pub struct WorkingTreeDiff {}
 
-/// The files are compared with the point where the branch began.
+/// The files are compared with the commit at which the branch began.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BranchDiff {
-    /// The branch that it began from.
+    /// The branch that this branch began from.
     pub base_branch: String,
-    /// The commit that it began at.
+    /// The commit that this branch began at.
     pub base_ref: String,
 }

@@ -4,39 +4,39 @@
 use serde::{Deserialize, Serialize};
 
 crate::outbound::control::request! {
-    /// Takes files back to what they were when a prompt was sent. Needs file checkpointing.
+    /// Restores files to what they were when a prompt was sent. The session needs file checkpointing.
     pub struct RewindFiles {
         required {
             /// The prompt's uuid.
             user_message_id: "user_message_id" => String,
         }
         optional {
-            /// Only reports what would be done.
+            /// Changes no file, and reports what would change.
             dry_run: "dry_run" => bool,
         }
     }
 }
 
-/// What was done, or would be.
+/// What was changed, or on a dry run would be.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RewindFilesReply {
-    /// Whether it could be done.
+    /// Whether the files can be restored.
     pub can_rewind: bool,
-    /// Why the files were not rewound.
+    /// Why the files were not restored.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
     /// The files that change.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub files_changed: Option<Vec<String>>,
-    /// How many lines come back.
+    /// How many lines are added.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub insertions: Option<u64>,
-    /// How many lines go away.
+    /// How many lines are removed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub deletions: Option<u64>,
-    /// How many files were left alone because they are links now, or otherwise not safe to write. Not on a dry run.
+    /// How many files were not restored because they are links now, or otherwise not safe to write. Absent on a dry run.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub skipped_links: Option<u64>,
 }
@@ -49,24 +49,24 @@ crate::outbound::control::request! {
             path: "path" => String,
         }
         optional {
-            /// The most to read.
+            /// The most bytes to read.
             max_bytes: "max_bytes" => u64,
             /// The encoding of the reply; text by default.
             encoding: "encoding" => FileEncoding,
             /// What the path starts from.
             anchor: "anchor" => FileAnchor,
-            /// Where to start, in bytes.
+            /// The offset of the first byte to read.
             offset: "offset" => u64,
-            /// The file is to be uploaded: refuses what looks like a secret.
+            /// Says that the file is for an upload. The CLI then refuses a file that looks like a secret.
             for_upload: "for_upload" => bool,
-            /// Sends the answer only to those who look on at the moment.
+            /// Sends the reply only to clients that are connected at the moment.
             live_reply: "liveReply" => bool,
         }
     }
 }
 
 crate::shared::closed_enum::closed_enum! {
-    /// How a file is written into an answer.
+    /// How a reply has the contents of a file.
     #[non_exhaustive]
     pub enum FileEncoding {
         /// As text; what is not UTF-8 is replaced.
@@ -85,7 +85,7 @@ crate::wire_enum! {
         "diff_root" => DiffRoot(DiffRootAnchor),
         /// A repository.
         "repo" => Repo(RepoAnchor),
-        /// Wherever it says.
+        /// The path, as it is.
         "as_written" => AsWritten(AsWrittenAnchor),
     }
 }
@@ -100,7 +100,7 @@ pub struct WorkspaceRootAnchor {}
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DiffRootAnchor {
-    /// That root's id, to be refused if it is another one now.
+    /// The id of that root. The CLI refuses the request if the root is another one by now.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub root_id: Option<String>,
 }
@@ -124,7 +124,7 @@ impl RepoAnchor {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AsWrittenAnchor {
-    /// The directories that it must be in.
+    /// The directories in one of which the path must be.
     pub within: Vec<String>,
 }
 
@@ -144,22 +144,22 @@ pub struct ReadFileReply {
     pub contents: String,
     /// The absolute path of the file.
     pub abs_path: String,
-    /// Whether there is more.
+    /// Whether the file has more than these contents.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub truncated: Option<bool>,
-    /// How the contents are written; as text if absent.
+    /// The encoding of the contents; text if absent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub encoding: Option<String>,
     /// Whether bytes were replaced because they are no text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub lossy: Option<bool>,
-    /// What the path started from.
+    /// The anchor of the path.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub anchor: Option<String>,
-    /// Where this part starts, in bytes.
+    /// The offset of the first byte of the contents.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub offset: Option<u64>,
-    /// How many bytes this part has.
+    /// How many bytes of the file the contents are.
     #[serde(rename = "read_bytes", skip_serializing_if = "crate::whole::unset")]
     pub read_bytes: Option<u64>,
     /// How many bytes the file has.
@@ -168,10 +168,10 @@ pub struct ReadFileReply {
     /// The file's version.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub etag: Option<String>,
-    /// Whether it was looked at for secrets.
+    /// Whether the CLI looked for secrets in the file.
     #[serde(rename = "upload_screened", skip_serializing_if = "crate::whole::unset")]
     pub upload_screened: Option<bool>,
-    /// The path as it was asked for.
+    /// The path of the request.
     #[serde(rename = "requested_path", skip_serializing_if = "crate::whole::unset")]
     pub requested_path: Option<String>,
 }
@@ -186,16 +186,16 @@ crate::outbound::control::request! {
     }
 }
 
-/// A directory.
+/// The entries of a directory.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ListDirectoryReply {
     /// The absolute path of the directory.
     pub abs_path: String,
-    /// What is in it.
+    /// The entries of the directory.
     pub entries: Vec<DirectoryEntry>,
-    /// Whether there is more.
+    /// Whether the directory has more entries than these.
     pub truncated: bool,
 }
 
@@ -206,12 +206,12 @@ pub struct ListDirectoryReply {
 pub struct DirectoryEntry {
     /// The entry's name.
     pub name: String,
-    /// Whether it is a directory.
+    /// Whether the entry is a directory.
     pub is_directory: bool,
-    /// Whether it is a link.
+    /// Whether the entry is a link.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_symlink: Option<bool>,
-    /// Whether it is neither file, directory nor link.
+    /// Whether the entry is neither a file nor a directory nor a link.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_special: Option<bool>,
 }
@@ -220,7 +220,7 @@ crate::outbound::control::request! {
     /// Suggests files for a mention.
     pub struct FileSuggestions {
         required {
-            /// What was typed so far.
+            /// The text that was typed so far.
             query: "query" => String,
         }
     }
@@ -232,7 +232,7 @@ crate::outbound::control::request! {
 pub struct FileSuggestionsReply {
     /// The files, best first.
     pub suggestions: Vec<FileSuggestion>,
-    /// What their paths start from.
+    /// The directory that the paths are relative to.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cwd: Option<String>,
 }
@@ -243,36 +243,36 @@ pub struct FileSuggestionsReply {
 pub struct FileSuggestion {
     /// The file.
     pub path: String,
-    /// How well it fits; less is better.
+    /// How well the file fits the text; less is better.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub score: Option<f64>,
 }
 
 crate::outbound::control::request! {
-    /// Tells the CLI that the model knows a file as it was at some time, so that it may edit it without reading it again.
+    /// Tells the CLI that the model has read a file. The model can then edit the file without reading it again.
     pub struct SeedReadState {
         required {
             /// The file.
             path: "path" => String,
-            /// When it was changed last, in milliseconds since 1970.
+            /// When the file had been changed last, in milliseconds since 1970.
             mtime: "mtime" => f64,
         }
     }
 }
 
 crate::outbound::control::request! {
-    /// Adds a working directory. It must be inside the session's, or inside one that the CLI was launched with.
+    /// Adds a working directory. The directory must be inside the session's, or inside one that the CLI was launched with.
     pub struct RegisterRepoRoot {
         required {
             /// The directory.
             directory: "directory" => String,
         }
         optional {
-            /// Also loads its instructions.
+            /// Also loads the directory's instructions.
             reload_claude_md: "reload_claude_md" => bool,
-            /// Also loads its plugins.
+            /// Also loads the directory's plugins.
             reload_plugins: "reload_plugins" => bool,
-            /// Also loads its skills.
+            /// Also loads the directory's skills.
             reload_skills: "reload_skills" => bool,
         }
     }
@@ -282,7 +282,7 @@ crate::outbound::control::request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct RegisterRepoRootReply {
-    /// The directory without links.
+    /// The directory, with links resolved.
     pub directory: String,
 }
 
@@ -290,20 +290,20 @@ crate::outbound::control::request! {
     /// Changes the working directory.
     pub struct SetCwd {
         required {
-            /// The directory. `~` is understood.
+            /// The new directory. A `~` at the beginning is the home directory.
             path: "path" => String,
         }
         optional {
-            /// A person was shown the directory and trusts it. Needs `trusted_directory`.
+            /// Says that a person has seen the directory's name and trusts the directory. `trusted_directory` has to be set, too.
             trust_accepted: "trust_accepted" => bool,
-            /// The directory as the `needs_trust` answer named it.
+            /// The directory that the reply `needs_trust` named.
             trusted_directory: "trusted_directory" => String,
         }
     }
 }
 
 crate::wire_enum! {
-    /// What became of the change of directory.
+    /// Whether the working directory was changed.
     pub enum SetCwdReply by "status" {
         /// The working directory was changed.
         "ok" => Done(CwdSet),
@@ -318,11 +318,11 @@ crate::wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CwdSet {
-    /// The directory without links.
+    /// The directory, with links resolved.
     pub cwd: String,
-    /// Whether it is another one than before.
+    /// Whether this is another directory than before.
     pub changed: bool,
-    /// Whether the transcript moved to that directory's project.
+    /// Whether the transcript is now among those of that directory's project.
     pub transcript_relocated: bool,
 }
 
@@ -333,7 +333,7 @@ pub struct CwdNeedsTrust {
     /// The project that would be trusted.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub trust_root: Option<String>,
-    /// The directory, to be given back as `trusted_directory`.
+    /// The directory, for `trusted_directory` of the next request.
     pub directory: String,
 }
 
@@ -352,15 +352,15 @@ crate::open_enum! {
     pub enum CwdRejection {
         /// The directory does not exist.
         NotFound = "not_found",
-        /// The path is no directory.
+        /// The path is not a directory.
         NotADirectory = "not_a_directory",
-        /// A rule forbids it.
+        /// A rule forbids the directory.
         BlockedByRule = "blocked_by_rule",
         /// A turn runs.
         Busy = "busy",
         /// The path is not safe.
         UnsafePath = "unsafe_path",
-        /// The session is somewhere else.
+        /// The session runs on another machine.
         RemoteOrigin = "remote_origin",
     }
 }

@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::RawJson;
 
 crate::outbound::control::request! {
-    /// Tells how MCP servers fare.
+    /// Reports the state of the MCP servers.
     pub struct McpStatus {
         optional {
-            /// Sends the answer only to those who look on at the moment, and stores it nowhere. For cloud sessions.
+            /// Sends the reply only to clients that are connected at the moment, and stores the reply nowhere. For sessions in
+            /// the cloud.
             live_reply: "liveReply" => bool,
         }
     }
 }
 
-/// How MCP servers fare.
+/// The state of the MCP servers.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -30,7 +31,7 @@ crate::outbound::control::request! {
     /// Replaces the MCP servers that were added at run time. Servers from settings stay.
     pub struct McpSetServers {
         required {
-            /// The servers, all of them, by name.
+            /// All servers that are to be there, by name.
             servers: "servers" => BTreeMap<String, crate::shared::McpServerConfig>,
         }
         optional {
@@ -42,20 +43,21 @@ crate::outbound::control::request! {
     }
 }
 
-/// What became of the servers. One that failed is among the added *and* has an error.
+/// What became of the servers. A server that failed is in `added` *and* in `errors`.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpSetServersReply {
-    /// Servers that were added. Those in our own program are connected only after this answer.
+    /// Servers that were added. Servers of the driving program are connected only after this reply.
     pub added: Vec<String>,
-    /// Servers that went away.
+    /// Servers that were removed.
     pub removed: Vec<String>,
     /// Why servers failed, by name.
     pub errors: BTreeMap<String, String>,
 }
 
 crate::outbound::control::request! {
-    /// Hands a message of one of our MCP servers to the CLI. Acknowledged even for a server that the CLI does not know.
+    /// Hands a message of an MCP server of the driving program to the CLI. The request succeeds even if the CLI does not know the
+    /// server.
     pub struct McpMessage {
         required {
             /// The server.
@@ -66,11 +68,11 @@ crate::outbound::control::request! {
     }
 }
 
-/// Usually empty: the answer to a JSON-RPC request comes as a request of the CLI's own.
+/// Usually empty: the CLI sends the response to a JSON-RPC request in a request of its own.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpMessageReply {
-    /// The JSON-RPC answer.
+    /// The JSON-RPC response.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mcp_response: Option<RawJson>,
 }
@@ -98,29 +100,30 @@ crate::outbound::control::request! {
 }
 
 crate::outbound::control::request! {
-    /// Calls a tool of an MCP server without the model. Servers in our own program are refused. Can be taken back.
+    /// Calls a tool of an MCP server without the model. The CLI refuses servers of the driving program. The request can be
+    /// withdrawn.
     pub struct McpCall {
         required {
             /// The tool's full name, `mcp__server__tool`.
             tool: "tool" => String,
         }
         optional {
-            /// What to give to it.
+            /// The arguments of the tool.
             arguments: "arguments" => crate::shared::JsonObject,
-            /// When the call is no longer wanted, as ISO 8601.
+            /// The time after which the call must not run any more, as ISO 8601.
             expires_at: "expires_at" => String,
-            /// How long it may take, in milliseconds.
+            /// How long the call may take, in milliseconds.
             timeout_ms: "timeout_ms" => u64,
             /// Leaves the result as it is instead of making it fit for a model.
             result_not_for_model: "result_not_for_model" => bool,
-            /// Asks for a failed tool's own result: the request then succeeds, with [`McpCallReply::is_error`]. A CLI that heeds
-            /// it says `mcp_call_soft_error_result_v1`. From CLI 2.1.331 on.
+            /// Requests the result of a tool that failed: the request then succeeds, with [`McpCallReply::is_error`]. A CLI with
+            /// the capability `mcp_call_soft_error_result_v1` does so, from CLI 2.1.331 on.
             soft_error_result: "soft_error_result" => bool,
-            /// Applies the permission rules; without it the call is not asked.
+            /// Applies the permission rules. Otherwise the call runs without permission.
             check_permissions: "check_permissions" => bool,
-            /// Files to put in place before, at most 64.
+            /// Files to fetch before the call, at most 64.
             input_files: "input_files" => Vec<McpCallInputFile>,
-            /// Files to fetch afterwards, at most 64.
+            /// Files to store after the call, at most 64.
             output_files: "output_files" => Vec<McpCallOutputFile>,
         }
     }
@@ -180,7 +183,7 @@ pub struct McpCallReply {
     /// The result's structured content.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub structured_content: Option<RawJson>,
-    /// What the server attached.
+    /// What the server attached to the result, as `_meta`.
     #[serde(rename = "_meta", skip_serializing_if = "crate::whole::unset")]
     pub meta: Option<RawJson>,
     /// True if the tool failed and [`McpCall::soft_error_result`] was set.
@@ -195,7 +198,7 @@ pub struct McpCallReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpCallStaging {
-    /// Whether all went well; decides which of the other fields are there.
+    /// Whether all files were transferred. The other fields depend on this.
     pub ok: bool,
     /// The files fetched.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -209,10 +212,10 @@ pub struct McpCallStaging {
     /// What went wrong, in words.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
-    /// Whether it makes sense to try again.
+    /// Whether another attempt may succeed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub retryable: Option<bool>,
-    /// Whether too many calls were refused.
+    /// Whether so many calls were refused that the CLI refuses all.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub refusal_limit: Option<bool>,
 }
@@ -263,7 +266,7 @@ crate::outbound::control::request! {
         required {
             /// The server, as `mcp_status` names it.
             server_name: "serverName" => String,
-            /// The resource; only `ui://` ones.
+            /// The resource. Only `ui://` resources can be read.
             uri: "uri" => String,
         }
     }
@@ -293,7 +296,7 @@ pub struct McpResourceContents {
     /// The contents in base64, if they are not.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub blob: Option<String>,
-    /// What the server attached.
+    /// What the server attached to the result, as `_meta`.
     #[serde(rename = "_meta", skip_serializing_if = "crate::whole::unset")]
     pub meta: Option<RawJson>,
 }
@@ -306,17 +309,17 @@ crate::outbound::control::request! {
             server_name: "serverName" => String,
         }
         optional {
-            /// Where the browser is to come back to; the CLI's own port if unset.
+            /// The address that the browser returns to; a port of the CLI if unset.
             redirect_uri: "redirectUri" => String,
-            /// Fails rather than use the CLI's own port.
+            /// Fails where the CLI would use a port of its own.
             redirect_uri_only: "redirectUriOnly" => bool,
-            /// Sends the answer only to those who look on at the moment.
+            /// Sends the reply only to clients that are connected at the moment.
             live_reply: "liveReply" => bool,
         }
     }
 }
 
-/// How to go on signing in.
+/// How to continue the sign-in.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -324,18 +327,18 @@ pub struct McpAuthenticateReply {
     /// The page to open.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub auth_url: Option<String>,
-    /// Whether somebody has to do something.
+    /// Whether a person has to do something.
     pub requires_user_action: bool,
-    /// Whether `mcp_oauth_callback_url` is to follow, or a visit to the CLI's own port.
+    /// Whether the sign-in ends with `mcp_oauth_callback_url`, or with a visit to the CLI's port.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub callback_expected: Option<bool>,
-    /// Whether the browser comes back to us (`custom`) or to the CLI's own port (`localhost`).
+    /// Whether the browser returns to the driving program (`custom`) or to the CLI's port (`localhost`).
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub redirect_scheme: Option<String>,
-    /// The attempt, as the page will name it.
+    /// The `state` of this sign-in, which the page returns.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub state: Option<String>,
-    /// The CLI's own port.
+    /// The CLI's port.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub callback_port: Option<u64>,
 }
@@ -351,12 +354,12 @@ crate::outbound::control::request! {
 }
 
 crate::outbound::control::request! {
-    /// Ends the sign-in to an MCP server. Answered when the server is connected or has refused.
+    /// Ends the sign-in to an MCP server. The reply comes when the server is connected or has refused.
     pub struct McpOauthCallbackUrl {
         required {
             /// The server.
             server_name: "serverName" => String,
-            /// The whole address that the browser came back to.
+            /// The whole address that the browser returned to.
             callback_url: "callbackUrl" => String,
         }
     }

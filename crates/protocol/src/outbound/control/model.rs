@@ -7,13 +7,13 @@ crate::outbound::control::request! {
     /// Changes the model from the next call on.
     pub struct SetModel {
         optional {
-            /// The system prompt that goes with the model. Sent from the next compaction on.
+            /// The system prompt for the model. The CLI sends it from the next compaction on.
             system_prompt: "system_prompt" => String,
-            /// Does nothing but set the system prompt unless the session has that model already.
+            /// Sets the system prompt alone, and does nothing if the session has another model.
             only_if_model_is_current: "only_if_model_is_current" => bool,
         }
         nullable {
-            /// The model; unset, `None` and `default` are all the session's default.
+            /// The model. Unset, `None` and `default` all mean the session's default.
             model: "model" => String,
         }
     }
@@ -46,37 +46,37 @@ pub struct ListModelsReply {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ModelInfo {
-    /// What to give to `set_model`: an alias or a full id.
+    /// The value for `set_model`: an alias or a full id.
     pub value: String,
-    /// The full id behind it.
+    /// The full id of the model.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub resolved_model: Option<String>,
-    /// What to call it.
+    /// The model's name for people.
     pub display_name: String,
-    /// What is to be said about it.
+    /// A description for people.
     pub description: String,
-    /// Whether it takes an effort.
+    /// Whether the model can have an effort.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_effort: Option<bool>,
-    /// Which efforts it takes.
+    /// Which efforts the model can have.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supported_effort_levels: Option<Vec<String>>,
-    /// Whether it decides itself how much to think.
+    /// Whether the model decides itself how much to think.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_adaptive_thinking: Option<bool>,
-    /// Whether it has a fast mode.
+    /// Whether the model has a fast mode.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_fast_mode: Option<bool>,
-    /// Whether auto mode works with it.
+    /// Whether auto mode works with the model.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_auto_mode: Option<bool>,
     /// Whether thinking can be switched off.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub supports_thinking_off: Option<bool>,
-    /// Whether it cannot be chosen at the moment.
+    /// Whether the model cannot be chosen at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub disabled: Option<bool>,
-    /// The ordinary price, while there is a lower one.
+    /// The ordinary price, while a lower one applies.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub promo_list_price: Option<String>,
 }
@@ -85,9 +85,9 @@ crate::outbound::control::request! {
     /// Changes how the model thinks.
     pub struct SetMaxThinkingTokens {
         nullable {
-            /// The most tokens to think with; 0 for none, `None` for the default.
+            /// The most tokens that the model thinks with. 0 switches thinking off; `None` is the default.
             max_thinking_tokens: "max_thinking_tokens" => u64,
-            /// What is shown of it; `None` for the default.
+            /// What is shown of the thinking; `None` is the default.
             thinking_display: "thinking_display" => LiveThinkingDisplay,
         }
     }

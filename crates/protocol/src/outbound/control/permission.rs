@@ -1,19 +1,19 @@
-//! How tool calls are decided.
+//! The permission mode, and the rules.
 // Written by `cargo xtask types` from what upstream declares and upstream/requests/permission.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
 
 crate::outbound::control::request! {
-    /// Changes how tool calls are decided. A question that is already open stays open.
+    /// Changes the permission mode. A permission request that is open stays open.
     pub struct SetPermissionMode {
         required {
-            /// The new mode. `BypassPermissions` needs a CLI that was launched with leave for it.
+            /// The new mode. For `BypassPermissions` the CLI must have been launched with a flag that allows this mode.
             mode: "mode" => crate::shared::PermissionMode,
         }
         optional {
-            /// Marks a session of ultraplan.
+            /// Says that ultraplan runs the session.
             ultraplan: "ultraplan" => bool,
-            /// The mode is the default of somebody's settings and not a choice.
+            /// Says that the mode comes from settings, and that nobody chose it.
             from_settings: "from_settings" => bool,
             /// A person's answer to the question whether to go back to bypassing permissions.
             answers_bypass_switch_back: "answers_bypass_switch_back" => BypassSwitchBack,
@@ -70,7 +70,7 @@ pub struct PermissionRulesState {
     /// Settings that could not be read.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub errors: Option<Vec<SettingsParseError>>,
-    /// Whether something was left out because the answer is stored somewhere.
+    /// Whether the reply lacks something because replies are stored.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub withheld: Option<bool>,
 }
@@ -80,18 +80,18 @@ pub struct PermissionRulesState {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRuleEntry {
-    /// What it does.
+    /// What the rule does.
     pub behavior: RuleBehavior,
-    /// Where it comes from.
+    /// Where the rule comes from.
     pub source: PermissionRuleSource,
-    /// The rule as it is written in settings.
+    /// The rule, as settings have it.
     pub rule: String,
     /// The rule in words.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<PermissionRuleDescription>,
-    /// Whether it can be changed.
+    /// Whether the rule can be changed.
     pub editability: PermissionRuleEditability,
-    /// Whether it is there but does not count.
+    /// Whether the rule has no effect.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub not_in_effect: Option<bool>,
 }
@@ -113,11 +113,11 @@ pub struct PermissionRuleDescription {
 crate::open_enum! {
     /// What a rule does, as the CLI reports it.
     pub enum RuleBehavior {
-        /// Calls run.
+        /// Calls run without a request.
         Allow = "allow",
         /// Calls are refused.
         Deny = "deny",
-        /// Calls are asked.
+        /// The CLI requests permission for calls.
         Ask = "ask",
     }
 }
@@ -155,9 +155,9 @@ crate::open_enum! {
 crate::open_enum! {
     /// Whether a rule can be changed.
     pub enum PermissionRuleEditability {
-        /// For good.
+        /// The rule can be changed for good.
         Persistent = "persistent",
-        /// For this session.
+        /// The rule can be changed for this session.
         Session = "session",
         /// The rule cannot be changed.
         Readonly = "readonly",
@@ -188,16 +188,16 @@ pub struct SettingsParseError {
 }
 
 crate::outbound::control::request! {
-    /// Decides otherwise for one MCP server.
+    /// Sets a permission mode of its own for one MCP server.
     pub struct SetMcpPermissionModeOverride {
         required {
             /// The server.
             server_name: "serverName" => String,
-            /// The mode for it; `None` for that of the session.
+            /// The mode of the server; `None` for that of the session.
             mode: "mode" => Option<McpPermissionMode>,
         }
         optional {
-            /// Tools of the server that are asked even where they need not be.
+            /// Tools of the server for which the CLI requests permission even where it need not.
             ask_for_tools: "askForTools" => Vec<ToolName>,
         }
     }
@@ -207,7 +207,7 @@ crate::shared::closed_enum::closed_enum! {
     /// A mode that one MCP server may have.
     #[non_exhaustive]
     pub enum McpPermissionMode {
-        /// Calls are asked.
+        /// The CLI requests permission for calls.
         Default = "default",
         /// A classifier decides.
         Auto = "auto",
@@ -229,11 +229,11 @@ impl ToolName {
     }
 }
 
-/// What became of an override.
+/// What became of the server's mode.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SetMcpPermissionModeOverrideReply {
-    /// Why it may not do what it should.
+    /// Why the mode may have no effect.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub warning: Option<String>,
 }

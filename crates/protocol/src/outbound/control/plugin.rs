@@ -7,17 +7,17 @@ crate::outbound::control::request! {
     /// Loads the plugins again.
     pub struct ReloadPlugins {
         optional {
-            /// Does not do it if the API would have to read the conversation anew; the answer then says `held`.
+            /// Loads nothing if the API would then have to read the conversation anew. The reply has `held` then.
             hold_on_cache_impact: "hold_on_cache_impact" => bool,
-            /// Adds plugins.
+            /// Plugins to add.
             add_plugins: "add_plugins" => Vec<crate::shared::PluginConfig>,
-            /// Fails with `reload_plugins_busy` while a turn runs.
+            /// Makes the request fail with `reload_plugins_busy` while a turn runs.
             refuse_if_busy: "refuse_if_busy" => bool,
         }
     }
 }
 
-/// What there is after loading the plugins again.
+/// What the session has after plugins were loaded again.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -33,7 +33,7 @@ pub struct ReloadPluginsReply {
     /// How many plugins failed.
     #[serde(rename = "error_count")]
     pub error_count: u64,
-    /// Whether nothing was done.
+    /// Whether nothing was loaded.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub held: Option<bool>,
     /// Why the API would have to read the conversation anew.
@@ -49,7 +49,7 @@ pub struct LoadedPlugin {
     pub name: String,
     /// The plugin's directory; `builtin` for the CLI's own.
     pub path: String,
-    /// Where it comes from.
+    /// Where the plugin comes from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub source: Option<String>,
     /// The plugin's version.
@@ -61,17 +61,17 @@ pub struct LoadedPlugin {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CacheImpact {
-    /// MCP servers that would come.
+    /// MCP servers that would be added.
     pub mcp_servers_added: Vec<String>,
-    /// MCP servers that would go.
+    /// MCP servers that would be removed.
     pub mcp_servers_removed: Vec<String>,
-    /// What would become of the tool for language servers.
+    /// Whether the tool for language servers would be added or removed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub lsp_tool_change: Option<LspToolChange>,
 }
 
 crate::open_enum! {
-    /// What would become of the tool for language servers.
+    /// Whether the tool for language servers would be added or removed.
     pub enum LspToolChange {
         /// The tool would be added.
         Adds = "adds",

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 crate::outbound::control::request! {
-    /// Names the session. `session_title_changed` follows.
+    /// Gives the session a title. The CLI then emits `session_title_changed`.
     pub struct RenameSession {
         required {
-            /// The name.
+            /// The new title.
             title: "title" => String,
         }
         optional {
-            /// Who chose it.
+            /// Who chose the title.
             source: "source" => TitleSource,
-            /// The session that it is for; refused if the process has moved on to another one.
+            /// The session to rename. The CLI refuses the request if its process runs another session by now.
             session_id: "session_id" => String,
-            /// Also names the group of tabs in the browser.
+            /// Also gives this title to the group of tabs in the browser.
             names_chrome_tab_group: "names_chrome_tab_group" => bool,
         }
     }
@@ -35,7 +35,7 @@ crate::shared::closed_enum::closed_enum! {
 }
 
 crate::outbound::control::request! {
-    /// Colours the session. A session without a terminal does not have it.
+    /// Sets the session's colour. A session without a terminal has no colour.
     pub struct SetColor {
         required {
             /// The colour's name.
@@ -45,30 +45,30 @@ crate::outbound::control::request! {
 }
 
 crate::outbound::control::request! {
-    /// Lets a small model find a title.
+    /// Has a small model write a title for the session.
     pub struct GenerateSessionTitle {
         required {
             /// What the session is about.
             description: "description" => String,
         }
         optional {
-            /// Also names the session so.
+            /// Also gives the session this title.
             persist: "persist" => bool,
         }
     }
 }
 
-/// A title.
+/// The title that the model wrote.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GenerateSessionTitleReply {
-    /// The title; `None` if none was found.
+    /// The title; `None` if the model wrote none.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
 }
 
 crate::outbound::control::request! {
-    /// Takes a process that was started ahead with `--await-claim`. Once a process.
+    /// Claims a process that was started ahead with `--await-claim`. A process can be claimed once.
     pub struct ClaimSession {
         required {
             /// The working directory.
@@ -79,46 +79,46 @@ crate::outbound::control::request! {
             env: "env" => BTreeMap<String, String>,
             /// More working directories.
             additional_directories: "additional_directories" => Vec<String>,
-            /// How tool calls are decided.
+            /// The permission mode.
             permission_mode: "permission_mode" => crate::shared::PermissionMode,
             /// The system prompt.
             system_prompt: "system_prompt" => Vec<String>,
-            /// What to say after the system prompt.
+            /// Text to append to the system prompt.
             append_system_prompt: "append_system_prompt" => String,
             /// Subagents.
             agents: "agents" => BTreeMap<String, crate::shared::AgentDefinition>,
-            /// The session's name.
+            /// The session's title.
             title: "title" => String,
-            /// MCP servers in our own program.
+            /// MCP servers of the driving program.
             sdk_mcp_servers: "sdk_mcp_servers" => Vec<String>,
-            /// Wants the answer of `initialize` along.
+            /// Whether the reply has the reply to `initialize`, too.
             include_initialize: "include_initialize" => bool,
-            /// A person trusts the directory.
+            /// Says that a person trusts the directory.
             workspace_trust: "workspace_trust" => crate::outbound::initialize::WorkspaceTrust,
         }
     }
 }
 
-/// The process is ours.
+/// The process is claimed.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ClaimSessionReply {
-    /// `ok`.
+    /// Always `ok`.
     pub status: String,
-    /// The working directory without links.
+    /// The working directory, with links resolved.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cwd: Option<String>,
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// How long the process waited, in milliseconds.
+    /// How long the process waited to be claimed, in milliseconds.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub parked_ms: Option<f64>,
-    /// Whether the MCP servers in our own program are connected.
+    /// Whether the MCP servers of the driving program are connected.
     pub sdk_mcp_settled: bool,
-    /// The answer of `initialize`, if wanted.
+    /// The reply to `initialize`, if the request wanted it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub initialize: Option<Box<crate::outbound::initialize::InitializeReply>>,
-    /// Whether the trust was recorded.
+    /// Whether the CLI stored that the directory is trusted.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub workspace_trust_recorded: Option<bool>,
 }
@@ -134,7 +134,7 @@ crate::outbound::control::request! {
 pub struct ExportConversationReply {
     /// The conversation.
     pub text: String,
-    /// What to call the file.
+    /// A name for a file with the conversation.
     pub default_filename: String,
 }
 
@@ -143,16 +143,16 @@ crate::outbound::control::request! {
     pub struct GetPlan {}
 }
 
-/// The plan.
+/// The plan of plan mode.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GetPlanReply {
-    /// Whether there is one.
+    /// Whether the session has a plan.
     pub exists: bool,
     /// The plan, in Markdown.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
-    /// The plan's file.
+    /// The file of the plan.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
 }
@@ -161,45 +161,45 @@ crate::outbound::control::request! {
     /// Opens the session to claude.ai, or closes it.
     pub struct RemoteControl {
         required {
-            /// Whether it is open.
+            /// Whether claude.ai can use the session from now on.
             enabled: "enabled" => bool,
         }
         optional {
-            /// What to call it there.
+            /// The title of the session on claude.ai.
             name: "name" => String,
-            /// The session there to go on with.
+            /// The session on claude.ai to continue.
             reattach_session_id: "reattach_session_id" => String,
-            /// Leaves the session there when the process ends.
+            /// Keeps the session on claude.ai when the process ends.
             keep_session_on_exit: "keep_session_on_exit" => bool,
-            /// The secret of the session there.
+            /// The secret of the session on claude.ai.
             work_secret: "work_secret" => String,
         }
     }
 }
 
-/// Where the session is open. Empty when it was closed.
+/// Where claude.ai has the session. Empty when the session was closed to claude.ai.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct RemoteControlReply {
-    /// The session there.
+    /// The address of the session on claude.ai.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub session_url: Option<String>,
-    /// The page to connect a device.
+    /// The page on which a device can be connected.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub connect_url: Option<String>,
-    /// The environment there.
+    /// The environment on claude.ai.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub environment_id: Option<String>,
-    /// Which attempt this is.
+    /// The number of this connection to claude.ai.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub bridge_epoch: Option<u64>,
-    /// The session there, by id.
+    /// The id of the session on claude.ai.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub bridge_session_id: Option<String>,
 }
 
 crate::outbound::control::request! {
-    /// Tells the CLI's version.
+    /// Reports the CLI's version.
     pub struct GetBinaryVersion {}
 }
 
@@ -213,7 +213,7 @@ pub struct GetBinaryVersionReply {
     /// When it was built, as ISO 8601.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub build_time: Option<String>,
-    /// The oldest SDK of the desktop application that goes with it.
+    /// The oldest SDK of the desktop application that works with this CLI.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub oldest_desktop_sdk: Option<String>,
 }

@@ -10,14 +10,14 @@ crate::outbound::control::request! {
     /// Changes settings for this session: merged into the layer that `--settings` fills.
     pub struct ApplyFlagSettings {
         required {
-            /// The settings; null takes one away.
+            /// The settings. Null removes a setting from the layer.
             settings: "settings" => crate::shared::JsonObject,
         }
     }
 }
 
 crate::outbound::control::request! {
-    /// Tells the settings in force.
+    /// Reports the settings in force.
     pub struct GetSettings {}
 }
 
@@ -25,23 +25,23 @@ crate::outbound::control::request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GetSettingsReply {
-    /// All layers merged.
+    /// The settings of all layers, merged.
     pub effective: RawJson,
     /// The layers, weakest first.
     pub sources: Vec<SettingsLayer>,
-    /// What came of it.
+    /// What the CLI made of the settings.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub applied: Option<AppliedSettings>,
     /// Settings that could not be read.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub errors: Option<Vec<SettingsParseError>>,
-    /// Why remote control is forbidden.
+    /// Why the organization forbids remote control.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub remote_control_policy_lock_reason: Option<String>,
-    /// How the organization's settings fare.
+    /// Whether the CLI has the organization's settings.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub served_settings_state: Option<ServedSettingsState>,
-    /// Whether something was left out because the answer is stored somewhere.
+    /// Whether the reply lacks something because replies are stored.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub withheld: Option<bool>,
 }
@@ -57,23 +57,23 @@ pub struct SettingsLayer {
 }
 
 crate::open_enum! {
-    /// The layers of settings.
+    /// Which layer of settings.
     pub enum SettingsLayerSource {
         /// The user's settings.
         UserSettings = "userSettings",
-        /// The project's.
+        /// The project's settings.
         ProjectSettings = "projectSettings",
-        /// The project's on this machine.
+        /// The project's settings on this machine.
         LocalSettings = "localSettings",
-        /// Given on the command line or at run time.
+        /// Settings of the command line, or of `apply_flag_settings`.
         FlagSettings = "flagSettings",
-        /// The organization's.
+        /// The organization's settings.
         PolicySettings = "policySettings",
     }
 }
 
 crate::open_enum! {
-    /// How the organization's settings fare.
+    /// Whether the CLI has the organization's settings.
     pub enum ServedSettingsState {
         /// The settings are there.
         Ok = "ok",
@@ -83,12 +83,12 @@ crate::open_enum! {
         StaleCache = "stale_cache",
         /// The settings could not be fetched.
         Failed = "failed",
-        /// The account has none.
+        /// The account has no such settings.
         Ineligible = "ineligible",
     }
 }
 
-/// What came of the settings.
+/// What the CLI made of the settings.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -104,13 +104,13 @@ pub struct AppliedSettings {
     /// Whether ultracode is on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultracode: Option<bool>,
-    /// Whether it was asked for.
+    /// Whether ultracode was requested.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultracode_requested: Option<bool>,
-    /// Whether it could be on.
+    /// Whether ultracode can be switched on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultracode_available: Option<bool>,
-    /// Whether a prompt may ask to think harder.
+    /// Whether a prompt can make the model think more.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ultrathink_available: Option<bool>,
     /// Whether tools may not read outside the working directories.
@@ -119,32 +119,32 @@ pub struct AppliedSettings {
     /// Whether tools may not write outside the working directories.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_file_tool_writes_blocked: Option<bool>,
-    /// Whether only the directories of the launch count for that.
+    /// Whether only the directories that the CLI was launched with count as working directories for these two.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_blocks_count_launch_folders_only: Option<bool>,
-    /// Directories whose own configuration was not taken.
+    /// Directories whose own configuration the CLI does not use.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub additional_directory_config_roots_withheld: Option<Vec<ConfigRootWithheld>>,
-    /// Whether the files that the launch's environment names were left alone.
+    /// Whether the CLI did not change the files that the environment at launch names.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub launch_env_left_own_files_in_place: Option<bool>,
 }
 
-/// A directory whose own configuration was not taken.
+/// A directory whose own configuration the CLI does not use.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigRootWithheld {
     /// The directory.
     pub dir: String,
-    /// The project that it belongs to.
+    /// The project that the directory belongs to.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub root: Option<String>,
-    /// What is still read of it.
+    /// What the CLI still reads of the directory.
     pub reads: String,
-    /// Why the directory is withheld.
+    /// Why the CLI does not use the configuration.
     pub reason: String,
-    /// How many entries were left out.
+    /// How many entries the CLI does not use.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub entries_withheld: Option<u64>,
 }
@@ -153,7 +153,7 @@ crate::outbound::control::request! {
     /// Changes a settings file. Only a few keys may be changed, `outputStyle` and `effortLevel` among them.
     pub struct UpdateSettings {
         required {
-            /// Which file.
+            /// Which settings file to change.
             source: "source" => WritableSettings,
             /// The settings to change.
             settings: "settings" => crate::shared::JsonObject,
@@ -162,10 +162,10 @@ crate::outbound::control::request! {
 }
 
 crate::shared::closed_enum::closed_enum! {
-    /// A settings file that may be changed.
+    /// A settings file that `update_settings` can change.
     #[non_exhaustive]
     pub enum WritableSettings {
-        /// The project's on this machine.
+        /// The project's settings on this machine.
         LocalSettings = "localSettings",
         /// The user's settings.
         UserSettings = "userSettings",
@@ -186,9 +186,9 @@ pub struct GetHooksListingReply {
     pub events: Vec<HookEventRow>,
     /// The hooks.
     pub hooks: Vec<HookRow>,
-    /// All events that there are.
+    /// All events that the CLI knows.
     pub event_catalog: Vec<HookEventInfo>,
-    /// What is allowed.
+    /// Which hooks the organization allows.
     pub policy: HookPolicy,
     /// Set if the CLI was started in safe mode.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -208,24 +208,24 @@ pub struct GetHooksListingReply {
 pub struct HookEventRow {
     /// The event.
     pub name: String,
-    /// When it happens.
+    /// When the event happens.
     pub summary: String,
-    /// Whether hooks may choose by a pattern.
+    /// Whether hooks of the event can have a matcher.
     pub supports_matcher: bool,
-    /// How many hooks it has.
+    /// How many hooks the event has.
     pub hook_count: u64,
 }
 
-/// An event.
+/// A hook event.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct HookEventInfo {
     /// The event.
     pub name: String,
-    /// When it happens.
+    /// When the event happens.
     pub summary: String,
-    /// Whether hooks may choose by a pattern.
+    /// Whether hooks of the event can have a matcher.
     pub supports_matcher: bool,
 }
 
@@ -234,59 +234,59 @@ pub struct HookEventInfo {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct HookRow {
-    /// The event.
+    /// The event that the hook is for.
     pub event: String,
-    /// The pattern.
+    /// The matcher of the hook.
     pub matcher: String,
-    /// Where it comes from.
+    /// Where the hook comes from.
     pub source: String,
-    /// The same for people.
+    /// The source, in words for people.
     pub source_label: String,
-    /// The plugin that brought it.
+    /// The plugin that the hook comes from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plugin_name: Option<String>,
-    /// What kind of hook: `command`, `prompt`, …
+    /// The kind of the hook: `command`, `prompt`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// What to show of it.
+    /// The text that stands for the hook in a list.
     pub display_text: String,
-    /// What it runs.
+    /// What the hook runs.
     pub command_text: String,
-    /// What to call that.
+    /// The word for what the hook runs.
     pub content_label: String,
-    /// When it is run at all.
+    /// The condition under which the hook runs.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub condition: Option<String>,
-    /// How long it may take, in seconds.
+    /// How long the hook may take, in seconds.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timeout: Option<f64>,
-    /// What is shown while it runs.
+    /// The text to show while the hook runs.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status_message: Option<String>,
-    /// Whether it runs only once.
+    /// Whether the hook runs only once.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub runs_once: Option<bool>,
-    /// Whether nothing waits for it.
+    /// Whether the CLI does not wait for the hook.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub runs_in_background: Option<bool>,
-    /// Whether it is off.
+    /// Whether the hook is switched off.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub disabled: Option<bool>,
-    /// What there is to change.
+    /// The parts of the hook that can be changed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub editable: Option<EditableHook>,
 }
 
-/// What there is to change in a hook.
+/// The parts of a hook that can be changed.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct EditableHook {
-    /// The pattern.
+    /// The matcher of the hook.
     pub matcher: String,
-    /// The hook, as it is in settings.
+    /// The hook, as settings have it.
     pub config: RawJson,
-    /// Whether the values of headers were taken out.
+    /// Whether the values of headers are redacted.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub headers_redacted: Option<bool>,
 }
@@ -296,15 +296,15 @@ pub struct EditableHook {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct HookPolicy {
-    /// The organization allows none.
+    /// The organization allows no hooks.
     pub disabled_by_policy: bool,
-    /// The organization allows only its own.
+    /// The organization allows only its own hooks.
     pub managed_only: bool,
-    /// The organization allows only those of plugins.
+    /// The organization allows only hooks of plugins.
     pub plugin_only: bool,
-    /// None runs.
+    /// No hook runs.
     pub all_disabled: bool,
-    /// How many the organization has.
+    /// How many hooks the organization has.
     pub policy_hook_count: u64,
     /// The organization's settings could not be read.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -316,9 +316,9 @@ pub struct HookPolicy {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct HookSafeMode {
-    /// Whether the organization's hooks run all the same.
+    /// Whether the organization's hooks still run.
     pub managed_hooks_still_apply: bool,
-    /// How to get out of it.
+    /// How to end this mode, in words for people.
     pub exit_hint: String,
 }
 
@@ -327,6 +327,6 @@ pub struct HookSafeMode {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct HookBareMode {
-    /// How to get out of it.
+    /// How to end this mode, in words for people.
     pub exit_hint: String,
 }

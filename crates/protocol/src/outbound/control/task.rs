@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::RawJson;
 
 crate::outbound::control::request! {
-    /// Stops a task. Succeeds for a task that there is not, too.
+    /// Stops a task. The request succeeds even if there is no such task.
     pub struct StopTask {
         required {
             /// The task.
@@ -18,96 +18,96 @@ crate::outbound::control::request! {
 }
 
 crate::outbound::control::request! {
-    /// Puts what runs into the background.
+    /// Moves running tools into the background.
     pub struct BackgroundTasks {
         optional {
-            /// Only what this call started.
+            /// Moves only the tool of this call.
             tool_use_id: "tool_use_id" => String,
         }
     }
 }
 
-/// Whether anything was put into the background.
+/// Whether the CLI moved a tool into the background.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct BackgroundTasksReply {
-    /// Whether; absent if no particular call was asked for.
+    /// Whether the tool runs in the background now. Absent if the request named no call.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub backgrounded: Option<bool>,
 }
 
 crate::outbound::control::request! {
-    /// Reads what a shell task has put out.
+    /// Reads the output of a task.
     pub struct GetTaskOutput {
         required {
             /// The task.
             task_id: "task_id" => String,
         }
         optional {
-            /// Sends the answer only to those who look on at the moment.
+            /// Sends the reply only to clients that are connected at the moment.
             live_reply: "liveReply" => bool,
-            /// Goes on sending.
+            /// Also sends the output that comes later.
             follow: "follow" => bool,
-            /// Only what came after this.
+            /// Reads only the output behind this point, which an earlier reply named as `last`.
             after: "after" => String,
-            /// Only what came before this.
+            /// Reads only the output before this point.
             before: "before" => String,
         }
     }
 }
 
-/// What a task has put out.
+/// The output of a task.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GetTaskOutputReply {
     /// The output, or its end.
     pub output: String,
-    /// How much there is.
+    /// The size of the whole output, in bytes.
     pub total_bytes: u64,
-    /// Whether this is not all.
+    /// Whether the reply lacks a part of the output.
     pub truncated: bool,
     /// The task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_id: Option<String>,
-    /// What became of following.
+    /// Whether later output will be sent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub follow: Option<FollowState>,
-    /// The messages of an agent.
+    /// The messages of the task, if the task is an agent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub messages: Option<TaskMessages>,
     /// Whether the task has ended.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub done: Option<bool>,
-    /// The last piece, to go on from.
+    /// The point up to which the output was read, for `after`.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub last: Option<String>,
-    /// Whether there is more.
+    /// Whether more output can be read.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub more: Option<bool>,
 }
 
-/// What became of following a task.
+/// Whether the CLI sends the later output of a task.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct FollowState {
-    /// Whether the output is followed.
+    /// Whether later output is sent.
     pub status: FollowStatus,
-    /// Why the output is not followed.
+    /// Why later output is not sent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
-    /// Whether it can be asked for again.
+    /// Whether another request for later output may succeed.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub may_follow_again: Option<bool>,
 }
 
 crate::open_enum! {
-    /// What became of following a task.
+    /// Whether the CLI sends the later output of a task.
     pub enum FollowStatus {
-        /// The output is followed.
+        /// The CLI sends later output.
         Following = "following",
-        /// The output cannot be followed.
+        /// The CLI cannot send later output.
         Unavailable = "unavailable",
-        /// The output is no longer followed.
+        /// The CLI no longer sends later output.
         FollowStopped = "follow_stopped",
     }
 }
@@ -118,19 +118,19 @@ crate::open_enum! {
 pub struct TaskMessages {
     /// The messages, as they would be on stdout.
     pub frames: Vec<RawJson>,
-    /// What they come after.
+    /// The point behind which the messages came.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub after: Option<String>,
-    /// The last of them.
+    /// The point up to which messages were read, for `after`.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub last: Option<String>,
-    /// How many came before.
+    /// How many messages came before these.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub earlier: Option<u64>,
-    /// Whether they are sent as they come.
+    /// Whether later messages are sent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub live: Option<bool>,
-    /// Whether what was sent before is void.
+    /// Whether these messages replace all that were sent before.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reset: Option<bool>,
 }
@@ -145,20 +145,20 @@ crate::outbound::control::request! {
         optional {
             /// The arguments of the command. The shell expands nothing in them.
             args: "args" => Vec<String>,
-            /// Where to run it; the session's directory by default.
+            /// The directory to run the command in; the session's directory by default.
             cwd: "cwd" => String,
             /// Environment variables to add.
             env: "env" => BTreeMap<String, String>,
-            /// How long it may run, in milliseconds.
+            /// How long the command may run, in milliseconds.
             timeout_ms: "timeout_ms" => u64,
-            /// What it does, for people.
+            /// What the command does, in words for people.
             description: "description" => String,
         }
     }
 }
 
 crate::wire_enum! {
-    /// What became of a command.
+    /// Whether the command was started.
     pub enum StartShellTaskReply by "status" {
         /// The command runs.
         "started" => Started(ShellTaskStarted),
@@ -171,7 +171,7 @@ crate::wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ShellTaskStarted {
-    /// The task.
+    /// The id of the task.
     pub task_id: String,
 }
 
@@ -179,6 +179,6 @@ pub struct ShellTaskStarted {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ShellTaskDenied {
-    /// The reason.
+    /// Why the command was refused.
     pub message: String,
 }

@@ -4,17 +4,18 @@
 use serde::{Deserialize, Serialize};
 
 crate::outbound::control::request! {
-    /// Stops the turn. Its result is an error with `terminal_reason` `aborted_streaming` or `aborted_tools`; subagents are
-    /// stopped, background shells go on.
+    /// Stops the turn. The result of the turn is then an error with `terminal_reason` `aborted_streaming` or `aborted_tools`.
+    /// Subagents are stopped; shells in the background run on.
     pub struct Interrupt {
         optional {
-            /// Also takes back the prompts that wait; the answer lists them.
+            /// Also takes back the prompts that wait. The reply lists them.
             cancel_queued: "cancel_queued" => bool,
-            /// Why; tools may behave differently. The CLI knows `interrupt`, `user-cancel`, `remote-cancel` and others.
+            /// Why the turn is stopped, which tools may depend on. The CLI knows `interrupt`, `user-cancel`, `remote-cancel` and
+            /// others.
             reason: "reason" => String,
             /// Stops the turn so that a waiting prompt is taken at once.
             send_now: "send_now" => bool,
-            /// The waiting prompt that is to be taken.
+            /// The waiting prompt to take, for `send_now`.
             message_uuid: "message_uuid" => String,
             /// Stops only a turn that answers one of these prompts.
             for_user_message_uuids: "for_user_message_uuids" => Vec<String>,
@@ -26,7 +27,7 @@ crate::outbound::control::request! {
     }
 }
 
-/// What became of the prompts that waited when the turn was stopped. Older CLIs answer nothing.
+/// What became of the prompts that waited when the turn was stopped. Older CLIs reply with an empty object.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct InterruptReply {
@@ -64,7 +65,7 @@ crate::open_enum! {
     pub enum InterruptedTurn {
         /// The turn was stopped.
         Stopped = "stopped",
-        /// There was none.
+        /// No turn was running.
         Idle = "idle",
         /// Another turn ran, and continues.
         Spared = "spared",
@@ -85,7 +86,7 @@ crate::outbound::control::request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CancelAsyncMessageReply {
-    /// Whether it was; false if it was no longer, or never, waiting.
+    /// Whether the prompt was taken back; false if it did not wait, or no longer waited.
     pub cancelled: bool,
     /// The prompt, if no turn can have read it.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -96,34 +97,35 @@ crate::outbound::control::request! {
     /// Ends the session: stops what runs and lets the process exit.
     pub struct EndSession {
         optional {
-            /// Why, for the log.
+            /// Why the session ends, for the log.
             reason: "reason" => String,
         }
     }
 }
 
 crate::outbound::control::request! {
-    /// Says whether anybody looks on. With nobody, the CLI may leave out what is only for looking at.
+    /// Says whether anybody reads the session's messages as they come. Otherwise the CLI may leave out what is only for such
+    /// readers.
     pub struct SetHasSubscribers {
         required {
-            /// Whether; `None` if it is not known.
+            /// Whether anybody reads along; `None` if this is not known.
             has_subscribers: "has_subscribers" => Option<bool>,
         }
     }
 }
 
 crate::outbound::control::request! {
-    /// Says whether a prompt waits on our side for the turn to end. The result then comes a little sooner.
+    /// Says whether the driving program holds back a prompt until the turn ends. The result then comes a little sooner.
     pub struct SetMessageWaiting {
         required {
-            /// Whether a message waits.
+            /// Whether a prompt is held back.
             waiting: "waiting" => bool,
         }
     }
 }
 
 crate::outbound::control::request! {
-    /// Says that somebody is typing a prompt, so that the CLI can get ready. To be sent at the first key and about every 10 s.
+    /// Says that somebody is typing a prompt, so that the CLI can get ready. Send it at the first key, and then about every 10 s.
     pub struct PromptDraftActivity {}
 }
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 crate::outbound::control::request! {
-    /// Tells what the session has cost, as text.
+    /// Reports what the session has cost, as text.
     pub struct GetSessionCost {}
 }
 
@@ -17,22 +17,22 @@ pub struct GetSessionCostReply {
 }
 
 crate::outbound::control::request! {
-    /// Tells what was used up. Upstream calls it experimental.
+    /// Reports what was used of the account's limits. Upstream calls the request experimental.
     pub struct GetUsage {
         optional {
-            /// Leaves out what is worked out from old transcripts, which takes time.
+            /// Leaves `behaviors` out, which the CLI computes from old transcripts; this takes time.
             skip_behaviors: "skip_behaviors" => bool,
-            /// Answers without holding up other requests.
+            /// Lets the CLI reply to other requests meanwhile.
             detached: "detached" => bool,
         }
     }
 }
 
-/// What was used up.
+/// What was used of the account's limits.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GetUsageReply {
-    /// By this session.
+    /// What this session used.
     pub session: crate::inbound::SessionUsage,
     /// The account's plan.
     pub subscription_type: Option<String>,
@@ -40,33 +40,33 @@ pub struct GetUsageReply {
     pub rate_limits_available: bool,
     /// The limits.
     pub rate_limits: Option<UsageWindows>,
-    /// What uses up the limits.
+    /// What used the limits most.
     pub behaviors: Option<UsageBehaviors>,
 }
 
-/// How much of the account's limits is used.
+/// How much of each of the account's limits is used.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageWindows {
-    /// In five hours.
+    /// The limit for five hours.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub five_hour: Option<UsageWindow>,
-    /// In seven days.
+    /// The limit for seven days.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day: Option<UsageWindow>,
-    /// In seven days, by applications signed in.
+    /// The limit for seven days of applications that use the account.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day_oauth_apps: Option<UsageWindow>,
-    /// In seven days, with Opus.
+    /// The limit for seven days of Opus.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day_opus: Option<UsageWindow>,
-    /// In seven days, with Sonnet.
+    /// The limit for seven days of Sonnet.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seven_day_sonnet: Option<UsageWindow>,
-    /// By model.
+    /// The limits of single models.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub model_scoped: Option<Vec<ModelUsageWindow>>,
-    /// Beyond the limits, against payment.
+    /// What was used beyond the limits and is paid for.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub extra_usage: Option<crate::inbound::ExtraUsage>,
 }
@@ -75,9 +75,9 @@ pub struct UsageWindows {
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageWindow {
-    /// How much, in percent.
+    /// The used part, in percent.
     pub utilization: Option<f64>,
-    /// When it starts again, as ISO 8601.
+    /// When the limit starts anew, as ISO 8601.
     pub resets_at: Option<String>,
 }
 
@@ -85,15 +85,15 @@ pub struct UsageWindow {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ModelUsageWindow {
-    /// What to call the model.
+    /// The model's name for people.
     pub display_name: String,
-    /// How much, in percent.
+    /// The used part, in percent.
     pub utilization: Option<f64>,
-    /// When it starts again, as ISO 8601.
+    /// When the limit starts anew, as ISO 8601.
     pub resets_at: Option<String>,
 }
 
-/// What uses up the limits.
+/// What used the limits most, by time.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageBehaviors {
@@ -103,33 +103,33 @@ pub struct UsageBehaviors {
     pub week: UsagePeriod,
 }
 
-/// What used up the limits in some time.
+/// What used the limits in some time.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsagePeriod {
-    /// How many calls.
+    /// How many requests were sent to the API.
     pub request_count: u64,
-    /// How many sessions.
+    /// How many sessions there were.
     pub session_count: u64,
-    /// Habits that cost.
+    /// The habits that used most.
     pub behaviors: Vec<UsageBehavior>,
-    /// What to do about them.
+    /// What the user can do about these habits.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub recommendations: Option<Vec<UsageRecommendation>>,
-    /// What the CLI could do about them.
+    /// What the CLI can do about these habits.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub fix: Option<UsageFix>,
-    /// By subagent.
+    /// The share of each subagent.
     pub agents: Vec<UsageShare>,
-    /// By skill.
+    /// The share of each skill.
     pub skills: Vec<UsageShare>,
-    /// By plugin.
+    /// The share of each plugin.
     pub plugins: Vec<UsageShare>,
-    /// By MCP server.
+    /// The share of each MCP server.
     pub mcp_servers: Vec<UsageShare>,
 }
 
-/// A habit that costs.
+/// A habit that used much.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageBehavior {
@@ -137,12 +137,12 @@ pub struct UsageBehavior {
     pub key: UsageBehaviorKey,
     /// The share of the habit, in percent.
     pub pct: f64,
-    /// How often.
+    /// How often the habit was seen.
     pub count: u64,
 }
 
 crate::open_enum! {
-    /// Habits that cost.
+    /// Which habit.
     pub enum UsageBehaviorKey {
         /// The API had forgotten the conversation.
         CacheMiss = "cache_miss",
@@ -158,14 +158,14 @@ crate::open_enum! {
         MaxEffort = "max_effort",
         /// Workflows.
         Workflow = "workflow",
-        /// Much that is always there.
+        /// Much that is always in the context.
         AlwaysOnContext = "always_on_context",
         /// Large results of tools.
         LargeToolResults = "large_tool_results",
     }
 }
 
-/// What to do about a habit.
+/// What the user can do about a habit.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageRecommendation {
@@ -173,28 +173,28 @@ pub struct UsageRecommendation {
     pub key: String,
     /// The share of the habit, in percent.
     pub pct: f64,
-    /// What to do.
+    /// The recommendation in a few words.
     pub title: String,
     /// Details of the recommendation.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
 }
 
-/// What the CLI could do about habits.
+/// What the CLI can do about habits.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageFix {
     /// Which habits.
     pub keys: Vec<String>,
-    /// What it would say.
+    /// What the CLI would say about them.
     pub messages: Vec<String>,
 }
 
-/// The part that something used.
+/// The share of one subagent, skill, plugin or MCP server.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageShare {
-    /// What the share is of.
+    /// Its name.
     pub name: String,
     /// The share, in percent.
     pub pct: f64,

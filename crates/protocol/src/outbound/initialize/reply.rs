@@ -46,7 +46,7 @@ pub struct InitializeReply {
     pub hooks_applied: Option<bool>,
     /// Whether `onFailure` of hooks counts.
     pub hook_on_failure_supported: Option<bool>,
-    /// How many hooks kept what they said about being unanswered.
+    /// For how many hooks the CLI keeps what they declared for a missing reply.
     pub hooks_when_unanswered_kept: Option<u64>,
     /// Whether a hook that asks outranks our own decision.
     pub other_hook_ask_outranks_host: Option<bool>,
@@ -62,7 +62,7 @@ pub struct InitializeReply {
     pub disallowed_tools_applied: Option<bool>,
     /// Whether the MCP servers were taken.
     pub mcp_servers_applied: Option<bool>,
-    /// Whether a hook may word the question that its `ask` leads to.
+    /// Whether a hook may word the permission request that its `ask` leads to.
     pub host_worded_asks: Option<bool>,
     /// Whether the trust was recorded.
     pub workspace_trust_recorded: Option<bool>,
@@ -96,15 +96,15 @@ pub struct InitializeReply {
     pub sandbox_enabled: Option<RawJson>,
     /// Whether remote control is on from the start.
     pub remote_control_auto_enable: Option<bool>,
-    /// Whether it is so by default.
+    /// Whether remote control is on by default.
     pub remote_control_auto_on_by_default: Option<bool>,
-    /// Whether it connects by itself by default.
+    /// Whether remote control connects by default.
     pub remote_control_auto_connect_default: Option<bool>,
-    /// Whether it can be had.
+    /// Whether remote control is available.
     pub remote_control_available: Option<bool>,
-    /// Whether an editor may turn it on by itself.
+    /// Whether an editor may switch remote control on.
     pub ide_rc_auto_enable_gate: Option<bool>,
-    /// Whether the session had the browser when it started.
+    /// Whether the session used the browser when it started.
     pub claude_in_chrome_at_startup: Option<bool>,
     /// Whether the prompt for the browser is left out.
     pub claude_in_chrome_prompt_disabled: Option<bool>,
@@ -113,7 +113,7 @@ pub struct InitializeReply {
 }
 
 impl InitializeReply {
-    /// Whether the CLI says that it can do something.
+    /// Whether the CLI has the capability of this name.
     pub fn has_capability(&self, name: &str) -> bool {
         self.capabilities.iter().any(|capability| capability == name)
     }
@@ -125,7 +125,7 @@ impl InitializeReply {
 pub struct AgentInfo {
     /// The subagent's name.
     pub name: String,
-    /// When to use it.
+    /// When to use the agent.
     pub description: String,
     /// The subagent's model.
     pub model: Option<String>,
@@ -161,11 +161,11 @@ open_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct BypassAutoSwitch {
-    /// For how many days a person may have it back.
+    /// For how many days a person may switch the mode on again.
     pub pause_days: i64,
-    /// Whether setting it up is offered.
+    /// Whether the CLI offers to set the mode up.
     pub offers_setup: bool,
-    /// Whether it is to be explained.
+    /// Whether the CLI explains the mode.
     pub introduces_setup: bool,
     /// Whether the mode was changed.
     pub has_switched: bool,
@@ -194,7 +194,7 @@ pub struct FeedbackSurveyConfig {
     pub on_for_models: Vec<String>,
     /// How often, from 0 to 1.
     pub probability: f64,
-    /// When it was asked last, in milliseconds since 1970.
+    /// When the survey was shown last, in milliseconds since 1970.
     pub last_survey_shown_time: Option<f64>,
 }
 

@@ -10,7 +10,7 @@ use crate::tools::ToolInput;
 pub struct HookBase<'a> {
     /// The session.
     pub session_id: &'a str,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: &'a str,
     /// The working directory.
     pub cwd: &'a str,
@@ -20,7 +20,7 @@ pub struct HookBase<'a> {
     pub permission_mode: Option<&'a ReportedPermissionMode>,
     /// The subagent, if one is concerned.
     pub agent_id: Option<&'a str>,
-    /// Its type.
+    /// The type of that subagent.
     pub agent_type: Option<&'a str>,
     /// How hard the model thinks.
     pub effort: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! Why an event happens, and who is behind it.
+//! Why an event happens, and who caused it.
 // Written by `cargo xtask types` from what upstream declares and upstream/hooks/cause.toml: change that instead.
 
 crate::open_enum! {
@@ -14,7 +14,7 @@ crate::open_enum! {
         LoopWakeup = "loop_wakeup",
         /// A schedule.
         ScheduleWakeup = "schedule_wakeup",
-        /// Something that was polled.
+        /// An event that the session polls for.
         PollEvent = "poll_event",
     }
 }
@@ -36,7 +36,7 @@ crate::open_enum! {
         User = "user",
         /// The model.
         Claude = "claude",
-        /// Something else, such as a subagent that loads its skills; or it is not known.
+        /// Something else, such as a subagent that loads its skills, or something that is not known.
         Unnamed = "other",
     }
 }
@@ -76,9 +76,9 @@ crate::open_enum! {
 crate::open_enum! {
     /// Who wants compaction.
     pub enum CompactTrigger {
-        /// Somebody asked for it.
+        /// A person, or the driving program.
         Manual = "manual",
-        /// The conversation got too long.
+        /// The CLI, because the conversation got too long.
         Auto = "auto",
     }
 }
@@ -100,7 +100,7 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// How long the API remembers a conversation.
+    /// How long the API keeps a conversation in its cache.
     pub enum CacheTtl {
         /// Five minutes.
         FiveMinutes = "5m",
@@ -126,7 +126,7 @@ crate::open_enum! {
     pub enum SetupTrigger {
         /// To set a project up.
         Init = "init",
-        /// To maintain it.
+        /// To maintain a project.
         Maintenance = "maintenance",
     }
 }
@@ -136,11 +136,11 @@ crate::open_enum! {
     pub enum ConfigChangeSource {
         /// The user's settings.
         UserSettings = "user_settings",
-        /// The project's.
+        /// The project's settings.
         ProjectSettings = "project_settings",
-        /// The project's on this machine.
+        /// The project's settings on this machine.
         LocalSettings = "local_settings",
-        /// The organization's.
+        /// The organization's settings.
         PolicySettings = "policy_settings",
         /// Skills.
         Skills = "skills",
@@ -148,15 +148,15 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// Whose instructions a file holds.
+    /// Whose instructions a file has.
     pub enum InstructionsKind {
         /// The user's instructions.
         User = "User",
-        /// The project's.
+        /// The project's instructions.
         Project = "Project",
-        /// The project's on this machine.
+        /// The project's instructions on this machine.
         Local = "Local",
-        /// The organization's.
+        /// The organization's instructions.
         Managed = "Managed",
     }
 }
@@ -166,9 +166,9 @@ crate::open_enum! {
     pub enum InstructionsLoadReason {
         /// The session began.
         SessionStart = "session_start",
-        /// The model went into its directory.
+        /// A tool used the directory of the file.
         NestedTraversal = "nested_traversal",
-        /// The model touched a file that it is for.
+        /// A tool used a file that the instructions are for.
         PathGlobMatch = "path_glob_match",
         /// Another file includes it.
         Include = "include",

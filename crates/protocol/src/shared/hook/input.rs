@@ -1,4 +1,4 @@
-//! What the CLI tells a hook.
+//! The inputs of hooks: what the CLI sends with an event.
 // Written by `cargo xtask types` from what upstream declares and upstream/hooks/input.toml: change that instead.
 
 use serde::{Deserialize, Serialize};
@@ -14,32 +14,32 @@ use crate::RawJson;
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PreToolUseInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its input.
+    /// The input of the tool.
     pub tool_input: RawJson,
-    /// The call. The first CLIs of version 2.0 leave it out.
+    /// The id of the call. The first CLIs of version 2.0 do not send the id.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_use_id: Option<String>,
     /// The MCP server that the tool belongs to.
@@ -51,37 +51,37 @@ pub struct PreToolUseInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PostToolUseInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its input.
+    /// The input of the tool.
     pub tool_input: RawJson,
-    /// What it gave, in the tool's own shape.
+    /// The result of the tool, in the tool's own structure.
     pub tool_response: RawJson,
-    /// The call. The first CLIs of version 2.0 leave it out.
+    /// The id of the call. The first CLIs of version 2.0 do not send the id.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_use_id: Option<String>,
-    /// How long it ran, in milliseconds, without the time somebody was asked.
+    /// How long the tool ran, in milliseconds, without the time of permission requests.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub duration_ms: Option<f64>,
     /// The MCP server that the tool belongs to.
@@ -93,39 +93,39 @@ pub struct PostToolUseInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PostToolUseFailureInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its input.
+    /// The input of the tool.
     pub tool_input: RawJson,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: String,
     /// The error of the tool.
     pub error: String,
-    /// Whether it was interrupted.
+    /// Whether the tool was interrupted.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_interrupt: Option<bool>,
-    /// How long it ran, in milliseconds, without the time somebody was asked.
+    /// How long the tool ran, in milliseconds, without the time of permission requests.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub duration_ms: Option<f64>,
     /// The MCP server that the tool belongs to.
@@ -133,26 +133,26 @@ pub struct PostToolUseFailureInput {
     pub mcp_server: Option<crate::shared::McpServerProvenance>,
 }
 
-/// All tools that one answer of the model called have run.
+/// All tools that one message of the model called have run.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PostToolBatchInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -166,33 +166,33 @@ pub struct PostToolBatchInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct NotificationInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The text.
+    /// The text of the notification.
     pub message: String,
-    /// Its title.
+    /// The title of the notification.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
-    /// What kind of notification it is. The first CLIs of version 2.0 leave it out.
+    /// The kind of the notification. The first CLIs of version 2.0 do not send the kind.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notification_type: Option<String>,
 }
@@ -201,30 +201,30 @@ pub struct NotificationInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UserPromptSubmitInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The prompt.
+    /// The text of the prompt.
     pub prompt: String,
-    /// Who sent it.
+    /// Who sent the prompt.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub source: Option<PromptSource>,
     /// The session's title.
@@ -236,37 +236,37 @@ pub struct UserPromptSubmitInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UserPromptExpansionInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Which of the two.
+    /// Whether this is a slash command or an MCP prompt.
     pub expansion_type: ExpansionType,
-    /// The command or prompt.
+    /// The name of the command or prompt.
     pub command_name: String,
-    /// What was given to it.
+    /// The arguments of the command or prompt.
     pub command_args: String,
-    /// Where it comes from.
+    /// Where the command or prompt comes from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub command_source: Option<String>,
-    /// What it became.
+    /// The prompt that the model will read.
     pub prompt: String,
 }
 
@@ -274,22 +274,22 @@ pub struct UserPromptExpansionInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SessionStartInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -309,10 +309,10 @@ pub struct SessionStartInput {
     /// How many tokens the conversation takes.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub context_tokens: Option<u64>,
-    /// Whether the API has probably forgotten the conversation by now.
+    /// Whether the API's cache of the conversation has probably expired.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_cache_likely_expired: Option<bool>,
-    /// What it will cost to make the API remember it again.
+    /// What it will cost, in dollars, to write the conversation to the cache again.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub estimated_cache_write_usd: Option<f64>,
 }
@@ -321,22 +321,22 @@ pub struct SessionStartInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SessionEndInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -350,28 +350,28 @@ pub struct SessionEndInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct StopInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Whether the turn goes on only because a hook made it so. Blocking again without end is the hook's to avoid.
+    /// Whether a hook has made this turn go on before. A hook that blocks each time has to end this itself.
     pub stop_hook_active: bool,
     /// What the model said last.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -388,30 +388,30 @@ pub struct StopInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct StopFailureInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// What kind of error, as in an `assistant` message.
+    /// The kind of the error, as in an `assistant` message.
     pub error: crate::shared::AssistantError,
-    /// More about it.
+    /// Details of the error.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error_details: Option<String>,
     /// What the model said last, or the error as text.
@@ -423,22 +423,22 @@ pub struct StopFailureInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SubagentStartInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -450,33 +450,33 @@ pub struct SubagentStartInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SubagentStopInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Whether it goes on only because a hook made it so.
+    /// Whether a hook has made this subagent go on before.
     pub stop_hook_active: bool,
-    /// Its transcript on disk. The first CLIs of version 2.0 leave it out.
+    /// The file with the subagent's transcript. The first CLIs of version 2.0 do not send the file.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_transcript_path: Option<String>,
-    /// What it said last.
+    /// What the subagent said last.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub last_assistant_message: Option<String>,
     /// What still runs in the background.
@@ -491,30 +491,30 @@ pub struct SubagentStopInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PreCompactInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Who wants it.
+    /// Who wants the compaction.
     pub trigger: CompactTrigger,
-    /// What to keep in mind when summarizing.
+    /// Instructions for the summary.
     pub custom_instructions: Option<String>,
 }
 
@@ -522,28 +522,28 @@ pub struct PreCompactInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PostCompactInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Who wanted it.
+    /// Who wanted the compaction.
     pub trigger: CompactTrigger,
     /// The summary.
     pub compact_summary: String,
@@ -553,22 +553,22 @@ pub struct PostCompactInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PreModelSwitchInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -578,17 +578,17 @@ pub struct PreModelSwitchInput {
     pub from_model: String,
     /// The model to come.
     pub to_model: String,
-    /// What was asked for, as it was written; `None` for the default.
+    /// The requested model, as the request named it; `None` for the default.
     pub requested_model: Option<String>,
     /// Who changes the model.
     pub source: ModelSwitchSource,
     /// How many tokens the conversation takes.
     pub context_tokens: u64,
-    /// Whether the API remembers the conversation for the old model.
+    /// Whether the API has the conversation in its cache for the old model.
     pub prompt_cache_warm: bool,
-    /// How long the API would remember it for the new one.
+    /// How long the API would keep the conversation in its cache for the new model.
     pub cache_ttl: CacheTtl,
-    /// What making it remember will cost.
+    /// What it will cost, in dollars, to write the conversation to the cache.
     pub estimated_cache_write_usd: f64,
     /// Where the price comes from.
     pub pricing: ModelPricing,
@@ -598,22 +598,22 @@ pub struct PreModelSwitchInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PostModelSwitchInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -623,61 +623,61 @@ pub struct PostModelSwitchInput {
     pub from_model: String,
     /// The new model.
     pub to_model: String,
-    /// What was asked for, as it was written; `None` for the default.
+    /// The requested model, as the request named it; `None` for the default.
     pub requested_model: Option<String>,
     /// Who changes the model.
     pub source: ModelSwitchSource,
     /// How many tokens the conversation takes.
     pub context_tokens: u64,
-    /// Whether the API remembered the conversation for the old model.
+    /// Whether the API had the conversation in its cache for the old model.
     pub prompt_cache_warm: bool,
-    /// How long the API remembers it for the new one.
+    /// How long the API keeps the conversation in its cache for the new model.
     pub cache_ttl: CacheTtl,
-    /// What making it remember will cost.
+    /// What it will cost, in dollars, to write the conversation to the cache.
     pub estimated_cache_write_usd: f64,
     /// Where the price comes from.
     pub pricing: ModelPricing,
 }
 
-/// Somebody is about to be asked for permission.
+/// The CLI is about to request permission for a tool call.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PermissionRequestInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its input.
+    /// The input of the tool.
     pub tool_input: RawJson,
-    /// Changes of permissions that would spare the question next time.
+    /// Changes of permissions with which the next such call needs no request.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_suggestions: Option<Vec<crate::shared::PermissionUpdate>>,
     /// The MCP server that the tool belongs to.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mcp_server: Option<crate::shared::McpServerProvenance>,
-    /// What kind of tool asks, if it is not an ordinary one.
+    /// The kind of the tool, if it is not an ordinary one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_kind: Option<String>,
-    /// The skill of an MCP server that asks.
+    /// The skill of an MCP server that the request is for.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mcp_skill: Option<RawJson>,
 }
@@ -686,32 +686,32 @@ pub struct PermissionRequestInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PermissionDeniedInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its input.
+    /// The input of the tool.
     pub tool_input: RawJson,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: String,
     /// Why the call was denied.
     pub reason: String,
@@ -724,28 +724,28 @@ pub struct PermissionDeniedInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SetupInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Which of the two.
+    /// Whether the CLI sets the project up or maintains it.
     pub trigger: SetupTrigger,
 }
 
@@ -753,22 +753,22 @@ pub struct SetupInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TeammateIdleInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -784,35 +784,35 @@ pub struct TeammateIdleInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TaskInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The task.
+    /// The id of the task.
     pub task_id: String,
-    /// What it is about.
+    /// The subject of the task.
     pub task_subject: String,
     /// What is to be done.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_description: Option<String>,
-    /// Whose it is.
+    /// The teammate who has the task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub teammate_name: Option<String>,
     /// The team.
@@ -824,22 +824,22 @@ pub struct TaskInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ElicitationInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -847,15 +847,15 @@ pub struct ElicitationInput {
     pub effort: Option<HookEffort>,
     /// The server.
     pub mcp_server_name: String,
-    /// What it asks.
+    /// The question of the server.
     pub message: String,
-    /// By form or by page.
+    /// Whether the user answers in a form or on a page.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mode: Option<crate::shared::ElicitationMode>,
-    /// The page.
+    /// The address of the page.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub url: Option<String>,
-    /// The question's id, for a page.
+    /// The id of the question, for a page.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub elicitation_id: Option<String>,
     /// The form, as JSON Schema.
@@ -867,22 +867,22 @@ pub struct ElicitationInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ElicitationResultInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -890,15 +890,15 @@ pub struct ElicitationResultInput {
     pub effort: Option<HookEffort>,
     /// The server.
     pub mcp_server_name: String,
-    /// The question's id, for a page.
+    /// The id of the question, for a page.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub elicitation_id: Option<String>,
-    /// By form or by page.
+    /// Whether the user answers in a form or on a page.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mode: Option<crate::shared::ElicitationMode>,
-    /// What was decided: `accept`, `decline` or `cancel`.
+    /// The user's decision: `accept`, `decline` or `cancel`.
     pub action: String,
-    /// What was filled in.
+    /// What the user filled in.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<RawJson>,
 }
@@ -907,22 +907,22 @@ pub struct ElicitationResultInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ConfigChangeInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -939,28 +939,28 @@ pub struct ConfigChangeInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct WorktreeCreateInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Its name.
+    /// The name of the worktree.
     pub name: String,
 }
 
@@ -968,28 +968,28 @@ pub struct WorktreeCreateInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct WorktreeRemoveInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// Where it is.
+    /// The directory of the worktree.
     pub worktree_path: String,
 }
 
@@ -997,22 +997,22 @@ pub struct WorktreeRemoveInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct InstructionsLoadedInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -1022,15 +1022,15 @@ pub struct InstructionsLoadedInput {
     pub file_path: String,
     /// Whose instructions these are.
     pub memory_type: InstructionsKind,
-    /// Why it was loaded.
+    /// Why the file was loaded.
     pub load_reason: InstructionsLoadReason,
-    /// The patterns that it is for.
+    /// The patterns of files that these instructions are for.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub globs: Option<Vec<String>>,
-    /// The file that made it load.
+    /// The file whose use made the CLI load the instructions.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub trigger_file_path: Option<String>,
-    /// The file that includes it.
+    /// The file that includes this file.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub parent_file_path: Option<String>,
 }
@@ -1039,22 +1039,22 @@ pub struct InstructionsLoadedInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CwdChangedInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -1062,7 +1062,7 @@ pub struct CwdChangedInput {
     pub effort: Option<HookEffort>,
     /// The directory until now.
     pub old_cwd: String,
-    /// The new one.
+    /// The new directory.
     pub new_cwd: String,
 }
 
@@ -1070,22 +1070,22 @@ pub struct CwdChangedInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct FileChangedInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -1093,7 +1093,7 @@ pub struct FileChangedInput {
     pub effort: Option<HookEffort>,
     /// The file.
     pub file_path: String,
-    /// What happened to it.
+    /// What happened to the file.
     pub event: FileEvent,
 }
 
@@ -1101,22 +1101,22 @@ pub struct FileChangedInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct DirectoryAddedInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -1124,7 +1124,7 @@ pub struct DirectoryAddedInput {
     pub effort: Option<HookEffort>,
     /// The directory.
     pub directory: String,
-    /// Who added it.
+    /// Who added the directory.
     pub source: DirectoryAddedSource,
 }
 
@@ -1132,22 +1132,22 @@ pub struct DirectoryAddedInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PreSkillShellCommandInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
@@ -1157,7 +1157,7 @@ pub struct PreSkillShellCommandInput {
     pub tool_name: String,
     /// The input of that tool.
     pub tool_input: SkillShellCommand,
-    /// The id of this run. No tool call of the conversation has it.
+    /// The id of this run. No tool call of the conversation has this id.
     pub tool_use_id: String,
     /// The skill or command.
     pub command_name: String,
@@ -1172,37 +1172,37 @@ pub struct PreSkillShellCommandInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MessageDisplayInput {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
-    /// Its transcript on disk.
+    /// The file with the session's transcript.
     pub transcript_path: String,
     /// The working directory.
     pub cwd: String,
-    /// The prompt that is being answered.
+    /// The id of the prompt that the turn answers.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt_id: Option<String>,
-    /// How tool calls are decided at the moment.
+    /// The permission mode at the moment.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<crate::shared::ReportedPermissionMode>,
-    /// The subagent, if one is concerned.
+    /// The id of the subagent, if the event happens in one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_id: Option<String>,
-    /// Its type.
+    /// The type of that subagent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// How hard the model thinks.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<HookEffort>,
-    /// The turn.
+    /// The id of the turn.
     pub turn_id: String,
-    /// The message.
+    /// The id of the message.
     pub message_id: String,
     /// Which piece of the message this is, from 0.
     pub index: u64,
-    /// Whether it is the last piece.
+    /// Whether this is the last piece.
     #[serde(rename = "final")]
     pub r#final: bool,
-    /// The text.
+    /// The text of the piece.
     pub delta: String,
 }
 
@@ -1210,7 +1210,7 @@ pub struct MessageDisplayInput {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct HookEffort {
-    /// The level.
+    /// The effort, as in `low` or `high`.
     pub level: String,
 }
 
@@ -1218,7 +1218,7 @@ pub struct HookEffort {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SkillShellCommand {
-    /// The command as it would run, with arguments filled in.
+    /// The command that will run, with the arguments filled in.
     pub command: String,
 }
 
@@ -1226,14 +1226,14 @@ pub struct SkillShellCommand {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct HookToolCall {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its input.
+    /// The input of the tool.
     pub tool_input: RawJson,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: String,
-    /// What the model reads of its result: a text or content blocks ([`MessageContent`](crate::shared::MessageContent)). Hooks of
-    /// one call get the tool's own structure.
+    /// What the model reads of the tool's result: a text or content blocks ([`MessageContent`](crate::shared::MessageContent)).
+    /// Hooks of one call get the tool's own structure.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_response: Option<RawJson>,
 }
@@ -1242,28 +1242,28 @@ pub struct HookToolCall {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct BackgroundTaskSummary {
-    /// Its id.
+    /// The id of the task.
     pub id: String,
-    /// What it is: `shell`, `subagent`, …
+    /// The kind of the task: `shell`, `subagent`, …
     #[serde(rename = "type")]
     pub r#type: String,
-    /// How it fares.
+    /// The state of the task.
     pub status: String,
-    /// What it does.
+    /// What the task does.
     pub description: String,
-    /// The command, of a shell.
+    /// The command, if the task is a shell.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub command: Option<String>,
-    /// The type, of an agent.
+    /// The type, if the task is an agent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
-    /// The server, of an MCP task.
+    /// The server, if the task is a call of an MCP tool.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub server: Option<String>,
-    /// The tool, of an MCP task.
+    /// The tool, if the task is a call of an MCP tool.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool: Option<String>,
-    /// The name, of a workflow.
+    /// The name, if the task is a workflow.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub name: Option<String>,
 }
@@ -1272,11 +1272,11 @@ pub struct BackgroundTaskSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SessionCronSummary {
-    /// Its id.
+    /// The id of the schedule.
     pub id: String,
-    /// When, as a cron expression.
+    /// The times, as a cron expression.
     pub schedule: String,
-    /// Whether more than once.
+    /// Whether it happens more than once.
     pub recurring: bool,
     /// What is sent to the model.
     pub prompt: String,

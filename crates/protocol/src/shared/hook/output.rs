@@ -136,7 +136,7 @@ impl<E: HookKind> From<HookOutput<E>> for AnyHookOutput {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommonOutput {
-    /// Whether the turn goes on; it does unless false.
+    /// Whether the turn goes on; absent means yes.
     pub r#continue: Option<bool>,
     /// Keeps the hook's output out of the transcript.
     pub suppress_output: Option<bool>,
@@ -148,16 +148,16 @@ pub struct CommonOutput {
     pub system_message: Option<String>,
     /// A terminal escape sequence for the CLI to write. Only notifications, titles and the bell get through.
     pub terminal_sequence: Option<String>,
-    /// Why it was decided so, for the model.
+    /// The reason of the decision, for the model.
     pub reason: Option<String>,
 }
 
 closed_enum! {
     /// The old form of a decision.
     pub enum HookDecision {
-        /// Let it happen.
+        /// The event may go on.
         Approve = "approve",
-        /// Do not let it happen.
+        /// The event is blocked.
         Block = "block",
     }
 }
@@ -351,7 +351,7 @@ hook_outputs! {
         pub initial_user_message: String,
         /// Names the session.
         pub session_title: String,
-        /// Watches files; FileChanged tells about them.
+        /// Files to watch; a FileChanged event follows each change.
         pub watch_paths: Vec<String>,
         /// Loads the skills again.
         pub reload_skills: bool,
@@ -373,7 +373,7 @@ hook_outputs! {
     }
     /// For PermissionDenied.
     pub struct PermissionDeniedOutput {
-        /// Tells the model that it may try again.
+        /// Tells the model that it may try the call again.
         pub retry: bool,
     }
     /// For Elicitation and ElicitationResult.
@@ -440,9 +440,9 @@ impl PreSkillShellCommandOutput {
 closed_enum! {
     /// What becomes of a tool call.
     pub enum PreToolUseDecision {
-        /// It runs without a question.
+        /// The call runs without a permission request.
         Allow = "allow",
-        /// It does not run.
+        /// The call does not run.
         Deny = "deny",
         /// Somebody is asked.
         Ask = "ask",
@@ -514,7 +514,7 @@ pub enum PermissionRequestDecision {
 hook_outputs! {
     /// The call runs.
     pub struct PermissionRequestAllow {
-        /// Runs it with another input.
+        /// Runs the call with another input.
         pub updated_input: JsonObject as encoded,
         /// Changes permissions too.
         pub updated_permissions: Vec<PermissionUpdate>,
