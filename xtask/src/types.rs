@@ -204,4 +204,43 @@ red = "Like a rose."
             "[Colour] is of PaintInput.color, which upstream does not declare",
         );
     }
+
+    #[test]
+    fn a_request_is_written_by_what_has_to_be_there_and_a_closed_set_as_such() {
+        let overlay = r#"
+doc = "Requests."
+tag = "subtype"
+
+[Paint]
+doc = "Paints a wall."
+of = "PaintInput"
+request = true
+[Paint.fields]
+wall = "The wall."
+coats = "How many coats."
+primer = "The primer; `None` for none."
+tone = "The tone."
+
+[Tone]
+doc = "A tone."
+of = "PaintInput.tone"
+closed = true
+[Tone.values]
+warm = "A warm tone."
+"#;
+        let fields = serde_json::json!({
+            "subtype": "'paint'", "wall": "string", "coats?": "number", "primer?": "null | string", "tone": "'warm' | null",
+        });
+        let text = written(fields, overlay).expect("all is declared");
+        let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "crate::outbound::control::request! { /// Paints a wall. pub struct Paint { required {",
+            "wall: \"wall\" => String, /// The tone. tone: \"tone\" => Option<Tone>, } optional {",
+            "coats: \"coats\" => u64, } nullable {",
+            "primer: \"primer\" => String, } } }",
+            "closed_enum! { /// A tone. #[non_exhaustive] pub enum Tone { /// A warm tone. Warm = \"warm\", } }",
+        ] {
+            assert!(text.contains(part), "no {part} in\n{text}");
+        }
+    }
 }

@@ -133,3 +133,33 @@ fn short(hash: Sha256) -> String {
     let bytes = hash.finalize();
     bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[test]
+fn another_scenario_or_another_way_through_it_has_another_hash() {
+    use outrigger_sim::conform::Spoken;
+
+    let played = |kind: &str, replies: [&str; 2]| Played {
+        spoken: Spoken::new([(kind.to_owned(), serde_json::json!({}))]),
+        replies: replies.map(str::to_owned).to_vec(),
+    };
+    let scenario = |prompt: &str| Scenario::new("one").turn(prompt);
+    let mut compared = Compared::read(false);
+    let hash = compared.hash(&scenario("a"), &played("result", ["yes", "no"]));
+    for (scenario, played, is_same) in [
+        (scenario("a"), played("result", ["no", "yes"]), true),
+        (scenario("b"), played("result", ["yes", "no"]), false),
+        (scenario("a"), played("result", ["yes", "yes"]), false),
+        (scenario("a"), played("assistant", ["yes", "no"]), false),
+    ] {
+        assert_eq!(compared.hash(&scenario, &played) == hash, is_same);
+    }
+    let found = Found::new(&scenario("a"), hash.clone(), Vec::new());
+    compared.found.insert("one".to_owned(), found);
+    assert!(compared.same("one", &hash).is_some() && compared.same("two", &hash).is_none());
+    assert!(compared.same("one", "another").is_none());
+    compared.how.push('x');
+    assert_ne!(
+        compared.hash(&scenario("a"), &played("result", ["yes", "no"])),
+        hash
+    );
+}
