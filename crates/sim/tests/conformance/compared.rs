@@ -27,6 +27,7 @@ const SOURCES: &[&str] = &[
     "src/claude",
     "src/conform",
     "src/directive.rs",
+    "src/script",
     "tests/conformance/play.rs",
     "tests/conformance/scenario.rs",
     "../claude/src/sandbox.rs",

@@ -234,7 +234,7 @@ pub(super) fn beside() -> Vec<Scenario> {
             .until("result"),
         served("interrupted_behind_a_call", &[])
             .flags("--include-partial-messages")
-            .prompt(&format!("%slow 50 chunk=1\n{ADD}\n%+say a text behind the call, told at leisure and without an end\n%say done"))
+            .prompt(&format!("%slow 50 chunk=1\n{ADD}\n%+say (a text behind the call, told at leisure and without an end\n%say done"))
             .until(CALL)
             .until("stream_event/content_block_delta")
             .control(json!({"subtype": "interrupt"}))
@@ -248,7 +248,7 @@ pub(super) fn beside() -> Vec<Scenario> {
             .answer_open(SECOND, sum("9"))
             .until("result"),
         served("a_call_before_the_end_of_the_response", &[])
-            .prompt(&format!("%slow 50 chunk=1\n{ADD}\n%+say a text behind the call, told at leisure\n%say done"))
+            .prompt(&format!("%slow 50 chunk=1\n{ADD}\n%+say (a text behind the call, told at leisure\n%say done"))
             .until(CALL)
             .answer_open(FIRST, sum("5"))
             .until("result"),

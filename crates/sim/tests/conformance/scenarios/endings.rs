@@ -25,7 +25,8 @@ pub(super) fn endings() -> Vec<Scenario> {
     let limits = "%stop max_tokens\n%say one\n%stop max_tokens\n%say two\n%stop max_tokens\n%say three\n%stop max_tokens\n%say four\n%stop max_tokens\n%say five\n%say six";
     let refusals = "%stop refusal\n%say one\n%stop refusal\n%say two\n%say three";
     let silences = "%json []\n%json []\n%json []\n%say four";
-    let slow = "%slow 50 chunk=4\n%say word word word word word word word word word word word word word word word word word word";
+    // Begins with what is not a word, for the same reason as `LONG`.
+    let slow = "%slow 50 chunk=4\n%say (word word word word word word word word word word word word word word word word word word";
     // An agent or a command in the background outlives the turn, on a machine that is busy, too.
     let slower = slow.replace("%slow 50", "%slow 250");
     let beside = format!("{}\n{slow}", agent(&slower, true));

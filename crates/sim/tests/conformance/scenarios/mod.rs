@@ -27,8 +27,10 @@ const WAIT: &str = r#"%tool Bash {"command": "touch runs; until [ -e go ]; do sl
 const WRITE: &str = r#"%tool Write {"file_path": "{project}/made.txt", "content": "made"}"#;
 /// Starts an agent, in the background or not as `RB` says.
 const CALL: &str = r#"%tool Agent {"description": "look", "prompt": "%say from below", "subagent_type": "general-purpose", "run_in_background": RB}"#;
+/// A response of some seconds. No beginning of it is a word: words are compared by value, and how much of it comes before an interrupt
+/// is a matter of milliseconds.
 const LONG: &str =
-    "%slow 50 chunk=1\n%say a story without any end, told at leisure, letter by letter, and then told again";
+    "%slow 50 chunk=1\n%say (a story without any end, told at leisure, letter by letter, and then told again";
 
 /// All of them, as many a file as belong together.
 pub(crate) fn all() -> Vec<Scenario> {
