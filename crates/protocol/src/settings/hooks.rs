@@ -8,9 +8,9 @@ use crate::RawJson;
 crate::open_struct::open_struct! {
     /// Hooks that share a matcher.
     pub struct HookMatcherSettings {
-        /// Which tools or values they are for; all if absent.
+        /// Which tools or values the hooks are for; all if absent.
         matcher: "matcher" => String,
-        /// The hooks.
+        /// The hooks that run, in parallel.
         hooks: "hooks" => Vec<HookHandler>,
     }
 }
@@ -20,9 +20,9 @@ crate::wire_enum! {
     pub enum HookHandler by "type" {
         /// Runs a command.
         "command" => Command(CommandHook),
-        /// Asks a model.
+        /// Sends a prompt to a model.
         "prompt" => Prompt(PromptHook),
-        /// Asks a model that may use tools.
+        /// Sends a prompt to a model that may use tools.
         "agent" => Agent(AgentHook),
         /// Sends a request.
         "http" => Http(HttpHook),
@@ -36,61 +36,61 @@ crate::open_struct::open_struct! {
     pub struct CommandHook in "type" {
         /// The command.
         command: "command" => String,
-        /// Its arguments. With them the command is run without a shell.
+        /// The command's arguments. With arguments the command runs without a shell.
         args: "args" => Vec<String>,
         /// A permission rule that the tool call must match.
         condition: "if" => String,
-        /// The shell that runs it: `bash` or `powershell`.
+        /// The shell that runs the command: `bash` or `powershell`.
         shell: "shell" => String,
-        /// How long it may run, in seconds.
+        /// How long the command may run, in seconds.
         timeout: "timeout" => serde_json::Number,
-        /// What its failure means.
+        /// What a failure of the hook means.
         on_failure: "onFailure" => HookFailurePolicy,
-        /// What is shown while it runs.
+        /// What the CLI shows while the hook runs.
         status_message: "statusMessage" => String,
-        /// Whether it runs once and is then gone.
+        /// Whether the hook runs once and is then removed.
         once: "once" => bool,
-        /// Whether the session goes on without waiting for it.
+        /// Whether the session goes on without waiting for the hook.
         is_async: "async" => bool,
-        /// Whether it runs in the background and wakes the model if it objects.
+        /// Whether the hook runs in the background, and the model is started again if the hook blocks.
         async_rewake: "asyncRewake" => bool,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// A hook that asks a model.
+    /// A hook that sends a prompt to a model.
     pub struct PromptHook in "type" {
-        /// The question; `$ARGUMENTS` in it becomes the event as JSON.
+        /// The prompt; `$ARGUMENTS` in the prompt becomes the event as JSON.
         prompt: "prompt" => String,
         /// A permission rule that the tool call must match.
         condition: "if" => String,
-        /// How long it may take, in seconds.
+        /// How long the hook may take, in seconds.
         timeout: "timeout" => serde_json::Number,
-        /// The model; a small one if absent.
+        /// The model; a small model if absent.
         model: "model" => String,
-        /// Whether the turn goes on, with the reason told to the model, when it objects.
+        /// Whether the turn goes on when the hook blocks. The model gets the reason.
         continue_on_block: "continueOnBlock" => bool,
-        /// What is shown while it runs.
+        /// What the CLI shows while the hook runs.
         status_message: "statusMessage" => String,
-        /// Whether it runs once and is then gone.
+        /// Whether the hook runs once and is then removed.
         once: "once" => bool,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// A hook that asks a model which may use tools to find out.
+    /// A hook that sends a prompt to a model that may use tools.
     pub struct AgentHook in "type" {
-        /// The question; `$ARGUMENTS` in it becomes the event as JSON.
+        /// The prompt; `$ARGUMENTS` in the prompt becomes the event as JSON.
         prompt: "prompt" => String,
         /// A permission rule that the tool call must match.
         condition: "if" => String,
-        /// How long it may take, in seconds.
+        /// How long the hook may take, in seconds.
         timeout: "timeout" => serde_json::Number,
-        /// The model; a small one if absent.
+        /// The model; a small model if absent.
         model: "model" => String,
-        /// What is shown while it runs.
+        /// What the CLI shows while the hook runs.
         status_message: "statusMessage" => String,
-        /// Whether it runs once and is then gone.
+        /// Whether the hook runs once and is then removed.
         once: "once" => bool,
     }
 }
@@ -102,17 +102,17 @@ crate::open_struct::open_struct! {
         url: "url" => String,
         /// A permission rule that the tool call must match.
         condition: "if" => String,
-        /// How long it may take, in seconds.
+        /// How long the hook may take, in seconds.
         timeout: "timeout" => serde_json::Number,
-        /// What its failure means.
+        /// What a failure of the hook means.
         on_failure: "onFailure" => HookFailurePolicy,
-        /// More headers. `$NAME` in one stands for an environment variable.
+        /// More headers. `$NAME` in a header stands for an environment variable.
         headers: "headers" => BTreeMap<String, String>,
         /// The environment variables that may stand in headers.
         allowed_env_vars: "allowedEnvVars" => Vec<String>,
-        /// What is shown while it runs.
+        /// What the CLI shows while the hook runs.
         status_message: "statusMessage" => String,
-        /// Whether it runs once and is then gone.
+        /// Whether the hook runs once and is then removed.
         once: "once" => bool,
     }
 }
@@ -128,13 +128,13 @@ crate::open_struct::open_struct! {
         input: "input" => RawJson,
         /// A permission rule that the tool call must match.
         condition: "if" => String,
-        /// How long it may take, in seconds.
+        /// How long the hook may take, in seconds.
         timeout: "timeout" => serde_json::Number,
-        /// What its failure means.
+        /// What a failure of the hook means.
         on_failure: "onFailure" => HookFailurePolicy,
-        /// What is shown while it runs.
+        /// What the CLI shows while the hook runs.
         status_message: "statusMessage" => String,
-        /// Whether it runs once and is then gone.
+        /// Whether the hook runs once and is then removed.
         once: "once" => bool,
     }
 }
@@ -142,9 +142,9 @@ crate::open_struct::open_struct! {
 crate::open_enum! {
     /// What the failure of a hook means.
     pub enum HookFailurePolicy {
-        /// Nothing; the session goes on.
+        /// A failure means nothing: the session goes on.
         Continue = "continue",
-        /// The same as an objection.
+        /// A failure blocks, as if the hook had blocked.
         Block = "block",
     }
 }

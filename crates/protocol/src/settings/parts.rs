@@ -10,9 +10,9 @@ crate::open_struct::open_struct! {
     pub struct PolicyHelper {
         /// The program, as an absolute path.
         path: "path" => String,
-        /// How long it may run, in milliseconds.
+        /// How long the program may run, in milliseconds.
         timeout_ms: "timeoutMs" => u64,
-        /// How often it is run again, in milliseconds; 0 for never.
+        /// How often the CLI runs the program again, in milliseconds; 0 for never.
         refresh_interval_ms: "refreshIntervalMs" => u64,
     }
 }
@@ -34,22 +34,22 @@ crate::open_struct::open_struct! {
         kind: "type" => String,
         /// The command.
         command: "command" => String,
-        /// Columns to leave free at the sides.
+        /// How many columns stay free at the sides.
         padding: "padding" => i64,
-        /// How often to run it anew although nothing happened, in seconds.
+        /// How often the command runs again although nothing happened, in seconds.
         refresh_interval: "refreshInterval" => serde_json::Number,
-        /// Whether to leave out the CLI's own line about the editor's mode.
+        /// Whether the CLI hides its own line about the editor's mode.
         hide_vim_mode_indicator: "hideVimModeIndicator" => bool,
     }
 }
 
-/// What commits and pull requests say about who helped with them.
+/// What commits and pull requests say about who helped.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Attribution {
-    /// False for nothing at all.
+    /// False: commits and pull requests say nothing.
     Flag(bool),
-    /// Texts of one's own.
+    /// Texts of the user's own.
     Texts(AttributionTexts),
     /// Anything else, as it came.
     Unknown(RawJson),
@@ -61,19 +61,20 @@ crate::shape::by_shape!(Attribution {
 });
 
 crate::open_struct::open_struct! {
-    /// What commits and pull requests say about who helped with them. An absent text is the CLI's own, an empty one is none.
+    /// What commits and pull requests say about who helped. If a text is absent, the CLI uses its own; an empty text adds
+    /// nothing.
     pub struct AttributionTexts {
         /// What commits say, trailers included.
         commit: "commit" => String,
         /// What pull requests say.
         pr: "pr" => String,
-        /// Whether they link to a session on claude.ai; true if absent.
+        /// Whether commits and pull requests link to a session on claude.ai; true if absent.
         session_url: "sessionUrl" => bool,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// Which project usage is put down to when nobody says. Only heeded from managed settings.
+    /// Which project usage is counted for if no project is set. Only heeded from managed settings.
     pub struct AttributionProjectPolicy {
         /// The project's id.
         default_project: "default" => String,
@@ -85,7 +86,7 @@ crate::open_struct::open_struct! {
     pub struct ModelPicker {
         /// The models, in order.
         options: "options" => Vec<ModelPickerOption>,
-        /// Whether the CLI's own choices are left out.
+        /// Whether the CLI's own choices are hidden.
         replace_built_in_options: "replaceBuiltInOptions" => bool,
     }
 }
@@ -95,17 +96,17 @@ crate::open_struct::open_struct! {
     pub struct ModelPickerOption {
         /// The model.
         model: "model" => String,
-        /// What it is called there.
+        /// The name of the model in the list.
         label: "label" => String,
-        /// What is said about it there.
+        /// The description of the model in the list.
         description: "description" => String,
-        /// The known model whose abilities it has.
+        /// The known model whose abilities this model has.
         behaves_as: "behavesAs" => String,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// What usage is reckoned to cost.
+    /// How the CLI computes what usage costs.
     pub struct ModelPricing {
         /// A factor on the list prices.
         multiplier: "multiplier" => serde_json::Number,
@@ -129,11 +130,11 @@ crate::open_struct::open_struct! {
 }
 
 crate::open_struct::open_struct! {
-    /// What holds for one model.
+    /// Settings of one model.
     pub struct ModelSettings {
-        /// How hard it thinks.
+        /// How hard the model thinks.
         effort_level: "effortLevel" => crate::shared::Effort,
-        /// How hard it may think.
+        /// How hard the model may think at most.
         max_effort_level: "maxEffortLevel" => crate::shared::Effort,
         /// How full the context may be before it is compacted.
         auto_compact_window: "autoCompactWindow" => AutoCompactWindow,
@@ -146,7 +147,7 @@ crate::open_struct::open_struct! {
 pub enum AutoCompactWindow {
     /// A word; the CLI knows `auto`.
     Word(String),
-    /// So many tokens.
+    /// A number of tokens.
     Tokens(u64),
     /// Anything else, as it came.
     Unknown(RawJson),
@@ -158,35 +159,35 @@ crate::shape::by_shape!(AutoCompactWindow {
 });
 
 crate::open_struct::open_struct! {
-    /// A rule for MCP servers; it is about those that have all that is set.
+    /// A rule for MCP servers. The rule matches servers that have everything that is set.
     pub struct McpServerRule {
-        /// The name.
+        /// The name of the server.
         server_name: "serverName" => String,
         /// The command and its arguments, exactly.
         server_command: "serverCommand" => Vec<String>,
-        /// The address; `*` stands for anything.
+        /// The address of the server; `*` stands for anything.
         server_url: "serverUrl" => String,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// How worktrees are made.
+    /// How the CLI makes worktrees.
     pub struct WorktreeSettings {
-        /// Directories to link to the main checkout instead of having them twice.
+        /// Directories that a worktree links to the main checkout instead of copying.
         symlink_directories: "symlinkDirectories" => Vec<String>,
         /// Directories to check out; all if absent.
         sparse_paths: "sparsePaths" => Vec<String>,
-        /// Where new ones branch off: `fresh` for the remote's default branch, `head` for the current commit.
+        /// Where new worktrees branch off: `fresh` for the remote's default branch, `head` for the current commit.
         base_ref: "baseRef" => String,
-        /// Whether background sessions must use one: `worktree` or `none`.
+        /// Whether background sessions must use a worktree: `worktree` or `none`.
         bg_isolation: "bgIsolation" => String,
-        /// Where the desktop app puts them for sessions over SSH.
+        /// Where the desktop app puts worktrees for sessions over SSH.
         location: "location" => String,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// A link to show in the footer when some text turns up.
+    /// A link that the footer shows when a text occurs.
     pub struct FooterLink {
         /// The kind of rule; the CLI knows `regex`.
         kind: "type" => String,
@@ -194,18 +195,18 @@ crate::open_struct::open_struct! {
         pattern: "pattern" => String,
         /// The address, with `{name}` for the expression's groups.
         url: "url" => String,
-        /// What to show.
+        /// The text of the link.
         label: "label" => String,
     }
 }
 
-/// Where only plugins may customize the CLI.
+/// What of the CLI only plugins may customize.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PluginOnly {
-    /// Everywhere or nowhere.
+    /// Everything, or nothing.
     Flag(bool),
-    /// In these: `skills`, `agents`, `hooks`, `mcp`.
+    /// Some of `skills`, `agents`, `hooks`, `mcp`.
     Surfaces(Vec<String>),
     /// Anything else, as it came.
     Unknown(RawJson),
@@ -220,9 +221,9 @@ crate::shape::by_shape!(PluginOnly {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum OneOrMany {
-    /// One.
+    /// One text.
     One(String),
-    /// Several.
+    /// Several texts.
     Many(Vec<String>),
     /// Anything else, as it came.
     Unknown(RawJson),
@@ -236,7 +237,7 @@ crate::shape::by_shape!(OneOrMany {
 crate::open_struct::open_struct! {
     /// Words to show while the model works.
     pub struct SpinnerVerbs {
-        /// Whether they come on top of the CLI's own or instead: `append` or `replace`.
+        /// Whether the words are added to the CLI's own (`append`) or take their place (`replace`).
         mode: "mode" => String,
         /// The words.
         verbs: "verbs" => Vec<String>,
@@ -246,27 +247,27 @@ crate::open_struct::open_struct! {
 crate::open_struct::open_struct! {
     /// Tips to show while the model works.
     pub struct SpinnerTips {
-        /// Whether the CLI's own are left out.
+        /// Whether the CLI's own tips are hidden.
         exclude_default: "excludeDefault" => bool,
         /// The tips: texts, or objects with `id` and `text`.
         tips: "tips" => Vec<RawJson>,
-        /// A file with more.
+        /// A file with more tips.
         tips_file: "tipsFile" => String,
-        /// What to show in front of them.
+        /// The text in front of each tip.
         label: "label" => String,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// Whether the spelling of what one types is checked.
+    /// Whether the CLI checks the spelling of the user's input.
     pub struct Spellcheck {
-        /// Whether it is; false if absent.
+        /// Whether the CLI checks the spelling; false if absent.
         enabled: "enabled" => bool,
         /// The program: `aspell`, `hunspell`, `ispell` or `auto`.
         checker: "checker" => String,
         /// The dictionary.
         language: "language" => String,
-        /// The colour of what is wrong.
+        /// The colour of misspelled words.
         color: "color" => String,
     }
 }
@@ -284,9 +285,9 @@ crate::open_struct::open_struct! {
     pub struct VoiceSettings {
         /// Whether voice input is on.
         enabled: "enabled" => bool,
-        /// Whether one holds a key or taps it: `hold` or `tap`.
+        /// Whether the user holds the key or taps it: `hold` or `tap`.
         mode: "mode" => String,
-        /// Whether letting go sends the prompt.
+        /// Whether the prompt is sent when the user lets go of the key.
         auto_submit: "autoSubmit" => bool,
     }
 }
@@ -296,7 +297,7 @@ crate::open_struct::open_struct! {
     pub struct SshConfig {
         /// The id of the connection in all settings.
         id: "id" => String,
-        /// What it is called.
+        /// The name of the connection.
         name: "name" => String,
         /// The host, with or without a user.
         ssh_host: "sshHost" => String,
@@ -310,15 +311,15 @@ crate::open_struct::open_struct! {
 }
 
 crate::open_enum! {
-    /// Who gets to see a skill.
+    /// Who sees a skill.
     pub enum SkillVisibility {
-        /// Everybody.
+        /// The user and the model.
         On = "on",
         /// The model gets its name without the description.
         NameOnly = "name-only",
         /// The user only.
         UserInvocableOnly = "user-invocable-only",
-        /// Nobody.
+        /// Neither the user nor the model.
         Off = "off",
     }
 }
@@ -334,7 +335,7 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// How several sources of settings go together.
+    /// How the CLI combines several sources of settings.
     pub enum SourcesBehavior {
         /// Only the first one counts.
         FirstWins = "first-wins",
@@ -344,15 +345,15 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// How long to wait for an answer.
+    /// How long the CLI waits for an answer.
     pub enum DialogTimeout {
-        /// A minute.
+        /// One minute.
         SixtySeconds = "60s",
         /// Five minutes.
         FiveMinutes = "5m",
         /// Ten minutes.
         TenMinutes = "10m",
-        /// For ever.
+        /// The CLI waits for ever.
         Never = "never",
     }
 }

@@ -10,11 +10,11 @@ crate::open_struct::open_struct! {
     pub struct MarketplaceSettings {
         /// The source of the marketplace.
         source: "source" => MarketplaceSource,
-        /// Where it is kept on this machine.
+        /// Where the marketplace is kept on this machine.
         install_location: "installLocation" => String,
-        /// Whether it is kept up to date.
+        /// Whether the CLI keeps the marketplace up to date.
         auto_update: "autoUpdate" => bool,
-        /// Hashes that its plugins may have, by plugin.
+        /// Hashes that plugins of the marketplace may have, by plugin.
         plugin_digests: "pluginDigests" => BTreeMap<String, Vec<String>>,
     }
 }
@@ -64,7 +64,7 @@ crate::open_struct::open_struct! {
         repo: "repo" => String,
         /// Branch or tag.
         reference: "ref" => String,
-        /// Where in the repository.
+        /// The path in the repository.
         path: "path" => String,
         /// Directories to check out; all if absent.
         sparse_paths: "sparsePaths" => Vec<String>,
@@ -80,7 +80,7 @@ crate::open_struct::open_struct! {
         url: "url" => String,
         /// Branch or tag.
         reference: "ref" => String,
-        /// Where in the repository.
+        /// The path in the repository.
         path: "path" => String,
         /// Directories to check out; all if absent.
         sparse_paths: "sparsePaths" => Vec<String>,
@@ -102,7 +102,7 @@ crate::open_struct::open_struct! {
 }
 
 crate::open_struct::open_struct! {
-    /// Something on this machine.
+    /// A marketplace on this machine.
     pub struct PathSource in "source" {
         /// The path.
         path: "path" => String,
@@ -110,7 +110,7 @@ crate::open_struct::open_struct! {
 }
 
 crate::open_struct::open_struct! {
-    /// Something that needs no further word.
+    /// A marketplace that its kind says everything about.
     pub struct EmptySource in "source" {
     }
 }
@@ -144,13 +144,13 @@ crate::open_struct::open_struct! {
 }
 
 crate::open_struct::open_struct! {
-    /// Whose a marketplace is.
+    /// The owner of a marketplace.
     pub struct MarketplaceOwner {
-        /// A name.
+        /// The owner's name.
         name: "name" => String,
-        /// An address for mail.
+        /// The owner's e-mail address.
         email: "email" => String,
-        /// An address on the web.
+        /// The owner's web page.
         url: "url" => String,
     }
 }
@@ -162,13 +162,13 @@ crate::open_struct::open_struct! {
         name: "name" => String,
         /// The source of the plugin.
         source: "source" => InlinePluginSource,
-        /// What it is for.
+        /// What the plugin is for.
         description: "description" => String,
         /// The plugin's version.
         version: "version" => String,
-        /// Whether it must have a manifest of its own.
+        /// Whether the plugin must have a manifest of its own.
         strict: "strict" => bool,
-        /// What it needs to run.
+        /// What the plugin needs to run.
         engines: "engines" => BTreeMap<String, RawJson>,
         /// Headers for the request.
         headers: "headers" => BTreeMap<String, String>,
@@ -183,7 +183,7 @@ crate::open_struct::open_struct! {
 pub enum InlinePluginSource {
     /// A path.
     Path(String),
-    /// Somewhere else.
+    /// A place to fetch the plugin from.
     Fetched(PluginSource),
     /// Anything else, as it came.
     Unknown(RawJson),
@@ -209,7 +209,7 @@ crate::wire_enum! {
         "archive" => Archive(ArchiveSource),
         /// From what a command makes.
         "command" => Command(CommandSource),
-        /// From nowhere: the CLI did not understand it.
+        /// From a source that the CLI did not understand.
         "unsupported" => Unsupported(UnsupportedSource),
     }
 }
@@ -267,9 +267,9 @@ crate::open_struct::open_struct! {
     pub struct CommandSource in "source" {
         /// The command.
         command: "command" => String,
-        /// How long it may run, in seconds.
+        /// How long the command may run, in seconds.
         timeout: "timeout" => serde_json::Number,
-        /// Whether what it makes is copied or linked: `copy` or `link`.
+        /// Whether the CLI copies or links what the command makes: `copy` or `link`.
         mode: "mode" => String,
     }
 }
@@ -286,7 +286,7 @@ crate::open_struct::open_struct! {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PluginEnabled {
-    /// On or off.
+    /// The plugin is on or off.
     Flag(bool),
     /// A list of versions. The CLI accepts it but leaves a marketplace's plugin off.
     Versions(Vec<String>),
@@ -302,9 +302,9 @@ crate::shape::by_shape!(PluginEnabled {
 crate::open_struct::open_struct! {
     /// What the user set for a plugin.
     pub struct PluginOptions {
-        /// Values for its MCP servers, by server.
+        /// Values for the plugin's MCP servers, by server.
         mcp_servers: "mcpServers" => BTreeMap<String, BTreeMap<String, RawJson>>,
-        /// Values for its own options.
+        /// Values for the plugin's own options.
         options: "options" => BTreeMap<String, RawJson>,
     }
 }

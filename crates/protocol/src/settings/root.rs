@@ -32,7 +32,7 @@ crate::open_struct::open_struct! {
         gcp_auth_refresh: "gcpAuthRefresh" => String,
         /// A launcher to put in front of the CLI's background processes.
         process_wrapper: "processWrapper" => String,
-        /// A program that works out managed settings.
+        /// A program that computes managed settings.
         policy_helper: "policyHelper" => PolicyHelper,
         /// A command that suggests files for `@`.
         file_suggestion: "fileSuggestion" => CommandSetting,
@@ -56,9 +56,9 @@ crate::open_struct::open_struct! {
         env: "env" => BTreeMap<String, String>,
         /// What commits and pull requests say about who helped.
         attribution: "attribution" => Attribution,
-        /// The project that usage is put down to.
+        /// The project that usage is counted for.
         attribution_project: "attributionProject" => String,
-        /// That project when nobody says.
+        /// The project that usage is counted for if `attributionProject` is absent.
         attribution_project_policy: "attributionProjectPolicy" => AttributionProjectPolicy,
         /// Older form of `attribution`.
         include_co_authored_by: "includeCoAuthoredBy" => bool,
@@ -68,35 +68,35 @@ crate::open_struct::open_struct! {
         permissions: "permissions" => PermissionSettings,
         /// The model.
         model: "model" => String,
-        /// Models to use when the first one cannot be had, in order.
+        /// Models to use when the first model is not available, in order.
         fallback_model: "fallbackModel" => Vec<String>,
-        /// The only models that may be picked.
+        /// The only models that the user may pick.
         available_models: "availableModels" => Vec<String>,
-        /// Whether that also holds for the default.
+        /// Whether `availableModels` also limits the default model.
         enforce_available_models: "enforceAvailableModels" => bool,
         /// Whether an entry also stands for longer names: `prefix`, as if absent, or `exact`.
         available_models_match: "availableModelsMatch" => String,
-        /// Models that may not be picked.
+        /// Models that the user may not pick.
         denied_models: "deniedModels" => Vec<String>,
         /// A provider's own names of models.
         model_overrides: "modelOverrides" => BTreeMap<String, String>,
         /// What the list of models offers.
         model_picker: "modelPicker" => ModelPicker,
-        /// What usage is reckoned to cost.
+        /// How the CLI computes what usage costs.
         model_pricing: "modelPricing" => ModelPricing,
-        /// Whether all MCP servers of a project are used without asking.
+        /// Whether the CLI uses all MCP servers of a project without a question to the user.
         enable_all_project_mcp_servers: "enableAllProjectMcpServers" => bool,
         /// Servers of `.mcp.json` that are used.
         enabled_mcpjson_servers: "enabledMcpjsonServers" => Vec<String>,
         /// Servers of `.mcp.json` that are not used.
         disabled_mcpjson_servers: "disabledMcpjsonServers" => Vec<String>,
-        /// Whether MCP servers of claude.ai are left out.
+        /// Whether the CLI ignores MCP servers of claude.ai.
         disable_claude_ai_connectors: "disableClaudeAiConnectors" => bool,
-        /// Who gets to see which skill.
+        /// Who sees which skill.
         skill_overrides: "skillOverrides" => BTreeMap<String, SkillVisibility>,
-        /// Whether the CLI's own skills are left out.
+        /// Whether the CLI ignores its own skills.
         disable_bundled_skills: "disableBundledSkills" => bool,
-        /// MCP servers that everybody gets. Only heeded from managed settings.
+        /// MCP servers for all users. Only heeded from managed settings.
         managed_mcp_servers: "managedMcpServers" => BTreeMap<String, RawJson>,
         /// The only MCP servers that may be used.
         allowed_mcp_servers: "allowedMcpServers" => Vec<McpServerRule>,
@@ -104,41 +104,41 @@ crate::open_struct::open_struct! {
         denied_mcp_servers: "deniedMcpServers" => Vec<McpServerRule>,
         /// Hooks, by event.
         hooks: "hooks" => BTreeMap<String, Vec<HookMatcherSettings>>,
-        /// How worktrees are made.
+        /// How the CLI makes worktrees.
         worktree: "worktree" => WorktreeSettings,
         /// Whether no hook runs, and no command for the status line.
         disable_all_hooks: "disableAllHooks" => bool,
-        /// Whether sessions that must answer through a tool are not reminded of it.
+        /// Whether the CLI does not remind sessions that must answer through a tool.
         disable_reply_check: "disableReplyCheck" => bool,
-        /// Whether background agents cannot be had.
+        /// Whether background agents are off.
         disable_agent_view: "disableAgentView" => bool,
-        /// Whether sessions cannot be driven from claude.ai.
+        /// Whether remote control from claude.ai is off.
         disable_remote_control: "disableRemoteControl" => bool,
-        /// Whether workflows cannot be had.
+        /// Whether workflows are off.
         disable_workflows: "disableWorkflows" => bool,
         /// Older form of `enableArtifact`.
         disable_artifact: "disableArtifact" => bool,
-        /// Whether artifacts can be had.
+        /// Whether artifacts are on.
         enable_artifact: "enableArtifact" => bool,
-        /// Whether workflows can be had.
+        /// Whether workflows are on.
         enable_workflows: "enableWorkflows" => bool,
         /// How many agents a workflow should have: `unrestricted`, `small`, `medium` or `large`.
         workflow_size_guideline: "workflowSizeGuideline" => String,
-        /// Whether a keyword in a prompt calls for a workflow; true if absent.
+        /// Whether a keyword in a prompt starts a workflow; true if absent.
         workflow_keyword_trigger_enabled: "workflowKeywordTriggerEnabled" => bool,
         /// Whether skills cannot run commands while they load.
         disable_skill_shell_execution: "disableSkillShellExecution" => bool,
-        /// Whether commands on Windows are not taken apart to check them.
+        /// Whether the CLI checks commands on Windows whole, instead of each part.
         disable_windows_bash_command_split: "disableWindowsBashCommandSplit" => bool,
         /// The shell for `!` commands: `bash`, as if absent, or `powershell`.
         default_shell: "defaultShell" => String,
-        /// Whether the changes that a command made to files are shown.
+        /// Whether the CLI shows what a command changed in files.
         bash_edit_diff_enabled: "bashEditDiffEnabled" => bool,
         /// How much of a command's output the model gets, in characters; 30000 if absent.
         bash_output_max_chars: "bashOutputMaxChars" => u64,
         /// No longer has any effect.
         task_output_max_chars: "taskOutputMaxChars" => u64,
-        /// Whether the model answers to `!` commands; true if absent.
+        /// Whether the model replies to `!` commands; true if absent.
         respond_to_bash_commands: "respondToBashCommands" => bool,
         /// Whether only managed hooks run. Only heeded from managed settings.
         allow_managed_hooks_only: "allowManagedHooksOnly" => bool,
@@ -156,7 +156,7 @@ crate::open_struct::open_struct! {
         allow_all_claude_ai_mcps: "allowAllClaudeAiMcps" => bool,
         /// Whether the browser's MCP server comes on top of managed ones. Only heeded from managed settings.
         allow_claude_in_chrome_with_managed_mcp: "allowClaudeInChromeWithManagedMcp" => bool,
-        /// Where only plugins may customize the CLI. Only heeded from managed settings.
+        /// What of the CLI only plugins may customize. Only heeded from managed settings.
         strict_plugin_only_customization: "strictPluginOnlyCustomization" => PluginOnly,
         /// A command whose output is the status line.
         status_line: "statusLine" => StatusLine,
@@ -164,7 +164,7 @@ crate::open_struct::open_struct! {
         pr_url_template: "prUrlTemplate" => String,
         /// Links to show in the footer.
         footer_links_regexes: "footerLinksRegexes" => Vec<FooterLink>,
-        /// A command that writes the status lines of subagents. To be given up.
+        /// A command that writes the status lines of subagents. Deprecated upstream.
         subagent_status_line: "subagentStatusLine" => CommandSetting,
         /// Which plugins are on, by `plugin@marketplace`.
         enabled_plugins: "enabledPlugins" => BTreeMap<String, PluginEnabled>,
@@ -172,7 +172,7 @@ crate::open_struct::open_struct! {
         prepend_plugins: "prependPlugins" => Vec<String>,
         /// Managed plugins whose hooks run last.
         append_plugins: "appendPlugins" => Vec<String>,
-        /// Marketplaces to offer, by name.
+        /// Marketplaces that the CLI offers, by name.
         extra_known_marketplaces: "extraKnownMarketplaces" => BTreeMap<String, MarketplaceSettings>,
         /// Another name of `extraKnownMarketplaces`, which wins.
         additional_marketplaces: "additionalMarketplaces" => BTreeMap<String, MarketplaceSettings>,
@@ -194,9 +194,9 @@ crate::open_struct::open_struct! {
         force_login_gateway_url: "forceLoginGatewayUrl" => String,
         /// Networks the gateway is in, as IPv4 blocks.
         gateway_internal_networks: "gatewayInternalNetworks" => Vec<String>,
-        /// How settings of a program that starts the CLI go together with an administrator's.
+        /// How the CLI combines settings of the program that starts it with an administrator's.
         parent_settings_behavior: "parentSettingsBehavior" => SourcesBehavior,
-        /// How the sources of managed settings go together.
+        /// How the CLI combines the sources of managed settings.
         managed_sources_behavior: "managedSourcesBehavior" => SourcesBehavior,
         /// The only organizations to log in to.
         force_login_org_uuid: "forceLoginOrgUUID" => OneOrMany,
@@ -210,17 +210,17 @@ crate::open_struct::open_struct! {
         otel_headers_helper: "otelHeadersHelper" => String,
         /// The output style.
         output_style: "outputStyle" => String,
-        /// How much is shown at first: `default`, `verbose` or `focus`.
+        /// How much the CLI shows at first: `default`, `verbose` or `focus`.
         view_mode: "viewMode" => String,
         /// The language of answers.
         language: "language" => String,
-        /// Whether `WebFetch` does not ask first if a domain is safe.
+        /// Whether `WebFetch` skips the check whether a domain is safe.
         skip_web_fetch_preflight: "skipWebFetchPreflight" => bool,
         /// The sandbox.
         sandbox: "sandbox" => SandboxSettings,
-        /// How likely it is to be asked for an opinion, from 0 to 1.
+        /// How likely the CLI shows a survey, from 0 to 1.
         feedback_survey_rate: "feedbackSurveyRate" => serde_json::Number,
-        /// How one gets to know of drafts of feedback: `notify`, `quiet` or `off`.
+        /// How the CLI reports drafts of feedback: `notify`, `quiet` or `off`.
         feedback_drafts: "feedbackDrafts" => String,
         /// Whether tips are shown.
         spinner_tips_enabled: "spinnerTipsEnabled" => bool,
@@ -232,13 +232,13 @@ crate::open_struct::open_struct! {
         syntax_highlighting_disabled: "syntaxHighlightingDisabled" => bool,
         /// How wide text may be, in columns.
         max_prose_width: "maxProseWidth" => u64,
-        /// Whether the spelling of what one types is checked.
+        /// Whether the CLI checks the spelling of the user's input.
         spellcheck: "spellcheck" => Spellcheck,
         /// Whether a session's name becomes the terminal's title; true if absent.
         terminal_title_from_rename: "terminalTitleFromRename" => bool,
         /// How long the prompt cache is kept for the main conversation.
         prompt_cache_ttl: "promptCacheTtl" => CacheTtl,
-        /// How long it is kept for all else.
+        /// How long the prompt cache is kept for everything but the main conversation.
         subagent_prompt_cache_ttl: "subagentPromptCacheTtl" => CacheTtl,
         /// Whether the model thinks; true if absent.
         always_thinking_enabled: "alwaysThinkingEnabled" => bool,
@@ -246,7 +246,7 @@ crate::open_struct::open_struct! {
         effort_level: "effortLevel" => crate::shared::Effort,
         /// How hard the model may think.
         max_effort_level: "maxEffortLevel" => crate::shared::Effort,
-        /// What holds for single models.
+        /// Settings of single models.
         model_settings: "modelSettings" => BTreeMap<String, ModelSettings>,
         /// Whether the session works in workflows by itself.
         ultracode: "ultracode" => bool,
@@ -256,13 +256,13 @@ crate::open_struct::open_struct! {
         advisor_model: "advisorModel" => String,
         /// Whether the fast mode is on; false if absent.
         fast_mode: "fastMode" => bool,
-        /// Whether each session begins without it.
+        /// Whether each session begins without the fast mode.
         fast_mode_per_session_opt_in: "fastModePerSessionOptIn" => bool,
         /// Whether prompts are suggested; true if absent.
         prompt_suggestion_enabled: "promptSuggestionEnabled" => bool,
         /// Whether `:name:` becomes an emoji; true if absent.
         emoji_completion_enabled: "emojiCompletionEnabled" => bool,
-        /// Whether one may clear the context when accepting a plan; false if absent.
+        /// Whether the user may clear the context when accepting a plan; false if absent.
         show_clear_context_on_plan_accept: "showClearContextOnPlanAccept" => bool,
         /// How long the terminal waits for an answer to a question of the model's.
         ask_user_question_timeout: "askUserQuestionTimeout" => DialogTimeout,
@@ -278,11 +278,11 @@ crate::open_struct::open_struct! {
         remote: "remote" => RemoteSettings,
         /// Where updates come from: `latest`, `stable` or `rc`.
         auto_updates_channel: "autoUpdatesChannel" => String,
-        /// The version below which an update does not go.
+        /// The oldest version that an update installs.
         minimum_version: "minimumVersion" => String,
-        /// The version below which the CLI does not start. Only heeded from managed settings.
+        /// The oldest version that starts. Only heeded from managed settings.
         required_minimum_version: "requiredMinimumVersion" => String,
-        /// The version above which the CLI does not start. Only heeded from managed settings.
+        /// The newest version that starts. Only heeded from managed settings.
         required_maximum_version: "requiredMaximumVersion" => String,
         /// Where a native installation gets its releases: the mirror for governments. Any other value stops installations and
         /// updates.
@@ -295,9 +295,9 @@ crate::open_struct::open_struct! {
         voice: "voice" => VoiceSettings,
         /// Whether MCP servers may push messages into sessions. Only heeded from managed settings.
         channels_enabled: "channelsEnabled" => bool,
-        /// The only plugins that may do so. Only heeded from managed settings.
+        /// The only plugins that may push messages into sessions. Only heeded from managed settings.
         allowed_channel_plugins: "allowedChannelPlugins" => Vec<ChannelPlugin>,
-        /// Whether less moves on the screen.
+        /// Whether the CLI moves less on the screen.
         prefers_reduced_motion: "prefersReducedMotion" => bool,
         /// How times are shown: `auto`, `12-hour`, `24-hour`, `24-hour-utc`, or a pattern with `%`.
         time_format: "timeFormat" => String,
@@ -305,25 +305,25 @@ crate::open_struct::open_struct! {
         time_zone: "timeZone" => String,
         /// Whether the model keeps a memory of the project.
         auto_memory_enabled: "autoMemoryEnabled" => bool,
-        /// Where it is kept. Not heeded from a project's shared settings.
+        /// Where the memory is kept. Not heeded from a project's shared settings.
         auto_memory_directory: "autoMemoryDirectory" => String,
-        /// Whether memory is put in order in the background.
+        /// Whether the CLI tidies the memory in the background.
         auto_dream_enabled: "autoDreamEnabled" => bool,
-        /// Whether summaries of thinking are asked for and shown.
+        /// Whether the CLI requests and shows summaries of thinking.
         show_thinking_summaries: "showThinkingSummaries" => bool,
         /// Whether the user has agreed to the mode `bypassPermissions`.
         skip_dangerous_mode_permission_prompt: "skipDangerousModePermissionPrompt" => bool,
-        /// `disable` takes the mode `auto` away.
+        /// `disable` forbids the mode `auto`.
         disable_auto_mode: "disableAutoMode" => String,
         /// Machines to connect to.
         ssh_configs: "sshConfigs" => Vec<SshConfig>,
-        /// Machines whose host a command tells, for the desktop app.
+        /// Machines whose host a command prints, for the desktop app.
         ssh_host_commands: "sshHostCommands" => Vec<RawJson>,
         /// Instructions for the model. Only heeded from managed settings.
         claude_md: "claudeMd" => String,
-        /// Files of instructions that are left out.
+        /// Files of instructions that the CLI ignores.
         claude_md_excludes: "claudeMdExcludes" => Vec<String>,
-        /// What to add to the warning about plugins. Only heeded from managed settings.
+        /// A text that the CLI adds to its warning about plugins. Only heeded from managed settings.
         plugin_trust_message: "pluginTrustMessage" => String,
         /// The colours.
         theme: "theme" => String,
@@ -335,15 +335,15 @@ crate::open_struct::open_struct! {
         vim_insert_mode_remaps: "vimInsertModeRemaps" => BTreeMap<String, RawJson>,
         /// Whether the output of tools is shown whole.
         verbose: "verbose" => bool,
-        /// How the terminal draws attention.
+        /// How the CLI notifies the user at the terminal.
         preferred_notif_channel: "preferredNotifChannel" => String,
         /// Whether a full context is compacted.
         auto_compact_enabled: "autoCompactEnabled" => bool,
-        /// Whether that is prepared beforehand.
+        /// Whether the CLI prepares the compaction before the context is full.
         precompute_compaction_enabled: "precomputeCompactionEnabled" => bool,
         /// Whether a long conversation is compacted while nothing happens; true if absent.
         idle_compaction: "idleCompaction" => bool,
-        /// Whether another model takes over when a message is flagged.
+        /// Whether the CLI switches to another model when a message is flagged.
         switch_models_on_flag: "switchModelsOnFlag" => bool,
         /// Whether the session goes on by itself when a usage limit ends.
         auto_continue_at_usage_limit: "autoContinueAtUsageLimit" => bool,
@@ -351,11 +351,11 @@ crate::open_struct::open_struct! {
         auto_scroll_enabled: "autoScrollEnabled" => bool,
         /// Whether the mouse wheel gets faster.
         wheel_scroll_acceleration_enabled: "wheelScrollAccelerationEnabled" => bool,
-        /// Whether files are kept as they were before edits.
+        /// Whether the CLI keeps files as they were before edits.
         file_checkpointing_enabled: "fileCheckpointingEnabled" => bool,
-        /// Whether it is shown how long a turn took.
+        /// Whether the CLI shows how long a turn took.
         show_turn_duration: "showTurnDuration" => bool,
-        /// Whether it is shown when messages came.
+        /// Whether the CLI shows when messages came.
         show_message_timestamps: "showMessageTimestamps" => bool,
         /// Whether progress is reported to the terminal.
         terminal_progress_bar_enabled: "terminalProgressBarEnabled" => bool,
@@ -365,15 +365,15 @@ crate::open_struct::open_struct! {
         teammate_mode: "teammateMode" => String,
         /// Whether each session can be driven from claude.ai at once.
         remote_control_at_startup: "remoteControlAtStartup" => bool,
-        /// Whether messages to sessions on other machines are asked first.
+        /// Whether messages to sessions on other machines need a permission request.
         isolate_peer_machines: "isolatePeerMachines" => bool,
-        /// What to do when no background service runs: `transient` or `ask`.
+        /// What the CLI does when no background service runs: `transient` or `ask`.
         daemon_cold_start: "daemonColdStart" => String,
-        /// What to do with messages from other sessions: `accept`, `hold` or `refuse`.
+        /// What the CLI does with messages from other sessions: `accept`, `hold` or `refuse`.
         cross_session_inbound: "crossSessionInbound" => String,
         /// Whether sessions can be watched on claude.ai.
         auto_upload_sessions: "autoUploadSessions" => bool,
-        /// Whether a phone is notified when something waits for an answer.
+        /// Whether a phone is notified when the session waits for an answer.
         input_needed_notif_enabled: "inputNeededNotifEnabled" => bool,
         /// Whether the model may send notices to a phone.
         agent_push_notif_enabled: "agentPushNotifEnabled" => bool,
@@ -387,7 +387,7 @@ crate::open_struct::open_struct! {
         disable_deep_link_registration: "disableDeepLinkRegistration" => String,
         /// Older form of `voice`.
         voice_enabled: "voiceEnabled" => bool,
-        /// What is shown of a transcript: `chat` or `transcript`.
+        /// What the CLI shows of a transcript: `chat` or `transcript`.
         default_view: "defaultView" => String,
     }
 }

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 crate::open_struct::open_struct! {
     /// Whether and how shell commands are confined.
     pub struct SandboxSettings {
-        /// Whether they are; false if absent.
+        /// Whether shell commands are confined; false if absent.
         enabled: "enabled" => bool,
-        /// Whether the CLI refuses to start when the sandbox cannot be had. If false or absent, commands then run unconfined.
+        /// Whether the CLI refuses to start without the sandbox. If false or absent, commands run unconfined where the sandbox is
+        /// not available.
         fail_if_unavailable: "failIfUnavailable" => bool,
-        /// Whether confined commands run without a question.
+        /// Whether confined commands run without a permission request.
         auto_allow_bash_if_sandboxed: "autoAllowBashIfSandboxed" => bool,
-        /// Whether the model may ask to run a command unconfined.
+        /// Whether the model may request that a command runs unconfined.
         allow_unsandboxed_commands: "allowUnsandboxedCommands" => bool,
         /// What commands may reach.
         network: "network" => SandboxNetworkSettings,
@@ -22,11 +23,11 @@ crate::open_struct::open_struct! {
         credentials: "credentials" => SandboxCredentialSettings,
         /// Paths whose violations are not reported, by command pattern; `*` is every command.
         ignore_violations: "ignoreViolations" => BTreeMap<String, Vec<String>>,
-        /// Whether to do without a `/proc` of its own, for containers that cannot have one. Linux; less secure.
+        /// Whether the sandbox has no `/proc` of its own, for containers that cannot have one. Linux; less secure.
         enable_weaker_nested_sandbox: "enableWeakerNestedSandbox" => bool,
         /// Whether commands may make user namespaces. Linux.
         allow_nested_user_namespaces: "allowNestedUserNamespaces" => bool,
-        /// Whether commands may ask the system's trust service about certificates. macOS; less secure.
+        /// Whether commands may use the system's trust service for certificates. macOS; less secure.
         enable_weaker_network_isolation: "enableWeakerNetworkIsolation" => bool,
         /// Whether commands may send Apple Events. macOS; less secure.
         allow_apple_events: "allowAppleEvents" => bool,
@@ -44,33 +45,33 @@ crate::open_struct::open_struct! {
 crate::open_struct::open_struct! {
     /// What confined commands may reach.
     pub struct SandboxNetworkSettings {
-        /// Domains they may reach.
+        /// Domains that commands may reach.
         allowed_domains: "allowedDomains" => Vec<String>,
-        /// Domains they may not reach, even if allowed.
+        /// Domains that commands may not reach, even if allowed.
         denied_domains: "deniedDomains" => Vec<String>,
-        /// Whether other domains are refused without asking.
+        /// Whether other domains are denied without a permission request.
         strict_allowlist: "strictAllowlist" => bool,
         /// Whether only the domains of managed settings count.
         allow_managed_domains_only: "allowManagedDomainsOnly" => bool,
-        /// Unix sockets they may use.
+        /// Unix sockets that commands may use.
         allow_unix_sockets: "allowUnixSockets" => Vec<String>,
-        /// Whether they may use all Unix sockets.
+        /// Whether commands may use all Unix sockets.
         allow_all_unix_sockets: "allowAllUnixSockets" => bool,
-        /// Whether they may listen on local ports.
+        /// Whether commands may listen on local ports.
         allow_local_binding: "allowLocalBinding" => bool,
-        /// Mach services they may look up. macOS.
+        /// Mach services that commands may look up. macOS.
         allow_mach_lookup: "allowMachLookup" => Vec<String>,
-        /// Port of an HTTP proxy of one's own to send them through.
+        /// The port of the user's HTTP proxy, which the commands' requests go through.
         http_proxy_port: "httpProxyPort" => u16,
-        /// Port of a SOCKS proxy of one's own to send them through.
+        /// The port of the user's SOCKS proxy, which the commands' requests go through.
         socks_proxy_port: "socksProxyPort" => u16,
-        /// Whether HTTPS is opened to look inside. An empty object makes the CLI use a certificate authority of its own.
+        /// Decrypts HTTPS to inspect it. With an empty object the CLI uses a certificate authority of its own.
         tls_terminate: "tlsTerminate" => SandboxTlsTerminate,
     }
 }
 
 crate::open_struct::open_struct! {
-    /// The certificate authority to open HTTPS with.
+    /// The certificate authority that decrypts HTTPS.
     pub struct SandboxTlsTerminate {
         /// The certificate of the authority.
         ca_cert_path: "caCertPath" => String,
@@ -82,17 +83,17 @@ crate::open_struct::open_struct! {
 crate::open_struct::open_struct! {
     /// What confined commands may read and write.
     pub struct SandboxFilesystemSettings {
-        /// Paths they may write besides the working directories.
+        /// Paths that commands may write besides the working directories.
         allow_write: "allowWrite" => Vec<String>,
-        /// Paths they may not write.
+        /// Paths that commands may not write.
         deny_write: "denyWrite" => Vec<String>,
-        /// Paths they may not read.
+        /// Paths that commands may not read.
         deny_read: "denyRead" => Vec<String>,
-        /// Paths they may read although a longer path above them is denied.
+        /// Paths that commands may read although a directory above them is denied.
         allow_read: "allowRead" => Vec<String>,
         /// Whether only the readable paths of managed settings count.
         allow_managed_read_paths_only: "allowManagedReadPathsOnly" => bool,
-        /// Whether the file system is left open, with only the network confined. macOS and Linux.
+        /// Whether only the network is confined, and not the file system. macOS and Linux.
         disabled: "disabled" => bool,
     }
 }
@@ -122,7 +123,7 @@ crate::open_struct::open_struct! {
         mode: "mode" => SandboxCredentialMode,
         /// A regular expression that finds the secret in the file.
         extract: "extract" => String,
-        /// What to do if it finds nothing: `warn`, `deny` or `error`.
+        /// What the CLI does if the expression finds nothing: `warn`, `deny` or `error`.
         on_extract_no_match: "onExtractNoMatch" => String,
         /// How the secret is encoded: `jwt`.
         decode: "decode" => String,
@@ -144,7 +145,7 @@ crate::open_struct::open_struct! {
         mode: "mode" => SandboxCredentialMode,
         /// A regular expression that finds the secret in the value.
         extract: "extract" => String,
-        /// What to do if it finds nothing: `warn`, `deny` or `error`.
+        /// What the CLI does if the expression finds nothing: `warn`, `deny` or `error`.
         on_extract_no_match: "onExtractNoMatch" => String,
         /// How the secret is encoded: `jwt`.
         decode: "decode" => String,
@@ -158,9 +159,9 @@ crate::open_struct::open_struct! {
 crate::open_enum! {
     /// What commands see instead of a secret.
     pub enum SandboxCredentialMode {
-        /// The credential is withheld.
+        /// Commands do not see the credential.
         Deny = "deny",
-        /// A stand-in.
+        /// Commands see a stand-in instead of the credential.
         Mask = "mask",
     }
 }
@@ -178,11 +179,11 @@ crate::open_struct::open_struct! {
 }
 
 crate::open_struct::open_struct! {
-    /// What becomes of AWS signatures that cannot be made anew: `deny` or `passthrough`.
+    /// What happens to requests whose AWS signature the CLI cannot compute again: `deny` or `passthrough`.
     pub struct SandboxSigv4 {
-        /// Those of streams.
+        /// Requests whose body is a stream.
         streaming: "streaming" => String,
-        /// Those in addresses.
+        /// Requests with the signature in their address.
         presigned: "presigned" => String,
         /// Those of version 4a.
         sigv4a: "sigv4a" => String,
@@ -194,7 +195,7 @@ crate::open_struct::open_struct! {
     pub struct SandboxRipgrep {
         /// The program.
         command: "command" => String,
-        /// Arguments to put first.
+        /// Arguments in front of the CLI's own.
         args: "args" => Vec<String>,
     }
 }
