@@ -163,9 +163,9 @@ impl Cap {
 pub struct Exhausted {
     /// The names of the budget whose cap is in the way, and of those above it, the topmost first.
     pub budget: Vec<String>,
-    /// Its cap.
+    /// The cap of the budget.
     pub cap: Cap,
-    /// What it has spent; today, if the cap is for each day.
+    /// What the budget has spent; today, if the cap is for each day.
     pub spent: Amount,
     /// What is reserved for turns that run.
     pub reserved: Amount,
@@ -237,7 +237,7 @@ impl UtcDay {
         self.0
     }
 
-    /// Its first moment.
+    /// The first moment of the day.
     pub fn start(self) -> SystemTime {
         let since = Duration::from_secs(self.0.saturating_mul(24 * 60 * 60));
         SystemTime::UNIX_EPOCH
@@ -246,7 +246,7 @@ impl UtcDay {
     }
 }
 
-/// What one budget spent on one day, with all below it.
+/// What one budget spent on one day, with all budgets below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerRow {
     /// The names of the budget and of those above it, the topmost first.

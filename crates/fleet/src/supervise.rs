@@ -68,11 +68,11 @@ pub enum SuperviseError {
     #[error("the session is given up: its process ended {deaths} times within {within:?}")]
     #[non_exhaustive]
     GaveUp {
-        /// How often its processes ended.
+        /// How often the session's processes ended.
         deaths: usize,
         /// Within which time.
         within: Duration,
-        /// Why it ended the last time.
+        /// Why the session's process ended the last time.
         source: Error,
     },
     /// The session could not start, the prompt could not be sent, or the turn has no outcome for another reason.
@@ -116,19 +116,19 @@ pub enum SuperviseError {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Health {
-    /// Whether it runs.
+    /// The state of the session.
     pub state: HealthState,
     /// The conversation.
     pub session_id: Option<SessionId>,
-    /// The id of its process.
+    /// The id of the session's process.
     pub pid: Option<u32>,
     /// Turns that ended.
     pub turns: u64,
     /// What its turns have spent as the CLI reports it: in all processes, and in all programs that used its [`IdStore`]. Known after the first turn.
     pub spent: Amount,
-    /// How often its process died.
+    /// How often the session's process died.
     pub deaths: u64,
-    /// Why it died the last time.
+    /// Why the session's process died the last time.
     pub last_death: Option<String>,
     /// How often the conversation was compacted or handed over.
     pub rotations: u64,
@@ -144,9 +144,9 @@ pub enum HealthState {
     NotStarted,
     /// A process runs.
     Running,
-    /// Its process has died; the next turn starts another.
+    /// The session's process has died; the next turn starts another.
     Down,
-    /// Its process died too often.
+    /// The session's process died too often.
     GaveUp,
 }
 
@@ -158,7 +158,7 @@ pub struct Supervised {
     options: Options,
     supervision: Supervision,
     ids: Arc<dyn IdStore>,
-    /// Its own, with what each turn reserves.
+    /// The session's own budget, with what each turn reserves.
     budget: Option<(Budget, Amount)>,
     inner: Mutex<Inner>,
     health: watch::Sender<Health>,
@@ -180,7 +180,7 @@ struct Inner {
     /// What is kept was loaded.
     is_loaded: bool,
     kept: SavedConversation,
-    /// When its processes died, within the time that counts.
+    /// When the session's processes died, within the time that counts.
     deaths: VecDeque<Instant>,
     /// The death of the newest process was counted, and why it died.
     counted: Option<Error>,
@@ -509,7 +509,7 @@ impl Supervised {
         }
     }
 
-    /// One turn, within the budget. What is known after it is saved, however it ended.
+    /// One turn, within the budget. What is known after the turn is saved, however it ended.
     async fn run(
         &self,
         inner: &mut Inner,

@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::{Error, Result};
 
-/// What stays as it is in a query and in a segment of a path.
+/// Characters that need no escape in a query and in a segment of a path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

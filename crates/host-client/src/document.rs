@@ -8,7 +8,7 @@ open_enum! {
     pub enum SessionState {
         /// A process is being started.
         Starting = "starting",
-        /// It waits for a prompt.
+        /// The session waits for a prompt.
         Idle = "idle",
         /// A turn runs.
         Running = "running",
@@ -16,9 +16,9 @@ open_enum! {
         RequiresAction = "requires_action",
         /// The last turn was cut off: its process, or the host, ended.
         Interrupted = "interrupted",
-        /// It was archived: it takes no prompts.
+        /// The session was archived: it takes no prompts.
         Ended = "ended",
-        /// Its process could not be started. The next prompt tries again.
+        /// The session's process could not be started. The next prompt tries again.
         Failed = "failed",
     }
 }
@@ -79,11 +79,11 @@ open_enum! {
 open_enum! {
     /// What became of a frame that was sent.
     pub enum Effect {
-        /// It is a new event.
+        /// The host stored a new event.
         Stored = "stored",
-        /// The session had it already.
+        /// The session had the event already.
         Repeated = "repeated",
-        /// It is a decision, and somebody else decided first.
+        /// The event is a decision, and somebody else decided first.
         Decided = "decided",
     }
 }
@@ -125,7 +125,7 @@ macro_rules! documents {
             }
         }
 
-        /// As it came.
+        /// Writes the document as it came.
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 self.raw.serialize(serializer)
@@ -140,7 +140,7 @@ documents! {
         /// The id, which is the CLI's id, too.
         id: String,
     } maybe {
-        /// What it does; an empty text if it was not told.
+        /// What the session does; an empty text if the host did not send it.
         state: SessionState,
         /// The working directory, on the host; empty if it was not told.
         cwd: String,
@@ -158,9 +158,9 @@ documents! {
         trimmed_seq: u64,
         /// Approvals that are pending.
         pending_approvals: u64,
-        /// When it was created, in milliseconds since 1970.
+        /// When the session was created, in milliseconds since 1970.
         created_at: u64,
-        /// Who created it.
+        /// Who created the session.
         created_by: Option<String>,
     }
 
@@ -179,12 +179,12 @@ documents! {
         event_id: String,
         /// The number in the session, from 1 without gaps. It is the cursor of readers.
         sequence_num: u64,
-        /// Who wrote it.
+        /// Who wrote the event.
         source: EventSource,
         /// The event itself. What the CLI wrote is its frame, byte for byte.
         payload: RawJson,
     } maybe {
-        /// When it became durable (RFC 3339).
+        /// When the event became durable (RFC 3339).
         created_at: String,
         /// The label of the token that it was sent with.
         actor: Option<String>,
@@ -222,28 +222,28 @@ documents! {
         id: String,
         /// The session that asks.
         session_id: String,
-        /// What it asks for.
+        /// What the approval is for.
         kind: ApprovalKind,
-        /// Where it stands.
+        /// The state of the approval.
         state: ApprovalState,
     } maybe {
         /// The CLI's request (`control_request`), byte for byte; `null` if it was not told.
         request: RawJson,
-        /// Whether it outlives the process that asked, and the host.
+        /// Whether the approval outlives the process that asked, and the host.
         deferred: bool,
         /// The process that asked, counted from 1 in the session.
         epoch: u64,
         /// The `request_id` of the CLI's request.
         request_id: String,
-        /// The tool, if it is about a call.
+        /// The tool, if the approval is about a call.
         tool_name: Option<String>,
         /// The id of the call.
         tool_use_id: Option<String>,
-        /// When it was opened, in milliseconds since 1970.
+        /// When the approval was opened, in milliseconds since 1970.
         opened_at: u64,
         /// Who decided.
         decided_by: Option<String>,
-        /// When it left `pending`, in milliseconds since 1970.
+        /// When the approval left `pending`, in milliseconds since 1970.
         decided_at: Option<u64>,
         /// What was decided: the answer that the CLI gets.
         decision: Option<RawJson>,
@@ -264,12 +264,12 @@ documents! {
     SessionHint {
         /// The session.
         session_id: String,
-        /// What it does.
+        /// What the session does.
         state: SessionState,
     } maybe {
         /// The sequence number of its newest event.
         head_seq: u64,
-        /// Its approvals that are pending.
+        /// How many approvals of the session are pending.
         pending_approvals: u64,
     }
 
@@ -293,7 +293,7 @@ documents! {
         cwd: Option<String>,
         /// The title.
         title: Option<String>,
-        /// When it was written last, in milliseconds since 1970.
+        /// When the transcript was last written to, in milliseconds since 1970.
         modified_at: Option<u64>,
         /// The process that drives it. While there is one, the session cannot be adopted.
         driven_by: Option<String>,
@@ -304,13 +304,13 @@ documents! {
         /// The id.
         id: String,
     } maybe {
-        /// What it is called. It is the `actor` of events.
+        /// The name of the token. It is the `actor` of events.
         label: String,
-        /// What it may: `read`, `send`, `approve`, `admin`.
+        /// What the token allows: `read`, `send`, `approve`, `admin`.
         scopes: Vec<String>,
-        /// When it expires, in milliseconds since 1970.
+        /// When the token expires, in milliseconds since 1970.
         expires_at: Option<u64>,
-        /// Whether it was revoked.
+        /// Whether the token was revoked.
         revoked: bool,
     }
 
@@ -325,11 +325,11 @@ documents! {
         events: Vec<String>,
         /// Whether messages have parts of the conversation.
         content: bool,
-        /// Whether it is on. The host disables one whose address is dead.
+        /// Whether the webhook is on. The host disables a webhook whose address is dead.
         enabled: bool,
-        /// When it was created, in milliseconds since 1970.
+        /// When the webhook was created, in milliseconds since 1970.
         created_at: u64,
-        /// Who created it.
+        /// Who created the webhook.
         created_by: Option<String>,
     }
 
@@ -348,13 +348,13 @@ documents! {
     } maybe {
         /// What becomes of times that passed while the host was down: `skip` or `latest`.
         missed: String,
-        /// When it is due next, in milliseconds since 1970. `None` if there is no such time.
+        /// When the schedule is due next, in milliseconds since 1970. `None` if there is no such time.
         next_at: Option<u64>,
-        /// Whether it runs.
+        /// Whether the schedule runs.
         enabled: bool,
-        /// When it was created, in milliseconds since 1970.
+        /// When the schedule was created, in milliseconds since 1970.
         created_at: u64,
-        /// Who created it.
+        /// Who created the schedule.
         created_by: Option<String>,
     }
 }
@@ -376,7 +376,7 @@ impl Envelope {
         counts.then_some(&self.payload)
     }
 
-    /// Whether it says that the process of the session has ended in a turn, or could not go on: no frame of that process follows.
+    /// Whether the event ends the process of the session, in a turn or before it could go on: no frame of that process follows.
     pub fn ends_process(&self) -> bool {
         self.source == EventSource::Host
             && self.kind() == "session_state_changed"
@@ -393,13 +393,13 @@ impl Envelope {
 pub struct IssuedToken {
     /// The id, to revoke it.
     pub id: String,
-    /// What it is called.
+    /// The name of the token.
     #[serde(default)]
     pub label: String,
-    /// What it may.
+    /// What the token allows.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// When it expires, in milliseconds since 1970.
+    /// When the token expires, in milliseconds since 1970.
     #[serde(default)]
     pub expires_at: Option<u64>,
     /// The token itself, for [`Token::new`](crate::Token::new).

@@ -32,14 +32,14 @@ const REFUSAL: usize = 1 << 20;
 pub(crate) enum Repeat {
     /// The host knows a repetition, or it changes nothing.
     Safe,
-    /// Done twice it would be another thing: only what was surely not done is sent again.
+    /// Sent twice the request would do another thing: only what was surely not done is sent again.
     Unsafe,
 }
 
 /// What bounds the client.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
-    /// How long one try may take.
+    /// How long one try of the request may take.
     pub(crate) deadline: Duration,
     /// All tries.
     pub(crate) patience: Duration,

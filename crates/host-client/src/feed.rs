@@ -80,7 +80,7 @@ impl Feed {
         self.tries = 0;
     }
 
-    /// Ends it: no later call opens anything.
+    /// Ends the feed: no later call opens anything.
     pub(crate) fn end(&mut self) {
         self.state = State::Over;
     }

@@ -28,7 +28,7 @@ pub enum OverviewItem {
     Other {
         /// The name of the event.
         name: String,
-        /// Its data.
+        /// The data of the event.
         data: String,
     },
 }

@@ -78,11 +78,11 @@ pub struct Fork {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewToken {
-    /// What it is called. It is the `actor` of events.
+    /// The name of the token. It is the `actor` of events.
     pub label: String,
-    /// What it may: `read`, `send`, `approve`, `admin`. None includes another.
+    /// What the token allows: `read`, `send`, `approve`, `admin`. None includes another.
     pub scopes: Vec<String>,
-    /// When it expires, in milliseconds since 1970; never if unset.
+    /// When the token expires, in milliseconds since 1970; never if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
 }
@@ -218,18 +218,18 @@ impl NewSchedule {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ApprovalFilter {
-    /// Those in this state.
+    /// Only approvals in this state.
     pub state: Option<ApprovalState>,
-    /// Those of this session.
+    /// Only approvals of this session.
     pub session: Option<String>,
-    /// Those after this id: `next` of the page before.
+    /// Only approvals after this id: `next` of the page before.
     pub after: Option<String>,
     /// So many at most; as many as the host gives at once if unset.
     pub limit: Option<usize>,
 }
 
 impl ApprovalFilter {
-    /// Those that nobody has decided.
+    /// Approvals that nobody has decided.
     pub fn pending() -> Self {
         Self {
             state: Some(ApprovalState::Pending),

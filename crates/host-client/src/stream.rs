@@ -49,7 +49,7 @@ pub enum StreamItem {
     Other {
         /// The name of the event.
         name: String,
-        /// Its data.
+        /// The data of the event.
         data: String,
     },
 }

@@ -23,7 +23,7 @@ pub(crate) struct FrontState {
     pub(crate) proxied: bool,
     /// How fast tokens ask.
     pub(crate) rates: Rates<Uuid>,
-    /// How fast those without a token ask.
+    /// How fast clients without a token may send requests.
     pub(crate) strangers: Rates<Peer>,
     pub(crate) webhooks: Webhooks,
     pub(crate) schedules: Schedules,

@@ -271,7 +271,7 @@ pub(crate) struct ProblemDocument {
     title: String,
     /// The status of the answer.
     status: u16,
-    /// What it is about in this case.
+    /// What the problem is in this case.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     detail: Option<String>,

@@ -50,7 +50,7 @@ impl Scope {
     }
 }
 
-/// A token as its holder has it: 256 random bits. It is shown once, and kept nowhere.
+/// A token as its holder has it: 256 random bits. The token is shown once, and kept nowhere.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -79,9 +79,9 @@ pub struct TokenRecord {
     pub label: String,
     /// What the token allows.
     pub scopes: BTreeSet<Scope>,
-    /// When it stops being valid, in milliseconds since 1970. `None` is never.
+    /// When the token stops being valid, in milliseconds since 1970. `None` is never.
     pub expires_at: Option<u64>,
-    /// Whether it was revoked.
+    /// Whether the token was revoked.
     pub revoked: bool,
 }
 

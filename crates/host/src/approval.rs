@@ -73,7 +73,7 @@ pub struct Approval {
     /// The session that asks.
     #[schemars(with = "Uuid")]
     pub session_id: SessionId,
-    /// What it asks for.
+    /// What the approval is for.
     pub kind: ApprovalKind,
     /// Where the approval stands.
     pub state: ApprovalState,
@@ -84,7 +84,7 @@ pub struct Approval {
     pub epoch: u64,
     /// The `request_id` of the CLI's request; of the host's own, if it is [deferred](Self::deferred).
     pub request_id: String,
-    /// The tool, if it is about a call.
+    /// The tool, if the approval is about a call.
     pub tool_name: Option<String>,
     /// The id of the call.
     pub tool_use_id: Option<String>,
@@ -94,11 +94,11 @@ pub struct Approval {
     /// CLI wrote it.
     #[schemars(with = "serde_json::Value")]
     pub request: RawJson,
-    /// When it was opened, in milliseconds since 1970.
+    /// When the approval was opened, in milliseconds since 1970.
     pub opened_at: u64,
     /// Who decided. `None` while it is pending, and if nobody did: it expired, or its turn was interrupted.
     pub decided_by: Option<String>,
-    /// When it left `pending`, in milliseconds since 1970.
+    /// When the approval left `pending`, in milliseconds since 1970.
     pub decided_at: Option<u64>,
     /// What was decided: the `response` that the CLI gets.
     #[schemars(with = "Option<serde_json::Value>")]

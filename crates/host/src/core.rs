@@ -16,7 +16,7 @@ pub(crate) enum Process {
     Absent,
     Starting,
     Up,
-    /// It was told to end.
+    /// The process was told to end.
     Closing,
 }
 

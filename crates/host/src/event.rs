@@ -25,7 +25,7 @@ named! {
     SessionState {
         /// A process is being started.
         Starting = "starting",
-        /// It waits for a prompt, with a process or without one.
+        /// The session waits for a prompt, with a process or without one.
         Idle = "idle",
         /// A turn runs.
         Running = "running",
@@ -33,9 +33,9 @@ named! {
         RequiresAction = "requires_action",
         /// The last turn was cut off: its process, or the host, ended.
         Interrupted = "interrupted",
-        /// It was archived: it takes no prompts.
+        /// The session was archived: it takes no prompts.
         Ended = "ended",
-        /// Its process could not be started; the log has why. The next prompt tries again.
+        /// The session's process could not be started; the log has why. The next prompt tries again.
         Failed = "failed",
     }
 }
@@ -43,11 +43,11 @@ named! {
 named! {
     /// How far a prompt got.
     Delivery {
-        /// It is durable, and no process has got it.
+        /// The event is durable, and no process has got it.
         Received = "received",
         /// A process is about to get it, or has got it.
         Processing = "processing",
-        /// Its turn has ended.
+        /// The event's turn has ended.
         Processed = "processed",
         /// The process or the host ended during its turn. The host does not send it again, because tools may have run.
         Interrupted = "interrupted",
@@ -66,9 +66,9 @@ pub struct LogEvent {
     pub epoch: u64,
     /// Unique in the session. For a client's event the `uuid` that the client chose.
     pub event_id: Uuid,
-    /// When it was stored, in milliseconds since 1970. The clock may be set back; `seq` is the order.
+    /// When the event was stored, in milliseconds since 1970. The clock may be set back; `seq` is the order.
     pub at: u64,
-    /// Who wrote it.
+    /// Who wrote the event.
     pub source: Source,
     /// The person or program that a client's event came from.
     pub actor: Option<String>,
@@ -96,9 +96,9 @@ impl LogEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Worktree {
-    /// Where it is.
+    /// Where the worktree is.
     pub path: String,
-    /// The repository that it is of.
+    /// The repository that the worktree is of.
     pub repository: String,
     /// The branch that was made for it.
     pub branch: String,
@@ -114,7 +114,7 @@ pub struct SessionRecord {
     /// The id, which is the CLI's id, too.
     #[schemars(with = "Uuid")]
     pub id: SessionId,
-    /// What it does.
+    /// What the session does.
     pub state: SessionState,
     /// The working directory.
     pub cwd: String,
@@ -122,7 +122,7 @@ pub struct SessionRecord {
     pub worktree: Option<Worktree>,
     /// Whether the CLI had the session before the host. The events of before are in no log; the transcript has the conversation.
     pub adopted: bool,
-    /// The session that it began as a copy of. The events of before are in that session.
+    /// The session that this one began as a copy of. The events of before are in that session.
     #[schemars(with = "Option<Uuid>")]
     pub forked_from: Option<SessionId>,
     /// The title.
@@ -141,9 +141,9 @@ pub struct SessionRecord {
     pub has_history: bool,
     /// Approvals that are pending.
     pub pending_approvals: u64,
-    /// When it was created, in milliseconds since 1970.
+    /// When the session was created, in milliseconds since 1970.
     pub created_at: u64,
-    /// Who created it.
+    /// Who created the session.
     pub created_by: Option<String>,
 }
 
@@ -153,9 +153,9 @@ pub struct SessionRecord {
 pub struct Accepted {
     /// The id of the event.
     pub event_id: Uuid,
-    /// Its number.
+    /// The number of the event.
     pub seq: u64,
-    /// What it did.
+    /// What the request did.
     pub effect: Effect,
 }
 
@@ -164,9 +164,9 @@ pub struct Accepted {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// It is a new event.
+    /// The log stored a new event.
     Stored,
-    /// The log had it already.
+    /// The log had the event already.
     Repeated,
     /// It is a decision, and the approval was not pending any more. The event is what ended the approval.
     Decided {

@@ -91,7 +91,7 @@ impl Git {
         self
     }
 
-    /// Runs it. Dropped, git is killed.
+    /// Runs git. Dropped, git is killed.
     ///
     /// # Errors
     /// When it does not start, or takes longer than its deadline.
@@ -140,7 +140,7 @@ impl Git {
         })
     }
 
-    /// Runs it, and returns what it wrote, without the end of the line.
+    /// Runs git, and returns what it wrote, without the end of the line.
     ///
     /// # Errors
     /// As [`run`](Self::run), and when git fails or writes something else than text.

@@ -36,7 +36,7 @@ struct Inner {
     owners: Arc<Owners>,
     closed: AtomicBool,
     tasks: Mutex<JoinSet<()>>,
-    /// Held while it is found out which session was created under a key.
+    /// Held while the session is looked up that was created under a key.
     keys: tokio::sync::Mutex<()>,
 }
 

@@ -131,7 +131,7 @@ pub enum Write {
     Reschedule {
         /// The schedule.
         id: Uuid,
-        /// When it was due until now.
+        /// When the schedule was due until now.
         due: Option<u64>,
         /// See [`Schedule::next_at`].
         next_at: Option<u64>,
@@ -235,7 +235,7 @@ pub struct PendingWork {
 pub struct Received {
     /// The event.
     pub id: Uuid,
-    /// Its `type`.
+    /// The `type` of the event.
     pub kind: String,
     /// The frame, as the client sent it.
     pub payload: RawJson,

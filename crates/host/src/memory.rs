@@ -10,7 +10,7 @@ pub struct MemoryLimits {
     pub soft: Option<u64>,
     /// A process with more than these bytes is killed. A turn that runs is interrupted.
     pub hard: Option<u64>,
-    /// How often it is measured; every 10 s by default.
+    /// How often memory is measured; every 10 s by default.
     pub every: Duration,
 }
 

@@ -69,7 +69,7 @@ pub(crate) enum Command {
 pub(crate) struct ClientControlRequest {
     pub(crate) subtype: &'static str,
     pub(crate) fields: Value,
-    /// Whether it must not come into the way of a turn.
+    /// Whether the request must not come in the way of a turn.
     pub(crate) needs_rest: bool,
     pub(crate) reply: oneshot::Sender<Result<RawJson>>,
 }
@@ -111,7 +111,7 @@ struct RunningProcess {
     turn: Option<oneshot::Receiver<TurnEnd>>,
     /// The turn of a call that waited, until it is taken up.
     ambient: Option<Ambient>,
-    /// Whether it can ask about a call that an earlier process left open.
+    /// Whether the process can ask about a call that an earlier process left open.
     may_ask: bool,
     /// What clients asked of the process.
     asked: JoinSet<ControlResult>,

@@ -10,9 +10,9 @@ use crate::approval::named;
 named! {
     /// What becomes of times that passed while the host was down.
     MissedRuns {
-        /// They are reported, and nothing is sent.
+        /// Missed times are reported, and nothing is sent.
         Skip = "skip",
-        /// They are reported, and the prompt is sent once, for the latest of them.
+        /// Missed times are reported, and the prompt is sent once, for the latest of them.
         Latest = "latest",
     }
 }
@@ -34,13 +34,13 @@ pub struct Schedule {
     pub prompt: String,
     /// What becomes of times that passed while the host was down.
     pub missed: MissedRuns,
-    /// When it is due next, in milliseconds since 1970. `None` if there is no such time.
+    /// When the schedule is due next, in milliseconds since 1970. `None` if there is no such time.
     pub next_at: Option<u64>,
-    /// Whether it runs.
+    /// Whether the schedule runs.
     pub enabled: bool,
-    /// When it was created, in milliseconds since 1970.
+    /// When the schedule was created, in milliseconds since 1970.
     pub created_at: u64,
-    /// Who created it. Prompts have the actor `schedule:` and the id.
+    /// Who created the schedule. Prompts have the actor `schedule:` and the id.
     pub created_by: Option<String>,
 }
 

@@ -185,9 +185,9 @@ pub struct Adoptable {
     pub id: SessionId,
     /// The directory in which it goes on.
     pub cwd: String,
-    /// Its title, or what there is to show in its place, such as the last prompt.
+    /// The session's title, or what there is to show in its place, such as the last prompt.
     pub title: String,
-    /// When its transcript was last written to, in milliseconds since 1970.
+    /// When the session's transcript was last written to, in milliseconds since 1970.
     pub modified_at: u64,
     /// The process that drives it. While there is one, the session can't be adopted.
     pub driven_by: Option<String>,

@@ -78,15 +78,15 @@ pub struct Webhook {
     pub events: Vec<WebhookEvent>,
     /// Whether the events are sent with their payload, which may have parts of the conversation. Without it they have ids and states.
     pub content: bool,
-    /// When it was created, in milliseconds since 1970. Events of before are not sent.
+    /// When the webhook was created, in milliseconds since 1970. Events of before are not sent.
     pub created_at: u64,
-    /// Who created it.
+    /// Who created the webhook.
     pub created_by: Option<String>,
     /// Since when no attempt has succeeded, in milliseconds since 1970. `None` if the last one did.
     pub failing_since: Option<u64>,
     /// Why the last attempt failed.
     pub last_error: Option<String>,
-    /// When it was disabled because its address did not answer, in milliseconds since 1970. Then nothing is sent.
+    /// When the webhook was disabled because its address did not answer, in milliseconds since 1970. Then nothing is sent.
     pub disabled_at: Option<u64>,
 }
 
@@ -116,11 +116,11 @@ impl Webhook {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum WebhookWrite {
-    /// Adds it. Its cursor in each session that is there is the newest event.
+    /// Adds a webhook. Its cursor in each session that is there is the newest event.
     Add(Box<Webhook>),
-    /// Removes it with its cursors.
+    /// Removes the webhook with its cursors.
     Remove(Uuid),
-    /// Sets its cursor in a session: it has got, or did not want, the events up to this `seq`.
+    /// Sets the webhook's cursor in a session: it has got, or did not want, the events up to this `seq`.
     Cursor {
         /// The webhook.
         webhook: Uuid,
@@ -129,7 +129,7 @@ pub enum WebhookWrite {
         /// The last event.
         seq: u64,
     },
-    /// Its address does not answer as it should; `None` if it does again.
+    /// The webhook's address does not answer as it should; `None` if it does again.
     Failing {
         /// The webhook.
         webhook: Uuid,
@@ -145,6 +145,6 @@ pub enum WebhookWrite {
         /// See [`Webhook::last_error`].
         reason: String,
     },
-    /// Enables it. It gets what it missed, as far as the log still has it.
+    /// Enables the webhook. It gets what it missed, as far as the log still has it.
     Enable(Uuid),
 }

@@ -38,7 +38,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Its `subtype`, and its other fields.
+    /// The `subtype` of the request, and its other fields.
     pub(crate) fn parts(&self) -> Result<(String, Map<String, Value>)> {
         let mut fields: Map<String, Value> = self.request.decode().map_err(invalid)?;
         match fields.remove("subtype") {

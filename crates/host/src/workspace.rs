@@ -57,9 +57,9 @@ pub struct WorkspacePolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum CleanUp {
-    /// When its session is archived.
+    /// The worktree is removed when its session is archived.
     Archived,
-    /// When its session is deleted.
+    /// The worktree is removed when its session is deleted.
     #[default]
     Deleted,
     /// The workspace is never removed.

@@ -76,7 +76,7 @@ impl PartialContent {
 }
 
 impl Assembler {
-    /// Makes an empty one.
+    /// Makes an assembler without any message.
     pub fn new() -> Self {
         Self::default()
     }
@@ -253,7 +253,7 @@ impl PartialContent {
         }
     }
 
-    /// How much of it is there, if it may become `whole`.
+    /// How much of this block has been emitted, if the block may become `whole`.
     fn goes_on_as(&self, whole: &Self) -> Option<usize> {
         match (self, whole) {
             (Self::Text(begun), Self::Text(text)) | (Self::Thinking(begun), Self::Thinking(text)) => {

@@ -93,14 +93,14 @@ pub enum Cause {
     TurnFailed(String),
 
     // ---- It was ended ---------------------------------------------------------------------------------------------
-    /// This program ended it: closed, killed or dropped the session, or a deadline did.
+    /// This program ended the CLI: closed, killed or dropped the session, or a deadline did.
     EndedByUs,
     /// The time in all for a turn or a run was over: [`turn_deadline`](crate::Options::turn_deadline),
     /// [`run_deadline`](crate::Options::run_deadline).
     DeadlinePassed,
     /// The JavaScript heap of the CLI was full.
     OutOfHeap,
-    /// The system killed it for lack of memory: its control group counted such a kill.
+    /// The system killed the CLI for lack of memory: the control group counted such a kill.
     OutOfMemory,
     /// SIGKILL that this program did not send: most likely the system's out-of-memory killer, else another process.
     Killed,
@@ -111,7 +111,7 @@ pub enum Cause {
     },
     /// The CLI crashed.
     Crashed {
-        /// The signal, if one ended it.
+        /// The signal, if a signal ended the CLI.
         signal: Option<i32>,
     },
     /// The CLI ended with exit code 0 in the middle of a turn, without a result: the answer may be cut off.

@@ -300,7 +300,7 @@ impl Claim {
 /// A claim that was checked.
 #[derive(Clone)]
 pub(crate) struct Prepared {
-    /// Its secrets.
+    /// The secrets of the claim.
     pub(crate) secrets: Vec<String>,
     /// Settings that go before the claim, so that they decide what it starts.
     pub(crate) early: Option<JsonObject>,
@@ -413,19 +413,19 @@ pub enum ClaimProblem {
         /// The code of the reason: `project_settings_not_claimable` (the directory's own settings set something that is fixed in a
         /// spare), `permission_mode_not_claimable`, `cwd_not_found`, `cwd_not_a_directory`, `unsafe_path`, …
         code: String,
-        /// Its explanation.
+        /// The CLI's explanation.
         message: String,
     },
     /// The CLI rejected the claim's settings.
     SettingsNotApplied {
-        /// Its explanation.
+        /// The CLI's explanation.
         message: String,
     },
     /// The CLI rejected another part of the claim.
     OptionNotApplied {
         /// The part: `model` or `max_thinking_tokens`.
         option: &'static str,
-        /// Its explanation.
+        /// The CLI's explanation.
         message: String,
     },
     /// The CLI reports another session than the claimed one.

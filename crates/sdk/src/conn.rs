@@ -74,7 +74,7 @@ pub(crate) struct Limits {
 pub(crate) struct Closing {
     /// How long the CLI may take to end by itself after its stdin closed.
     pub(crate) grace: Duration,
-    /// How long it may take after SIGTERM.
+    /// How long the CLI may take after SIGTERM.
     pub(crate) term_grace: Duration,
 }
 
@@ -418,7 +418,7 @@ pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -
 pub(crate) enum WritePriority {
     /// Before prompts that wait: the request only reads, or unblocks the CLI.
     Ahead,
-    /// Behind them, since it concerns them.
+    /// Behind the prompts that are queued, since the frame concerns them.
     BehindPrompts,
 }
 

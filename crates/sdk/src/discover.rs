@@ -59,9 +59,9 @@ impl fmt::Display for FoundBy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiscoveredCli {
-    /// Its absolute path. Symbolic links are left as they are: the installer moves them when it updates.
+    /// The absolute path of the CLI. Symbolic links are left as they are: the installer moves them when it updates.
     pub path: PathBuf,
-    /// How it was found.
+    /// How the CLI was found.
     pub origin: FoundBy,
     /// What kind of program it is.
     pub binary: Binary,
@@ -76,7 +76,7 @@ pub enum FindError {
     Unusable {
         /// The path.
         path: PathBuf,
-        /// What named it.
+        /// What named the path.
         origin: FoundBy,
         /// The problem.
         why: Unusable,

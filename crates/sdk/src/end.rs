@@ -23,7 +23,7 @@ const SHOWN_BYTES: usize = 600;
 pub struct End {
     /// The exit, if the SDK could observe it.
     pub exit: Option<Exit>,
-    /// Why it ended, by all the evidence. `None` only if no session observed it.
+    /// Why the session ended, by all the evidence. `None` only if no session observed the end.
     pub cause: Option<Cause>,
     /// The last lines of its stderr. Secrets of the launch, and text that looks like a key, are redacted.
     pub stderr_tail: String,
@@ -45,13 +45,13 @@ pub struct End {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameNote {
-    /// Their `type`.
+    /// The `type` of the frames.
     pub kind: String,
-    /// Their `subtype`; empty if they had none.
+    /// The `subtype` of the frames; empty if they have none.
     pub subtype: String,
     /// The number of frames.
     pub count: u64,
-    /// Their bytes.
+    /// How many bytes the frames have.
     pub bytes: u64,
 }
 

@@ -303,7 +303,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads those of this process.
+    /// Reads the variables of this process.
     pub fn of_this_process() -> Self {
         Self {
             env: std::env::vars_os().collect(),

@@ -94,7 +94,7 @@ impl Error {
     }
 }
 
-/// Its [report](Error::report).
+/// Writes the error's [report](Error::report).
 impl Serialize for Error {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.report().serialize(serializer)

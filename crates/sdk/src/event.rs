@@ -31,7 +31,7 @@ pub use self::streamed::untold;
 pub struct Lag {
     /// The number of frames.
     pub frames: u64,
-    /// Their bytes.
+    /// How many bytes the frames have.
     pub bytes: u64,
 }
 
@@ -195,7 +195,7 @@ pub struct ToolUse {
     pub name: String,
     /// The input; [`tool`](Self::tool) decodes the inputs of built-in tools.
     pub input: RawJson,
-    /// The frame with it.
+    /// The frame with the call.
     pub frame: Frame,
 }
 
@@ -220,7 +220,7 @@ pub struct ToolResult {
     pub content: Option<MessageContent>,
     /// The tool's own structured output, or a string when it failed.
     pub output: Option<RawJson>,
-    /// The frame with it.
+    /// The frame with the result.
     pub frame: Frame,
 }
 

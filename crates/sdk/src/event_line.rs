@@ -47,7 +47,7 @@ impl From<AmbientEvent> for EventLine {
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TurnEndedForm {
-    /// How it ended.
+    /// How the turn ended.
     outcome: Outcome,
 }
 

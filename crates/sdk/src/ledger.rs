@@ -39,13 +39,13 @@ pub struct Task {
     pub parent_task_id: Option<String>,
     /// The prompt that a subagent was given.
     pub prompt: Option<String>,
-    /// Whether it runs in the background, apart from the turn that started it.
+    /// Whether the task runs in the background, apart from the turn that started it.
     pub is_backgrounded: bool,
     /// Whether the CLI runs it on its own account rather than for the conversation.
     pub ambient: bool,
-    /// Where it has got to.
+    /// The state of the task.
     pub state: TaskState,
-    /// The tool that it used last.
+    /// The tool that the task used last.
     pub last_tool_name: Option<String>,
     /// The progress, or the result: for a subagent its final answer.
     pub summary: Option<String>,
@@ -64,7 +64,7 @@ impl Task {
         self.description.len() + texts.map(String::len).sum::<usize>()
     }
 
-    /// Whether it is an agent or a workflow, whose end wakes the conversation again.
+    /// Whether the task is an agent or a workflow, whose end wakes the conversation again.
     pub fn is_agent(&self) -> bool {
         self.subagent_type.is_some()
             || self
@@ -110,7 +110,7 @@ impl TaskState {
         }
     }
 
-    /// Whether it has ended.
+    /// Whether the task has ended.
     pub fn is_ended(&self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Stopped | Self::Gone)
     }
@@ -136,7 +136,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// All of them, in the order in which they were started; ended ones are kept up to a bound of 1024.
+    /// All tasks, in the order in which they were started; ended tasks are kept up to a bound of 1024.
     pub fn iter(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter()
     }
@@ -146,7 +146,7 @@ impl Tasks {
         self.iter().filter(|task| !task.state.is_ended())
     }
 
-    /// The one with this id.
+    /// The task with this id.
     pub fn get(&self, id: &str) -> Option<&Task> {
         self.iter().find(|task| task.id == id)
     }

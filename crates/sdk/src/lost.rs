@@ -32,7 +32,7 @@ pub struct LostPrompt {
     pub id: String,
     /// The prompt, to be sent again if that is right. It gets a new id then: the CLI drops one that it has seen.
     pub prompt: Prompt,
-    /// How far it had come.
+    /// How far the prompt had come.
     pub progress: Progress,
 }
 
@@ -40,7 +40,7 @@ pub struct LostPrompt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Progress {
-    /// It was not written to the process: sending it again repeats nothing.
+    /// The prompt was not written to the process: sending it again repeats nothing.
     NotSent,
     /// It was written, or was about to be, and the CLI had not said that its turn began: it waited in the CLI's queue, which
     /// ended with the process.

@@ -73,7 +73,7 @@ impl Outcome {
         Self(Arc::new(body))
     }
 
-    /// Whether it is a clone.
+    /// Whether both are clones of one outcome.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -88,11 +88,11 @@ impl LeaseOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// Its name, with process, machine and start time, as far as it reports them.
+    /// The holder's name, with process, machine and start time, as far as the store reports them.
     pub who: String,
-    /// The number of its lease; `None` if it has none, like a CLI that a person started, or if the store does not report it.
+    /// The number of the holder's lease; `None` if there is none, as with a CLI that a person started, or if the store does not report it.
     pub fence: Option<u64>,
-    /// When its lease runs out unless it is renewed, in milliseconds since 1970 by the store's clock; `None` on disk.
+    /// When the holder's lease ends unless it is renewed, in milliseconds since 1970 by the store's clock; `None` on disk.
     pub until: Option<u64>,
 }
 

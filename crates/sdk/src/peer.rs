@@ -109,7 +109,7 @@ impl Exit {
         }
     }
 
-    /// Whether it ended with code 0.
+    /// Whether the process ended with code 0.
     pub fn success(self) -> bool {
         self.code == Some(0)
     }

@@ -37,7 +37,7 @@ impl Phase {
 }
 
 impl Phase {
-    /// Whether its deadline is for work in all, and not for silence.
+    /// Whether the deadline of this phase is for work in all, and not for silence.
     pub(crate) fn is_in_all(self) -> bool {
         matches!(self, Self::Turn | Self::Run)
     }

@@ -132,7 +132,7 @@ pub struct PoolKey {
 pub struct Pooled {
     /// The session.
     pub session: Session,
-    /// Whether it was a spare.
+    /// Whether the session comes from a spare.
     pub origin: PoolOrigin,
 }
 

@@ -225,7 +225,7 @@ impl Prompt {
         self.command.as_deref()
     }
 
-    /// The name that its text begins with, if that looks like a command and was not made as one.
+    /// The name of a command that the prompt's text begins with, if the prompt was not made as a command.
     pub(crate) fn looks_like_command(&self) -> Option<&str> {
         let first = self
             .blocks
@@ -283,7 +283,7 @@ const NO_MEDIA: &str = "its content is none that the API takes: no PNG, JPEG, GI
 
 /// The kinds of content that the API accepts, except text.
 enum MediaType {
-    /// With its name.
+    /// An image, with its media type.
     Image(&'static str),
     Pdf,
 }

@@ -92,7 +92,7 @@ impl Query {
         }
     }
 
-    /// Boxed, so that it is compiled with this crate and not with each that awaits it.
+    /// Boxed, so that the future is compiled with this crate and not with each that awaits it.
     #[inline(never)]
     fn advance(&mut self) -> BoxFuture<'_, Result<Option<Event>>> {
         Box::pin(self.advance_now())

@@ -133,7 +133,7 @@ impl Retry {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FailedTry {
-    /// Why it failed. [`Error::outcome`] has its usage.
+    /// Why the attempt failed. [`Error::outcome`] has the usage of the attempt.
     pub error: Error,
     /// How long the SDK waits before the next.
     pub wait: Duration,

@@ -34,16 +34,16 @@ pub struct Revived {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReviveProblem {
-    /// Its process has not ended.
+    /// The session's process has not ended.
     Alive,
-    /// It was revived already: go on with that session.
+    /// The session was revived already: go on with that session.
     AlreadyRevived,
     /// Nothing was said that could be gone on with. Begin anew with [`Session::options`].
     NeverBegan,
     /// The conversation is not kept: `persist_session` is off, or the session was hermetic without a home that is kept. Begin
     /// anew with [`Session::options`].
     NotKept,
-    /// Its transport is good for one session.
+    /// The session's transport is good for one session.
     TransportSpent,
     /// The new process works in another permission mode than the old one did; it was ended.
     ModeDiffers {

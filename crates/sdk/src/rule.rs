@@ -26,9 +26,9 @@ pub(crate) use self::change::refused_change;
 pub struct Rule {
     text: String,
     tools: ToolPattern,
-    /// Whether it matches every call of these tools.
+    /// Whether the rule matches every call of its tools.
     is_whole: bool,
-    /// Why it cannot be an allow rule.
+    /// Why the rule cannot be an allow rule.
     not_to_allow: Option<&'static str>,
 }
 
@@ -53,7 +53,7 @@ enum ToolPattern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     None,
-    /// Some of them; only the CLI knows which.
+    /// Some of the calls; only the CLI knows which.
     Some,
     All,
 }
@@ -152,7 +152,7 @@ impl Rule {
         }
     }
 
-    /// Whether it matches every call of this tool.
+    /// Whether the rule matches every call of this tool.
     pub fn names_all_of(&self, tool: &str) -> bool {
         self.about(tool) == About::All
     }

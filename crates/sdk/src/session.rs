@@ -100,7 +100,7 @@ pub(crate) struct Settings {
     pub(crate) origin: Arc<Options>,
     /// The `initialize` request that was sent.
     pub(crate) initialize: Arc<Initialize>,
-    /// Where its conversation is found.
+    /// Where the session's conversation is found.
     pub(crate) source: Arc<Source>,
     /// The CLI's version, once `--version` has reported it.
     pub(crate) asked_version: Arc<OnceLock<CliVersion>>,
@@ -131,7 +131,7 @@ impl Session {
         &self.0.settings.mcp
     }
 
-    /// Where its conversation is found.
+    /// Where the session's conversation is found.
     pub(crate) fn source(&self) -> &Source {
         &self.0.settings.source
     }

@@ -334,7 +334,7 @@ impl ResolvedSettings {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct SettingsOfSource {
-    /// Which one, and where it is.
+    /// Which source this is, and where it is.
     #[serde(flatten)]
     pub entry: ProvenanceEntry,
     /// The settings, without what the CLI ignores.

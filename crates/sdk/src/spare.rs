@@ -138,7 +138,7 @@ impl Options {
 pub struct Spare {
     opened: Opened,
     initialized: InitializeReply,
-    /// The same as it came.
+    /// The reply as it came.
     payload: RawJson,
     since: Instant,
 }
@@ -279,7 +279,7 @@ impl Spare {
 
     /// Compares the reply to the claim with the claim.
     async fn check(&self, mode: Option<PermissionMode>, payload: &RawJson) -> Result<InitializeReply> {
-        /// What of it is needed. The rest is read as leniently as the answer to `initialize` always is.
+        /// The part of the reply that is needed. The rest is read as leniently as the reply to `initialize` always is.
         #[derive(Deserialize)]
         struct ClaimReply {
             session_id: String,
@@ -343,7 +343,7 @@ impl Spare {
         self.opened.conn.pid
     }
 
-    /// How long it has been waiting.
+    /// How long the spare has been waiting.
     pub fn age(&self) -> Duration {
         self.since.elapsed()
     }
@@ -353,7 +353,7 @@ impl Spare {
         self.opened.conn.ended.borrow().is_none()
     }
 
-    /// How it ended, if it has.
+    /// How the spare ended, if it has.
     pub(crate) fn end_error(&self) -> Error {
         self.opened.conn.end_error()
     }

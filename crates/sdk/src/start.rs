@@ -275,21 +275,21 @@ pub(crate) struct Opened {
     pub(crate) conn: Arc<Conn>,
     /// The MCP servers in this program.
     pub(crate) bridge: Arc<Bridge>,
-    /// Without its files, which live as long as the process.
+    /// The launch without its files, which live as long as the process.
     pub(crate) launch: Launch,
-    /// The options that it was started with.
+    /// The options that the process was started with.
     pub(crate) options: Options,
     /// The id for a new session that the process was started with, also one that was chosen here.
     pub(crate) session_id: Option<String>,
-    /// The location of its conversation.
+    /// The location of the session's conversation.
     pub(crate) source: Source,
-    /// The lease of its session. That of a spare is acquired by the claim.
+    /// The lease of the session. The lease of a spare is acquired by the claim.
     ownership: Option<Arc<lease::Ownership>>,
     role: Role,
     /// The CLI's version, if `--version` ran beside the start.
     version: Arc<OnceLock<CliVersion>>,
     asking: Option<AbortHandle>,
-    /// Whether it has become a session, which ends the process.
+    /// Whether a session has taken over, which then ends the process.
     is_session: bool,
 }
 

@@ -11,14 +11,14 @@ use crate::event::Lag;
 pub struct Stats {
     /// Frames read so far.
     pub frames: u64,
-    /// Bytes of those frames.
+    /// How many bytes those frames have.
     pub bytes: u64,
     /// Frames that readers have not read yet, in memory and on disk; a frame for two readers counts twice.
     pub lagging_frames: u64,
     /// Their bytes in memory; at most [`buffer_bytes`](crate::Options::buffer_bytes), and a piece of a quarter MiB or one
     /// frame for each reader whose frames come back from disk.
     pub held_bytes: usize,
-    /// Their bytes on disk; see [`SlowReader`](crate::SlowReader).
+    /// How many bytes the frames take on disk; see [`SlowReader`](crate::SlowReader).
     pub spilled_bytes: u64,
     /// Frames that were dropped because neither memory nor disk had room. Each reader got their number in their place.
     pub left_out: Lag,

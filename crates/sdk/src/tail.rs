@@ -104,7 +104,7 @@ pub struct TailStep {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum TailItem {
-    /// Events, at least one. They are of one frame.
+    /// At least one event. All of them are of one frame.
     Events(Vec<Event>),
     /// A turn has ended.
     TurnEnded(Outcome),
@@ -233,7 +233,7 @@ struct Seam {
     /// The messages in the memory, and from where on.
     known: HashSet<Uuid>,
     from: u64,
-    /// One of them came.
+    /// Whether one of them came.
     seen: bool,
     /// The message behind which the reader goes on, until it comes.
     after: Option<Uuid>,
@@ -250,7 +250,7 @@ pub struct TailReader {
     next: u64,
     /// The last message that was read whole.
     message: Option<Uuid>,
-    /// How often it looks again for what the transcript lacks.
+    /// How often the reader looks again for what the transcript lacks.
     looks: u8,
     /// The id that the API gave the last answer of the model in the history.
     last_answer: Option<String>,
@@ -571,7 +571,7 @@ fn answer_id(frame: &Frame) -> Option<String> {
     line.message.id
 }
 
-/// Whether it is a message of the user, and no result of a tool.
+/// Whether the frame is a message of the user, and no result of a tool.
 fn is_prompt(frame: &Frame) -> bool {
     #[derive(serde::Deserialize)]
     struct UserLine {

@@ -83,7 +83,7 @@ impl CliVersion {
         &self.text
     }
 
-    /// How it relates to the tested ones.
+    /// How the version relates to the tested ones.
     pub fn age(&self) -> CliAge {
         self.age
     }
@@ -113,7 +113,7 @@ impl CliVersion {
         lacks
     }
 
-    /// Whether it is this version or a newer one; false if that is not known.
+    /// Whether the version is this one or newer; false if that is not known.
     pub(crate) fn is_since(&self, version: &str) -> bool {
         matches!((numbers(&self.text), numbers(version)), (Some(own), Some(since)) if own >= since)
     }

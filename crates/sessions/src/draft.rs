@@ -37,14 +37,14 @@ impl Draft {
         })
     }
 
-    /// Adds to it.
+    /// Appends to the draft.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file
             .write_all(bytes)
             .map_err(Error::io("write to", &self.path))
     }
 
-    /// What adds to it, for those who want a writer.
+    /// A writer that appends to the draft.
     pub(crate) fn writer(&mut self) -> &mut (impl Write + use<>) {
         &mut self.file
     }
@@ -63,7 +63,7 @@ impl Draft {
         sync_dir_of(&self.target)
     }
 
-    /// Gives it its name if nothing has that yet; an [`Error::Exists`] if something does.
+    /// Gives the draft its name if nothing has that name yet; an [`Error::Exists`] otherwise.
     pub(crate) fn create(mut self) -> Result<()> {
         self.sync()?;
         let target = self.target.clone();

@@ -53,7 +53,7 @@ pub enum Error {
         id: SessionId,
         /// The directory in which it ran, if it is recorded.
         dir: Option<PathBuf>,
-        /// Its transcript.
+        /// The transcript of the session.
         file: PathBuf,
     },
     /// Another process drives the session.
@@ -66,7 +66,7 @@ pub enum Error {
         session: SessionId,
         /// The missing subagent.
         agent: AgentId,
-        /// Where its transcript was looked for.
+        /// Where the session's transcript was looked for.
         searched: PathBuf,
     },
     /// Another process has taken the session over.

@@ -92,7 +92,7 @@ impl SessionId {
         is_component(text).then(|| Self(text.into()))
     }
 
-    /// A new one that nothing has yet.
+    /// A new id that no session has yet.
     pub fn random() -> Self {
         Uuid::new_v4().into()
     }

@@ -32,9 +32,9 @@ impl fmt::Display for Fence {
 pub struct Owner {
     /// The owner's name for itself.
     pub name: String,
-    /// Its process.
+    /// The owner's process.
     pub pid: u32,
-    /// Its machine.
+    /// The owner's machine.
     pub host: String,
     /// Since when, as ISO 8601.
     pub since: String,
@@ -51,7 +51,7 @@ impl Owner {
         }
     }
 
-    /// Whether it is this process.
+    /// Whether the owner is this process.
     pub(crate) fn is_here(&self) -> bool {
         self.pid == std::process::id() && self.host == host()
     }
@@ -75,9 +75,9 @@ impl fmt::Display for Owner {
 pub struct Busy {
     /// The session.
     pub id: SessionId,
-    /// Who has it.
+    /// Who has the session.
     pub owner: Owner,
-    /// The number of its claim; `None` where it made none, as the CLI itself.
+    /// The number of the owner's claim; `None` where the owner made none, like the CLI itself.
     pub fence: Option<Fence>,
 }
 

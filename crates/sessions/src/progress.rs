@@ -82,7 +82,7 @@ impl fmt::Debug for Meter<'_> {
 }
 
 impl<'o> Meter<'o> {
-    /// Nobody hears of it.
+    /// Progress that nobody listens to.
     pub(crate) fn unheard() -> Self {
         Self {
             observe: None,

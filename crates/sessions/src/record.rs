@@ -25,9 +25,9 @@ pub use reader::{RecordLine, Records};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Position {
-    /// Of its first byte, from the beginning of the file.
+    /// The offset of the line's first byte, from the beginning of the file.
     pub offset: u64,
-    /// Which line it is, from 1, counted from where reading began.
+    /// The number of the line, from 1, counted from where reading began.
     pub line: u64,
 }
 
@@ -56,7 +56,7 @@ impl Record {
         }
     }
 
-    /// Where it is.
+    /// Where the record is.
     pub fn position(&self) -> Position {
         self.position
     }
@@ -81,12 +81,12 @@ impl Record {
         &self.envelope
     }
 
-    /// Its type.
+    /// The type of the record.
     pub fn kind(&self) -> &RecordKind {
         &self.envelope.kind
     }
 
-    /// Its `uuid`.
+    /// The record's `uuid`.
     pub fn uuid(&self) -> Option<&str> {
         self.envelope.uuid.as_deref()
     }

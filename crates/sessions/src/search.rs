@@ -133,7 +133,7 @@ impl Search {
         self
     }
 
-    /// Sets whether those messages count too that are not meant to be shown as somebody's words.
+    /// Sets whether messages count too that are not meant to be shown as somebody's words.
     pub fn include_meta(mut self, include: bool) -> Self {
         self.include_meta = include;
         self

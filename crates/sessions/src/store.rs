@@ -84,14 +84,14 @@ impl Capabilities {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StoredSession {
-    /// Its id.
+    /// The session's id.
     pub session_id: String,
-    /// When its main transcript was last appended to, in milliseconds since 1970 by the store's clock.
+    /// When the main transcript was last appended to, in milliseconds since 1970 by the store's clock.
     pub mtime: u64,
 }
 
 impl StoredSession {
-    /// One that was last appended to at `mtime`.
+    /// A session that was last appended to at `mtime`.
     pub fn new(session_id: impl Into<String>, mtime: u64) -> Self {
         Self {
             session_id: session_id.into(),
@@ -176,7 +176,7 @@ pub trait SessionStore: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(StoreError::unsupported("list_subkeys"))))
     }
 
-    /// Its leases, if it has some.
+    /// The leases of the store, if it has leases.
     fn leases(&self) -> Option<&dyn LeaseStore> {
         None
     }

@@ -96,9 +96,9 @@ pub enum Change {
     Damaged(Damage),
     /// Another file was put in its place. That one is told from its beginning.
     Replaced,
-    /// It became shorter than what was read of it. It is told from its beginning.
+    /// The transcript became shorter than what was read of it. It is read from its beginning again.
     Truncated,
-    /// It was deleted. If it was the main one, nothing else comes.
+    /// The transcript was deleted. If it was the main one, nothing else comes.
     Gone,
 }
 
@@ -127,7 +127,7 @@ pub struct Follow {
     file: SessionFile,
     options: WatchOptions,
     tails: Vec<(Option<AgentId>, Tail)>,
-    /// Which one to ask first, so that none that grows fast keeps the others from being told.
+    /// Which transcript to read first, so that none that grows fast keeps the others waiting.
     turn: usize,
     is_gone: bool,
 }

@@ -182,7 +182,7 @@ pub enum TooLate {
 pub(super) enum CallVerdict {
     /// The call waits for a decision.
     Defer,
-    /// It carries the decision out.
+    /// The session carries the decision out.
     Apply(Decision),
 }
 

@@ -43,7 +43,7 @@ struct Inner {
 pub(super) struct JournaledJob {
     /// The checksum of the prompt.
     prompt: String,
-    /// How often it was tried.
+    /// How often the job was tried.
     pub(super) tries: u32,
     /// The session of the last try.
     pub(super) session: Option<SessionId>,

@@ -47,9 +47,9 @@ impl Progress {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Summary {
-    /// How far it came.
+    /// How far the batch came.
     pub progress: Progress,
-    /// Why it stopped before all jobs had ended.
+    /// Why the batch stopped before all jobs had ended.
     pub stopped: Option<BatchStop>,
     /// Jobs that had begun and did not end.
     pub unfinished: u64,

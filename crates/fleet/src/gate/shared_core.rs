@@ -25,7 +25,7 @@ pub(super) struct SharedCore {
 /// A process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Member {
-    /// When its lease ends.
+    /// When the process's lease ends.
     until: Duration,
     waiting: BTreeMap<u64, WaiterId>,
     running: BTreeMap<u64, PassId>,
@@ -46,7 +46,7 @@ pub(super) struct Presence {
     pub(super) limited: Option<Option<Duration>>,
 }
 
-/// What came of it for one process.
+/// What one process learns from a sync.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Synced {
     /// Who waited, and runs now.

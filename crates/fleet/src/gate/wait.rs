@@ -12,13 +12,13 @@ use super::gate_core::Waiter;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GateWait {
-    /// How long it was.
+    /// How long the wait was.
     pub waited: Duration,
     /// The model that the visitor named.
     pub model: Option<String>,
     /// The priority that the visitor came with.
     pub priority: i32,
-    /// How it ended.
+    /// How the wait ended.
     pub end: WaitEnd,
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 pub(super) struct Adopt {
     session_id: Uuid,
-    /// The directory that it is stored for; any if it is not there.
+    /// The directory that the session is stored for; any if it is not there.
     cwd: Option<PathBuf>,
 }
 

@@ -20,9 +20,9 @@ use crate::problem::{Problem, Refusal};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {
-    /// Only those in this state, such as `pending`.
+    /// Only approvals in this state, such as `pending`.
     state: Option<String>,
-    /// Only those of this session.
+    /// Only approvals of this session.
     session: Option<String>,
     /// The id after which the page begins.
     after: Option<Uuid>,

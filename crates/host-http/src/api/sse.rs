@@ -17,7 +17,7 @@ pub(super) struct Envelope<'a> {
     event_id: String,
     /// The number in the session, from 1 without gaps. It is the cursor of readers.
     sequence_num: u64,
-    /// When it became durable (RFC 3339).
+    /// When the event became durable (RFC 3339).
     created_at: String,
     /// `client`, `worker` for the CLI, or `host`.
     source: &'static str,

@@ -21,10 +21,10 @@ use crate::token::{Scope, Token, TokenRecord};
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TokenInfo {
     id: Uuid,
-    /// It ends up as the `actor` of events.
+    /// The name of the token, which is the `actor` of events.
     label: String,
     scopes: Vec<Scope>,
-    /// When it expires, in milliseconds since 1970.
+    /// When the token expires, in milliseconds since 1970.
     expires_at: Option<u64>,
     revoked: bool,
 }
@@ -70,10 +70,10 @@ impl Issued {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Issue {
-    /// It ends up as the `actor` of events. At most 200 bytes, without control characters.
+    /// The name of the token, which is the `actor` of events. At most 200 bytes, without control characters.
     label: String,
     scopes: Vec<Scope>,
-    /// When it expires, in milliseconds since 1970; never if it is not there.
+    /// When the token expires, in milliseconds since 1970; never if it is not there.
     expires_at: Option<u64>,
 }
 

@@ -68,13 +68,13 @@ pub(super) struct UnreadApproval {
     /// The session that asks.
     #[schemars(with = "uuid::Uuid")]
     session_id: String,
-    /// What it asks for.
+    /// What the approval is for.
     kind: ApprovalKind,
     /// Where the approval stands.
     state: ApprovalState,
     /// Who decided.
     decided_by: Option<String>,
-    /// When it left `pending`, in milliseconds since 1970.
+    /// When the approval left `pending`, in milliseconds since 1970.
     decided_at: Option<u64>,
 }
 

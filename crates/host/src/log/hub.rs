@@ -34,11 +34,11 @@ pub struct Hint {
     /// The session.
     #[schemars(with = "uuid::Uuid")]
     pub session_id: SessionId,
-    /// What it does.
+    /// What the session does.
     pub state: SessionState,
-    /// Its newest event.
+    /// The session's newest event.
     pub head_seq: u64,
-    /// Its approvals that are pending.
+    /// How many approvals of the session are pending.
     pub pending_approvals: u64,
 }
 

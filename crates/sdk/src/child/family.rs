@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(parent_and_group("12 (a)"), None);
     }
 
-    /// Those who ask while somebody looks wait for that, and then one looks for all of them.
+    /// Callers that ask while a look at the processes is under way wait for it; then one look serves them all.
     #[test]
     fn one_look_serves_all_who_asked_before_it() {
         let looks = Looks::new();

@@ -124,7 +124,7 @@ impl Guardian {
         }
     }
 
-    /// Ends it before it can act. To be called before the group's id can become somebody else's.
+    /// Ends the guardian before it can act. Call this before the group's id can become somebody else's.
     pub(super) fn dismiss(mut self) -> Dismissed {
         // Only one that ended by itself can't be killed.
         let _ = self.0.kill();
@@ -136,7 +136,7 @@ impl Guardian {
 pub(super) struct Dismissed(Child);
 
 impl Dismissed {
-    /// Reaps it if it is gone in time; else it is given back.
+    /// Reaps the guardian if it is gone in time; else gives the guardian back.
     pub(super) fn gone_within(mut self, patience: Duration) -> Option<Self> {
         let until = Instant::now() + patience;
         loop {
@@ -148,7 +148,7 @@ impl Dismissed {
         }
     }
 
-    /// Reaps it, however long that takes.
+    /// Reaps the guardian, however long that takes.
     pub(super) fn wait(mut self) {
         // Somebody else may have reaped it.
         let _ = self.0.wait();

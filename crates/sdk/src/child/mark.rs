@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// The variable. A session within a session has the marks of both, with a colon between them.
 const VARIABLE: &str = "OUTRIGGER_SESSION_MARK";
 
-/// One session's.
+/// The mark of one session's processes.
 #[derive(Debug, Clone)]
 pub(super) struct Mark(String);
 
@@ -85,7 +85,7 @@ mod linux {
     /// The system lets no environment grow beyond 6 MiB.
     const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
-    /// How long those that were killed may take to become ours to reap, where orphans come to this process.
+    /// How long killed processes may take to become children of this process, where orphans come to it.
     const ORPHANS_GO: Duration = Duration::from_millis(200);
 
     /// Kills all processes that have the mark. They are stopped first, so that none starts another behind our back.
@@ -154,7 +154,7 @@ mod linux {
         read.is_ok() && mark.find(&environment).is_some()
     }
 
-    /// Reaps one where orphans come to this process; elsewhere it returns at once.
+    /// Reaps a process where orphans come to this process; elsewhere it returns at once.
     fn reap(process: &OwnedFd, until: Instant) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         loop {

@@ -11,7 +11,7 @@ pub(super) struct Kills {
 }
 
 impl Kills {
-    /// Those of the control group that this process is in, and so what it starts; `None` where they are not counted.
+    /// The kills of the control group that this process is in, and so what it starts; `None` where they are not counted.
     pub(super) fn counted() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         candidates(&groups, Path::new("/sys/fs/cgroup"))
@@ -52,7 +52,7 @@ fn candidates(groups: &str, root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Both versions have it in a line `oom_kill N`.
+/// Both versions have the count in a line `oom_kill N`.
 fn count(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     text.lines()

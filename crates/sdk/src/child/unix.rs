@@ -45,7 +45,7 @@ struct StartPlan {
     /// What a guardian removes.
     leftovers: Vec<PathBuf>,
     run_as: Option<RunAs>,
-    /// By which those are found that were detached, if they are to end.
+    /// Finds detached processes, if they are to end.
     mark: Option<Mark>,
 }
 
@@ -271,7 +271,7 @@ fn reap_orphans(group: Pid) {
 
 /// What the thread and the session share.
 struct ProcessGroup {
-    /// The process, and its group.
+    /// The process, which leads its group.
     leader: Pid,
     /// Whether the id may be somebody else's by now. Held while the group is signalled.
     reaped: Mutex<bool>,

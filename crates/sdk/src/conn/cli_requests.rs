@@ -274,7 +274,7 @@ impl Response<'_> {
         }
     }
 
-    /// Whether it denies a tool call and ends the turn with that.
+    /// Whether the reply denies a tool call and ends the turn with that.
     fn is_interrupt(&self) -> bool {
         let Self::Success(payload) = self else {
             return false;

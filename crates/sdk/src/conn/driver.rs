@@ -59,7 +59,7 @@ impl CallbackWork {
     }
 }
 
-/// Those who are told of all that happens, under the driver's lock.
+/// Observers of everything that happens, called under the driver's lock.
 #[derive(Default)]
 struct Observers {
     /// For as long as others keep them.
@@ -84,7 +84,7 @@ impl Observers {
 
 pub(super) struct Driver {
     core: Core,
-    /// Sorted by their numbers.
+    /// The readers, sorted by their numbers.
     readers: VecDeque<Reader>,
     /// The number of the next prompt.
     next: u64,
@@ -494,7 +494,7 @@ impl Conn {
     }
 }
 
-/// Whether it is an oversized line whose beginning does not show its kind.
+/// Whether the frame is an oversized line whose beginning does not show its kind.
 fn may_be_a_report(frame: &Frame) -> bool {
     frame.kind().is_empty()
         && frame

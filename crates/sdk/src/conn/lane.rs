@@ -28,7 +28,7 @@ const MAX_OUTCOMES: usize = 1024;
 struct State {
     /// The next elements, in memory.
     queue: VecDeque<LaneItem>,
-    /// The elements after them, on disk.
+    /// The elements behind those in memory, on disk.
     spill: Option<Spill>,
     /// Bytes of the frames in `spill`, as taken from the budget.
     spilled: u64,

@@ -33,7 +33,7 @@ pub(super) struct Spill {
     ends_in_aside: bool,
     /// The number of waiting frames.
     pub(super) frames: u64,
-    /// Their bytes on disk.
+    /// How many bytes the records take on disk.
     pub(super) bytes: u64,
 }
 
@@ -212,7 +212,7 @@ enum Record {
 }
 
 impl Record {
-    /// Reads one record. Returns its size, too.
+    /// Reads one record. Returns the record's size, too.
     fn read(from: &mut impl Read) -> io::Result<(Self, u64)> {
         let mut number = || {
             let mut bytes = [0; 8];

@@ -52,7 +52,7 @@ pub(super) enum SupervisorCommand {
     Stalled(Stall),
     /// The lease was lost.
     Lost(LeaseProblem),
-    /// Its stdin can't be written.
+    /// The CLI's stdin can't be written.
     BrokenPipe(String),
 }
 

@@ -18,9 +18,9 @@ use crate::env::Surroundings;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Binary {
-    /// Its format.
+    /// The format of the file.
     pub format: Format,
-    /// The machines it runs on, in the names of [`std::env::consts::ARCH`] where there is one; empty for a script.
+    /// The machines that the program runs on, in the names of [`std::env::consts::ARCH`] where there is one; empty for a script.
     pub architectures: Vec<String>,
     /// The C library that a Linux program is linked with; `None` for other systems and for scripts.
     pub libc: Option<Libc>,

@@ -26,7 +26,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) last_error: Option<&'a Outcome>,
     /// Whether this program ended it.
     pub(crate) by_us: bool,
-    /// Whether it did so by SIGKILL.
+    /// Whether this program ended the CLI by SIGKILL.
     pub(crate) killed_by_us: bool,
     /// Whether a turn ran or a prompt waited.
     pub(crate) mid_turn: bool,

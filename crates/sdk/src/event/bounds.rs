@@ -20,7 +20,7 @@ pub(super) struct Bounds(Vec<OpenMessage>);
 struct OpenMessage {
     /// The subagent's call; none for the main conversation.
     parent: Option<String>,
-    /// The stream that it comes in, if it does.
+    /// The stream that the message comes in, if it is streamed.
     stream: Option<u64>,
     id: Option<String>,
     model: Option<String>,

@@ -18,7 +18,7 @@ pub struct UnknownEvent {
     pub kind: String,
     /// The whole event. It is written as it was read.
     pub json: RawJson,
-    /// Why it could not be read; `None` if this build does not know the kind.
+    /// Why the event could not be read; `None` if this build does not know the kind.
     pub misfit: Option<String>,
 }
 
@@ -196,7 +196,7 @@ pub(crate) struct UndecodableForm {
 pub(crate) struct LaggedForm {
     /// The number of frames.
     frames: u64,
-    /// Their bytes.
+    /// How many bytes the frames have.
     bytes: u64,
 }
 

@@ -204,7 +204,7 @@ impl Streams {
 }
 
 impl Finished {
-    /// One of which nothing was told.
+    /// A block of which nothing was emitted.
     fn new(text: String) -> Self {
         Self {
             rest: (!text.is_empty()).then_some(text),

@@ -8,7 +8,7 @@ use super::{Context, Hook, IntoHookOutput};
 /// What the SDK knows of an event beyond its types.
 pub(super) struct EventRow {
     name: &'static str,
-    /// What its matcher matches.
+    /// What the event's matcher matches.
     pub(super) matcher: Subject,
     /// What a failure of its hook means.
     pub(super) failure: Failure,

@@ -15,9 +15,9 @@ use crate::options::{Auth, Confirmation, Host, Launch, Options};
 /// What goes out when the hook of an event fails: unless told otherwise, and when it is to block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fails {
-    /// It refuses, either way.
+    /// A failure refuses, either way.
     Closed,
-    /// No opinion, or it refuses if told so.
+    /// A failure gives no opinion, or refuses if the options say so.
     AsTold,
     /// No opinion; to block is refused when the options are checked.
     Open,

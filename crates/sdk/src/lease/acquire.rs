@@ -16,7 +16,7 @@ use crate::ownership::{Holder, LeaseProblem};
 
 /// Why a lease cannot be acquired.
 pub(super) enum Refusal {
-    /// Another holder has it.
+    /// Another holder has the lease.
     Held(Holder),
     /// Not known.
     Failed(Error),

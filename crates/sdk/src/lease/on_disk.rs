@@ -8,7 +8,7 @@ use crate::options::handover::as_user;
 
 /// A lease in the config directory of the CLI's user, who may plant links there: all access has that user's rights.
 pub(super) struct OnDisk {
-    /// Held until it is dropped.
+    /// The lease, held until this is dropped.
     lease: Option<disk::Lease>,
     user: Option<RunAs>,
 }

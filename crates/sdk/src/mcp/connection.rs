@@ -21,7 +21,7 @@ pub(super) const MAX_WAITING: usize = 4096;
 /// A message for the server.
 struct Letter {
     message: RawJson,
-    /// The request that it came in. None for what this program says itself.
+    /// The request that the message came in. None for what this program sends itself.
     context: Option<Context>,
 }
 
@@ -78,7 +78,7 @@ impl Drop for EndOnDrop {
 /// Why a request was not taken in.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotTaken {
-    /// One with this id is open.
+    /// A request with this id is open.
     Duplicate,
     /// The server has ended.
     Ended,

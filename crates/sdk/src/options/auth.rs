@@ -55,9 +55,9 @@ pub enum Auth {
     OAuthToken(Secret),
     /// A gateway that speaks the Messages API: `ANTHROPIC_BASE_URL` and `ANTHROPIC_AUTH_TOKEN`.
     Gateway {
-        /// Its URL, for example `https://llm.example.com`.
+        /// The gateway's URL, for example `https://llm.example.com`.
         base_url: String,
-        /// Its bearer token.
+        /// The gateway's bearer token.
         token: Secret,
     },
     /// Amazon Bedrock (`CLAUDE_CODE_USE_BEDROCK=1`) with this process's `AWS_*` and `ANTHROPIC_BEDROCK_*` variables.
@@ -145,7 +145,7 @@ impl Auth {
         }
     }
 
-    /// Whether its secret is missing.
+    /// Whether the choice needs a secret and has none.
     pub(crate) fn is_blank(&self) -> bool {
         match self {
             Self::ApiKey(secret) | Self::AuthToken(secret) | Self::OAuthToken(secret) => secret.is_empty(),

@@ -41,7 +41,7 @@ impl Filling {
         Ok(Self { directory, to })
     }
 
-    /// Where it is.
+    /// Where the directory is.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -71,7 +71,7 @@ pub(crate) struct Handed {
 }
 
 impl Handed {
-    /// Where it is.
+    /// Where the directory is.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -81,12 +81,12 @@ impl Handed {
         &self.given
     }
 
-    /// Removes it, and says if that failed.
+    /// Removes the directory, and returns the error if that failed.
     pub(crate) fn close(self) -> io::Result<()> {
         self.directory.close()
     }
 
-    /// Its path; it is no longer removed by itself.
+    /// The directory's path. The directory is no longer removed on drop.
     pub(crate) fn keep(self) -> PathBuf {
         self.directory.keep()
     }
@@ -100,7 +100,7 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// One that was made there.
+    /// Takes over a directory that was made.
     pub(super) fn new(directory: TempDir, user: Option<RunAs>) -> Self {
         Self {
             directory: Some(directory),
@@ -112,7 +112,7 @@ impl Lent {
         self.directory.as_ref().map(TempDir::path)
     }
 
-    /// Removes it, and says if that failed.
+    /// Removes the directory, and returns the error if that failed.
     pub(super) fn close(mut self) -> io::Result<()> {
         self.remove()
     }

@@ -61,11 +61,11 @@ impl Host {
 pub struct Launch {
     /// The program; an absolute path.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the process.
     pub args: Vec<OsString>,
-    /// Its complete environment: the process must inherit nothing else.
+    /// The complete environment of the process, which must inherit nothing else.
     pub env: Variables,
-    /// Its working directory, which exists.
+    /// The working directory of the process, which exists.
     pub cwd: PathBuf,
     /// The user to run it as; `None` for this program's.
     pub run_as: Option<RunAs>,

@@ -27,9 +27,9 @@ pub enum OptionsError {
     },
     /// An option that needs another.
     Requires {
-        /// The one that is set.
+        /// The option that is set.
         option: &'static str,
-        /// The one that is missing.
+        /// The option that is missing.
         needs: &'static str,
         /// What to do.
         advice: &'static str,
@@ -45,14 +45,14 @@ pub enum OptionsError {
     },
     /// A subagent that the CLI would reject. The CLI would silently drop all others, too.
     Agent {
-        /// Its name.
+        /// The name of the subagent.
         name: String,
         /// What is wrong with it.
         problem: InvalidAgent,
     },
     /// An MCP server in this program that the CLI or the model could not use.
     McpServer {
-        /// Its name.
+        /// The name of the server.
         name: String,
         /// What is wrong with it.
         problem: String,
@@ -70,7 +70,7 @@ pub enum OptionsError {
     /// A policy with allow rules stands behind a layer that decides for itself. The CLI would run the calls that the rules allow
     /// without a request to that layer.
     RuleBehindLayer {
-        /// The first of those rules.
+        /// The first of the rules.
         rule: String,
         /// The layer before the policy.
         layer: String,
@@ -120,7 +120,7 @@ pub enum OptionsError {
     TooLong {
         /// The option.
         option: &'static str,
-        /// Its length in bytes.
+        /// The length of the value in bytes.
         bytes: usize,
     },
     /// A flag of [`Options::extra_arg`](super::Options::extra_arg) that cannot be used.
@@ -139,7 +139,7 @@ pub enum OptionsError {
     },
     /// A private directory or file of the session could not be created.
     Private {
-        /// What it is for.
+        /// What the value is for.
         purpose: &'static str,
         /// The path.
         path: PathBuf,

@@ -19,7 +19,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether it is empty.
+    /// Whether the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -30,21 +30,21 @@ use super::layers::Outlook;
 pub struct Explanation {
     /// The tool.
     pub tool: String,
-    /// Those who may decide, up to the first that surely does.
+    /// Who may decide, up to the first that surely does.
     pub steps: Vec<DecisionStep>,
     /// What may decide as well and is not known here: settings files, the organization's policy, …
     pub unknown: Vec<&'static str>,
 }
 
-/// One of those who may decide about a call.
+/// One step of the decision: who may decide about a call, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecisionStep {
-    /// Who it is.
+    /// Who decides.
     pub who: Decider,
-    /// What it would say.
+    /// What the decision would be.
     pub outlook: Outlook,
-    /// Whether it surely says so. Otherwise it may, and those behind it are asked if it doesn't.
+    /// Whether the decision is sure. Otherwise the next step may be reached.
     pub is_sure: bool,
     /// The rule by which it does.
     pub rule: Option<String>,

@@ -57,11 +57,11 @@ pub struct Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyDefault {
-    /// Allows them.
+    /// Allows the calls.
     Allow,
-    /// Passes them to the last layer of the [`chain`](super::chain); denies them if there is none.
+    /// Passes the calls to the last layer of the [`chain`](super::chain); denies them if there is none.
     Ask,
-    /// Denies them.
+    /// Denies the calls.
     #[default]
     Deny,
 }

@@ -43,7 +43,7 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// The policy that it describes.
+    /// The policy that the file describes.
     ///
     /// # Errors
     /// When a rule is wrong, with the list that it is in, or when it contradicts itself.

@@ -177,11 +177,11 @@ pub(crate) const UNANSWERED: &str = "the user did not answer; do not take that f
 /// What becomes of questions to the user.
 #[derive(Debug, Clone)]
 pub enum QuestionReply {
-    /// They are answered, at least one of them.
+    /// At least one of the questions is answered.
     Answered(Answers),
-    /// They are not; the model reads why.
+    /// Nobody answers the questions; the model reads why.
     Declined(String),
-    /// They wait: somebody answers later, by [`Session::decide`](crate::Session::decide).
+    /// The questions wait: somebody answers later, by [`Session::decide`](crate::Session::decide).
     Parked,
 }
 

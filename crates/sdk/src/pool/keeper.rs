@@ -183,7 +183,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// Waits for one of them.
+/// Waits until one of the spares ends.
 async fn any(ends: &mut [End]) {
     std::future::poll_fn(|cx| {
         if ends.iter_mut().any(|end| end.as_mut().poll(cx).is_ready()) {

@@ -120,7 +120,7 @@ struct Left {
 }
 
 impl Left {
-    /// Removes it, and its directory if nothing else is in it.
+    /// Removes the file, and its directory if nothing else is in it.
     fn remove(&self) {
         let _ = as_user(self.user, || {
             fs::remove_file(&self.file)?;
@@ -207,7 +207,7 @@ fn is_for(root: &Path, config: &Path, user: Option<RunAs>) -> bool {
     }
 }
 
-/// Whether it is a directory of this program's user that nobody else can change.
+/// Whether the path is a directory of this program's user that nobody else can change.
 fn is_private(root: &Path) -> bool {
     let Ok(meta) = fs::symlink_metadata(root) else {
         return false;
@@ -219,7 +219,7 @@ fn is_private(root: &Path) -> bool {
     meta.is_dir() && is_own(&meta) && is_closed
 }
 
-/// Whether it is what it should be, and no link.
+/// Whether the path is of the right kind, and no link.
 fn is_real(path: &Path, is_kind: impl Fn(&fs::FileType) -> bool) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| is_kind(&meta.file_type()))
 }

@@ -60,7 +60,7 @@ pub(crate) struct Mirror {
     state: Mutex<State>,
     /// Woken when there is something to do.
     wake: Notify,
-    /// Woken when it has to stop whatever it does.
+    /// Woken when the mirror has to stop.
     stop: Notify,
     /// Woken when something begins to wait.
     late: Notify,

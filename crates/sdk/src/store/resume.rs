@@ -33,7 +33,7 @@ pub(crate) struct StoredSession {
 }
 
 impl StoredSession {
-    /// A session by its key.
+    /// The session with this key.
     pub(super) fn of(keeping: &Keeping, key: &SessionKey) -> Self {
         let (keeping, key) = (keeping.clone(), key.clone());
         Self {

@@ -15,7 +15,7 @@ use crate::store_config::Keeping;
 pub(crate) struct Source {
     /// The CLI's config directory, if it is on this machine.
     pub(crate) config: Option<PathBuf>,
-    /// Whose it is, and with whose rights it is read, if that is somebody else.
+    /// The other user whose conversation this is, and with whose rights it is read.
     pub(crate) user: Option<RunAs>,
     /// The store, and under what its project is filed there.
     pub(crate) store: Option<(Keeping, String)>,
@@ -27,7 +27,7 @@ pub(crate) struct Source {
 /// The conversation before the CLI has reported its id.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Begins {
-    /// A new one.
+    /// A new conversation.
     #[default]
     New,
     With(SessionId),

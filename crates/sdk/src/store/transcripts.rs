@@ -8,7 +8,7 @@ use outrigger_sessions::store::SessionKey;
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     projects: Vec<PathBuf>,
-    /// Whether they are on another machine, where nobody knows.
+    /// Whether the transcripts are on another machine, where nobody knows.
     far: bool,
 }
 

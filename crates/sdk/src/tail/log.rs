@@ -47,7 +47,7 @@ pub(super) enum LogRead {
 
 #[derive(Debug)]
 pub(super) struct TailLog {
-    /// Numbers belong to one log.
+    /// The log that numbers belong to.
     pub(super) id: Uuid,
     limits: TailLimits,
     entries: Mutex<LogEntries>,
@@ -136,12 +136,12 @@ impl TailLog {
         self.place_of(message).is_some() || self.beginning().0 != from
     }
 
-    /// An entry, if it is there.
+    /// The entry with this number, if it is there.
     pub(super) fn read(&self, number: u64) -> LogRead {
         self.entries().at(number).unwrap_or(LogRead::Ended)
     }
 
-    /// An entry, once it is there. Cancel safe.
+    /// The entry with this number, once it is there. Cancel safe.
     pub(super) async fn read_or_wait(&self, number: u64) -> LogRead {
         let mut changed = self.changed.subscribe();
         loop {

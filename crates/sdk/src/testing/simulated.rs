@@ -46,7 +46,7 @@ pub struct Simulated(Arc<Inner>);
 struct Inner {
     start: Box<Start>,
     started: Mutex<Vec<Running>>,
-    /// What all of them play, if there is a script.
+    /// The script that all sessions play, if there is one.
     script: Option<(Script, Progress)>,
     gates: Gates,
     /// An error is reported when a session starts.

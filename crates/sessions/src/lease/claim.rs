@@ -37,7 +37,7 @@ pub struct Lease {
     fence: Fence,
     taken_from: Option<Owner>,
     forked_from: Option<SessionId>,
-    /// `None` once it is released.
+    /// The lock of the holder; `None` once the lease is released.
     held: Option<HolderLock>,
 }
 
@@ -206,7 +206,7 @@ impl Claim<'_> {
         Driver::of(self.sessions.config_dir(), &self.id)
     }
 
-    /// Takes it if nobody has it, or by force.
+    /// Takes the lease if nobody has it, or by force.
     fn attempt(&self, by_force: bool) -> Result<Result<Lease, Busy>> {
         let disk = self.disk();
         let turn = disk.turn()?;

@@ -40,17 +40,17 @@ struct Entry {
 pub struct CliProcess {
     /// The process.
     pub pid: u32,
-    /// The session that it drives.
+    /// The session that the CLI drives.
     pub session_id: SessionId,
-    /// Its working directory.
+    /// The working directory of the CLI.
     pub cwd: Option<PathBuf>,
-    /// When it started.
+    /// When the CLI started.
     pub started_at: SystemTime,
     /// The version of the CLI.
     pub version: Option<String>,
-    /// What started it, in the CLI's words: `cli` at a terminal, `sdk-rust` by Outrigger.
+    /// What started the CLI, in its own words: `cli` at a terminal, `sdk-rust` by Outrigger.
     pub entrypoint: Option<String>,
-    /// What it does, in the CLI's words: `busy`, `idle`, `waiting`. It is missing before the first turn.
+    /// What the CLI does, in its own words: `busy`, `idle`, `waiting`. Missing before the first turn.
     pub status: Option<String>,
     /// Since when.
     pub status_since: Option<SystemTime>,

@@ -17,7 +17,7 @@ use crate::id::SessionId;
 /// How long a change by another process may take. It is a few file operations; a killed process frees its lock.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// How often it is looked again.
+/// How long to wait before the next look.
 pub(super) const STEP: Duration = Duration::from_millis(10);
 
 /// The newest claim.
@@ -26,7 +26,7 @@ pub(super) const STEP: Duration = Duration::from_millis(10);
 pub(super) struct State {
     pub(super) fence: Fence,
     pub(super) owner: Owner,
-    /// Whether its holder has let it go.
+    /// Whether the holder has released the lease.
     pub(super) released: bool,
     /// The owner that requested the session from the holder.
     pub(super) wanted_by: Option<Owner>,

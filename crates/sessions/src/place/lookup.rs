@@ -21,7 +21,7 @@ pub struct SessionFile {
     pub project: Option<String>,
     /// How long the transcript was, in bytes, when it was found.
     pub size: u64,
-    /// When it was last written to.
+    /// When the transcript was last written to.
     pub modified: SystemTime,
 }
 

@@ -34,7 +34,7 @@ pub struct Cost {
     pub total_lines_added: u64,
     /// How many lines were removed from files.
     pub total_lines_removed: u64,
-    /// When it began, in milliseconds since 1970.
+    /// When the session began, in milliseconds since 1970.
     pub start_time: Option<f64>,
     /// What each model has used, by its name.
     pub model_usage: BTreeMap<String, ModelCost>,
@@ -51,7 +51,7 @@ pub struct ModelCost {
     pub input_tokens: u64,
     /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// The part of them that was used for thinking.
+    /// How many of the output tokens were used for thinking.
     pub thinking_tokens: u64,
     /// Tokens that were read from the cache.
     pub cache_read_input_tokens: u64,

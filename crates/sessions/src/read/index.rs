@@ -78,9 +78,9 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) is_sidechain: bool,
     pub(super) is_of_team: bool,
-    /// Whether it is marked as not meant to be shown.
+    /// Whether the message is marked as not meant to be shown.
     pub(super) is_meta: bool,
-    /// Whether it is not shown.
+    /// Whether the message is not shown.
     pub(super) is_hidden: bool,
 }
 

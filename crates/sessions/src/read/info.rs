@@ -34,19 +34,19 @@ pub struct SessionInfo {
     /// The first text that the user typed, up to 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_prompt: Option<String>,
-    /// The branch that it was on last; `HEAD` where there was none.
+    /// The branch that the session was on last; `HEAD` where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_branch: Option<String>,
-    /// Its working directory.
+    /// The session's working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The tag that the user gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// When it began, in milliseconds since 1970.
+    /// When the session began, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
-    /// Whether it is archived; false if it was, and was taken back or prompted since. `None` if it never was.
+    /// Whether the session is archived; false if it was, and was taken back or prompted since. `None` if it never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
 }
@@ -141,7 +141,7 @@ fn note_value(note: Option<&[u8]>, key: &str) -> Option<String> {
 }
 
 impl SessionInfo {
-    /// Reads it from the ends of a transcript. `None` if it is no session of its own or has nothing to show.
+    /// Reads the metadata from the ends of a transcript. `None` for a file that is no session of its own or has nothing to show.
     pub(crate) fn of(around: Around<'_>, lite: Lite<'_>) -> Option<Self> {
         let end = memchr::memchr(b'\n', lite.head).unwrap_or(lite.head.len());
         let first_line = &lite.head[..end];

@@ -22,7 +22,7 @@ const MOST_THREADS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
-    /// Only those of the project at this directory.
+    /// Only sessions of the project at this directory.
     pub dir: Option<PathBuf>,
     /// How many at most; 0 is all.
     pub limit: usize,
@@ -52,7 +52,7 @@ impl ListOptions {
         Self::default()
     }
 
-    /// Lists only those of the project at this directory.
+    /// Lists only sessions of the project at this directory.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
@@ -70,13 +70,13 @@ impl ListOptions {
         self
     }
 
-    /// Whether those of the repository's other worktrees are listed too.
+    /// Whether sessions of the repository's other worktrees are listed too.
     pub fn include_worktrees(mut self, include: bool) -> Self {
         self.include_worktrees = include;
         self
     }
 
-    /// Whether those that programs and daemons ran are listed too.
+    /// Whether sessions that programs and daemons ran are listed too.
     pub fn include_programmatic(mut self, include: bool) -> Self {
         self.include_programmatic = include;
         self
@@ -87,7 +87,7 @@ impl ListOptions {
 pub(crate) struct ListedDir {
     dir: PathBuf,
     project: Option<String>,
-    /// Whether only those count that were recorded in the project.
+    /// Whether only sessions count that were recorded in the project.
     is_shared: bool,
 }
 

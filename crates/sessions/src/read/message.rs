@@ -31,7 +31,7 @@ pub enum MessageKind {
 pub struct ToolResultMeta {
     /// The call.
     pub id: String,
-    /// Why it was not executed.
+    /// Why the tool was not executed.
     pub non_execution_kind: NonExecutionKind,
 }
 
@@ -48,10 +48,10 @@ open_enum! {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct SessionMessage {
-    /// Who it is of.
+    /// Who wrote the message.
     #[serde(rename = "type")]
     pub kind: MessageKind,
-    /// Its id: that of the record, or of the prompt that had queued up.
+    /// The message's id: that of the record, or of the prompt that had queued up.
     pub uuid: MessageId,
     /// The session that the record names; a fork's records name the fork.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,10 +75,10 @@ pub struct SessionMessage {
     /// True for the summary that replaces what a compaction cut off.
     #[serde(rename = "isCompactSummary", skip_serializing_if = "is_false")]
     pub is_compact_summary: bool,
-    /// True if it is not meant to be shown as the user's words.
+    /// True if the message is not meant to be shown as the user's words.
     #[serde(skip_serializing_if = "is_false")]
     pub is_meta: bool,
-    /// True if it had queued up and was put into a turn that ran.
+    /// True if the message had queued up and was put into a turn that ran.
     #[serde(rename = "isQueuedCommand", skip_serializing_if = "is_false")]
     pub is_queued_command: bool,
     /// When, as ISO 8601.
@@ -87,7 +87,7 @@ pub struct SessionMessage {
     /// Where a prompt came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<RawJson>,
-    /// The record that it was read from.
+    /// The record that the message was read from.
     #[serde(skip)]
     pub record: Record,
 }

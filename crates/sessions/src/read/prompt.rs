@@ -15,7 +15,7 @@ pub(crate) struct FirstPrompt {
     pub(crate) other: Option<&'static str>,
 }
 
-/// Looks for it in the lines of `head`.
+/// Looks for the first prompt in the lines of `head`.
 pub(crate) fn first(head: &[u8]) -> FirstPrompt {
     let mut found = FirstPrompt::default();
     let mut command = None;

@@ -29,12 +29,12 @@ pub struct Subagent {
     pub parent_agent_id: Option<String>,
     /// What kind of subagent it is.
     pub agent_type: Option<String>,
-    /// Its task, in a few words.
+    /// The subagent's task, in a few words.
     pub description: Option<String>,
     /// All that is recorded of it, as it is written.
     #[serde(skip)]
     pub metadata: Option<RawJson>,
-    /// Its transcript.
+    /// The subagent's transcript.
     #[serde(skip)]
     pub path: PathBuf,
 }

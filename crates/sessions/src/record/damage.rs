@@ -13,11 +13,11 @@ const SHOWN: usize = 160;
 pub struct Damage {
     /// Where the line is.
     pub position: Position,
-    /// How long it is, in bytes, without its `\n`.
+    /// The length of the line in bytes, without its `\n`.
     pub length: u64,
     /// The reason.
     pub reason: DamageReason,
-    /// Its beginning, with U+FFFD for invalid UTF-8.
+    /// The beginning of the line, with U+FFFD for invalid UTF-8.
     pub excerpt: String,
 }
 
@@ -25,15 +25,15 @@ pub struct Damage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DamageReason {
-    /// It is not JSON; with the parser's message.
+    /// The line is not JSON; with the parser's message.
     NotJson(String),
-    /// It is JSON, but no object.
+    /// The line is JSON, but no object.
     NotAnObject,
-    /// It has NUL bytes, as a file has where a machine stopped before its data was on the disk.
+    /// The line has NUL bytes, as a file has where a machine stopped before its data was on the disk.
     Nuls,
-    /// It is the last line, without a `\n`, and the beginning of a record: its writer did not finish, or is about to.
+    /// The last line, without a `\n`, and the beginning of a record: its writer did not finish, or is about to.
     Torn,
-    /// It is longer than the reader's limit, which is this many bytes.
+    /// The line is longer than the reader's limit, which is this many bytes.
     Oversized(usize),
 }
 

@@ -66,7 +66,7 @@ pub struct Envelope {
     pub subtype: Option<String>,
     /// The record's own id.
     pub uuid: Option<String>,
-    /// The record before it in its conversation.
+    /// The record before this one in its conversation.
     pub parent_uuid: Option<String>,
     /// The record that was before it until a compaction cut the conversation.
     pub logical_parent_uuid: Option<String>,
@@ -74,9 +74,9 @@ pub struct Envelope {
     pub session_id: Option<String>,
     /// When, as ISO 8601.
     pub timestamp: Option<String>,
-    /// The subagent that it belongs to.
+    /// The subagent that the record belongs to.
     pub agent_id: Option<String>,
-    /// The team that it belongs to.
+    /// The team that the record belongs to.
     pub team_name: Option<String>,
     /// The working directory at the time.
     pub cwd: Option<String>,
@@ -88,7 +88,7 @@ pub struct Envelope {
     pub entrypoint: Option<String>,
     /// What kind of session it is, such as `daemon`.
     pub session_kind: Option<String>,
-    /// The prompt that it belongs to.
+    /// The prompt that the record belongs to.
     pub prompt_id: Option<String>,
     /// The `assistant` record with the call that it is the result of.
     pub source_tool_assistant_uuid: Option<String>,

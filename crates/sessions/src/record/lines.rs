@@ -21,7 +21,7 @@ pub struct Lines<R> {
     buffer: Vec<u8>,
     /// The start of the bytes that were not returned yet.
     start: usize,
-    /// What of it is known to have no line ending.
+    /// How many bytes of the buffer are known to have no line ending.
     seen: usize,
     next: Position,
     at_end: bool,
@@ -31,13 +31,13 @@ pub struct Lines<R> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line<'l> {
-    /// Where it is.
+    /// Where the line is.
     pub position: Position,
     /// The line without its `\n`; its beginning if it is longer than the cap.
     pub bytes: &'l [u8],
-    /// How long it is, in bytes, without its `\n`.
+    /// The length of the line in bytes, without its `\n`.
     pub length: u64,
-    /// Whether it ends in a `\n`; the last one of a file may not.
+    /// Whether the line ends in a `\n`; the last line of a file may not.
     pub is_ended: bool,
 }
 

@@ -19,7 +19,7 @@ impl<'t> Object<'t> {
         Some(Self { fields })
     }
 
-    /// One without fields.
+    /// An object without fields.
     pub(crate) fn new() -> Self {
         Self { fields: Vec::new() }
     }

@@ -24,7 +24,7 @@ pub(crate) const ELSEWHERE: [&str; 2] = ["file-history", "tasks"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelocateOptions {
-    /// Leaves the old one where it is. In the same config directory the copy gets a new id, since an id is to name one session.
+    /// Leaves the old session where it is. In the same config directory the copy gets a new id, since an id is to name one session.
     pub copy: bool,
     /// Leaves all records as they are, byte for byte, and only appends one with the new directory. The official Python SDK
     /// does not know that record, and shows the old directory.

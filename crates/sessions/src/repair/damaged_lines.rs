@@ -14,7 +14,7 @@ use crate::record::{Damage, DamageReason, Envelope, Position, RecordKind};
 /// A line of the repaired transcript. Unchanged lines are borrowed from the old one.
 #[derive(Debug, Clone)]
 pub(super) struct Row<'s> {
-    /// The line that it comes from.
+    /// The line that the row comes from.
     pub(super) position: Position,
     /// Without the line break.
     pub(super) text: Cow<'s, [u8]>,
@@ -65,7 +65,7 @@ impl<'s> Row<'s> {
         self.links.as_ref()?.parent.as_deref()
     }
 
-    /// Whether it is part of the main conversation.
+    /// Whether the row is part of the main conversation.
     pub(super) fn is_main(&self) -> bool {
         self.uuid().is_some() && self.links.as_ref().is_some_and(|it| !it.is_sidechain)
     }
@@ -80,7 +80,7 @@ impl<'s> Row<'s> {
         lane(self) == lane(other)
     }
 
-    /// Links it to another record, or to none.
+    /// Links the row to another record, or to none.
     pub(super) fn link(&mut self, parent: Option<&str>) {
         self.change(|object| match parent {
             Some(parent) => object.set_string("parentUuid", parent),

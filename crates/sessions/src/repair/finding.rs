@@ -8,7 +8,7 @@ use crate::record::{Damage, Position};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The line that it is about.
+    /// The line that the finding is about.
     pub position: Position,
     /// The problem.
     pub problem: Problem,
@@ -42,11 +42,11 @@ pub enum Problem {
     LoneSurrogates,
     /// The record has the uuid of an earlier one. It replaces the earlier one, as readers use the last one.
     DuplicateUuid {
-        /// Their uuid.
+        /// The uuid of both records.
         uuid: String,
         /// The line of the earlier one.
         first: u64,
-        /// Whether they are the same byte for byte.
+        /// Whether both records are the same byte for byte.
         is_same: bool,
     },
     /// The parent of the record does not exist. The record is linked to the one before it in the file.
@@ -55,14 +55,14 @@ pub enum Problem {
         uuid: String,
         /// The missing parent.
         parent: String,
-        /// Which one it is linked to; `None` if none is before it.
+        /// The record that this one is linked to instead; `None` if none is before it.
         linked_to: Option<String>,
     },
     /// The record is its own ancestor. It is linked to the one before it in the file.
     Cycle {
         /// The record.
         uuid: String,
-        /// Which one it is linked to; `None` if that would be a circle again.
+        /// The record that this one is linked to instead; `None` if that would be a circle again.
         linked_to: Option<String>,
     },
     /// A tool call has no recorded result, which the model's API rejects. An error result is added.

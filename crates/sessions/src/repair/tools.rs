@@ -16,15 +16,15 @@ const LOST: &str = "[The result of this tool call was not recorded: the session 
 /// The tool calls and results of a record of the main conversation.
 #[derive(Debug, Default)]
 struct Blocks {
-    /// The calls in it: id and tool.
+    /// The calls in the message: id and tool.
     calls: Vec<(String, String)>,
-    /// The calls that it has results of.
+    /// The calls that the message has results of.
     results: Vec<String>,
     /// Which answer of the model it is a part of.
     message: Option<String>,
 }
 
-/// Mends what misses its counterpart in the main conversation.
+/// Mends calls without a result, and results without a call, in the main conversation.
 pub(super) fn mend(rows: &mut Vec<Row<'_>>, findings: &mut Vec<Finding>) {
     drop_orphans(rows, findings);
     add_results(rows, findings);

@@ -44,7 +44,7 @@ struct SearchInner {
     plan: Plan,
     /// The copies of each session, the newest first.
     jobs: Vec<Vec<Candidate>>,
-    /// How many of them are done.
+    /// How many of the sessions are done.
     done: AtomicUsize,
     turn: Mutex<Turn>,
     heard: Option<ProgressObserver>,
@@ -54,7 +54,7 @@ struct SearchInner {
 struct SessionToSearch<'s> {
     nth: usize,
     copies: &'s [Candidate],
-    /// Where its hits go.
+    /// Where the session's hits go.
     hits: SyncSender<Result<Hit>>,
 }
 

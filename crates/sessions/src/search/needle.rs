@@ -39,7 +39,7 @@ impl Needle {
         }
     }
 
-    /// Where it is first, in bytes.
+    /// Where the needle is first, in bytes.
     pub(super) fn find(&self, text: &str) -> Option<Range<usize>> {
         if !self.ignores_case {
             let at = memmem::find(text.as_bytes(), self.text.as_bytes())?;
@@ -57,7 +57,7 @@ impl Needle {
         text.char_indices().find_map(|(at, _)| self.at(text, at))
     }
 
-    /// Whether it is at this place, and how far it goes.
+    /// Whether the needle is at this place, and how far it goes.
     fn at(&self, text: &str, at: usize) -> Option<Range<usize>> {
         let mut rest = text[at..].chars();
         for wanted in &self.folded {

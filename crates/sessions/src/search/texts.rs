@@ -22,7 +22,7 @@ pub enum ConversationPart {
 }
 
 impl ConversationPart {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::Prompt,
         Self::Answer,
@@ -38,7 +38,7 @@ pub(super) struct SearchedRecord {
     pub(super) uuid: Option<String>,
     pub(super) timestamp: Option<String>,
     pub(super) branch: Option<String>,
-    /// Whether it is not meant to be shown.
+    /// Whether the text is not meant to be shown.
     pub(super) is_meta: bool,
     pub(super) texts: Vec<Text>,
     pub(super) calls: Vec<SearchedToolCall>,
@@ -57,7 +57,7 @@ pub(super) struct Text {
 #[derive(Debug)]
 pub(super) struct SearchedToolCall {
     pub(super) tool: String,
-    /// The file that it is about, if it names one.
+    /// The file that the text is about, if it names one.
     pub(super) file: Option<String>,
 }
 

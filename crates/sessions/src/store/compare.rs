@@ -32,11 +32,11 @@ pub enum StoreComparison {
 pub struct Difference {
     /// The part of the session; `None` is the session itself.
     pub subpath: Option<String>,
-    /// How it stands.
+    /// How the store's transcript compares with the one on disk.
     pub standing: StoreComparison,
     /// The entries that the store lacks, in the order in which to append them.
     pub lacks: Vec<RawJson>,
-    /// How many of them are missing from the midst, and not from the end.
+    /// How many of the missing entries are missing from the midst, and not from the end.
     pub holes: usize,
     /// The entries that are in the store and not on disk.
     pub beyond: Vec<RawJson>,

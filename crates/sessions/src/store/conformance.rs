@@ -40,7 +40,7 @@ pub struct Report {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Broken {
-    /// Its name, which is the promise.
+    /// The name of the check, which is the promise.
     pub contract: &'static str,
     /// What happened instead.
     pub seen: String,

@@ -65,7 +65,7 @@ impl ImportOptions {
 pub struct Imported {
     /// Entries that were handed to the store, those that it had already among them.
     pub entries: u64,
-    /// Appends that it took.
+    /// How many appends the import took.
     pub batches: u64,
     /// The subagents' transcripts among them.
     pub subpaths: Vec<String>,

@@ -21,7 +21,7 @@ pub struct Lease {
     pub owner: String,
     /// Grows with every acquisition of this session, and is never used twice.
     pub fence: u64,
-    /// When it runs out, in milliseconds since 1970 by the store's clock.
+    /// When the lease ends, in milliseconds since 1970 by the store's clock.
     pub expires_at: u64,
 }
 
@@ -37,7 +37,7 @@ impl Lease {
         }
     }
 
-    /// Whether it is about the session that `key` is, or is a part of.
+    /// Whether the lease is about the session that `key` is, or is a part of.
     pub fn covers(&self, key: &SessionKey) -> bool {
         self.project_key == key.project_key && self.session_id == key.session_id
     }

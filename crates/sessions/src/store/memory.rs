@@ -41,7 +41,7 @@ struct StoredLease {
 }
 
 impl MemoryStore {
-    /// An empty one.
+    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,7 +60,7 @@ impl MemoryStore {
         self.state().transcripts.keys().cloned().collect()
     }
 
-    /// How many sessions it has.
+    /// How many sessions the store has.
     pub fn len(&self) -> usize {
         self.state()
             .transcripts
@@ -69,7 +69,7 @@ impl MemoryStore {
             .count()
     }
 
-    /// Whether it has no session.
+    /// Whether the store has no session.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

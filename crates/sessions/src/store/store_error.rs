@@ -63,7 +63,7 @@ impl StoreError {
         Self::new(StoreErrorKind::Failed, what).caused_by(source)
     }
 
-    /// The same with its cause.
+    /// The same error with its cause.
     #[must_use]
     pub fn caused_by(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {

@@ -37,7 +37,7 @@ pub struct SummaryEntry {
 }
 
 impl SummaryEntry {
-    /// One that a store has kept.
+    /// A summary that a store has kept.
     pub fn new(session_id: impl Into<String>, mtime: u64, data: RawJson) -> Self {
         Self {
             session_id: session_id.into(),

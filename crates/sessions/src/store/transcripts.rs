@@ -18,7 +18,7 @@ use crate::write::append::append;
 pub struct Transcripts {
     /// The entries of the session itself.
     pub main: Vec<RawJson>,
-    /// The entries of its parts, by their subpaths, which are the names of files.
+    /// The entries of the session's parts, by their subpaths, which are the names of files.
     pub parts: Vec<(String, Vec<RawJson>)>,
 }
 

@@ -13,7 +13,7 @@ pub struct StoredValue {
     pub version: u64,
     /// The value; empty for a name that has none.
     pub text: String,
-    /// When it was read, by the clock of the store: since 1970, in milliseconds at the finest.
+    /// When the value was read, by the clock of the store: since 1970, in milliseconds at the finest.
     pub now: Duration,
 }
 

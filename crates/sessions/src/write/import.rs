@@ -28,7 +28,7 @@ const LONGEST_LINE: u64 = 64 * 1024;
 pub struct Imported {
     /// The session in its new place.
     pub file: SessionFile,
-    /// The id that it had, where that is taken here and it got a new one.
+    /// The id that the session had, where that is taken here and the session got a new one.
     pub was: Option<SessionId>,
 }
 

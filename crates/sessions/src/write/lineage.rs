@@ -28,7 +28,7 @@ const VIA: [&str; 12] = [
 /// The records of a transcript about its session's ancestors.
 #[derive(Debug, Default)]
 pub(super) struct Lineage {
-    /// Its own `derived-from` records; `None` if there are none.
+    /// The session's own `derived-from` records; `None` if there are none.
     said: Option<Vec<Ancestor>>,
     /// The sessions whose messages it has copies of.
     copied: Vec<String>,

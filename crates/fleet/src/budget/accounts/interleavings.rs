@@ -12,16 +12,16 @@ use super::*;
 /// What a turn does. It begins with a reservation, makes requests, and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Turn {
-    /// It has not begun.
+    /// The turn has not begun.
     Waits,
-    /// It has `reserved`, and `used` some of it. When it is `stopped`, it was told of an exceeded cap, and makes no request any more.
+    /// The turn has `reserved`, and `used` some of it. Once `stopped`, it knows of an exceeded cap, and makes no request any more.
     Runs {
         reserved: u64,
         used: u64,
         requests: u8,
         stopped: bool,
     },
-    /// It was refused, or has ended.
+    /// The turn was refused, or has ended.
     Over,
 }
 

@@ -38,14 +38,14 @@ pub(crate) struct OpenRequests {
     bytes: usize,
     /// The limit of `bytes`.
     room: usize,
-    /// How many of them have no decision.
+    /// How many of the open requests have no decision.
     undecided: usize,
 }
 
 #[derive(Debug)]
 struct OpenRequest {
     id: RequestId,
-    /// Whether its reply waits to be written.
+    /// Whether the reply to the request waits to be written.
     is_answered: bool,
     bytes: usize,
     /// The request; `None` if it is rejected because there is no room.
@@ -55,11 +55,11 @@ struct OpenRequest {
 /// What to do with a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Answer it.
+    /// The driver has to answer the request.
     New(Serial),
-    /// Reject it: there is no room.
+    /// The driver has to reject the request: there is no room.
     TooMany(Serial),
-    /// Ignore it: it is open already, without a reply.
+    /// The driver has to ignore the request: it is open already, without a reply.
     Duplicate,
     /// End the process: the CLI does not read its replies.
     Flood,

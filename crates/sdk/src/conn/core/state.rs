@@ -118,7 +118,7 @@ impl Core {
         self.open_requests.undecided()
     }
 
-    /// One of these, by its id.
+    /// The open request with this id.
     pub(crate) fn request(&self, id: &str) -> Option<(Serial, &RequestId, &Frame)> {
         self.open_requests.request(id)
     }

@@ -38,15 +38,15 @@ pub(crate) enum Dispatch {
 #[derive(Debug)]
 struct Slot {
     id: String,
-    /// Its number, for the driver.
+    /// The number of the prompt, for the driver.
     number: u64,
     stage: PromptStage,
     wanted_output: bool,
     /// The CLI reported `completed`; its result is still to come.
     completed: bool,
-    /// This program interrupted its turn.
+    /// Whether this program interrupted the prompt's turn.
     interrupted: bool,
-    /// Set once its turn is interrupted because of a stall.
+    /// Set once the prompt's turn is interrupted because of a stall.
     stalled: Option<Stall>,
     /// The prompt, to report it as lost if it never ends.
     prompt: Prompt,
@@ -66,7 +66,7 @@ enum PromptStage {
 #[derive(Debug)]
 struct RunningTurn {
     number: u64,
-    /// The prompts that it answers; none for an ambient turn.
+    /// The prompts that the turn answers; none for an ambient turn.
     prompts: Vec<String>,
     /// A result of foreign origin that names no prompt and came meanwhile. It only counts if no other comes.
     doubtful: Option<Outcome>,
@@ -74,7 +74,7 @@ struct RunningTurn {
     guessed: Option<Vec<Frame>>,
     /// The prompt that was guessed to be its own, whether that was confirmed or not.
     assumed: Option<String>,
-    /// This program interrupted it.
+    /// Whether this program interrupted the turn.
     interrupted: bool,
     /// Lasts as long as the turn.
     span: Span,

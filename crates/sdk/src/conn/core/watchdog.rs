@@ -27,7 +27,7 @@ enum AwaitedOutput {
     Nothing,
     /// The beginning of the model's answer.
     Answer,
-    /// Its next piece.
+    /// The next piece of a response.
     Piece,
 }
 

@@ -14,7 +14,7 @@ use super::super::{Binary, FoundBy};
 pub struct DoctorReport {
     /// Every installation, in the order in which [`find`](crate::discover::find) would take them, and every path that was named.
     pub candidates: Vec<Candidate>,
-    /// The one that would be used.
+    /// The CLI that would be used.
     pub chosen: Option<PathBuf>,
     /// This machine.
     pub host: Machine,
@@ -52,17 +52,17 @@ impl DoctorReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// Where it was found.
+    /// Where the CLI is.
     pub path: PathBuf,
-    /// How it came to be looked at.
+    /// Why this place was looked at.
     pub origin: FoundBy,
     /// Where the path leads, links resolved.
     pub real_path: Option<PathBuf>,
     /// What the file is; `None` if that is why it cannot be used.
     pub binary: Option<Binary>,
-    /// Why it cannot be used.
+    /// Why this CLI cannot be used.
     pub unusable: Option<Unusable>,
-    /// Its reply to `--version`.
+    /// What this CLI replied to `--version`.
     pub version: VersionCheck,
 }
 
@@ -73,9 +73,9 @@ pub struct Candidate {
 pub enum VersionCheck {
     /// The version, as `2.1.330`.
     Version(String),
-    /// It ran but did not print a version; the text is its output, shortened, with its exit.
+    /// The CLI ran but did not print a version; the text is its output, shortened, with its exit.
     Odd(String),
-    /// It did not end in time and was killed.
+    /// The CLI did not end in time and was killed.
     TimedOut,
     /// The system would not start it; the text is the system's.
     Failed(String),
@@ -109,7 +109,7 @@ pub enum AuthSource {
 }
 
 impl AuthSource {
-    /// Whether it is the switch of a cloud provider, where the account is that provider's.
+    /// Whether the variable is the switch of a cloud provider, where the account is that provider's.
     pub fn is_provider(&self) -> bool {
         matches!(self, Self::Variable(name) if name.starts_with("CLAUDE_CODE_USE_"))
     }
@@ -143,11 +143,11 @@ impl fmt::Display for AuthSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Directory {
-    /// Where it is.
+    /// Where the directory is.
     pub path: PathBuf,
-    /// Whether it is there and is a directory.
+    /// Whether the directory exists and is a directory.
     pub exists: bool,
-    /// Whether its entries can be listed.
+    /// Whether the directory's entries can be listed.
     pub readable: bool,
     /// Whether files can be made in it; for one that does not exist, whether it could be made.
     pub writable: bool,
@@ -157,7 +157,7 @@ pub struct Directory {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Problem {
-    /// How bad it is.
+    /// How bad the problem is.
     pub severity: Severity,
     /// What was found.
     pub found: String,

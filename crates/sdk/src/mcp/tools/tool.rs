@@ -170,7 +170,7 @@ impl Tool {
         }
     }
 
-    /// Its name.
+    /// The tool's name.
     pub fn name(&self) -> &str {
         &self.definition.name
     }

@@ -27,7 +27,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 5] = [
         Self::Before,
         Self::After,
