@@ -134,7 +134,7 @@ enum Client {
 
 /// What a program says of a scenario.
 #[derive(Debug, Deserialize)]
-struct Report {
+struct ClientReport {
     scenario: String,
     ok: bool,
     ms: u64,
@@ -408,7 +408,7 @@ fn play(client: Client, mut command: Command, place: &Path, scenarios: &[String]
     let mut results = BTreeMap::new();
     for line in BufReader::new(stdout).lines() {
         let line = line.context("the program writes something that is no text")?;
-        let Ok(report) = serde_json::from_str::<Report>(&line) else {
+        let Ok(report) = serde_json::from_str::<ClientReport>(&line) else {
             println!("{line}");
             continue;
         };
@@ -450,7 +450,7 @@ fn play(client: Client, mut command: Command, place: &Path, scenarios: &[String]
     Ok(failed)
 }
 
-impl std::fmt::Display for Report {
+impl std::fmt::Display for ClientReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let verdict = if self.ok { "ok" } else { "FAIL" };
         write!(f, "{verdict:<4}  {:<28} {:>6} ms", self.scenario, self.ms)?;
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_report_names_what_failed_and_why() {
         let line = r#"{"scenario": "resume", "ok": false, "ms": 7, "why": "this\nand that"}"#;
-        let report: Report = serde_json::from_str(line).unwrap();
+        let report: ClientReport = serde_json::from_str(line).unwrap();
         assert_eq!(
             report.to_string(),
             "FAIL  resume                            7 ms\n            this\n            and that"

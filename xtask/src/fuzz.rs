@@ -25,7 +25,7 @@ const COVERAGE: &str = "-Cpasses=sancov-module \
 /// Inputs longer than this tell nothing new and are slow.
 const MAX_LENGTH: usize = 2048;
 
-struct Plan {
+struct FuzzPlan {
     targets: Vec<&'static str>,
     seconds: u64,
     /// What the search draws its mutations from; another each time when it is not given.
@@ -34,7 +34,7 @@ struct Plan {
     minimize: bool,
 }
 
-impl Plan {
+impl FuzzPlan {
     fn read(arguments: Vec<OsString>) -> Result<Self> {
         let mut plan = Self {
             targets: Vec::new(),
@@ -81,7 +81,7 @@ impl Plan {
 }
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
-    let plan = Plan::read(arguments)?;
+    let plan = FuzzPlan::read(arguments)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let host = host()?;
     check_compiler()?;
@@ -198,8 +198,8 @@ fn build(root: &Path, host: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn plan(line: &str) -> Result<Plan> {
-        Plan::read(line.split_whitespace().map(OsString::from).collect())
+    fn plan(line: &str) -> Result<FuzzPlan> {
+        FuzzPlan::read(line.split_whitespace().map(OsString::from).collect())
     }
 
     #[test]

@@ -351,6 +351,77 @@ fn no_two_source_files_of_a_crate_have_one_name() {
     }
 }
 
+/// Types that several files of a crate's `src` define. A name that is no longer there twice goes from this list.
+const SHARED_TYPES: &[(&str, &[&str])] = &[
+    // What stands in for the host where the feature for hosts is off.
+    ("acp", &["Host", "HostLink", "HostSession"]),
+    // Of each subcommand, as clap's users write it.
+    ("cli", &["Args", "Command"]),
+    // The protocol has one name for both directions.
+    ("protocol", &["ControlRequest", "ControlResponse", "UserMessage"]),
+    // Of each system.
+    ("sdk", &["LocalProcess"]),
+    // Of the crate, and of the trait that stores implement.
+    ("sessions", &["Result"]),
+];
+
+/// The name of the type that a line begins to define.
+fn defined_type(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub").map_or(line, |rest| {
+        let rest = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        rest.map_or(&line["pub".len()..], |(_, rest)| rest)
+    });
+    let (word, rest) = line.trim_start().split_once(' ')?;
+    let is_definition = matches!(word, "struct" | "enum" | "trait" | "type" | "union");
+    let end = rest.find(|c: char| !c.is_alphanumeric())?;
+    is_definition.then_some(&rest[..end])
+}
+
+#[test]
+fn no_two_types_of_a_crate_have_one_name() {
+    for (line, name) in [
+        ("pub(crate) struct One<'a> {", Some("One")),
+        ("pub enum Two {", Some("Two")),
+        ("type Three = u8;", Some("Three")),
+        ("    struct Inside;", None),
+        ("impl Trait for Four {", None),
+    ] {
+        let found = Some(line)
+            .filter(|line| !line.starts_with(' '))
+            .and_then(defined_type);
+        assert_eq!(found, name, "{line}");
+    }
+    let mut found: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for file in files("crates/*/src/*.rs") {
+        if file.ends_with("tests.rs") || file.contains("/tests/") || file.ends_with("laws.rs") {
+            continue;
+        }
+        let krate = file.split('/').nth(1).unwrap_or_default().to_owned();
+        let text = std::fs::read_to_string(root().join(&file)).unwrap();
+        let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+        for name in lines
+            .filter(|line| !line.starts_with(' '))
+            .filter_map(defined_type)
+        {
+            let types = found.entry(krate.clone()).or_default();
+            types.entry(name.to_owned()).or_default().insert(file.clone());
+        }
+    }
+    assert!(found.contains_key("sdk"), "the crates are read");
+    for (krate, types) in found {
+        let listed = SHARED_TYPES.iter().find(|(listed, _)| *listed == krate);
+        let listed = listed.map_or(&[][..], |(_, names)| names);
+        for (name, files) in &types {
+            let is_listed = listed.contains(&name.as_str());
+            assert_eq!(
+                files.len() > 1,
+                is_listed,
+                "{name} in {files:?}, and SHARED_TYPES"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_crates_have_one_style_of_modules() {
     let found: Vec<String> = files("crates/*/src/*.rs")

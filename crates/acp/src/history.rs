@@ -99,7 +99,7 @@ pub(crate) fn read(
         }
     }
     // The transcripts that are open, the innermost last. Each subagent is read once, so that the loop ends.
-    let mut reading: Vec<Reading> = vec![Reading {
+    let mut reading: Vec<TranscriptReading> = vec![TranscriptReading {
         messages: file.messages(options)?,
         agent: None,
         begins: None,
@@ -139,7 +139,7 @@ pub(crate) fn read(
             .rev()
         {
             match agent.messages(&MessageOptions::new()) {
-                Ok(messages) => reading.push(Reading {
+                Ok(messages) => reading.push(TranscriptReading {
                     messages,
                     agent: Some(agent.agent_id.as_str().into()),
                     begins: recorded(&agent).map(|agent| RecordedAgent {
@@ -157,7 +157,7 @@ pub(crate) fn read(
 }
 
 /// A transcript that is being read.
-struct Reading {
+struct TranscriptReading {
     messages: Messages,
     /// Its subagent; `None` for the main conversation.
     agent: Option<Arc<str>>,

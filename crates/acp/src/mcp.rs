@@ -10,7 +10,7 @@ use outrigger::Options;
 use outrigger::mcp::McpServers;
 use outrigger::protocol::shared::{McpRemoteServerConfig, McpServerConfig, McpStdioServerConfig};
 
-pub(crate) use self::over_acp::Host;
+pub(crate) use self::over_acp::ServerMaker;
 pub(crate) use self::routes::Routes;
 use crate::error::bad;
 
@@ -66,7 +66,7 @@ impl Servers {
     }
 
     /// Adds the servers to the options of a new session.
-    pub(crate) fn add_to(&self, options: Options, host: &Host) -> Options {
+    pub(crate) fn add_to(&self, options: Options, host: &ServerMaker) -> Options {
         self.0
             .iter()
             .fold(options, |options, (name, server)| match server {
@@ -76,7 +76,7 @@ impl Servers {
     }
 
     /// The servers for a running session.
-    pub(crate) fn for_session(&self, host: &Host) -> McpServers {
+    pub(crate) fn for_session(&self, host: &ServerMaker) -> McpServers {
         self.0
             .iter()
             .fold(McpServers::new(), |servers, (name, server)| match server {

@@ -449,9 +449,9 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
 }
 
 /// Makes the MCP servers in the editor.
-fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::Host {
+fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::ServerMaker {
     let roots = options.cwd.iter().chain(&options.additional_directories);
-    mcp::Host::new(
+    mcp::ServerMaker::new(
         client.clone(),
         hub.routes.clone(),
         forms,

@@ -50,7 +50,7 @@ Environment:
 
 /// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
-enum Task {
+enum ProgramTask {
     Serve {
         log: Option<PathBuf>,
         spare: bool,
@@ -63,7 +63,7 @@ enum Task {
     Help,
 }
 
-fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
+fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<ProgramTask, String> {
     let mut arguments = arguments.into_iter();
     let (mut log, mut spare) = (None, true);
     let mut protocol = Protocol::Auto;
@@ -71,9 +71,9 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             // All further arguments are for the CLI.
-            Some("--cli") => return Ok(Task::Cli(arguments.collect())),
-            Some("--version" | "-V") => return Ok(Task::Version),
-            Some("--help" | "-h") => return Ok(Task::Help),
+            Some("--cli") => return Ok(ProgramTask::Cli(arguments.collect())),
+            Some("--version" | "-V") => return Ok(ProgramTask::Version),
+            Some("--help" | "-h") => return Ok(ProgramTask::Help),
             Some("--no-spare") => spare = false,
             Some("--review-edits") => review_edits = true,
             Some("--log") => match arguments.next() {
@@ -104,7 +104,7 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
             }
         }
     }
-    Ok(Task::Serve {
+    Ok(ProgramTask::Serve {
         log,
         spare,
         protocol,
@@ -161,18 +161,18 @@ pub async fn run_on(
 }
 
 #[cfg(feature = "host")]
-fn for_host(task: Task) -> Result<Task, String> {
+fn for_host(task: ProgramTask) -> Result<ProgramTask, String> {
     let wrong = match &task {
-        Task::Cli(_) => Some("--cli"),
-        Task::Serve {
+        ProgramTask::Cli(_) => Some("--cli"),
+        ProgramTask::Serve {
             review_edits: true, ..
         } => Some("--review-edits"),
-        Task::Serve {
+        ProgramTask::Serve {
             compact_idle: Some(_),
             ..
         } => Some("--compact-idle"),
-        Task::Serve { spare: false, .. } => Some("--no-spare"),
-        Task::Serve { .. } | Task::Version | Task::Help => None,
+        ProgramTask::Serve { spare: false, .. } => Some("--no-spare"),
+        ProgramTask::Serve { .. } | ProgramTask::Version | ProgramTask::Help => None,
     };
     match wrong {
         Some(flag) => Err(format!(
@@ -182,12 +182,12 @@ fn for_host(task: Task) -> Result<Task, String> {
     }
 }
 
-async fn perform(task: Task, config: Config) -> ExitCode {
+async fn perform(task: ProgramTask, config: Config) -> ExitCode {
     match task {
-        Task::Help => print(HELP),
-        Task::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
-        Task::Cli(arguments) => cli(arguments),
-        Task::Serve {
+        ProgramTask::Help => print(HELP),
+        ProgramTask::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
+        ProgramTask::Cli(arguments) => cli(arguments),
+        ProgramTask::Serve {
             log,
             spare,
             protocol,
@@ -359,21 +359,24 @@ async fn asked_to_end() {
 mod tests {
     use super::*;
 
-    fn of(arguments: &[&str]) -> Result<Task, String> {
+    fn of(arguments: &[&str]) -> Result<ProgramTask, String> {
         task(arguments.iter().map(OsString::from))
     }
 
     #[test]
     fn what_follows_cli_is_the_cli_s() {
         let arguments = ["auth", "login", "--log"].map(OsString::from).to_vec();
-        assert_eq!(of(&["--cli", "auth", "login", "--log"]), Ok(Task::Cli(arguments)));
+        assert_eq!(
+            of(&["--cli", "auth", "login", "--log"]),
+            Ok(ProgramTask::Cli(arguments))
+        );
     }
 
     #[test]
     fn the_log_has_a_file() {
         let log = Some(PathBuf::from("a.log"));
         let serve = |log, spare, protocol| {
-            Ok(Task::Serve {
+            Ok(ProgramTask::Serve {
                 log,
                 spare,
                 protocol,
@@ -390,7 +393,7 @@ mod tests {
         assert_eq!(of(&["--protocol=v1"]), serve(None, true, Protocol::V1));
         assert!(of(&["--protocol", "3"]).is_err());
         let minutes = |arguments: &[&str]| match of(arguments) {
-            Ok(Task::Serve { compact_idle, .. }) => compact_idle,
+            Ok(ProgramTask::Serve { compact_idle, .. }) => compact_idle,
             other => panic!("{other:?}"),
         };
         assert_eq!(
@@ -404,7 +407,7 @@ mod tests {
         assert!(of(&["--compact-idle"]).is_err());
         assert!(matches!(
             of(&["--review-edits"]),
-            Ok(Task::Serve {
+            Ok(ProgramTask::Serve {
                 review_edits: true,
                 ..
             })

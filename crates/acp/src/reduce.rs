@@ -28,7 +28,7 @@ use outrigger::protocol::{Frame, RawJson};
 use self::calls::Calls;
 use self::commands::Commands;
 use self::compaction::Compactions;
-use self::plan::Plan;
+use self::plan::TaskPlan;
 use self::recent_set::RecentSet;
 use self::step::Steps;
 pub(crate) use self::step::{Effect, ReducedStep};
@@ -59,7 +59,7 @@ pub(crate) struct Reducer {
     dir: WorkDir,
     streams: Streams,
     calls: Calls,
-    plan: Plan,
+    plan: TaskPlan,
     compactions: Compactions,
     meter: Meter,
     commands: Commands,
@@ -90,7 +90,7 @@ impl Reducer {
             dir: WorkDir { cwd },
             streams: Streams::default(),
             calls: Calls::new(),
-            plan: Plan::default(),
+            plan: TaskPlan::default(),
             compactions: Compactions::default(),
             meter: Meter::default(),
             commands: Commands::default(),

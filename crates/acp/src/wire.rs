@@ -34,21 +34,21 @@ pub(crate) enum PermissionCall {
 /// Encodes the events of one session.
 #[derive(Debug)]
 pub(crate) enum Encoder {
-    V1(v1::Encoder),
-    V2(v2::Encoder),
+    V1(v1::V1Encoder),
+    V2(v2::V2Encoder),
 }
 
 impl Encoder {
     /// For an editor of version 1 with these capabilities.
     pub(crate) fn v1(capabilities: &acp::ClientCapabilities) -> Self {
-        Self::V1(v1::Encoder::new(v1::Client::of(capabilities)))
+        Self::V1(v1::V1Encoder::new(v1::UpdateCapabilities::of(capabilities)))
     }
 
     /// For an editor of version 2 with these capabilities.
     pub(crate) fn v2(capabilities: &acp::ClientCapabilities) -> Self {
         let name = uuid::Uuid::new_v4().simple().to_string();
-        let subagents = v1::Client::of(capabilities).subagent_text;
-        Self::V2(v2::Encoder::new(name, subagents))
+        let subagents = v1::UpdateCapabilities::of(capabilities).subagent_text;
+        Self::V2(v2::V2Encoder::new(name, subagents))
     }
 
     /// The updates for an event, in order; mostly one.

@@ -36,14 +36,14 @@ const MCP_TOOLS: &str = "^mcp__";
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentArgs {
     #[command(flatten)]
-    conversation: Conversation,
+    conversation: ChosenConversation,
     #[command(flatten)]
     session: SessionArgs,
 }
 
 /// Which conversation it is.
 #[derive(Debug, clap::Args)]
-struct Conversation {
+struct ChosenConversation {
     /// Goes on with this session: its id or title.
     #[arg(long, value_name = "ID", conflicts_with = "continue_latest")]
     resume: Option<String>,
@@ -258,7 +258,7 @@ impl std::ops::Deref for AgentArgs {
 impl AgentArgs {
     /// [`SessionArgs::hosted`], for this conversation.
     pub(crate) fn hosted(&self, asking: &Responder, screen: &Screen) -> Result<Options, Failure> {
-        let Conversation {
+        let ChosenConversation {
             resume,
             continue_latest,
             fork_session,

@@ -21,7 +21,7 @@ use outrigger_fleet::gate::{Gate, Limits};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::prompts::Given;
+use self::prompts::GivenPrompt;
 use crate::agent::{SessionArgs, schema, usage};
 use crate::ask::Responder;
 use crate::config::ConfigArgs;
@@ -107,7 +107,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     let mut results = Results::create(&args.out, &given)?;
     let jobs: Vec<_> = given.into_iter().map(|given| given.job).collect();
     let mut run = args.batch(options, journal)?.run(stream::iter(jobs))?;
-    let bar = Bar::new(run.monitor(), args.agent.quiet);
+    let bar = BatchBar::new(run.monitor(), args.agent.quiet);
 
     let mut asked = None;
     loop {
@@ -255,7 +255,7 @@ impl Args {
     }
 
     /// Says how it ended.
-    async fn finish(&self, run: BatchRun, bar: &Bar, asked: Option<Signal>) -> CommandResult {
+    async fn finish(&self, run: BatchRun, bar: &BatchBar, asked: Option<Signal>) -> CommandResult {
         let summary = match run.finish().await {
             Ok(summary) => summary,
             Err(error) => {
@@ -279,7 +279,7 @@ impl Args {
         })
     }
 
-    fn say_way_on(&self, bar: &Bar) {
+    fn say_way_on(&self, bar: &BatchBar) {
         if self.journal_path().is_some() {
             bar.note("the same command with --resume goes on");
         }
@@ -317,7 +317,7 @@ struct Results {
 }
 
 impl Results {
-    fn create(path: &Path, given: &[Given]) -> Result<Self, Failure> {
+    fn create(path: &Path, given: &[GivenPrompt]) -> Result<Self, Failure> {
         let out: Box<dyn Write + Send> = match path.as_os_str() == "-" {
             true => Box::new(io::stdout()),
             false => {
@@ -405,13 +405,13 @@ struct ResultLine {
 }
 
 /// How far it is, on standard error.
-struct Bar {
+struct BatchBar {
     bar: ProgressBar,
     monitor: Monitor,
     is_quiet: bool,
 }
 
-impl Bar {
+impl BatchBar {
     fn new(monitor: Monitor, is_quiet: bool) -> Self {
         let bar = match io::stderr().is_terminal() && !is_quiet {
             true => ProgressBar::new(monitor.progress().jobs.unwrap_or_default()),

@@ -22,8 +22,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Show(show_cassette::Show),
-    Check(check_cassette::Check),
+    Show(show_cassette::ShowCassette),
+    Check(check_cassette::CheckCassette),
     Trim(Trim),
     EditIds(EditIds),
 }

@@ -236,7 +236,7 @@ impl Chat {
             return Ok(AfterLine::GoOn);
         }
         match local::read(line) {
-            Some(local::Command::Quit) => return Ok(AfterLine::Quit),
+            Some(local::LocalCommand::Quit) => return Ok(AfterLine::Quit),
             Some(command) => {
                 let said = command.run(&self.session).await;
                 self.screen.end_line()?;

@@ -61,7 +61,7 @@ enum ConfigCommand {
         #[command(flatten)]
         which: ConfigArgs,
     },
-    Check(check_config::Check),
+    Check(check_config::CheckConfig),
     /// Check the configuration file, and show which values hold for a profile, and where they stand.
     ///
     /// All profiles are checked, whichever is shown. Ends with 2 if anything is wrong.

@@ -19,8 +19,8 @@ use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::Sandbox;
 
 use crate::exit::{CommandResult, Status};
-pub(crate) use demo_screen::Screen;
-pub(crate) use get::Cli;
+pub(crate) use demo_screen::DemoScreen;
+pub(crate) use get::DemoAgent;
 
 /// What `outrigger demo` takes.
 ///
@@ -61,7 +61,7 @@ impl Model {
 /// Runs the demo.
 pub(crate) async fn run(args: Args) -> CommandResult {
     let mut told = pin!(told_to_end());
-    let screen = Screen::new();
+    let screen = DemoScreen::new();
     screen.title("outrigger demo");
     let cli = tokio::select! {
         cli = get::cli(&screen, args.cli.clone(), args.simulated) => cli?,
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
 }
 
 /// The CLI of a demo for which none was named.
-pub(crate) async fn pinned_cli(screen: &Screen) -> anyhow::Result<Cli> {
+pub(crate) async fn pinned_cli(screen: &DemoScreen) -> anyhow::Result<DemoAgent> {
     get::cli(screen, None, false).await
 }
 
@@ -95,14 +95,14 @@ async fn told_to_end() -> std::io::Result<Status> {
 /// Runs the session, until it is over or `told` to end.
 async fn session(
     args: &Args,
-    screen: &Screen,
-    cli: &Cli,
+    screen: &DemoScreen,
+    cli: &DemoAgent,
     told: impl Future<Output = std::io::Result<Status>>,
 ) -> CommandResult {
     let began = Instant::now();
     let sandbox = Sandbox::new().context("cannot make a temporary directory")?;
     let (options, model) = match cli {
-        Cli::Real { path, .. } => {
+        DemoAgent::Real { path, .. } => {
             let api = MessagesApi::builder()
                 .directives(true)
                 .default_reply(outrigger_sim::api::Reply::say(steps::AMBIENT))
@@ -111,11 +111,11 @@ async fn session(
                 .context("cannot start the scripted model")?;
             (real(path, &sandbox, &api), Model::Api(api))
         }
-        Cli::Simulated => (simulated::options(&sandbox), Model::Simulated),
+        DemoAgent::Simulated => (simulated::options(&sandbox), Model::Simulated),
     };
     let kind = match cli {
-        Cli::Real { what, .. } => format!("{what}: its process, its tools and the protocol"),
-        Cli::Simulated => {
+        DemoAgent::Real { what, .. } => format!("{what}: its process, its tools and the protocol"),
+        DemoAgent::Simulated => {
             "the tools and the protocol; the agent is SIMULATED, inside of this program".to_owned()
         }
     };

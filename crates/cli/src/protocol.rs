@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Check(Check),
+    Check(CheckRecordings),
 }
 
 /// Tell whether recorded conversations are fully typed, and whether anything of them would be lost.
@@ -34,7 +34,7 @@ enum Command {
 ///
 /// The exit status is 0 if all is typed and lossless, 1 if something is not, 2 if a file could not be read.
 #[derive(Debug, clap::Args)]
-struct Check {
+struct CheckRecordings {
     /// Recordings; directories are searched for *.jsonl and *.ndjson; `-` is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -91,7 +91,7 @@ const TOLD: usize = 10;
 /// The most characters of a finding that are told.
 const TEXT: usize = 400;
 
-impl Check {
+impl CheckRecordings {
     fn run(self) -> CommandResult {
         let mut checker = Checker::new();
         let mut findings = Findings::default();

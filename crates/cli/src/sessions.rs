@@ -48,7 +48,7 @@ pub(crate) struct Args {
 enum Command {
     #[command(visible_alias = "ls")]
     List(list::List),
-    Show(show_session::Show),
+    Show(show_session::ShowSession),
     Agents(agents::Agents),
     Search(search::Find),
     Follow(follow::Follow),
@@ -64,7 +64,7 @@ enum Command {
     Repair(repair::Repair),
     #[command(visible_alias = "rm")]
     Delete(delete::Delete),
-    Status(stored::Status),
+    Status(stored::StoreStatus),
     Push(stored::Push),
     Pull(stored::Pull),
 }

@@ -24,14 +24,14 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Show what holds, and where each value comes from. Nothing is started.
-    Show(Show),
+    Show(ShowSettings),
     /// List the keys that have a type here.
     Keys,
 }
 
 /// Values of variables whose names speak of a secret are not shown, except with --json.
 #[derive(Debug, clap::Args)]
-struct Show {
+struct ShowSettings {
     /// Only these keys of the top level, such as `permissions`.
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
@@ -117,7 +117,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     Ok(Status::Success)
 }
 
-fn resolver(show: &Show) -> Result<ResolveSettings, Failure> {
+fn resolver(show: &ShowSettings) -> Result<ResolveSettings, Failure> {
     let mut resolve = ResolveSettings::new().cwd(&show.dir);
     if let Some(Sources(sources)) = &show.setting_sources {
         resolve = resolve.setting_sources(sources.iter().copied());

@@ -118,11 +118,11 @@ impl Signal {
 /// Ends a session's turn when a signal comes, apart from the task that writes the answer (which may wait for a slow reader).
 #[derive(Debug, Clone)]
 pub(crate) struct Watchman {
-    state: watch::Receiver<State>,
+    state: watch::Receiver<SignalState>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct SignalState {
     signal: Option<Signal>,
     /// The turn has ended, or the session has.
     done: bool,
@@ -131,7 +131,7 @@ struct State {
 impl Watchman {
     /// Watches over a session: the first signal interrupts the turn (all but Ctrl-C also close the session), the second kills it.
     pub(crate) fn post(mut signals: Signals, session: Session, note: impl Fn(&str) + Send + 'static) -> Self {
-        let (tx, rx) = watch::channel(State::default());
+        let (tx, rx) = watch::channel(SignalState::default());
         tokio::spawn(async move {
             let first = signals.next().await;
             tx.send_modify(|state| state.signal = Some(first));

@@ -162,12 +162,12 @@ impl std::fmt::Display for GateState {
 #[derive(Debug)]
 struct LocalGate {
     began: Instant,
-    inner: Mutex<Inner>,
+    inner: Mutex<GateInner>,
     phase: watch::Sender<GatePhase>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct GateInner {
     core: GateCore,
     /// Who gets the pass of each waiter.
     doors: HashMap<WaiterId, oneshot::Sender<Pass>>,
@@ -179,7 +179,7 @@ impl Gate {
         Self(
             Kind::Local(Arc::new(LocalGate {
                 began: Instant::now(),
-                inner: Mutex::new(Inner {
+                inner: Mutex::new(GateInner {
                     core: GateCore::new(limits.normalized()),
                     doors: HashMap::new(),
                 }),
@@ -418,7 +418,7 @@ impl Drop for QueuedWaiter {
 }
 
 impl LocalGate {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, GateInner> {
         // Nothing in the core panics halfway through a change.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -160,7 +160,7 @@ pub struct Supervised {
     ids: Arc<dyn IdStore>,
     /// The session's own budget, with what each turn reserves.
     budget: Option<(Budget, Amount)>,
-    inner: Mutex<Inner>,
+    inner: Mutex<SupervisedInner>,
     health: watch::Sender<Health>,
 }
 
@@ -174,7 +174,7 @@ impl fmt::Debug for Supervised {
 }
 
 #[derive(Default)]
-struct Inner {
+struct SupervisedInner {
     /// The newest process, whether it lives or not.
     session: Option<Session>,
     /// What is kept was loaded.
@@ -372,7 +372,7 @@ impl Supervised {
     }
 
     /// Starts a process if none lives.
-    async fn keep_alive(&self, inner: &mut Inner) -> Result<(), SuperviseError> {
+    async fn keep_alive(&self, inner: &mut SupervisedInner) -> Result<(), SuperviseError> {
         loop {
             if let Some(session) = &inner.session {
                 let Some(error) = ended(session) else {
@@ -414,7 +414,7 @@ impl Supervised {
     }
 
     /// Counts a death.
-    fn count(&self, inner: &mut Inner, error: Error) {
+    fn count(&self, inner: &mut SupervisedInner, error: Error) {
         let now = Instant::now();
         inner.deaths.push_back(now);
         inner
@@ -435,7 +435,7 @@ impl Supervised {
     }
 
     /// A process for the conversation: the one that died, the one that is stored, or a new one.
-    async fn start(&self, inner: &mut Inner) -> Result<Session, SuperviseError> {
+    async fn start(&self, inner: &mut SupervisedInner) -> Result<Session, SuperviseError> {
         inner.lost = Vec::new();
         let reason = match inner.starts {
             0 => StartReason::First,
@@ -465,7 +465,11 @@ impl Supervised {
     }
 
     /// A process for the conversation that is stored, or for a new one.
-    async fn start_stored(&self, inner: &mut Inner, fresh: Options) -> Result<Session, SuperviseError> {
+    async fn start_stored(
+        &self,
+        inner: &mut SupervisedInner,
+        fresh: Options,
+    ) -> Result<Session, SuperviseError> {
         if !inner.is_loaded {
             inner.kept = self
                 .ids("loaded", |ids, name| ids.load(name))
@@ -494,7 +498,12 @@ impl Supervised {
     }
 
     /// The options of a process that is about to start, and who is told once it has.
-    fn watched(&self, inner: &mut Inner, reason: StartReason, options: Options) -> (Options, OnStarted) {
+    fn watched(
+        &self,
+        inner: &mut SupervisedInner,
+        reason: StartReason,
+        options: Options,
+    ) -> (Options, OnStarted) {
         inner.starts = inner.starts.saturating_add(1);
         match &self.supervision.watch {
             Some(watch) => {
@@ -512,7 +521,7 @@ impl Supervised {
     /// One turn, within the budget. What is known after the turn is saved, however it ended.
     async fn run(
         &self,
-        inner: &mut Inner,
+        inner: &mut SupervisedInner,
         session: &Session,
         prompt: Prompt,
         watch: &mut ToolWatch,
@@ -551,7 +560,7 @@ impl Supervised {
     }
 
     /// Saves what is known.
-    async fn save(&self, inner: &mut Inner) -> Result<(), SuperviseError> {
+    async fn save(&self, inner: &mut SupervisedInner) -> Result<(), SuperviseError> {
         if let Some((budget, _)) = &self.budget {
             inner.kept.charged = budget.spent() + budget.reserved();
         } else if inner.kept.session_id.is_none() {
@@ -579,7 +588,7 @@ impl Supervised {
     }
 
     /// Compacts or hands over a conversation that has become too much.
-    async fn rotate(&self, inner: &mut Inner) -> Result<(), SuperviseError> {
+    async fn rotate(&self, inner: &mut SupervisedInner) -> Result<(), SuperviseError> {
         let (Some(rotation), Some(session)) = (&self.supervision.rotation, inner.session.clone()) else {
             return Ok(());
         };
@@ -643,7 +652,7 @@ impl Supervised {
 }
 
 /// The prompt, with the summary of the last conversation before it. A command gets none: the prompt after it does.
-fn handed(inner: &mut Inner, prompt: Prompt) -> Prompt {
+fn handed(inner: &mut SupervisedInner, prompt: Prompt) -> Prompt {
     if prompt.command_name().is_some() {
         return prompt;
     }

@@ -148,7 +148,7 @@ fn routes() -> Vec<Route> {
     use Scope::{Admin, Approve, Read, Send};
     vec![
         Route::new("get", "/v1/sessions", Needs(Read), "Lists the sessions, by id", get(sessions::list))
-            .query::<sessions::ListQuery>()
+            .query::<sessions::SessionsQuery>()
             .json::<sessions::SessionPage>(),
         Route::new("post", "/v1/sessions", Needs(Send), "Creates a session", post(sessions::create))
             .headers(&["Idempotency-Key"])
@@ -264,7 +264,7 @@ fn routes() -> Vec<Route> {
             "Sessions that the CLI left on the machine of the host",
             get(adoptions::list),
         )
-        .query::<adoptions::ListQuery>()
+        .query::<adoptions::AdoptionsQuery>()
         .json::<adoptions::AdoptableList>(),
         Route::new(
             "post",
@@ -321,7 +321,7 @@ fn routes() -> Vec<Route> {
             "The approvals of all sessions, the oldest first",
             get(approvals::list),
         )
-        .query::<approvals::ListQuery>()
+        .query::<approvals::ApprovalsQuery>()
         .json::<approvals::ApprovalPage>(),
         Route::new("get", "/v1/approvals/{id}", Needs(Read), "An approval", get(approvals::read))
             .json::<outrigger_host::Approval>(),

@@ -45,7 +45,7 @@ pub(crate) enum WaitingCall {
 
 /// What the host knows of a session that lives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct LiveState {
     pub(crate) process: Process,
     /// Prompts that no process has got, in the order of the log.
     pub(crate) queue: VecDeque<Uuid>,
@@ -63,7 +63,7 @@ pub(crate) struct State {
     pub(crate) open: BTreeSet<String>,
 }
 
-impl State {
+impl LiveState {
     /// Whether a turn runs, or is about to begin. One whose call waits for a decision does not.
     pub(crate) fn has_turn(&self) -> bool {
         self.admission == Admission::Granted
@@ -125,7 +125,7 @@ pub(crate) enum Input {
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum CoreEffect {
     /// Writes how far a prompt got.
     Mark(Uuid, Delivery),
     /// Writes that no pending approval of this session can be decided any more.
@@ -151,7 +151,7 @@ pub(crate) enum Effect {
 }
 
 /// The next state, and what to do.
-pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>) {
+pub(crate) fn transition(mut state: LiveState, input: Input) -> (LiveState, Vec<CoreEffect>) {
     let mut effects = Vec::new();
     match input {
         Input::Recovered { was_busy, call } => {
@@ -172,26 +172,26 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
             if state.call == WaitingCall::Decided {
                 state.call = WaitingCall::Offered;
                 state.admission = Admission::None;
-                effects.push(Effect::Enter(SessionState::Running));
-                effects.push(Effect::TakeUp);
+                effects.push(CoreEffect::Enter(SessionState::Running));
+                effects.push(CoreEffect::TakeUp);
             } else if state.queue.is_empty() {
-                effects.push(Effect::Enter(SessionState::Idle));
+                effects.push(CoreEffect::Enter(SessionState::Idle));
             }
         }
         Input::StartFailed if state.process == Process::Starting => {
             state.process = Process::Absent;
             give_up(&mut state, &mut effects);
-            effects.push(Effect::Enter(SessionState::Failed));
+            effects.push(CoreEffect::Enter(SessionState::Failed));
             return (state, effects);
         }
         Input::Asked(request) if state.process == Process::Up => {
             if state.open.insert(request) && state.open.len() == 1 {
-                effects.push(Effect::Enter(SessionState::RequiresAction));
+                effects.push(CoreEffect::Enter(SessionState::RequiresAction));
             }
         }
         Input::Closed(request) => {
             if state.open.remove(&request) && state.open.is_empty() {
-                effects.push(Effect::Enter(match state.call {
+                effects.push(CoreEffect::Enter(match state.call {
                     WaitingCall::Waits => SessionState::RequiresAction,
                     _ if state.is_busy() => SessionState::Running,
                     _ => SessionState::Idle,
@@ -200,18 +200,18 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         }
         Input::Deferred if state.process == Process::Up && state.call == WaitingCall::None => {
             state.call = WaitingCall::Waits;
-            effects.push(Effect::Enter(SessionState::RequiresAction));
+            effects.push(CoreEffect::Enter(SessionState::RequiresAction));
         }
         Input::Decided if state.call == WaitingCall::Waits => {
             state.call = WaitingCall::Decided;
             if state.open.is_empty() {
-                effects.push(Effect::Enter(SessionState::Running));
+                effects.push(CoreEffect::Enter(SessionState::Running));
             }
         }
         Input::TakenUp if state.call == WaitingCall::Offered && state.process == Process::Up => {
             state.call = WaitingCall::None;
             state.taken_up = true;
-            effects.push(Effect::Apply);
+            effects.push(CoreEffect::Apply);
         }
         Input::Dropped(why) if state.call != WaitingCall::None => {
             // The turn goes on without the call, if its process is there.
@@ -227,15 +227,15 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
                 state.taken_up = false;
                 if state.process == Process::Up {
                     state.process = Process::Closing;
-                    effects.push(Effect::Close);
+                    effects.push(CoreEffect::Close);
                 }
             } else {
                 drop_call(&mut state, "the turn ended without the call", &mut effects);
                 let was_taken_up = std::mem::take(&mut state.taken_up);
                 let ended = state.running.take();
-                effects.extend(ended.map(|id| Effect::Mark(id, Delivery::Processed)));
+                effects.extend(ended.map(|id| CoreEffect::Mark(id, Delivery::Processed)));
                 if ended.is_some() || was_taken_up {
-                    effects.push(Effect::Enter(SessionState::Idle));
+                    effects.push(CoreEffect::Enter(SessionState::Idle));
                 }
             }
         }
@@ -253,7 +253,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
             state.retire = false;
             if was_starting {
                 give_up(&mut state, &mut effects);
-                effects.push(Effect::Enter(SessionState::Failed));
+                effects.push(CoreEffect::Enter(SessionState::Failed));
                 return (state, effects);
             }
         }
@@ -273,7 +273,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
         Input::Refused => {
             if state.admission == Admission::Waiting {
                 state.admission = Admission::None;
-                effects.push(Effect::Enter(SessionState::Failed));
+                effects.push(CoreEffect::Enter(SessionState::Failed));
                 return (state, effects);
             }
         }
@@ -285,7 +285,7 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
                 && state.open.is_empty()
             {
                 state.process = Process::Closing;
-                effects.push(Effect::Close);
+                effects.push(CoreEffect::Close);
             }
         }
         Input::Wanted
@@ -303,67 +303,67 @@ pub(crate) fn transition(mut state: State, input: Input) -> (State, Vec<Effect>)
 }
 
 /// There is no process any more. Of its turn a call may be left.
-fn end_process(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
+fn end_process(state: &mut LiveState, was_busy: bool, effects: &mut Vec<CoreEffect>) {
     if state.call == WaitingCall::None {
         lose_turn(state, was_busy, effects);
         return;
     }
     state.open.clear();
     state.taken_up = false;
-    effects.push(Effect::Supersede);
-    effects.push(Effect::Enter(match state.call {
+    effects.push(CoreEffect::Supersede);
+    effects.push(CoreEffect::Enter(match state.call {
         WaitingCall::Waits => SessionState::RequiresAction,
         _ => SessionState::Running,
     }));
 }
 
 /// No process knows of the turn and of the questions any more.
-fn lose_turn(state: &mut State, was_busy: bool, effects: &mut Vec<Effect>) {
+fn lose_turn(state: &mut LiveState, was_busy: bool, effects: &mut Vec<CoreEffect>) {
     state.open.clear();
-    effects.push(Effect::Supersede);
+    effects.push(CoreEffect::Supersede);
     let was_taken_up = std::mem::take(&mut state.taken_up);
     if let Some(id) = state.running.take() {
-        effects.push(Effect::Mark(id, Delivery::Interrupted));
-        effects.push(Effect::Enter(SessionState::Interrupted));
+        effects.push(CoreEffect::Mark(id, Delivery::Interrupted));
+        effects.push(CoreEffect::Enter(SessionState::Interrupted));
     } else if was_taken_up {
-        effects.push(Effect::Enter(SessionState::Interrupted));
+        effects.push(CoreEffect::Enter(SessionState::Interrupted));
     } else if was_busy {
-        effects.push(Effect::Enter(SessionState::Idle));
+        effects.push(CoreEffect::Enter(SessionState::Idle));
     }
 }
 
 /// The call is never carried out.
-fn drop_call(state: &mut State, why: &'static str, effects: &mut Vec<Effect>) {
+fn drop_call(state: &mut LiveState, why: &'static str, effects: &mut Vec<CoreEffect>) {
     if std::mem::take(&mut state.call) != WaitingCall::None {
-        effects.push(Effect::GiveUp(why));
+        effects.push(CoreEffect::GiveUp(why));
     }
 }
 
-fn start(state: &mut State, effects: &mut Vec<Effect>) {
+fn start(state: &mut LiveState, effects: &mut Vec<CoreEffect>) {
     if state.process == Process::Absent {
         state.process = Process::Starting;
-        effects.push(Effect::Enter(SessionState::Starting));
-        effects.push(Effect::Start);
+        effects.push(CoreEffect::Enter(SessionState::Starting));
+        effects.push(CoreEffect::Start);
     }
 }
 
 /// What was granted is for a turn that does not begin now.
-fn give_up(state: &mut State, effects: &mut Vec<Effect>) {
+fn give_up(state: &mut LiveState, effects: &mut Vec<CoreEffect>) {
     if std::mem::take(&mut state.admission) != Admission::None {
-        effects.push(Effect::Yield);
+        effects.push(CoreEffect::Yield);
     }
 }
 
-fn retire(state: &mut State, effects: &mut Vec<Effect>) {
+fn retire(state: &mut LiveState, effects: &mut Vec<CoreEffect>) {
     if state.retire && state.process == Process::Up && !state.is_busy() && state.open.is_empty() {
         state.retire = false;
         state.process = Process::Closing;
-        effects.push(Effect::Close);
+        effects.push(CoreEffect::Close);
     }
 }
 
 /// The call that was decided, or the next prompt, if there is one and no turn is open.
-fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
+fn go_on(state: &mut LiveState, effects: &mut Vec<CoreEffect>) {
     let has_next = match state.call {
         // The process in which the call was made has to end first.
         WaitingCall::Decided => state.process != Process::Up,
@@ -376,7 +376,7 @@ fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
     match state.admission {
         Admission::None => {
             state.admission = Admission::Waiting;
-            effects.push(Effect::Admit);
+            effects.push(CoreEffect::Admit);
             return;
         }
         Admission::Waiting => return,
@@ -388,9 +388,9 @@ fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
             if let Some(id) = state.queue.pop_front() {
                 state.running = Some(id);
                 state.admission = Admission::None;
-                effects.push(Effect::Mark(id, Delivery::Processing));
-                effects.push(Effect::Enter(SessionState::Running));
-                effects.push(Effect::Deliver(id));
+                effects.push(CoreEffect::Mark(id, Delivery::Processing));
+                effects.push(CoreEffect::Enter(SessionState::Running));
+                effects.push(CoreEffect::Deliver(id));
             }
         }
         Process::Starting | Process::Closing => {}
@@ -443,7 +443,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_prompt_is_given_out_twice_and_none_is_forgotten(steps in inputs()) {
-            let mut state = State::default();
+            let mut state = LiveState::default();
             let mut accepted = BTreeSet::new();
             let mut marks: BTreeMap<Uuid, Vec<Delivery>> = BTreeMap::new();
             let mut granted = false;
@@ -472,33 +472,33 @@ mod tests {
                 let (next, effects) = transition(state, input);
                 for (at, effect) in effects.iter().enumerate() {
                     match effect {
-                        Effect::Mark(id, delivery) => marks.entry(*id).or_default().push(*delivery),
-                        Effect::Admit => prop_assert!(!granted && (next.call == WaitingCall::Decided || !next.is_busy())),
-                        Effect::Yield => granted = false,
-                        Effect::Deliver(id) => {
+                        CoreEffect::Mark(id, delivery) => marks.entry(*id).or_default().push(*delivery),
+                        CoreEffect::Admit => prop_assert!(!granted && (next.call == WaitingCall::Decided || !next.is_busy())),
+                        CoreEffect::Yield => granted = false,
+                        CoreEffect::Deliver(id) => {
                             prop_assert!(std::mem::take(&mut granted), "one turn for each admission");
                             prop_assert_eq!(next.process, Process::Up);
-                            prop_assert!(effects[..at].contains(&Effect::Mark(*id, Delivery::Processing)), "written first");
+                            prop_assert!(effects[..at].contains(&CoreEffect::Mark(*id, Delivery::Processing)), "written first");
                         }
-                        Effect::Start => prop_assert!(next.process == Process::Starting),
-                        Effect::Close => prop_assert!(had_process == Process::Up || had_process == Process::Starting),
-                        Effect::TakeUp => {
+                        CoreEffect::Start => prop_assert!(next.process == Process::Starting),
+                        CoreEffect::Close => prop_assert!(had_process == Process::Up || had_process == Process::Starting),
+                        CoreEffect::TakeUp => {
                             prop_assert!(std::mem::take(&mut granted), "one turn for each admission");
                             prop_assert_eq!((next.process, next.call), (Process::Up, WaitingCall::Offered));
                         }
-                        Effect::Apply => {
+                        CoreEffect::Apply => {
                             prop_assert_eq!((had_call, next.process), (WaitingCall::Offered, Process::Up));
                             prop_assert!(decisions > 0, "nothing is applied that nobody decided, or twice");
                             decisions = 0;
                         }
-                        Effect::GiveUp(_) => decisions = 0,
-                        Effect::Supersede | Effect::Enter(_) => {}
+                        CoreEffect::GiveUp(_) => decisions = 0,
+                        CoreEffect::Supersede | CoreEffect::Enter(_) => {}
                     }
                 }
-                let settled = effects.iter().any(|effect| matches!(effect, Effect::Apply | Effect::GiveUp(_)));
+                let settled = effects.iter().any(|effect| matches!(effect, CoreEffect::Apply | CoreEffect::GiveUp(_)));
                 prop_assert!(had_call == WaitingCall::None || next.call != WaitingCall::None || settled || is_recovery, "no call is forgotten");
                 if is_retired && !next.is_busy() && next.open.is_empty() {
-                    prop_assert!(effects.contains(&Effect::Close));
+                    prop_assert!(effects.contains(&CoreEffect::Close));
                 }
                 state = next;
                 prop_assert_eq!(granted, state.admission == Admission::Granted);
@@ -518,7 +518,7 @@ mod tests {
 
         #[test]
         fn prompts_that_wait_have_a_process_or_one_is_on_its_way(steps in inputs()) {
-            let mut state = State::default();
+            let mut state = LiveState::default();
             for (kind, of) in steps {
                 // A start that failed waits for the next prompt, on purpose.
                 let failed = kind == 3 || kind == 7 || kind == 10;

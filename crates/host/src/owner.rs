@@ -27,7 +27,7 @@ use uuid::Uuid;
 use crate::admission::{self, Granted, RunningTurn, Turns};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
-use crate::core::{Effect, Input, State, WaitingCall, transition};
+use crate::core::{CoreEffect, Input, LiveState, WaitingCall, transition};
 use crate::error::{HostError, Result};
 use crate::event::SessionState;
 use crate::handler::HookRequest;
@@ -136,7 +136,7 @@ pub(crate) struct Owner {
     shared: Arc<OwnerContext>,
     id: SessionId,
     contact: Arc<Contact>,
-    state: State,
+    state: LiveState,
     running: Option<RunningProcess>,
     prompts: HashMap<Uuid, RawJson>,
     /// Requests of clients that have no response yet: their events, and their ids.
@@ -193,7 +193,7 @@ impl Owner {
             shared,
             id,
             contact,
-            state: State::default(),
+            state: LiveState::default(),
             running: None,
             prompts: HashMap::new(),
             requests: HashMap::new(),
@@ -372,11 +372,11 @@ impl Owner {
             let mut acts = Vec::new();
             for effect in effects {
                 match effect {
-                    Effect::Mark(id, delivery) => steps.push(Write::Mark(id, delivery)),
-                    Effect::Supersede => steps.push(Write::SupersedeAll),
-                    Effect::Enter(state) => steps.push(Write::Enter(state)),
-                    Effect::Apply => steps.extend(self.call.as_ref().map(|call| Write::Applied(call.id))),
-                    Effect::GiveUp(why) => {
+                    CoreEffect::Mark(id, delivery) => steps.push(Write::Mark(id, delivery)),
+                    CoreEffect::Supersede => steps.push(Write::SupersedeAll),
+                    CoreEffect::Enter(state) => steps.push(Write::Enter(state)),
+                    CoreEffect::Apply => steps.extend(self.call.as_ref().map(|call| Write::Applied(call.id))),
+                    CoreEffect::GiveUp(why) => {
                         self.offered_until = None;
                         steps.extend(self.call.take().map(|call| Write::GiveUp {
                             id: call.id,
@@ -389,20 +389,20 @@ impl Owner {
             self.write(steps).await?;
             for act in acts {
                 match act {
-                    Effect::Admit => inputs.extend(self.admit().await?),
-                    Effect::Yield => (self.admission, self.granted) = (None, Granted::default()),
-                    Effect::Start => inputs.push_back(self.start().await?),
-                    Effect::Deliver(id) => self.deliver(id).await?,
-                    Effect::Close => {
+                    CoreEffect::Admit => inputs.extend(self.admit().await?),
+                    CoreEffect::Yield => (self.admission, self.granted) = (None, Granted::default()),
+                    CoreEffect::Start => inputs.push_back(self.start().await?),
+                    CoreEffect::Deliver(id) => self.deliver(id).await?,
+                    CoreEffect::Close => {
                         self.close().await?;
                         inputs.push_back(Input::Exited);
                     }
-                    Effect::TakeUp => self.take_up(),
-                    Effect::Mark(..)
-                    | Effect::Supersede
-                    | Effect::Enter(_)
-                    | Effect::Apply
-                    | Effect::GiveUp(_) => {}
+                    CoreEffect::TakeUp => self.take_up(),
+                    CoreEffect::Mark(..)
+                    | CoreEffect::Supersede
+                    | CoreEffect::Enter(_)
+                    | CoreEffect::Apply
+                    | CoreEffect::GiveUp(_) => {}
                 }
             }
         }

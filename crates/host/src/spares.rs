@@ -60,7 +60,7 @@ pub(crate) struct Spares {
     wanted: usize,
     places: Arc<Semaphore>,
     options: Box<OptionsOf>,
-    state: Mutex<State>,
+    state: Mutex<SparesState>,
     wake: Notify,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Debug for Spares {
 }
 
 #[derive(Default)]
-struct State {
+struct SparesState {
     /// The oldest first.
     waiting: Vec<WaitingSpare>,
     /// To be ended.
@@ -139,7 +139,7 @@ struct Tended {
     is_closed: bool,
 }
 
-impl State {
+impl SparesState {
     fn failed(&mut self, error: &dyn fmt::Display) {
         let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         let wait = BACKOFF.saturating_mul(factor).min(LONGEST_BACKOFF);
@@ -176,7 +176,7 @@ impl Spares {
         self.wanted > 0
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SparesState> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -42,9 +42,9 @@ pub fn string_end(text: &[u8], mut at: usize) -> Option<End> {
 fn long_string_end(text: &[u8], mut at: usize) -> Option<End> {
     let mut escaped;
     match walk(text, at) {
-        Walk::End(end) => return Some(end),
-        Walk::Bad => return None,
-        Walk::Left {
+        StringProgress::End(end) => return Some(end),
+        StringProgress::Bad => return None,
+        StringProgress::Left {
             at: left,
             escaped: seen,
         } => (at, escaped) = (left, seen),
@@ -65,7 +65,7 @@ fn long_string_end(text: &[u8], mut at: usize) -> Option<End> {
 
 /// How far going over a string in blocks has come.
 #[derive(Debug, PartialEq, Eq)]
-enum Walk {
+enum StringProgress {
     End(End),
     /// The string is none.
     Bad,
@@ -77,7 +77,7 @@ enum Walk {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn walk(text: &[u8], at: usize) -> Walk {
+fn walk(text: &[u8], at: usize) -> StringProgress {
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2, which is all that the function needs.
         unsafe { wide::walk(text, at) }
@@ -90,7 +90,7 @@ fn walk(text: &[u8], at: usize) -> Walk {
 use walk_by_escapes as walk;
 
 /// Goes from each quote, backslash or control character to the next.
-fn walk_by_escapes(text: &[u8], mut at: usize) -> Walk {
+fn walk_by_escapes(text: &[u8], mut at: usize) -> StringProgress {
     let mut escaped = false;
     while let Some(block) = text.get(at..).and_then(<[u8]>::first_chunk) {
         let mut specials = specials_of_64(block);
@@ -100,12 +100,12 @@ fn walk_by_escapes(text: &[u8], mut at: usize) -> Walk {
             match block[here] {
                 b'"' => {
                     let at = at + here + 1;
-                    return Walk::End(End { at, escaped });
+                    return StringProgress::End(End { at, escaped });
                 }
                 b'\\' => {
                     escaped = true;
                     let Some(length) = escape(text, at + here) else {
-                        return Walk::Bad;
+                        return StringProgress::Bad;
                     };
                     let behind = here + length;
                     if behind >= 64 {
@@ -114,12 +114,12 @@ fn walk_by_escapes(text: &[u8], mut at: usize) -> Walk {
                     }
                     specials &= u64::MAX << behind;
                 }
-                _ => return Walk::Bad,
+                _ => return StringProgress::Bad,
             }
         }
         at += next;
     }
-    Walk::Left { at, escaped }
+    StringProgress::Left { at, escaped }
 }
 
 /// How many bytes are nothing special.
@@ -346,11 +346,11 @@ mod tests {
     }
 
     /// The same by blocks, and the rest a byte at a time.
-    fn end_by_walking(text: &[u8], walk: impl Fn(&[u8], usize) -> Walk) -> Option<End> {
+    fn end_by_walking(text: &[u8], walk: impl Fn(&[u8], usize) -> StringProgress) -> Option<End> {
         match walk(text, 0) {
-            Walk::End(end) => Some(end),
-            Walk::Bad => None,
-            Walk::Left { at, escaped } => end_by_bytes(&text[at..]).map(|end| End {
+            StringProgress::End(end) => Some(end),
+            StringProgress::Bad => None,
+            StringProgress::Left { at, escaped } => end_by_bytes(&text[at..]).map(|end| End {
                 at: at + end.at,
                 escaped: escaped | end.escaped,
             }),

@@ -67,13 +67,13 @@ pub struct Verdict {
     /// Of a control response: the subtype of the request that it answers, if that was seen.
     pub answers: Option<String>,
     /// What was found in it; nothing for a frame that is fully typed and lossless.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FrameFinding>,
 }
 
 /// One thing that was found in a frame.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Finding {
+pub enum FrameFinding {
     /// It is no frame, or a known kind in a shape that its type does not take; the reason.
     Undecodable(String),
     /// Something in it, told apart by a tag, that no type here is for.
@@ -88,7 +88,7 @@ pub enum Finding {
     Unlisted(String),
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for FrameFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undecodable(reason) => write!(f, "does not decode: {reason}"),
@@ -114,7 +114,7 @@ impl Verdict {
             Direction::In | Direction::Unknown => self
                 .findings
                 .iter()
-                .any(|finding| matches!(finding, Finding::Lost(_))),
+                .any(|finding| matches!(finding, FrameFinding::Lost(_))),
         }
     }
 }
@@ -169,7 +169,7 @@ impl Checker {
             && frame.flaw().is_none()
             && frame.bytes() != frame.line().trim_ascii_end()
         {
-            let finding = Finding::Lost("the frame is not the whole line".to_owned());
+            let finding = FrameFinding::Lost("the frame is not the whole line".to_owned());
             verdict.findings.push(finding);
         }
         for verdict in &verdicts {
@@ -205,10 +205,10 @@ impl Checker {
             let at = error.valid_up_to();
             verdict
                 .findings
-                .push(Finding::Lost(format!("not UTF-8 at byte {at}")));
+                .push(FrameFinding::Lost(format!("not UTF-8 at byte {at}")));
         }
         if let Some(flaw) = frame.flaw() {
-            verdict.findings.push(Finding::Undecodable(flaw.to_string()));
+            verdict.findings.push(FrameFinding::Undecodable(flaw.to_string()));
             return verdict;
         }
         let (found, payload) = match direction {
@@ -296,19 +296,19 @@ impl Checker {
 /// Judges a frame that the CLI wrote by its type. What a control response gives back is handed on, because only its request
 /// tells the type of that.
 #[inline]
-fn written_by_cli(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
+fn written_by_cli(frame: &Frame) -> (Vec<FrameFinding>, Option<RawJson>) {
     let (decoded, drifts) = drift::watch(|| frame.decode());
-    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
+    let mut findings: Vec<FrameFinding> = drifts.iter().map(finding).collect();
     let message = match decoded {
         Ok(message) => message,
         Err(misfit) => {
-            findings.push(Finding::Undecodable(misfit.reason));
+            findings.push(FrameFinding::Undecodable(misfit.reason));
             return (findings, None);
         }
     };
     match message.to_body() {
         Ok(body) => findings.extend(compare(&frame.text(), body.get(), &["type"])),
-        Err(error) => findings.push(Finding::Altered(error.to_string())),
+        Err(error) => findings.push(FrameFinding::Altered(error.to_string())),
     }
     let payload = match message {
         Message::ControlResponse(response) => match response.response {
@@ -322,21 +322,21 @@ fn written_by_cli(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
 
 /// The same for a frame that a client wrote.
 #[inline]
-fn written_by_client(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
+fn written_by_client(frame: &Frame) -> (Vec<FrameFinding>, Option<RawJson>) {
     let text = frame.text();
     let read = || RawJson::from_text(&*text).and_then(|raw| raw.read::<OutboundLine>());
     let (decoded, drifts) = drift::watch(read);
-    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
+    let mut findings: Vec<FrameFinding> = drifts.iter().map(finding).collect();
     let line = match decoded {
         Ok(line) => line,
         Err(error) => {
-            findings.push(Finding::Undecodable(error.to_string()));
+            findings.push(FrameFinding::Undecodable(error.to_string()));
             return (findings, None);
         }
     };
     match crate::whole::write(|| RawJson::encode(&line)) {
         Ok(again) => findings.extend(compare(&text, again.get(), &[])),
-        Err(error) => findings.push(Finding::Altered(error.to_string())),
+        Err(error) => findings.push(FrameFinding::Altered(error.to_string())),
     }
     let payload = match line {
         OutboundLine::ControlResponse(response) => match response.response {
@@ -350,7 +350,7 @@ fn written_by_client(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
 
 /// Judges what a control response gives back by the request that it answers.
 #[inline]
-fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
+fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<FrameFinding> {
     const PLACE: &str = "response.response";
     if payload.is_null() {
         return Vec::new();
@@ -359,12 +359,12 @@ fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
         Direction::Out => check_answer(subtype, payload),
         Direction::In | Direction::Unknown => check_reply(subtype, payload),
     });
-    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
+    let mut findings: Vec<FrameFinding> = drifts.iter().map(finding).collect();
     match again {
-        None => findings.push(Finding::Unknown(format!(
+        None => findings.push(FrameFinding::Unknown(format!(
             "no type for what `{subtype}` gives back"
         ))),
-        Some(Err(error)) => findings.push(Finding::Undecodable(format!("{PLACE}: {error}"))),
+        Some(Err(error)) => findings.push(FrameFinding::Undecodable(format!("{PLACE}: {error}"))),
         Some(Ok(again)) => {
             findings.extend(calls::written_again(PLACE, payload, Ok(again), &[]));
             if subtype == "mcp_call"
@@ -378,25 +378,25 @@ fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
 }
 
 /// The lossless law: the frame's bytes are JSON, and read and written again they give the same JSON.
-fn lossless(frame: &Frame) -> Vec<Finding> {
+fn lossless(frame: &Frame) -> Vec<FrameFinding> {
     let text = frame.text();
     let again = RawJson::from_text(&*text).and_then(|raw| RawJson::encode(&raw));
     match again {
         Ok(again) => compare(&text, again.get(), &[])
             .into_iter()
             .map(|finding| match finding {
-                Finding::Unmodelled(what) | Finding::Altered(what) => Finding::Lost(what),
+                FrameFinding::Unmodelled(what) | FrameFinding::Altered(what) => FrameFinding::Lost(what),
                 other => other,
             })
             .collect(),
-        Err(error) => vec![Finding::Lost(format!("the frame is no JSON value: {error}"))],
+        Err(error) => vec![FrameFinding::Lost(format!("the frame is no JSON value: {error}"))],
     }
 }
 
-fn finding(drift: &Drift) -> Finding {
+fn finding(drift: &Drift) -> FrameFinding {
     match &drift.kind {
-        DriftKind::Misfit(_) => Finding::Undecodable(drift.to_string()),
-        DriftKind::UnknownValue => Finding::Unlisted(drift.to_string()),
-        _ => Finding::Unknown(drift.to_string()),
+        DriftKind::Misfit(_) => FrameFinding::Undecodable(drift.to_string()),
+        DriftKind::UnknownValue => FrameFinding::Unlisted(drift.to_string()),
+        _ => FrameFinding::Unknown(drift.to_string()),
     }
 }

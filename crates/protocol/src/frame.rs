@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 pub use self::delta::{Delta, PieceKind};
 use self::head::{Field, FrameHead, HeadRead, Span, read_head};
-use self::lines::{Body, Lines, Text};
+use self::lines::{Body, LineText, Lines};
 pub use self::reader::FrameReader;
 use crate::framer::Framed;
 use crate::inbound::Message;
@@ -97,7 +97,7 @@ impl Frame {
             Framed::Line(line) => {
                 let mut head = FrameHead::default();
                 let read = read_head(&line, &mut head);
-                Self::go_on(Text::from(line), head, read, &mut frames);
+                Self::go_on(LineText::from(line), head, read, &mut frames);
             }
             Framed::Oversized { head, length } => frames.push(Self::oversized(&head, length)),
         }
@@ -113,7 +113,7 @@ impl Frame {
         let mut frames = Vec::with_capacity(1);
         let (line, mut head) = (line.as_ref(), FrameHead::default());
         let read = read_head(line, &mut head);
-        Self::go_on(Text::of(line), head, read, &mut frames);
+        Self::go_on(LineText::of(line), head, read, &mut frames);
         frames
     }
 
@@ -127,7 +127,10 @@ impl Frame {
             text.len()
         );
         let flaw = Misfit::boxed(MisfitKind::Oversized(length), reason);
-        Self::alone(Text::of(text), Body::of(0..text.len(), 0..text.len(), head, flaw))
+        Self::alone(
+            LineText::of(text),
+            Body::of(0..text.len(), 0..text.len(), head, flaw),
+        )
     }
 
     /// Bytes that are known to be no frame.
@@ -135,10 +138,10 @@ impl Frame {
     pub fn flawed(bytes: &[u8], flaw: Misfit) -> Self {
         let all = 0..bytes.len();
         let body = Body::of(all.clone(), all, FrameHead::default(), Some(Box::new(flaw)));
-        Self::alone(Text::of(bytes), body)
+        Self::alone(LineText::of(bytes), body)
     }
 
-    fn alone(text: Text, body: Body) -> Self {
+    fn alone(text: LineText, body: Body) -> Self {
         let rest = Box::default();
         let first = body;
         Self {
@@ -148,7 +151,7 @@ impl Frame {
     }
 
     /// Reads a line whose first object was read.
-    fn go_on(text: Text, mut head: FrameHead, mut read: Result<HeadRead, String>, into: &mut Vec<Self>) {
+    fn go_on(text: LineText, mut head: FrameHead, mut read: Result<HeadRead, String>, into: &mut Vec<Self>) {
         let line = text.bytes();
         let (mut start, mut told) = (0, 0);
         loop {

@@ -11,7 +11,7 @@ use outrigger_protocol::outbound::control::ClaimSession;
 use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, SystemPrompt};
 
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, ModuleProblem, Result};
 use crate::mcp::SdkMcpServer;
 use crate::options::{Auth, Encoded, Options, OptionsError, Secret, SettingsInput};
 
@@ -454,7 +454,7 @@ impl ClaimProblem {
 
 impl std::error::Error for ClaimProblem {}
 
-impl Problem for ClaimProblem {}
+impl ModuleProblem for ClaimProblem {}
 
 impl Error {
     /// Why the claim of a spare failed, if the error is about that.

@@ -85,7 +85,7 @@ pub(crate) struct Attached {
     pub(crate) mirror: Option<Arc<dyn Mirroring>>,
     pub(crate) ownership: Option<Arc<dyn Claimed>>,
     /// The callback for the lines of its stderr.
-    pub(crate) stderr: Option<crate::stderr::Callback>,
+    pub(crate) stderr: Option<crate::stderr::StderrCallback>,
 }
 
 /// A whole line for the writer, with its line ending.
@@ -273,7 +273,7 @@ impl Conn {
         })
         .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))?;
         let answer = self.driver().expect(&id, subtype)?;
-        let mut open = OpenRequest {
+        let mut open = RequestGuard {
             conn: self,
             id: &id,
             written: false,
@@ -431,13 +431,13 @@ struct ControlRequestLine<'a> {
 }
 
 /// Cancels a request when its future is dropped, or its deadline passes, before the reply.
-struct OpenRequest<'a> {
+struct RequestGuard<'a> {
     conn: &'a Arc<Conn>,
     id: &'a str,
     written: bool,
 }
 
-impl Drop for OpenRequest<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
         if !self.conn.driver().forget(self.id) || !self.written {
             return;

@@ -12,7 +12,7 @@ use crate::spawn::spawn_in;
 
 /// Why there is no result.
 #[derive(Debug)]
-pub(crate) enum Missed {
+pub(crate) enum NoResult {
     /// The deadline passed. A later result does not count.
     Late(Duration),
     /// The code panicked, with this.
@@ -21,7 +21,7 @@ pub(crate) enum Missed {
     Stopped,
 }
 
-impl Missed {
+impl NoResult {
     /// Goes on with the panic, if it was one, for those above whom somebody makes a refusal of panics.
     pub(crate) fn unwind(self) -> Self {
         match self {
@@ -44,7 +44,7 @@ impl Missed {
 pub(crate) async fn in_time<T: Send + 'static>(
     time: Duration,
     work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Missed> {
+) -> Result<T, NoResult> {
     let start = Instant::now();
     let (told, mut value) = oneshot::channel();
     let work = async move {
@@ -53,19 +53,19 @@ pub(crate) async fn in_time<T: Send + 'static>(
     };
     let running = AbortOnDrop(spawn_in(Span::current(), work));
     wait(start, time, running).await?;
-    value.try_recv().map_err(|_| Missed::Stopped)
+    value.try_recv().map_err(|_| NoResult::Stopped)
 }
 
-async fn wait(start: Instant, time: Duration, mut running: AbortOnDrop<()>) -> Result<(), Missed> {
+async fn wait(start: Instant, time: Duration, mut running: AbortOnDrop<()>) -> Result<(), NoResult> {
     // So long that it can't be told as a point in time is for ever.
     let Some(deadline) = start.checked_add(time) else {
-        return (&mut running.0).await.map_err(Missed::of);
+        return (&mut running.0).await.map_err(NoResult::of);
     };
     match timeout_at(deadline, &mut running.0).await {
         // Nobody is woken in time while the runtime's threads are blocked, so being woken is not being in time.
-        Ok(_) if Instant::now() > deadline => Err(Missed::Late(time)),
-        Ok(done) => done.map_err(Missed::of),
-        Err(_) => Err(Missed::Late(time)),
+        Ok(_) if Instant::now() > deadline => Err(NoResult::Late(time)),
+        Ok(done) => done.map_err(NoResult::of),
+        Err(_) => Err(NoResult::Late(time)),
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     #[tokio::test]
     async fn what_blocks_the_only_thread_is_late() {
         let blocked = in_time(TIME, async { std::thread::sleep(LONGER) }).await;
-        assert!(matches!(blocked, Err(Missed::Late(TIME))), "{blocked:?}");
+        assert!(matches!(blocked, Err(NoResult::Late(TIME))), "{blocked:?}");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +98,7 @@ mod tests {
             let _ = blocked.recv_timeout(Duration::from_secs(60));
         });
         let start = Instant::now();
-        assert!(matches!(waited.await, Err(Missed::Late(TIME))));
+        assert!(matches!(waited.await, Err(NoResult::Late(TIME))));
         assert!(start.elapsed() < Duration::from_secs(30));
         drop(unblock);
     }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(in_time(LONGER * 1000, async { 7 }).await.ok(), Some(7));
         assert_eq!(in_time(Duration::MAX, async { 7 }).await.ok(), Some(7));
         let panicked = in_time(LONGER * 1000, async { panic!("of the test") }).await;
-        let Err(Missed::Panicked(panic)) = panicked.map(|(): ()| ()) else {
+        let Err(NoResult::Panicked(panic)) = panicked.map(|(): ()| ()) else {
             panic!("no panic")
         };
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"of the test"));

@@ -31,7 +31,7 @@ pub struct Error(Arc<Kind>);
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// The problem of a higher module.
-    Problem(Box<dyn Problem>),
+    Problem(Box<dyn ModuleProblem>),
     Invalid {
         what: String,
         source: Option<Box<dyn StdError + Send + Sync>>,
@@ -85,7 +85,7 @@ pub(crate) enum Kind {
 }
 
 /// The problem of a higher module, which this module does not know. [`Error::problem`] finds it by its type.
-pub(crate) trait Problem: StdError + Any + Send + Sync {
+pub(crate) trait ModuleProblem: StdError + Any + Send + Sync {
     /// Whether an argument of the program is wrong, and nothing was sent.
     fn is_invalid(&self) -> bool {
         false
@@ -107,7 +107,7 @@ pub(crate) trait Problem: StdError + Any + Send + Sync {
     }
 }
 
-impl Problem for LeaseProblem {
+impl ModuleProblem for LeaseProblem {
     fn names_options(&self) -> bool {
         true
     }
@@ -138,19 +138,19 @@ impl Error {
         Self(Arc::new(kind))
     }
 
-    pub(crate) fn of(problem: impl Problem) -> Self {
+    pub(crate) fn of(problem: impl ModuleProblem) -> Self {
         Self::new(Kind::Problem(Box::new(problem)))
     }
 
     /// The problem of a higher module, if it is of this type.
-    pub(crate) fn problem<P: Problem>(&self) -> Option<&P> {
+    pub(crate) fn problem<P: ModuleProblem>(&self) -> Option<&P> {
         match &*self.0 {
             Kind::Problem(problem) => (&**problem as &dyn Any).downcast_ref(),
             _ => None,
         }
     }
 
-    /// See [`Problem::names_options`].
+    /// See [`ModuleProblem::names_options`].
     pub(crate) fn names_options(&self) -> bool {
         matches!(&*self.0, Kind::Problem(problem) if problem.names_options())
     }

@@ -51,7 +51,7 @@ const LOAD: Duration = Duration::from_secs(60);
 /// Some are read at a time, where blocking is allowed: at most 64 messages, or as many as have 1 MiB, are held (and 16 bytes for each
 /// message that there is).
 pub struct History {
-    state: State,
+    state: HistoryState,
     /// Read and not handed out.
     page: VecDeque<Frame>,
     reducer: Reducer,
@@ -62,7 +62,7 @@ pub struct History {
     place: Option<TempDir>,
 }
 
-enum State {
+enum HistoryState {
     Idle(Reading),
     Busy(JoinHandle<Page>),
     /// Emitted after the events that were read before.
@@ -228,7 +228,9 @@ impl History {
             count: all.saturating_sub(options.offset).min(limit),
             damaged: messages.as_ref().map_or(0, Messages::damaged),
             is_behind,
-            state: State::Idle(messages.map(|messages| Box::new(messages.skip(options.offset).take(limit)))),
+            state: HistoryState::Idle(
+                messages.map(|messages| Box::new(messages.skip(options.offset).take(limit))),
+            ),
             page: VecDeque::new(),
             reducer: Reducer::default(),
             place: None,
@@ -297,7 +299,7 @@ impl History {
                     let Some(event) = self.reducer.pop() else {
                         return Poll::Ready(Some(Err(error)));
                     };
-                    self.state = State::Failed(error);
+                    self.state = HistoryState::Failed(error);
                     return Poll::Ready(Some(Ok(event)));
                 }
                 None => {
@@ -313,25 +315,25 @@ impl History {
             if let Some(frame) = self.page.pop_front() {
                 return Poll::Ready(Some(Ok(frame)));
             }
-            match std::mem::replace(&mut self.state, State::Over) {
-                State::Over | State::Idle(None) => return Poll::Ready(None),
-                State::Failed(error) => return Poll::Ready(Some(Err(error))),
-                State::Idle(Some(reading)) => {
-                    self.state = State::Busy(tokio::task::spawn_blocking(move || turn_page(reading)));
+            match std::mem::replace(&mut self.state, HistoryState::Over) {
+                HistoryState::Over | HistoryState::Idle(None) => return Poll::Ready(None),
+                HistoryState::Failed(error) => return Poll::Ready(Some(Err(error))),
+                HistoryState::Idle(Some(reading)) => {
+                    self.state = HistoryState::Busy(tokio::task::spawn_blocking(move || turn_page(reading)));
                 }
-                State::Busy(mut reading) => match Pin::new(&mut reading).poll(cx) {
+                HistoryState::Busy(mut reading) => match Pin::new(&mut reading).poll(cx) {
                     Poll::Pending => {
-                        self.state = State::Busy(reading);
+                        self.state = HistoryState::Busy(reading);
                         return Poll::Pending;
                     }
                     Poll::Ready(Ok((rest, page, None))) => {
                         self.page.extend(page);
-                        self.state = State::Idle(rest);
+                        self.state = HistoryState::Idle(rest);
                     }
                     Poll::Ready(Ok((_, page, Some(source)))) => {
                         self.page.extend(page);
                         let what = "the rest of the conversation could not be read".to_owned();
-                        self.state = State::Failed(Error::new(Kind::Files { what, source }));
+                        self.state = HistoryState::Failed(Error::new(Kind::Files { what, source }));
                     }
                     Poll::Ready(Err(broken)) => {
                         return Poll::Ready(Some(Err(Error::invalid_because("history", broken))));

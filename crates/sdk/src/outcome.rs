@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use outrigger_protocol::inbound::DeferredToolUse;
 use outrigger_protocol::{Frame, Misfit, RawJson};
 
-use self::facts::Retry;
+use self::facts::RetryAdvice;
 pub(crate) use self::facts::{Around, Facts, FailureEvidence, is_result};
 pub use self::verdict::Verdict;
 use crate::cause::Cause;
@@ -31,7 +31,7 @@ struct Body {
     verdict: Verdict,
     facts: Facts,
     error_text: Option<String>,
-    retry: Option<Retry>,
+    retry: Option<RetryAdvice>,
     usage: TurnUsage,
     frame: Option<Frame>,
     prompts: Vec<String>,
@@ -43,9 +43,9 @@ impl Outcome {
         let verdict = Verdict::of(&facts);
         let retry = match verdict.cause() {
             Some(Cause::RateLimit) => {
-                Retry::of_limit(&around.before).or_else(|| Retry::of_retries(&around.before))
+                RetryAdvice::of_limit(&around.before).or_else(|| RetryAdvice::of_retries(&around.before))
             }
-            Some(cause) if cause.is_transient() => Retry::of_retries(&around.before),
+            Some(cause) if cause.is_transient() => RetryAdvice::of_retries(&around.before),
             _ => None,
         };
         Self(Arc::new(Body {
@@ -110,8 +110,8 @@ impl Outcome {
     /// sent one. `None` if the CLI reported neither, for example when it did not retry.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.0.retry? {
-            Retry::After(delay) => Some(delay),
-            Retry::At(time) => Some(time.duration_since(SystemTime::now()).unwrap_or_default()),
+            RetryAdvice::After(delay) => Some(delay),
+            RetryAdvice::At(time) => Some(time.duration_since(SystemTime::now()).unwrap_or_default()),
         }
     }
 

@@ -116,8 +116,8 @@ impl From<&Busy> for Holder {
     }
 }
 
-impl From<store::Lease> for Holder {
-    fn from(lease: store::Lease) -> Self {
+impl From<store::StoreLease> for Holder {
+    fn from(lease: store::StoreLease) -> Self {
         Self {
             who: lease.owner,
             fence: Some(lease.fence),

@@ -34,7 +34,7 @@ pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
 use crate::callback_kind::Callback;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
-use crate::deadline::{Missed, in_time};
+use crate::deadline::{NoResult, in_time};
 use crate::peer::BoxFuture;
 use crate::rule::refused_change;
 
@@ -239,7 +239,7 @@ impl Answerer for Permissions {
                 None => deciding.await,
                 Some((deadline, cancelled)) => {
                     let decided = in_time(deadline, deciding).await;
-                    decided.map_err(Missed::unwind).unwrap_or_else(|_| {
+                    decided.map_err(NoResult::unwind).unwrap_or_else(|_| {
                         cancelled.cancel();
                         PermissionDecision::deny(format!("no decision within {deadline:?}"))
                     })

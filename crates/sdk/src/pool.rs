@@ -182,7 +182,7 @@ pub struct PoolStats {
 
 struct PoolInner {
     limits: PoolLimits,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     wake: Arc<Notify>,
 }
 
@@ -200,7 +200,7 @@ impl Drop for PoolInner {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     shelves: Vec<Shelf>,
     closed: bool,
     /// Ends with the keeper.
@@ -234,7 +234,7 @@ impl Shelf {
 }
 
 impl PoolInner {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         // The state is valid after every line, and nothing of ours panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,7 +14,7 @@ use crate::conn::Conn;
 use crate::conn::changes::Changes;
 use crate::conn::core::Input;
 use crate::conn::encode_request;
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, ModuleProblem, Result};
 use crate::lost::Lost;
 use crate::options::{Isolation, Options};
 use crate::session::Session;
@@ -56,7 +56,7 @@ pub enum ReviveProblem {
 
 impl std::error::Error for ReviveProblem {}
 
-impl Problem for ReviveProblem {}
+impl ModuleProblem for ReviveProblem {}
 
 impl Error {
     /// Why a session can't be revived, if that is what went wrong.
@@ -143,7 +143,7 @@ impl Session {
         if unkept || origin.persist_session == Some(false) {
             return Err(problem(ReviveProblem::NotKept));
         }
-        let once = Once::take(conn)?;
+        let once = ReviveRight::take(conn)?;
         let changes = conn.changes(|changes| changes.clone());
         let mut lost = conn.core().lost().clone();
 
@@ -251,9 +251,9 @@ async fn repeat(opened: &Opened, changes: &Changes, lost: &mut Lost) -> Result<(
 }
 
 /// The right to revive a session, released if it was not used: two processes must not write to one conversation.
-struct Once<'a>(Option<&'a Arc<Conn>>);
+struct ReviveRight<'a>(Option<&'a Arc<Conn>>);
 
-impl<'a> Once<'a> {
+impl<'a> ReviveRight<'a> {
     fn take(conn: &'a Arc<Conn>) -> Result<Self> {
         if conn.revived.swap(true, Ordering::SeqCst) {
             return Err(problem(ReviveProblem::AlreadyRevived));
@@ -266,7 +266,7 @@ impl<'a> Once<'a> {
     }
 }
 
-impl Drop for Once<'_> {
+impl Drop for ReviveRight<'_> {
     fn drop(&mut self) {
         if let Some(conn) = self.0 {
             conn.revived.store(false, Ordering::SeqCst);

@@ -63,7 +63,7 @@ pub struct Session(Arc<Handle>);
 struct Handle {
     conn: Arc<Conn>,
     initialized: Arc<InitializeReply>,
-    settings: Settings,
+    settings: SessionSettings,
 }
 
 /// A handle that does not keep the session alive; of [`Session::downgrade`].
@@ -89,7 +89,7 @@ pub struct Drained {
 
 /// The options that the running session needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub(crate) struct SessionSettings {
     pub(crate) control_deadline: Duration,
     pub(crate) verbatim_prompts: bool,
     pub(crate) wants_output: bool,
@@ -113,7 +113,7 @@ impl Drop for Handle {
 }
 
 impl Session {
-    pub(crate) fn new(conn: Arc<Conn>, initialized: InitializeReply, settings: Settings) -> Self {
+    pub(crate) fn new(conn: Arc<Conn>, initialized: InitializeReply, settings: SessionSettings) -> Self {
         let session = Self(Arc::new(Handle {
             conn,
             initialized: Arc::new(initialized),

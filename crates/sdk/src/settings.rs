@@ -53,7 +53,7 @@ use serde::Serialize;
 pub use self::models::{DeniedModelsMatch, match_denied_models};
 pub use outrigger_protocol::shared::SettingSource;
 
-use self::settings_file::Object;
+use self::settings_file::SettingsObject;
 
 /// What to put together, and from where. Reads files when [`resolve`](Self::resolve) is called, and keeps nothing.
 #[derive(Debug, Clone, Default)]
@@ -237,7 +237,7 @@ struct Tier {
     source: ResolvedSettingSource,
     origin: Option<PolicyOrigin>,
     path: Option<PathBuf>,
-    settings: Object,
+    settings: SettingsObject,
 }
 
 fn finish(
@@ -245,7 +245,7 @@ fn finish(
     did_not_load: Vec<PolicyKind>,
     problems: Vec<SettingsProblem>,
 ) -> ResolvedSettings {
-    let mut effective = Object::new();
+    let mut effective = SettingsObject::new();
     let mut provenance = BTreeMap::new();
     let mut sources = Vec::new();
     for tier in tiers {

@@ -27,7 +27,7 @@ use crate::options::transport::Transport;
 use crate::options::{Auth, Host, Launch, Options, OtherAccount, PermissionPrompts};
 use crate::peer::BoxFuture;
 use crate::phase::{Phase, Stall};
-use crate::session::{Session, Settings};
+use crate::session::{Session, SessionSettings};
 use crate::spawn::{spawn, spawn_in};
 use crate::store::{self, Mirror, Places, Source};
 use crate::usage::SessionUsage;
@@ -205,7 +205,7 @@ impl Options {
     ///
     /// A session that [claims](crate::Spare::claim) a spare has the callback of the spare's options.
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.hosting.stderr = Some(crate::stderr::Callback::new(callback));
+        self.hosting.stderr = Some(crate::stderr::StderrCallback::new(callback));
         self
     }
 
@@ -558,7 +558,7 @@ impl Opened {
         ));
         let hosting = &self.options.hosting;
         let awaited = self.options.mcp_servers.keys().cloned().collect();
-        let settings = Settings {
+        let settings = SessionSettings {
             mcp: Arc::clone(&self.bridge),
             mcp_startup: hold_prompts(&conn, awaited, hosting.mcp.wait),
             control_deadline: hosting.control_deadline,

@@ -16,9 +16,9 @@ const LINE: usize = 16 * 1024;
 
 /// The callback.
 #[derive(Clone)]
-pub(crate) struct Callback(Arc<dyn Fn(&str) + Send + Sync>);
+pub(crate) struct StderrCallback(Arc<dyn Fn(&str) + Send + Sync>);
 
-impl Callback {
+impl StderrCallback {
     pub(crate) fn new(callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(callback))
     }
@@ -32,20 +32,20 @@ impl Callback {
 
 /// The lines that were dropped, since the callback was too slow.
 #[derive(Debug, Clone, Copy, Default)]
-struct Missed {
+struct DroppedLines {
     lines: u64,
     bytes: u64,
 }
 
-impl fmt::Display for Missed {
+impl fmt::Display for DroppedLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lines, bytes } = self;
         write!(f, "[outrigger: {lines} lines of {bytes} bytes were dropped here]")
     }
 }
 
-impl Missed {
-    fn report(self, callback: &Callback) {
+impl DroppedLines {
+    fn report(self, callback: &StderrCallback) {
         if self.lines > 0 {
             tracing::warn!(self.lines, self.bytes, "the stderr callback is too slow");
             callback.call(&self.to_string());
@@ -55,7 +55,7 @@ impl Missed {
 
 struct WaitingLine {
     /// The lines that were dropped before this one.
-    missed: Missed,
+    missed: DroppedLines,
     line: String,
 }
 
@@ -64,18 +64,21 @@ pub(crate) struct Lines {
     begun: Vec<u8>,
     /// The beginning of the line was passed on already.
     is_cut: bool,
-    missed: Missed,
+    missed: DroppedLines,
     bytes: Arc<AtomicUsize>,
     queue: mpsc::Sender<WaitingLine>,
     /// The last dropped lines, if no line comes after them.
-    last: Arc<Mutex<Missed>>,
+    last: Arc<Mutex<DroppedLines>>,
 }
 
 impl Lines {
     /// The callback runs on a thread of its own, so that it may block. The thread ends when these lines do.
-    pub(crate) fn to(callback: Callback) -> std::io::Result<Self> {
+    pub(crate) fn to(callback: StderrCallback) -> std::io::Result<Self> {
         let (queue, mut lines) = mpsc::channel::<WaitingLine>(LINES);
-        let (bytes, last) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Missed>>::default());
+        let (bytes, last) = (
+            Arc::<AtomicUsize>::default(),
+            Arc::<Mutex<DroppedLines>>::default(),
+        );
         let (waiting, missed) = (Arc::clone(&bytes), Arc::clone(&last));
         let (runtime, span) = (tokio::runtime::Handle::current(), tracing::Span::current());
         std::thread::Builder::new()
@@ -93,7 +96,7 @@ impl Lines {
         Ok(Self {
             begun: Vec::new(),
             is_cut: false,
-            missed: Missed::default(),
+            missed: DroppedLines::default(),
             bytes,
             queue,
             last,
@@ -130,7 +133,7 @@ impl Lines {
         let has_room = self.bytes.fetch_add(size, Ordering::Relaxed) + size <= BYTES;
         let missed = self.missed;
         if has_room && self.queue.try_send(WaitingLine { missed, line }).is_ok() {
-            self.missed = Missed::default();
+            self.missed = DroppedLines::default();
         } else {
             self.bytes.fetch_sub(size, Ordering::Relaxed);
             self.missed.lines += 1;
@@ -158,7 +161,7 @@ mod tests {
     fn lines() -> (Lines, Receiver<String>) {
         let (told, seen) = channel();
         let told = Mutex::new(told);
-        let callback = Callback::new(move |line| told.lock().unwrap().send(line.to_owned()).unwrap());
+        let callback = StderrCallback::new(move |line| told.lock().unwrap().send(line.to_owned()).unwrap());
         (Lines::to(callback).unwrap(), seen)
     }
 
@@ -198,7 +201,7 @@ mod tests {
         let (go, wait) = channel::<()>();
         let (begins, begun) = channel::<()>();
         let (told, wait) = (Mutex::new(told), Mutex::new(wait));
-        let callback = Callback::new(move |line| {
+        let callback = StderrCallback::new(move |line| {
             let _ = begins.send(());
             let _ = wait.lock().unwrap().recv();
             told.lock().unwrap().send(line.to_owned()).unwrap();
@@ -224,7 +227,7 @@ mod tests {
     async fn what_waits_is_bounded_in_bytes() {
         let (go, wait) = channel::<()>();
         let wait = Mutex::new(wait);
-        let callback = Callback::new(move |_| {
+        let callback = StderrCallback::new(move |_| {
             let _ = wait.lock().unwrap().recv();
         });
         let mut lines = Lines::to(callback).unwrap();
@@ -241,7 +244,7 @@ mod tests {
     async fn a_panic_costs_its_line() {
         let (told, seen) = channel();
         let told = Mutex::new(told);
-        let callback = Callback::new(move |line| {
+        let callback = StderrCallback::new(move |line| {
             assert_ne!(line, "bad");
             told.lock().unwrap().send(line.to_owned()).unwrap();
         });

@@ -13,7 +13,7 @@ use std::time::Duration;
 use outrigger_protocol::Frame;
 use uuid::Uuid;
 
-use self::log::{Entry, LogRead, TailLog};
+use self::log::{LogEntry, LogRead, TailLog};
 pub use self::position::{Position, PositionError};
 use crate::error::{Error, Result};
 use crate::event::{Event, Reducer};
@@ -425,9 +425,9 @@ impl TailReader {
     }
 
     /// Reads an entry of the memory.
-    fn take(&mut self, entry: &Entry) -> Option<TailItem> {
+    fn take(&mut self, entry: &LogEntry) -> Option<TailItem> {
         match entry {
-            Entry::Frame(frame) => {
+            LogEntry::Frame(frame) => {
                 let id = message_id(frame);
                 if id.is_some_and(|id| self.told.contains(&id)) {
                     return None;
@@ -435,7 +435,7 @@ impl TailReader {
                 self.reducer.push(frame);
                 self.message = id.or(self.message);
             }
-            Entry::Outcome(outcome) => return Some(TailItem::TurnEnded(outcome.clone())),
+            LogEntry::Outcome(outcome) => return Some(TailItem::TurnEnded(outcome.clone())),
         }
         let events = self.events();
         (!events.is_empty()).then_some(TailItem::Events(events))
@@ -492,7 +492,7 @@ impl TailReader {
 
     /// Whether the memory begins in the middle of the message that was read last.
     fn goes_on_with(&self, from: u64) -> bool {
-        let LogRead::Entry(Entry::Frame(first)) = self.tail.0.log.read(from) else {
+        let LogRead::Entry(LogEntry::Frame(first)) = self.tail.0.log.read(from) else {
             return false;
         };
         match first.kind() {

@@ -10,7 +10,7 @@ pub use outrigger_protocol::outbound::{HostAuthTokenAnswer, NoTokenReason, Oauth
 use crate::callback_kind::{Callback, read};
 use crate::conn::Context;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
-use crate::deadline::{Missed, in_time};
+use crate::deadline::{NoResult, in_time};
 use crate::peer::BoxFuture;
 
 /// A request of the CLI for a credential. Its fields are those of [`OauthTokenRefresh`] or [`HostAuthTokenRefresh`].
@@ -47,7 +47,7 @@ impl Answerer for TokenRequests {
             let none = none(&frame);
             let deadline = tokens.deadline;
             let answer = in_time(deadline, async move { tokens.answer(frame, context).await }).await;
-            match answer.map_err(Missed::unwind) {
+            match answer.map_err(NoResult::unwind) {
                 Ok(Some(answer)) => answer,
                 Ok(None) => none,
                 Err(_) => {

@@ -10,4 +10,4 @@ mod home;
 mod transfer;
 
 pub use transfer::RelocateOptions;
-pub(crate) use transfer::{Change, Created, ELSEWHERE};
+pub(crate) use transfer::{Created, ELSEWHERE, TransferChange};

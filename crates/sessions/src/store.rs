@@ -33,10 +33,10 @@ use serde::{Deserialize, Serialize};
 pub use self::compare::{Difference, StoreComparison, compare};
 pub use self::entry::uuid;
 pub use self::import_from_disk::{
-    Batches, ImportOptions, Imported, import_to_store, portions, split_metadata,
+    Batches, ImportCounts, ImportOptions, import_to_store, portions, split_metadata,
 };
 pub use self::key::SessionKey;
-pub use self::lease_store::{Lease, LeaseStore};
+pub use self::lease_store::{LeaseStore, StoreLease};
 pub use self::memory::MemoryStore;
 pub use self::sessions::StoreSessions;
 pub use self::store_error::{Result, StoreError, StoreErrorKind};

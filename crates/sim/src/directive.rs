@@ -34,7 +34,7 @@ use outrigger_protocol::repair;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::script::{ApiError, Call, Pace, Placed, Step, Usage, Wait};
+use crate::script::{ApiError, Call, Placed, ResponsePace, Step, Usage, Wait};
 
 /// A line that begins with `%` and is no directive, or has wrong arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,14 +51,14 @@ pub fn present(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('%'))
 }
 
-/// Reads all directives of a text: a [`Step::Response`] for each response. A text without any gives none.
+/// Reads all directives of a text: a [`Step::DirectiveResponse`] for each response. A text without any gives none.
 ///
 /// # Errors
 ///
 /// The first line that begins with `%` and cannot be understood.
 pub fn parse(text: &str) -> Result<Vec<Step>, DirectiveError> {
-    let mut responses: Vec<Response> = Vec::new();
-    let mut next = Response::default();
+    let mut responses: Vec<DirectiveResponse> = Vec::new();
+    let mut next = DirectiveResponse::default();
     let mut pending = false;
     for line in text.lines().filter(|line| line.starts_with('%')) {
         let fail = |reason: String| DirectiveError {
@@ -89,12 +89,12 @@ pub fn parse(text: &str) -> Result<Vec<Step>, DirectiveError> {
     if pending {
         responses.push(next);
     }
-    Ok(responses.into_iter().map(Response::into_step).collect())
+    Ok(responses.into_iter().map(DirectiveResponse::into_step).collect())
 }
 
 /// A response that is being read.
 #[derive(Default)]
-struct Response {
+struct DirectiveResponse {
     /// Its content.
     blocks: Vec<Step>,
     /// How it comes.
@@ -105,7 +105,7 @@ struct Response {
     end: Vec<Step>,
 }
 
-impl Response {
+impl DirectiveResponse {
     /// The steps of all attempts, one behind the other.
     fn into_step(self) -> Step {
         let mut steps = Vec::new();
@@ -144,7 +144,7 @@ impl Response {
             "slow" => {
                 let every = Duration::from_millis(number(&arguments.plain)?);
                 let chunk = arguments.chunk.unwrap_or(8).max(1);
-                self.manner.push(Pace::new(chunk, every).into());
+                self.manner.push(ResponsePace::new(chunk, every).into());
             }
             "delay" => {
                 let time = Duration::from_millis(number(&arguments.plain)?);
@@ -288,7 +288,7 @@ mod tests {
         let text = "please\n%slow 100 chunk=4\n%say a b \n%+tool Bash {\"command\":\"ls\"}\n%usage in=7\n%stop refusal\n%think \"x\\ny\"";
         let expected = vec![
             response([
-                Pace::new(4, Duration::from_millis(100)).into(),
+                ResponsePace::new(4, Duration::from_millis(100)).into(),
                 Step::Say("a b".into()),
                 Call::new("Bash", json!({"command": "ls"})).into(),
             ]),

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 /// A description of a line from the client, by meaning: key order, spacing and keys that it does not name are free.
 #[derive(Clone)]
 pub struct Match {
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
 }
 
 #[derive(Clone)]
-enum Part {
+enum PatternPart {
     Partial(Value),
     Text(String),
     Test(String, Arc<dyn Fn(&Value) -> bool + Send + Sync>),
@@ -49,33 +49,33 @@ impl Match {
     /// A prompt whose text is exactly this.
     pub fn prompt(text: impl Into<String>) -> Self {
         let mut this = Self::kind("user");
-        this.parts.push(Part::Text(text.into()));
+        this.parts.push(PatternPart::Text(text.into()));
         this
     }
 
     /// A line that holds at least this: objects may have more keys, lists must have the same length.
     pub fn partial(pattern: Value) -> Self {
         Self {
-            parts: vec![Part::Partial(pattern)],
+            parts: vec![PatternPart::Partial(pattern)],
         }
     }
 
     /// A line that satisfies a test; `name` stands for it in the report.
     pub fn test(name: impl Into<String>, test: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         Self {
-            parts: vec![Part::Test(name.into(), Arc::new(test))],
+            parts: vec![PatternPart::Test(name.into(), Arc::new(test))],
         }
     }
 
     /// How a line differs; `None` if it matches.
     pub fn flaw(&self, line: &Value) -> Option<String> {
         self.parts.iter().find_map(|part| match part {
-            Part::Partial(pattern) => difference(pattern, line, "$"),
-            Part::Text(text) => {
+            PatternPart::Partial(pattern) => difference(pattern, line, "$"),
+            PatternPart::Text(text) => {
                 let got = prompt_text(line);
                 (got != *text).then(|| format!("its text is {got:?}"))
             }
-            Part::Test(name, test) => (!test(line)).then(|| format!("not {name}")),
+            PatternPart::Test(name, test) => (!test(line)).then(|| format!("not {name}")),
         })
     }
 }
@@ -115,9 +115,9 @@ impl fmt::Display for Match {
                 f.write_str(" and ")?;
             }
             match part {
-                Part::Partial(pattern) => write!(f, "{pattern}")?,
-                Part::Text(text) => write!(f, "the text {text:?}")?,
-                Part::Test(name, _) => f.write_str(name)?,
+                PatternPart::Partial(pattern) => write!(f, "{pattern}")?,
+                PatternPart::Text(text) => write!(f, "the text {text:?}")?,
+                PatternPart::Test(name, _) => f.write_str(name)?,
             }
         }
         Ok(())

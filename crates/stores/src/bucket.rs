@@ -17,7 +17,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStore;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoredSession, SummaryEntry,
+    BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreLease, StoredSession,
+    SummaryEntry,
 };
 
 use self::bucket_inner::BucketInner;
@@ -145,21 +146,21 @@ impl LeaseStore for BucketStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(async move { self.shared.acquire(&key.main(), owner, ttl).await })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(self.shared.renew(lease, ttl))
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.shared.release(lease))
     }
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {

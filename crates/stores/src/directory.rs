@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoredSession,
-    SummaryEntry,
+    BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreLease,
+    StoredSession, SummaryEntry,
 };
 
 use self::file_paths::places;
@@ -130,24 +130,24 @@ impl LeaseStore for DirectoryStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         let (key, owner) = (key.main(), owner.to_owned());
         Box::pin(self.run_blocking(move |shared| shared.acquire(&key, &owner, ttl)))
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         let lease = lease.clone();
         Box::pin(self.run_blocking(move |shared| shared.renew(lease, ttl)))
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         let lease = lease.clone();
         Box::pin(self.run_blocking(move |shared| shared.release(&lease)))
     }
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {
@@ -159,7 +159,7 @@ impl LeaseStore for DirectoryStore {
         })
     }
 
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {
         let key = key.main();
         Box::pin(self.run_blocking(move |shared| shared.holder(&key)))
     }

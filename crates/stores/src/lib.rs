@@ -60,7 +60,7 @@ mod shared {
     #[cfg(any(feature = "bucket", feature = "directory", feature = "sqlite"))]
     use std::time::{SystemTime, UNIX_EPOCH};
 
-    use outrigger_sessions::store::{Lease, Result, SessionKey, StoreError, StoreErrorKind};
+    use outrigger_sessions::store::{Result, SessionKey, StoreError, StoreErrorKind, StoreLease};
 
     /// Milliseconds since 1970 by this machine's clock.
     #[cfg(any(feature = "bucket", feature = "directory", feature = "sqlite"))]
@@ -76,7 +76,7 @@ mod shared {
     }
 
     /// Checks that the lease is for the session that is written.
-    pub(crate) fn covered(lease: &Lease, key: &SessionKey) -> Result<()> {
+    pub(crate) fn covered(lease: &StoreLease, key: &SessionKey) -> Result<()> {
         if lease.covers(key) {
             return Ok(());
         }
@@ -97,7 +97,7 @@ mod shared {
     }
 
     /// The error for who was overtaken.
-    pub(crate) fn is_over(lease: &Lease) -> StoreError {
+    pub(crate) fn is_over(lease: &StoreLease) -> StoreError {
         StoreError::fenced(format!(
             "the lease {} of {}/{} is over: it was released, or another owner has taken the session over",
             lease.fence, lease.project_key, lease.session_id

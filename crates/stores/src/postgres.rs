@@ -11,8 +11,8 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
-    StoredSession, SummaryEntry, fold_summary, uuid,
+    BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoreLease, StoredSession, SummaryEntry, fold_summary, uuid,
 };
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
@@ -146,7 +146,7 @@ impl PostgresStore {
     }
 
     /// Checks that the lease is the session's newest and was not released.
-    async fn is_mine(&self, lease: &Lease) -> Result<()> {
+    async fn is_mine(&self, lease: &StoreLease) -> Result<()> {
         let text = "SELECT 1 FROM outrigger_lease
                     WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4 AND NOT released";
         let fence = lease.fence as i64;
@@ -157,7 +157,7 @@ impl PostgresStore {
     }
 
     /// Appends, under the lease if there is one.
-    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&Lease>) -> Result<()> {
+    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&StoreLease>) -> Result<()> {
         let wrong = |error| failed("append", error);
         let texts: Vec<&str> = entries.iter().map(RawJson::get).collect();
         // A column can't have NUL, and no uuid of the CLI's does.
@@ -336,7 +336,7 @@ impl LeaseStore for PostgresStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(async move {
             let text = "
                 INSERT INTO outrigger_lease AS l (project_key, session_id, fence, owner, expires_at, released)
@@ -354,7 +354,7 @@ impl LeaseStore for PostgresStore {
                 )
                 .await?;
             if let Some(row) = taken.first() {
-                return Ok(Lease::new(
+                return Ok(StoreLease::new(
                     key,
                     owner,
                     row.get::<_, i64>(0) as u64,
@@ -371,7 +371,7 @@ impl LeaseStore for PostgresStore {
         })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(async move {
             let text = "
                 UPDATE outrigger_lease SET expires_at = outrigger_now() + $5
@@ -382,7 +382,7 @@ impl LeaseStore for PostgresStore {
             let renewed = self.query("renew a lease", text, &parameters).await?;
             let row = renewed.first().ok_or_else(|| crate::is_over(lease))?;
             let key = SessionKey::new(&lease.project_key, &lease.session_id);
-            Ok(Lease::new(
+            Ok(StoreLease::new(
                 &key,
                 &lease.owner,
                 lease.fence,
@@ -391,7 +391,7 @@ impl LeaseStore for PostgresStore {
         })
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let text = "UPDATE outrigger_lease SET released = true
                         WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4";
@@ -404,7 +404,7 @@ impl LeaseStore for PostgresStore {
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {
@@ -417,7 +417,7 @@ impl LeaseStore for PostgresStore {
         })
     }
 
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {
         Box::pin(async move {
             let text = "SELECT owner, fence, expires_at FROM outrigger_lease
                         WHERE project_key = $1 AND session_id = $2 AND NOT released";
@@ -426,7 +426,7 @@ impl LeaseStore for PostgresStore {
                 .await?;
             Ok(held.first().map(|row| {
                 let owner: String = row.get(0);
-                Lease::new(
+                StoreLease::new(
                     key,
                     owner,
                     row.get::<_, i64>(1) as u64,

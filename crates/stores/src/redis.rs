@@ -12,8 +12,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
-    StoredSession, SummaryEntry, fold_summary, uuid,
+    BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoreLease, StoredSession, SummaryEntry, fold_summary, uuid,
 };
 
 use self::keys::Names;
@@ -170,7 +170,7 @@ impl RedisStore {
     }
 
     /// Appends, under the lease if there is one.
-    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&Lease>) -> Result<()> {
+    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&StoreLease>) -> Result<()> {
         if entries.len() > MAX_ENTRIES {
             let what = format!(
                 "{} entries are too many for Redis at once: append {MAX_ENTRIES} at most",

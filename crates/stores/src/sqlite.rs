@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
-    StoredSession, SummaryEntry,
+    BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoreLease, StoredSession, SummaryEntry,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -254,7 +254,7 @@ impl LeaseStore for SqliteStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         let (key, owner) = (key.main(), owner.to_owned());
         Box::pin(async move {
             self.shared
@@ -269,7 +269,7 @@ impl LeaseStore for SqliteStore {
         })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         let lease = lease.clone();
         Box::pin(async move {
             self.shared
@@ -279,7 +279,7 @@ impl LeaseStore for SqliteStore {
         })
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         let lease = lease.clone();
         Box::pin(async move {
             self.shared
@@ -291,7 +291,7 @@ impl LeaseStore for SqliteStore {
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {
@@ -310,13 +310,13 @@ impl LeaseStore for SqliteStore {
         })
     }
 
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {
         let key = key.main();
         Box::pin(async move {
             let of = key.clone();
             let newest_lease = self.read("look at a lease", move |connection| held(connection, &of));
             let held = newest_lease.await?.filter(|held| !held.released);
-            Ok(held.map(|held| Lease::new(&key, held.owner, held.fence, held.expires_at)))
+            Ok(held.map(|held| StoreLease::new(&key, held.owner, held.fence, held.expires_at)))
         })
     }
 }

@@ -24,13 +24,13 @@ const RESIDENT: u64 = 15_000_000 / 1024;
 /// Longer than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Plan {
+struct SoakPlan {
     sessions: u64,
     turns: u64,
     release: bool,
 }
 
-impl Plan {
+impl SoakPlan {
     fn read(arguments: &[OsString]) -> Result<Self> {
         let mut plan = Self {
             sessions: 30,
@@ -66,7 +66,7 @@ impl Plan {
 }
 
 pub(super) fn run(arguments: &[OsString], root: &Path, output: &Path) -> Result<ExitCode> {
-    let plan = Plan::read(arguments)?;
+    let plan = SoakPlan::read(arguments)?;
     ensure!(
         cfg!(target_os = "linux"),
         "soak acp: it reads /proc, which only Linux has"

@@ -165,7 +165,7 @@ struct PendingQuestion {
 }
 
 /// Which events are read.
-enum Reading {
+enum EventReading {
     /// None: the SDK has not asked, or nobody reads the frames yet.
     Nothing,
     /// Only the reply to the first request of the SDK; the rest comes again.
@@ -180,7 +180,7 @@ struct LinkConnection {
     /// What makes the ids of this connection's requests different from those of all others.
     prefix: String,
     sending: Option<Sending>,
-    reading: Reading,
+    reading: EventReading,
     /// The id of the SDK's first request, until the host has replied.
     greeting: Option<String>,
     is_greeted: bool,
@@ -200,7 +200,7 @@ impl LinkConnection {
             out,
             prefix: format!("acp-{}-", uuid::Uuid::new_v4().simple()),
             sending: None,
-            reading: Reading::Nothing,
+            reading: EventReading::Nothing,
             greeting: None,
             is_greeted: false,
             is_read: false,
@@ -254,7 +254,7 @@ impl LinkConnection {
             self.find_what_waits().await;
             let cursor = self.shared.place().cursor;
             let stream = self.shared.client.stream(&self.shared.session, cursor)?;
-            self.reading = Reading::All(Box::new(stream));
+            self.reading = EventReading::All(Box::new(stream));
         }
         Ok(())
     }
@@ -320,7 +320,7 @@ impl LinkConnection {
                 let cursor = self.shared.place().cursor;
                 let stream = self.shared.client.stream(&self.shared.session, cursor)?;
                 self.greeting = Some(id.clone());
-                self.reading = Reading::Greeting(Box::new(stream));
+                self.reading = EventReading::Greeting(Box::new(stream));
             }
             Some("cancel_async_message") => {
                 let prompt = request.get("message_uuid").and_then(Value::as_str);
@@ -396,15 +396,15 @@ impl LinkConnection {
         match item {
             StreamItem::Event(event) => {
                 self.is_broken = false;
-                if matches!(self.reading, Reading::Greeting(_)) {
+                if matches!(self.reading, EventReading::Greeting(_)) {
                     return self.greeted(&event).await;
                 }
                 self.event(&event).await;
             }
-            StreamItem::Ephemeral(frame) if matches!(self.reading, Reading::All(_)) => {
+            StreamItem::Ephemeral(frame) if matches!(self.reading, EventReading::All(_)) => {
                 self.streamed(&frame).await;
             }
-            StreamItem::Synced { .. } if matches!(self.reading, Reading::All(_)) => {
+            StreamItem::Synced { .. } if matches!(self.reading, EventReading::All(_)) => {
                 self.is_broken = false;
                 for (request, line) in std::mem::take(&mut self.waiting) {
                     if let Some(line) = self.asks(request, &line) {
@@ -452,7 +452,7 @@ impl LinkConnection {
         }
         leave_out(reply);
         self.write(&frame.to_string()).await;
-        (self.greeting, self.is_greeted, self.reading) = (None, true, Reading::Nothing);
+        (self.greeting, self.is_greeted, self.reading) = (None, true, EventReading::Nothing);
         self.begin().await
     }
 
@@ -606,9 +606,9 @@ async fn pending(sending: &mut Option<Sending>) -> (SentToHost, Result<()>) {
     }
 }
 
-async fn next(reading: &mut Reading) -> Result<StreamItem> {
+async fn next(reading: &mut EventReading) -> Result<StreamItem> {
     match reading {
-        Reading::Nothing => std::future::pending().await,
-        Reading::Greeting(stream) | Reading::All(stream) => stream.next().await,
+        EventReading::Nothing => std::future::pending().await,
+        EventReading::Greeting(stream) | EventReading::All(stream) => stream.next().await,
     }
 }

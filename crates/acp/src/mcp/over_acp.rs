@@ -43,13 +43,13 @@ const INTERNAL: i64 = -32603;
 
 /// Makes the servers of a session. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Host {
+pub(crate) struct ServerMaker {
     editor: Editor,
     /// The servers that were made: a server that stays must be the same object.
     made: Arc<Mutex<HashMap<(String, acp::McpServerAcpId), SdkMcpServer>>>,
 }
 
-impl Host {
+impl ServerMaker {
     pub(crate) fn new(client: Client, routes: Routes, forms: Forms, roots: Vec<PathBuf>) -> Self {
         Self {
             editor: Editor {
@@ -125,15 +125,15 @@ struct Message {
 }
 
 #[derive(Debug)]
-struct Failure(Value);
+struct OverAcpFailure(Value);
 
-impl Failure {
+impl OverAcpFailure {
     fn new(code: i64, message: impl Into<String>) -> Self {
         Self(json!({ "code": code, "message": message.into() }))
     }
 }
 
-type McpResult = Result<Value, Failure>;
+type McpResult = Result<Value, OverAcpFailure>;
 
 /// The state of a connection.
 struct McpLink {
@@ -194,7 +194,8 @@ async fn serve(peer: Peer, mut connection: RawConnection) {
             (Some(method), Some(id)) => {
                 if open.len() >= OPEN {
                     let busy = format!("{OPEN} requests are open at this server; wait for some of them");
-                    link.answer(&id, Err(Failure::new(INVALID_REQUEST, busy))).await;
+                    link.answer(&id, Err(OverAcpFailure::new(INVALID_REQUEST, busy)))
+                        .await;
                     continue;
                 }
                 let key = id.to_string();
@@ -250,7 +251,7 @@ impl McpLink {
         let mut message = json!({ "jsonrpc": "2.0", "id": id });
         match answer {
             Ok(result) => message["result"] = result,
-            Err(Failure(error)) => message["error"] = error,
+            Err(OverAcpFailure(error)) => message["error"] = error,
         }
         self.send(&message).await;
     }
@@ -264,7 +265,8 @@ impl McpLink {
         tracing::warn!(server = %self.peer.name, why, "a message for an MCP server of the editor could not be read");
         if let Ok(MessageId { id }) = message.decode() {
             let why = format!("the message could not be read: {why}");
-            self.answer(&id, Err(Failure::new(INVALID_REQUEST, why))).await;
+            self.answer(&id, Err(OverAcpFailure::new(INVALID_REQUEST, why)))
+                .await;
         }
     }
 
@@ -273,14 +275,19 @@ impl McpLink {
         let params = match params {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(params)) => params,
-            Some(_) => return Err(Failure::new(INVALID_PARAMS, "the parameters are no object")),
+            Some(_) => {
+                return Err(OverAcpFailure::new(
+                    INVALID_PARAMS,
+                    "the parameters are no object",
+                ));
+            }
         };
         match method {
             "initialize" => {
                 let discovery = tokio::time::timeout(DISCOVERY, self.initialize(&params));
                 discovery.await.unwrap_or_else(|_| {
                     let why = format!("the editor's MCP server did not say what it is within {DISCOVERY:?}");
-                    Err(Failure::new(INTERNAL, why))
+                    Err(OverAcpFailure::new(INTERNAL, why))
                 })
             }
             // The new revision lacks these requests. They concern the connection, which this module serves.
@@ -301,7 +308,7 @@ impl McpLink {
         let versions = reply.get("supportedVersions").and_then(Value::as_array);
         if !versions.is_some_and(|versions| versions.iter().any(|version| known(&version))) {
             let why = format!("the editor's MCP server does not speak the revision {REVISION} of MCP");
-            return Err(Failure::new(INVALID_REQUEST, why));
+            return Err(OverAcpFailure::new(INVALID_REQUEST, why));
         }
         let mut capabilities = reply.get("capabilities").cloned().unwrap_or_else(|| json!({}));
         if let Some(resources) = capabilities.get_mut("resources").and_then(Value::as_object_mut) {
@@ -371,7 +378,7 @@ impl McpLink {
             }
         }
         let why = format!("the editor's MCP server asked {ROUNDS} times for something and did not answer");
-        Err(Failure::new(INTERNAL, why))
+        Err(OverAcpFailure::new(INTERNAL, why))
     }
 
     /// Gets the input that a server asked for.
@@ -407,7 +414,7 @@ impl McpLink {
             }
             method => {
                 let why = format!("the editor's MCP server asks for {method:?}, which it was not offered");
-                Err(Failure::new(METHOD_NOT_FOUND, why))
+                Err(OverAcpFailure::new(METHOD_NOT_FOUND, why))
             }
         }
     }
@@ -448,9 +455,12 @@ impl McpLink {
             Ok(acp::MessageMcpResponse::Result { result, .. }) => Ok(result),
             Ok(acp::MessageMcpResponse::Error { error, .. }) => {
                 let error = serde_json::to_value(error);
-                Err(error.map_or_else(|error| Failure::new(INTERNAL, error.to_string()), Failure))
+                Err(error.map_or_else(
+                    |error| OverAcpFailure::new(INTERNAL, error.to_string()),
+                    OverAcpFailure,
+                ))
             }
-            Ok(_) => Err(Failure::new(
+            Ok(_) => Err(OverAcpFailure::new(
                 INTERNAL,
                 "the editor's answer is of a kind that is not known",
             )),
@@ -459,7 +469,7 @@ impl McpLink {
                     "the editor did not pass it on to its MCP server: {}",
                     error.message
                 );
-                Err(Failure::new(INTERNAL, why))
+                Err(OverAcpFailure::new(INTERNAL, why))
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::event::{Event, PlanEntry, PlanStatus};
 const MOST: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct TaskPlan {
     tasks: BTreeMap<TaskId, Task>,
     reported: Vec<PlanEntry>,
 }
@@ -35,7 +35,7 @@ impl TaskId {
     }
 }
 
-impl Plan {
+impl TaskPlan {
     /// The model replaces its list.
     pub(super) fn todos(&mut self, input: &RawJson, steps: &mut Steps) {
         if let ToolInput::TodoWrite(write) = ToolInput::read("TodoWrite", input) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::error;
-use crate::mcp::{Host, Servers};
+use crate::mcp::{ServerMaker, Servers};
 use crate::sdk_error;
 
 /// How long servers in the editor may take to connect before the request is answered.
@@ -93,7 +93,7 @@ pub(crate) enum Wish {
 
 /// The editor's servers, and which of them the CLI has.
 pub(crate) struct Mcp {
-    host: Host,
+    host: ServerMaker,
     /// The servers that a new process of the session gets.
     at_start: Servers,
     /// The servers that the session should have.
@@ -103,7 +103,7 @@ pub(crate) struct Mcp {
 }
 
 impl Mcp {
-    pub(crate) fn new(host: Host, servers: Servers) -> Self {
+    pub(crate) fn new(host: ServerMaker, servers: Servers) -> Self {
         Self {
             host,
             at_start: servers.clone(),
@@ -119,7 +119,7 @@ impl Mcp {
     }
 
     /// Makes the steps for a request.
-    pub(super) fn plan(&self, wish: &Wish) -> Plan {
+    pub(super) fn plan(&self, wish: &Wish) -> RequestSteps {
         match wish {
             Wish::Set(servers) => {
                 let leaving = if self.was_told {
@@ -127,19 +127,19 @@ impl Mcp {
                 } else {
                     self.at_start.without(servers)
                 };
-                Plan::Set {
+                RequestSteps::Set {
                     first: (!leaving.is_empty()).then(|| servers.and(&leaving).for_session(&self.host)),
                     then: servers.for_session(&self.host),
                     in_editor: servers.in_editor(),
                     leaving,
                 }
             }
-            Wish::Status => Plan::Status,
-            Wish::Reconnect(name) => Plan::Reconnect {
+            Wish::Status => RequestSteps::Status,
+            Wish::Reconnect(name) => RequestSteps::Reconnect {
                 name: name.clone(),
                 in_editor: self.now.in_editor().contains(name),
             },
-            Wish::Toggle { name, enabled } => Plan::Toggle(name.clone(), *enabled),
+            Wish::Toggle { name, enabled } => RequestSteps::Toggle(name.clone(), *enabled),
         }
     }
 
@@ -153,7 +153,7 @@ impl Mcp {
 }
 
 /// The steps for a request.
-pub(super) enum Plan {
+pub(super) enum RequestSteps {
     Set {
         /// The CLI removes a server of its start only if it was set again before.
         first: Option<McpServers>,
@@ -170,8 +170,8 @@ pub(super) enum Plan {
     Toggle(String, bool),
 }
 
-impl Plan {
-    pub(super) async fn run(self, session: &Session) -> Result<McpResponse, Failure> {
+impl RequestSteps {
+    pub(super) async fn run(self, session: &Session) -> Result<McpResponse, McpFailure> {
         match self {
             Self::Set {
                 first,
@@ -239,13 +239,13 @@ impl Plan {
 }
 
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct McpFailure {
     pub(super) error: Error,
     /// Whether the process ended, so that the next one can do it.
     pub(super) is_lost: bool,
 }
 
-impl From<outrigger::Error> for Failure {
+impl From<outrigger::Error> for McpFailure {
     fn from(error: outrigger::Error) -> Self {
         Self {
             error: sdk_error::of_sdk(&error),
@@ -254,7 +254,7 @@ impl From<outrigger::Error> for Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for McpFailure {
     fn from(error: Error) -> Self {
         Self {
             error,
@@ -264,7 +264,10 @@ impl From<Error> for Failure {
 }
 
 /// Waits for servers to connect, and returns the reasons of those that have not.
-async fn not_connected(session: &Session, names: Vec<String>) -> Result<BTreeMap<String, String>, Failure> {
+async fn not_connected(
+    session: &Session,
+    names: Vec<String>,
+) -> Result<BTreeMap<String, String>, McpFailure> {
     let Err(error) = session.mcp_ready(names, CONNECTED).await else {
         return Ok(BTreeMap::new());
     };
@@ -285,7 +288,7 @@ fn shown(status: &McpServerStatus) -> Value {
     shown
 }
 
-fn about(name: &str, error: outrigger::Error) -> Failure {
+fn about(name: &str, error: outrigger::Error) -> McpFailure {
     let refusal = error.as_refusal().map(|refusal| refusal.message.as_str());
     if refusal.is_some_and(|refusal| refusal.contains("Server not found")) {
         return error::bad("serverName", format!("the session has no MCP server {name:?}")).into();

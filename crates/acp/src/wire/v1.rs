@@ -28,7 +28,7 @@ use crate::event::{
 
 /// The capabilities of a client that updates depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Client {
+pub(crate) struct UpdateCapabilities {
     /// `session.notices`.
     pub(crate) notices: bool,
     /// `session.compaction`.
@@ -39,7 +39,7 @@ pub(crate) struct Client {
     pub(crate) subagent_text: bool,
 }
 
-impl Client {
+impl UpdateCapabilities {
     /// From the capabilities in `initialize`.
     pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
         let session = capabilities.session.as_ref();
@@ -59,16 +59,16 @@ impl Client {
 
 /// Encodes the events of one session.
 #[derive(Debug)]
-pub(crate) struct Encoder {
-    client: Client,
+pub(crate) struct V1Encoder {
+    client: UpdateCapabilities,
     /// The terminals of open calls.
     terminals: HashMap<Arc<str>, Terminal>,
     /// The compactions that were sent as a tool call.
     compactions: Vec<Arc<str>>,
 }
 
-impl Encoder {
-    pub(crate) fn new(client: Client) -> Self {
+impl V1Encoder {
+    pub(crate) fn new(client: UpdateCapabilities) -> Self {
         Self {
             client,
             terminals: HashMap::new(),

@@ -71,7 +71,7 @@ pub(crate) fn options(options: &[acp::SessionConfigOption]) -> SessionUpdate {
 
 /// Encodes the events of one session.
 #[derive(Debug)]
-pub(crate) struct Encoder {
+pub(crate) struct V2Encoder {
     /// The prefix of ids for messages without an id.
     name: String,
     numbered: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Encoder {
     subagent_text: bool,
 }
 
-impl Encoder {
+impl V2Encoder {
     /// `name` is unique among the encoders of a session.
     pub(crate) fn new(name: String, subagent_text: bool) -> Self {
         Self {

@@ -10,7 +10,7 @@ use outrigger::protocol::shared::JsonObject;
 use outrigger::{ElicitationRequest, ElicitationResult};
 use serde_json::Value;
 
-use self::field::{Field, Given};
+use self::field::{Field, FieldInput};
 use super::{Attention, Person};
 
 /// Says no in the middle of a form.
@@ -94,11 +94,11 @@ async fn fill_in(attention: &Attention<'_>, mut text: String, fields: &[Field]) 
                 return ElicitationResult::Decline;
             }
             match field.read(&line) {
-                Given::Value(value) => {
+                FieldInput::Value(value) => {
                     content.insert(field.name.clone(), value);
                 }
-                Given::Nothing => {}
-                Given::Wrong(why) => {
+                FieldInput::Nothing => {}
+                FieldInput::Wrong(why) => {
                     text = format!("  {why}\n{}", field.prompt());
                     continue;
                 }

@@ -17,7 +17,7 @@ const MOST: u64 = 1 << 30;
 
 /// A prompt of the file.
 #[derive(Debug, Clone)]
-pub(super) struct Given {
+pub(super) struct GivenPrompt {
     pub(super) job: BatchJob,
     /// Copied to the result.
     pub(super) metadata: Option<RawJson>,
@@ -42,7 +42,7 @@ enum Id {
 }
 
 /// Reads the prompts of a file, or of standard input where it is `-`.
-pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Vec<GivenPrompt>, Failure> {
     let cannot = |error: io::Error| usage(format!("cannot read {}: {error}", path.display()));
     let mut text = Vec::new();
     if path.as_os_str() == "-" {
@@ -62,7 +62,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
 }
 
 /// Reads the lines; what is wrong names its line.
-fn parse(text: &[u8]) -> Result<Vec<Given>, String> {
+fn parse(text: &[u8]) -> Result<Vec<GivenPrompt>, String> {
     let (mut given, mut ids) = (Vec::new(), HashSet::new());
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
         let wrong = |problem: String| format!("line {number}: {problem}");
@@ -99,7 +99,7 @@ fn parse(text: &[u8]) -> Result<Vec<Given>, String> {
         if !ids.insert(id.clone()) {
             return Err(wrong(format!("there is another prompt of the id {id:?}")));
         }
-        given.push(Given {
+        given.push(GivenPrompt {
             job: BatchJob::new(id, line.prompt),
             metadata: line.metadata,
         });

@@ -15,7 +15,7 @@ use crate::plain::plain;
 /// Looked for are the format; frames of the CLI that the types do not cover; keys, tokens, addresses and home directories that
 /// were not redacted. The exit status is 0 if nothing was found, 1 if something was, 2 if a file is no cassette.
 #[derive(Debug, clap::Args)]
-pub(super) struct Check {
+pub(super) struct CheckCassette {
     /// The cassettes.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -23,7 +23,7 @@ pub(super) struct Check {
     redaction: Redaction,
 }
 
-impl Check {
+impl CheckCassette {
     pub(super) fn run(self) -> CommandResult {
         let rules = self.redaction.rules(Rules::new())?;
         let redactor = Redactor::new(&Places::default(), rules);

@@ -13,7 +13,7 @@ use crate::plain::plain;
 
 /// Show what is in a cassette, an event a line.
 #[derive(Debug, clap::Args)]
-pub(super) struct Show {
+pub(super) struct ShowCassette {
     /// The cassette.
     file: PathBuf,
     /// Show frames whole.
@@ -22,12 +22,12 @@ pub(super) struct Show {
     /// Write what happened in the session as JSON lines: the events that a session makes of the frames, as `outrigger run --json=events`
     /// writes them, each with the line of the cassette (`line`) and its time in seconds (`t`).
     #[arg(long, value_enum, value_name = "LINES", require_equals = true)]
-    json: Option<JsonLines>,
+    json: Option<CassetteLines>,
 }
 
 /// `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum JsonLines {
+enum CassetteLines {
     /// The events, and how each turn ended.
     Events,
 }
@@ -35,11 +35,11 @@ enum JsonLines {
 /// How much of a frame is shown, in characters.
 const SHOWN: usize = 120;
 
-impl Show {
+impl ShowCassette {
     pub(super) fn run(self) -> CommandResult {
         let cassette = read(&self.file)?;
         let mut out = io::BufWriter::new(io::stdout().lock());
-        if self.json == Some(JsonLines::Events) {
+        if self.json == Some(CassetteLines::Events) {
             for recorded in recorded_events(&cassette) {
                 let place = [
                     ("line", recorded.line.to_string()),

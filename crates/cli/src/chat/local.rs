@@ -18,7 +18,7 @@ Commands of the CLI:";
 
 /// A command to this program.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum LocalCommand {
     Model(Option<String>),
     Mode(String),
     Tasks,
@@ -84,22 +84,22 @@ pub(super) fn is_local(line: &str) -> bool {
 }
 
 /// Reads a line; `None` if it is for the agent.
-pub(super) fn read(line: &str) -> Option<Command> {
+pub(super) fn read(line: &str) -> Option<LocalCommand> {
     let line = line.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     Some(match name {
-        "model" => Command::Model((!rest.is_empty()).then(|| rest.to_owned())),
-        "mode" => Command::Mode(rest.to_owned()),
-        "tasks" => Command::Tasks,
-        "cost" => Command::Cost,
-        "help" => Command::Help,
-        "quit" | "exit" => Command::Quit,
+        "model" => LocalCommand::Model((!rest.is_empty()).then(|| rest.to_owned())),
+        "mode" => LocalCommand::Mode(rest.to_owned()),
+        "tasks" => LocalCommand::Tasks,
+        "cost" => LocalCommand::Cost,
+        "help" => LocalCommand::Help,
+        "quit" | "exit" => LocalCommand::Quit,
         _ => return None,
     })
 }
 
-impl Command {
+impl LocalCommand {
     /// Carries it out and returns what to say.
     ///
     /// # Errors
@@ -165,10 +165,13 @@ mod tests {
 
     #[test]
     fn only_our_own_commands_are_kept_from_the_agent() {
-        assert_eq!(read("/quit"), Some(Command::Quit));
-        assert_eq!(read(" /model  opus "), Some(Command::Model(Some("opus".into()))));
-        assert_eq!(read("/model"), Some(Command::Model(None)));
-        assert_eq!(read("/mode plan"), Some(Command::Mode("plan".into())));
+        assert_eq!(read("/quit"), Some(LocalCommand::Quit));
+        assert_eq!(
+            read(" /model  opus "),
+            Some(LocalCommand::Model(Some("opus".into())))
+        );
+        assert_eq!(read("/model"), Some(LocalCommand::Model(None)));
+        assert_eq!(read("/mode plan"), Some(LocalCommand::Mode("plan".into())));
         assert_eq!(
             (
                 read("/context"),

@@ -17,7 +17,7 @@ use crate::plain::plain;
 /// All profiles are checked. Each problem is told on standard error, with its line and column. Ends with 2 if there is any; a file that
 /// nobody wrote has none.
 #[derive(Debug, clap::Args)]
-pub(super) struct Check {
+pub(super) struct CheckConfig {
     /// The file, instead of `outrigger/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`.
     file: Option<PathBuf>,
     /// Write a line of JSON for each value and for each problem.
@@ -25,7 +25,7 @@ pub(super) struct Check {
     json: bool,
 }
 
-impl Check {
+impl CheckConfig {
     pub(super) fn run(&self, out: &mut dyn Write, command: &Command) -> CommandResult {
         let path = self.file.clone().or_else(usual);
         let path = path.ok_or_else(|| usage(NOWHERE.to_owned()))?;

@@ -10,13 +10,13 @@ use crate::plain::plain;
 ///
 /// Nobody may be reading any more; the demo then goes on to clean up after itself, so failures to write are passed over.
 #[derive(Debug, Clone)]
-pub(crate) struct Screen {
+pub(crate) struct DemoScreen {
     pub(crate) paint: Paint,
     /// Whether a line has been begun and not ended: text of the model that is being streamed.
     open: Arc<Mutex<bool>>,
 }
 
-impl Screen {
+impl DemoScreen {
     pub(crate) fn new() -> Self {
         Self {
             paint: Paint::on(&io::stdout()),

@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use outrigger::discover::{Candidate, Doctor, VersionCheck};
 use outrigger_sim::claude::{Fetch, FetchError, FetchFailure, Progress};
 
-use super::demo_screen::Screen;
+use super::demo_screen::DemoScreen;
 
 /// The agent of the demo.
-pub(crate) enum Cli {
+pub(crate) enum DemoAgent {
     /// A program, and what it is.
     Real { path: PathBuf, what: String },
     /// None could be had, or none was wanted.
@@ -21,9 +21,13 @@ pub(crate) enum Cli {
 }
 
 /// The CLI that was named, or the pinned one: that of the cache, that which is installed, or else fetched. None where it cannot be had.
-pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool) -> anyhow::Result<Cli> {
+pub(super) async fn cli(
+    screen: &DemoScreen,
+    named: Option<PathBuf>,
+    simulated: bool,
+) -> anyhow::Result<DemoAgent> {
     if simulated {
-        return Ok(Cli::Simulated);
+        return Ok(DemoAgent::Simulated);
     }
     if let Some(path) = named {
         return self::named(path).await;
@@ -35,11 +39,11 @@ pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool
     let what = format!("Claude Code {}", outrigger_sim::claude::pin().version);
     if let Some(path) = fetch.cached() {
         screen.fact("cache", &format!("{what} is in {}", path.display()));
-        return Ok(Cli::Real { path, what });
+        return Ok(DemoAgent::Real { path, what });
     }
     if let Some(path) = installed(outrigger_sim::claude::pin().version.as_str()).await {
         screen.fact("found", &format!("{what} is installed: {}", path.display()));
-        return Ok(Cli::Real { path, what });
+        return Ok(DemoAgent::Real { path, what });
     }
     screen.fact("fetches", &fetch.notice());
     let stop = StopOnDrop::default();
@@ -56,7 +60,7 @@ pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool
     match fetched {
         Ok(path) => {
             screen.fact("fetched", "its checksum is the pinned one");
-            Ok(Cli::Real { path, what })
+            Ok(DemoAgent::Real { path, what })
         }
         Err(error) => instead(screen, error),
     }
@@ -87,7 +91,7 @@ async fn installed(version: &str) -> Option<PathBuf> {
 }
 
 /// The program at that path, if it is one that can be run.
-async fn named(path: PathBuf) -> anyhow::Result<Cli> {
+async fn named(path: PathBuf) -> anyhow::Result<DemoAgent> {
     // A bare name is meant as a file here, not as something to be searched for.
     let path = std::path::absolute(&path)?;
     let report = Doctor::default().cli_path(&path).examine().await;
@@ -105,11 +109,11 @@ async fn named(path: PathBuf) -> anyhow::Result<Cli> {
         _ => anyhow::bail!("{} did not tell its version in time", path.display()),
     };
     let what = format!("{what} ({})", path.display());
-    Ok(Cli::Real { path, what })
+    Ok(DemoAgent::Real { path, what })
 }
 
 /// Does without the CLI where it is not to be had here; a download that is not what it should be is another matter.
-fn instead(screen: &Screen, error: FetchError) -> anyhow::Result<Cli> {
+fn instead(screen: &DemoScreen, error: FetchError) -> anyhow::Result<DemoAgent> {
     let known = matches!(
         *error.failure,
         FetchFailure::UnsupportedPlatform
@@ -128,12 +132,12 @@ fn instead(screen: &Screen, error: FetchError) -> anyhow::Result<Cli> {
             error.failure
         ),
     );
-    Ok(Cli::Simulated)
+    Ok(DemoAgent::Simulated)
 }
 
 /// How far the download is: a bar on a terminal, else a line every few seconds in which something came.
 struct DownloadProgress {
-    screen: Screen,
+    screen: DemoScreen,
     bar: Option<ProgressBar>,
     phase: &'static str,
     told: Instant,
@@ -145,7 +149,7 @@ struct DownloadProgress {
 const EVERY: Duration = Duration::from_secs(5);
 
 impl DownloadProgress {
-    fn new(screen: &Screen) -> Self {
+    fn new(screen: &DemoScreen) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
             let style = "  {msg:10}[{bar:30}] {bytes}/{total_bytes} {bytes_per_sec}";
@@ -216,7 +220,7 @@ mod tests {
 
     #[test]
     fn where_nothing_comes_one_line_is_enough() {
-        let mut shown = DownloadProgress::new(&Screen::new());
+        let mut shown = DownloadProgress::new(&DemoScreen::new());
         let mut later = |phase, bytes| {
             shown.told = Instant::now()
                 .checked_sub(EVERY)

@@ -14,7 +14,7 @@ use outrigger_sim::claude::Sandbox;
 use serde_json::json;
 
 use super::Model;
-use super::demo_screen::Screen;
+use super::demo_screen::DemoScreen;
 use crate::exit::Status;
 use crate::plain::plain;
 
@@ -30,7 +30,7 @@ const PRINTED: &str = "1 + 2 + ... + 10 = 55";
 
 /// The steps, and what they need.
 pub(super) struct Steps<'a> {
-    pub(super) screen: &'a Screen,
+    pub(super) screen: &'a DemoScreen,
     pub(super) model: &'a Model,
     pub(super) sandbox: &'a Sandbox,
 }

@@ -154,7 +154,7 @@ struct Visit {
 
 /// What a line asks this program to do next.
 #[derive(PartialEq, Eq)]
-enum AfterLine {
+enum AfterAttachLine {
     GoOn,
     Leave,
 }
@@ -197,7 +197,7 @@ impl Visit {
                 answered = answered(&mut self.asking) => self.answered(answered)?,
                 input = next_input(&mut inputs), if self.prompts.len() < WAITING => match input {
                     Input::Line(line) => {
-                        if self.line(&line)? == AfterLine::Leave {
+                        if self.line(&line)? == AfterAttachLine::Leave {
                             return self.leave(Status::Success, signals).await;
                         }
                         self.show_prompt();
@@ -365,16 +365,16 @@ impl Visit {
     }
 
     /// Takes a line: joins continued ones, and queues it, or carries it out.
-    fn line(&mut self, line: &str) -> Result<AfterLine, Failure> {
+    fn line(&mut self, line: &str) -> Result<AfterAttachLine, Failure> {
         if let Some(begun) = line.strip_suffix('\\') {
             self.unfinished.push_str(begun);
             self.unfinished.push('\n');
-            return Ok(AfterLine::GoOn);
+            return Ok(AfterAttachLine::GoOn);
         }
         let line = std::mem::take(&mut self.unfinished) + line;
         match line.trim() {
             "" => {}
-            "/quit" | "/exit" => return Ok(AfterLine::Leave),
+            "/quit" | "/exit" => return Ok(AfterAttachLine::Leave),
             "/interrupt" => {
                 let (client, session) = (self.client.clone(), self.session.id.clone());
                 self.acting = Some(Box::pin(async move { client.interrupt(&session).await }));
@@ -393,7 +393,7 @@ impl Visit {
                 self.prompts.push_back(prompt);
             }
         }
-        Ok(AfterLine::GoOn)
+        Ok(AfterAttachLine::GoOn)
     }
 
     /// Leaves. What was typed is still sent, unless the person leaves again.

@@ -38,7 +38,7 @@ pub(crate) struct Logs {
     /// Write JSON lines: the events of the log as the host wrote them, or with `--json=events` what happened in the session, as `outrigger run
     /// --json=events` writes it, each with the number of its event in the log (`sequence_num`).
     #[arg(long, value_enum, value_name = "LINES", num_args = 0..=1, require_equals = true, default_missing_value = "log")]
-    json: Option<JsonLines>,
+    json: Option<LogLines>,
     #[command(flatten)]
     give_up: GiveUpArgs,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct Logs {
 
 /// `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum JsonLines {
+enum LogLines {
     /// The events of the log, as the host wrote them.
     Log,
     /// The events that a session makes of the frames in the log, and how each turn ended.
@@ -78,7 +78,7 @@ impl Logs {
         loop {
             let item = stream.next().await.map_err(failure)?;
             match patience.take(item, Instant::now())? {
-                StreamItem::Event(event) if self.json == Some(JsonLines::Events) => {
+                StreamItem::Event(event) if self.json == Some(LogLines::Events) => {
                     write_events(&event, &mut reader)?;
                 }
                 StreamItem::Event(event) => self.event(&event, paint)?,

@@ -33,7 +33,7 @@ pub(crate) type MakeRoom = Box<dyn Fn() + Send>;
 
 /// The streams of this process, where they are terminals.
 pub(crate) struct Console {
-    state: Mutex<State>,
+    state: Mutex<ConsoleState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ enum Stream {
     Err,
 }
 
-struct State {
+struct ConsoleState {
     out_is_terminal: bool,
     err_is_terminal: bool,
     /// Text on stdout has not ended its line.
@@ -66,7 +66,7 @@ struct State {
 impl Console {
     fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ConsoleState {
                 out_is_terminal: io::stdout().is_terminal(),
                 err_is_terminal: io::stderr().is_terminal(),
                 in_line: false,
@@ -83,7 +83,7 @@ impl Console {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConsoleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -228,7 +228,7 @@ impl Console {
     }
 }
 
-impl State {
+impl ConsoleState {
     fn is_terminal(&self, stream: Stream) -> bool {
         match stream {
             Stream::Out => self.out_is_terminal,

@@ -39,13 +39,13 @@ struct Fence {
 #[derive(Debug)]
 struct Block {
     range: Range<usize>,
-    kind: Kind,
+    kind: MarkdownBlock,
     /// Where the items of a list begin.
     items: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MarkdownBlock {
     Paragraph,
     /// Complete with its line.
     Line,
@@ -107,9 +107,9 @@ impl Markdown {
         let blank_line = ends_in_blank_line(&self.pending[..lines]);
         let is_complete = match block.kind {
             _ if blocks.len() > 1 || end => true,
-            Kind::Line => true,
-            Kind::Paragraph | Kind::Other => blank_line,
-            Kind::List(_) | Kind::Code => false,
+            MarkdownBlock::Line => true,
+            MarkdownBlock::Paragraph | MarkdownBlock::Other => blank_line,
+            MarkdownBlock::List(_) | MarkdownBlock::Code => false,
         };
         if is_complete {
             self.block(
@@ -121,8 +121,8 @@ impl Markdown {
             return true;
         }
         match block.kind {
-            Kind::List(_) => self.items(&blocks[0], width, out),
-            Kind::Paragraph => self.words(lines, out),
+            MarkdownBlock::List(_) => self.items(&blocks[0], width, out),
+            MarkdownBlock::Paragraph => self.words(lines, out),
             _ => false,
         }
     }
@@ -205,17 +205,17 @@ impl Markdown {
             // Its begin is on the screen. If it has become a heading, it is underlined by a line that nobody needs.
             let source = source.trim_end();
             let source = match block.kind {
-                Kind::Line => source.rfind('\n').map_or("", |at| &source[..at]),
+                MarkdownBlock::Line => source.rfind('\n').map_or("", |at| &source[..at]),
                 _ => source,
             };
             out.push_str(&Inline::goes_on(source).shown);
             out.push('\n');
         } else {
             let shown = match (block.kind, self.list) {
-                (Kind::List(start), Some(number)) => render(source, width, number.or(start)),
+                (MarkdownBlock::List(start), Some(number)) => render(source, width, number.or(start)),
                 (_, _) => render(source, width, None),
             };
-            if !matches!((block.kind, self.list), (Kind::List(_), Some(_))) {
+            if !matches!((block.kind, self.list), (MarkdownBlock::List(_), Some(_))) {
                 self.begin_block(out);
             }
             out.push_str(&shown);
@@ -226,7 +226,7 @@ impl Markdown {
 
     /// Shows all items of a list but the last, which may grow.
     fn items(&mut self, block: &Block, width: usize, out: &mut String) -> bool {
-        let (Kind::List(start), [.., last]) = (block.kind, block.items.as_slice()) else {
+        let (MarkdownBlock::List(start), [.., last]) = (block.kind, block.items.as_slice()) else {
             return false;
         };
         let (last, count) = (*last, block.items.len() as u64);
@@ -326,11 +326,11 @@ fn blocks(text: &str) -> Vec<Block> {
             Event::Start(tag) => {
                 if depth == 0 {
                     let kind = match &tag {
-                        Tag::Paragraph => Kind::Paragraph,
-                        Tag::Heading { .. } => Kind::Line,
-                        Tag::List(start) => Kind::List(*start),
-                        Tag::CodeBlock(_) => Kind::Code,
-                        _ => Kind::Other,
+                        Tag::Paragraph => MarkdownBlock::Paragraph,
+                        Tag::Heading { .. } => MarkdownBlock::Line,
+                        Tag::List(start) => MarkdownBlock::List(*start),
+                        Tag::CodeBlock(_) => MarkdownBlock::Code,
+                        _ => MarkdownBlock::Other,
                     };
                     blocks.push(Block {
                         range,
@@ -348,7 +348,7 @@ fn blocks(text: &str) -> Vec<Block> {
             Event::End(TagEnd::MetadataBlock(_)) | Event::End(_) => depth = depth.saturating_sub(1),
             Event::Rule if depth == 0 => blocks.push(Block {
                 range,
-                kind: Kind::Line,
+                kind: MarkdownBlock::Line,
                 items: Vec::new(),
             }),
             _ => {}

@@ -14,7 +14,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::Serving;
-use crate::demo::{Cli, Screen, pinned_cli, real, simulated};
+use crate::demo::{DemoAgent, DemoScreen, pinned_cli, real, simulated};
 use crate::exit::CommandResult;
 use crate::signals::Signals;
 use crate::words;
@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_secs(20);
 
 /// Serves until a signal comes.
 pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> CommandResult {
-    let screen = Screen::new();
+    let screen = DemoScreen::new();
     screen.title("outrigger serve --demo");
     let cli = tokio::select! {
         cli = pinned_cli(&screen) => cli?,
@@ -41,8 +41,8 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
         .await
         .context("cannot start the scripted model")?;
     let (what, options) = match &cli {
-        Cli::Real { path, what } => (what.clone(), real(path, &sandbox, &api)),
-        Cli::Simulated => (
+        DemoAgent::Real { path, what } => (what.clone(), real(path, &sandbox, &api)),
+        DemoAgent::Simulated => (
             "the host; the agent is SIMULATED, inside of this program".to_owned(),
             simulated::options(&sandbox),
         ),
@@ -57,7 +57,7 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
     let mut policy = HostPolicy::new(options, [sandbox.project()]);
     policy.idle = IDLE;
     // A simulated agent has no lease.
-    policy.lease = matches!(cli, Cli::Real { .. });
+    policy.lease = matches!(cli, DemoAgent::Real { .. });
     let mut settings = ServePolicy::new(policy);
     settings.server.listen = listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
     let log = SqliteLog::open(sandbox.path().join("host.db"))?;
@@ -97,7 +97,7 @@ pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> Com
 }
 
 /// Shows what becomes of the session.
-async fn show_events(host: SessionHost, mut events: Subscription, screen: Screen) {
+async fn show_events(host: SessionHost, mut events: Subscription, screen: DemoScreen) {
     while let Ok(delivered) = events.next().await {
         let Delivered::Event(event) = delivered else {
             continue;

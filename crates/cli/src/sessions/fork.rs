@@ -3,7 +3,7 @@
 use outrigger::sessions::write::ForkOptions;
 
 use super::find::Named;
-use super::made::{Made, Output};
+use super::made::{Made, MadeOutput};
 use super::progress::Bar;
 use crate::exit::CommandResult;
 
@@ -19,7 +19,7 @@ pub(super) struct Fork {
     #[arg(long)]
     title: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: MadeOutput,
 }
 
 impl Fork {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use outrigger::sessions::Sessions;
 
 use super::find::here;
-use super::made::{Made, Output};
+use super::made::{Made, MadeOutput};
 use super::progress::observed;
 use crate::exit::CommandResult;
 
@@ -21,7 +21,7 @@ pub(super) struct Import {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     #[command(flatten)]
-    output: Output,
+    output: MadeOutput,
 }
 
 impl Import {

@@ -51,7 +51,7 @@ pub(super) struct List {
     no_programmatic: bool,
     /// In which order.
     #[arg(long, value_enum, default_value = "modified")]
-    sort: Sort,
+    sort: ListSort,
     /// So many at most; 0 is all.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     limit: usize,
@@ -68,7 +68,7 @@ pub(super) struct List {
 
 /// `--sort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Sort {
+enum ListSort {
     /// That which was written to last first.
     Modified,
     /// That which began last first.
@@ -101,17 +101,17 @@ impl List {
         if !self.all {
             options = options.dir(self.dir.clone().unwrap_or_else(here));
         }
-        if !self.is_filtered() && self.sort == Sort::Modified {
+        if !self.is_filtered() && self.sort == ListSort::Modified {
             // Then no more is read than is shown.
             return sessions.list(&options.limit(self.limit).offset(self.offset));
         }
         let mut infos = sessions.list(&options)?;
         infos.retain(|info| self.fits(info));
         match self.sort {
-            Sort::Modified => {}
-            Sort::Created => infos.sort_by_key(|info| Reverse(info.created_at)),
-            Sort::Title => infos.sort_by_key(|info| info.summary.to_lowercase()),
-            Sort::Size => infos.sort_by_key(|info| Reverse(info.file_size)),
+            ListSort::Modified => {}
+            ListSort::Created => infos.sort_by_key(|info| Reverse(info.created_at)),
+            ListSort::Title => infos.sort_by_key(|info| info.summary.to_lowercase()),
+            ListSort::Size => infos.sort_by_key(|info| Reverse(info.file_size)),
         }
         let most = if self.limit == 0 { usize::MAX } else { self.limit };
         Ok(infos.into_iter().skip(self.offset).take(most).collect())

@@ -10,7 +10,7 @@ use crate::exit::{CommandResult, Status};
 
 /// How it is said.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(super) struct Output {
+pub(super) struct MadeOutput {
     /// Write what was made as a JSON object with `sessionId` and `path`.
     #[arg(long)]
     json: bool,
@@ -41,7 +41,7 @@ impl Made {
     }
 }
 
-impl Output {
+impl MadeOutput {
     /// Whether programs read it.
     pub(super) fn is_json(self) -> bool {
         self.json

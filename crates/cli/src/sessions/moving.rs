@@ -7,7 +7,7 @@ use outrigger::sessions::relocate::RelocateOptions;
 
 use super::confirm::Consent;
 use super::find::Named;
-use super::made::{Made, Output};
+use super::made::{Made, MadeOutput};
 use super::progress::observed;
 use crate::exit::CommandResult;
 
@@ -33,7 +33,7 @@ pub(super) struct Move {
     #[command(flatten)]
     consent: Consent,
     #[command(flatten)]
-    output: Output,
+    output: MadeOutput,
 }
 
 impl Move {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::confirm::Consent;
 use super::find::Named;
-use super::made::{Made, Output};
+use super::made::{Made, MadeOutput};
 use super::progress::observed;
 use crate::exit::{CommandResult, Status};
 use crate::plain::plain;
@@ -28,7 +28,7 @@ pub(super) struct Repair {
     #[command(flatten)]
     consent: Consent,
     #[command(flatten)]
-    output: Output,
+    output: MadeOutput,
 }
 
 impl Repair {

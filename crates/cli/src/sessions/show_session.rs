@@ -17,7 +17,7 @@ use crate::plain::plain;
 ///
 /// What is not meant as somebody's words is left out, except with --json and --full.
 #[derive(Debug, clap::Args)]
-pub(super) struct Show {
+pub(super) struct ShowSession {
     #[command(flatten)]
     named: Named,
     /// What was said in this subagent of the session instead: its id, or the beginning of it. `sessions agents` lists them.
@@ -46,7 +46,7 @@ pub(super) struct Show {
     no_pager: bool,
 }
 
-impl Show {
+impl ShowSession {
     pub(super) fn run(self) -> CommandResult {
         let (_, file) = self.named.find()?;
         let options = MessageOptions::new()

@@ -11,7 +11,8 @@ use anyhow::Context as _;
 use outrigger::sessions::lease::OnBusy;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{
-    Difference, Lease, SessionKey, SessionStore, StoreComparison, Transcripts, compare, portions, pull_into,
+    Difference, SessionKey, SessionStore, StoreComparison, StoreLease, Transcripts, compare, portions,
+    pull_into,
 };
 use outrigger::sessions::{ListOptions, SessionFile, SessionId, Sessions};
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ struct Store {
 
 /// Say what a session store lacks of this machine's sessions, and what they lack of it; nothing is changed.
 #[derive(Debug, clap::Args)]
-pub(super) struct Status {
+pub(super) struct StoreStatus {
     /// The sessions; all of this directory's project unless given.
     #[arg(value_name = "SESSION")]
     sessions: Vec<String>,
@@ -242,7 +243,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Handle::current().block_on(future)
 }
 
-impl Status {
+impl StoreStatus {
     pub(super) fn run(self) -> CommandResult {
         wait(async {
             let store = self.store.store.open(false).await?;
@@ -320,7 +321,11 @@ async fn push(store: &Arc<dyn SessionStore>, file: &SessionFile) -> Result<usize
     pushed
 }
 
-async fn append(store: &Arc<dyn SessionStore>, pair: &Pair, lease: Option<&Lease>) -> Result<usize, Failure> {
+async fn append(
+    store: &Arc<dyn SessionStore>,
+    pair: &Pair,
+    lease: Option<&StoreLease>,
+) -> Result<usize, Failure> {
     let pushed = async {
         for difference in &pair.differences {
             let key = match &difference.subpath {
@@ -435,24 +440,24 @@ mod tests {
             key: &'a SessionKey,
             owner: &'a str,
             ttl: Duration,
-        ) -> BoxFuture<'a, Result<Lease>> {
+        ) -> BoxFuture<'a, Result<StoreLease>> {
             Box::pin(async move {
                 self.0.append(key, &[entry("elsewhere")]).await?;
                 self.0.acquire(key, owner, ttl).await
             })
         }
 
-        fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+        fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
             self.0.renew(lease, ttl)
         }
 
-        fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+        fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
             self.0.release(lease)
         }
 
         fn append_fenced<'a>(
             &'a self,
-            lease: &'a Lease,
+            lease: &'a StoreLease,
             key: &'a SessionKey,
             entries: &'a [RawJson],
         ) -> BoxFuture<'a, Result<()>> {

@@ -38,12 +38,12 @@ pub(crate) struct Top {
     stored: usize,
     /// What the list is sorted by, the greatest first; those that run come first.
     #[arg(long, value_enum, default_value = "age", value_name = "WHAT")]
-    sort: Sort,
+    sort: TopSort,
 }
 
 /// `--sort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Sort {
+enum TopSort {
     /// The youngest first.
     Age,
     /// Tokens of all kinds.
@@ -87,7 +87,7 @@ impl Top {
         // A terminal that draws nothing twice gets the list as a file does.
         let is_live = io::stdout().is_terminal() && !self.json && !self.once && !is_dumb();
         let every = self.every.or(is_live.then_some(Duration::from_secs(2)));
-        let screen = is_live.then(Screen::take).transpose()?;
+        let screen = is_live.then(OtherScreen::take).transpose()?;
         let mut watch = Watch {
             sessions,
             tallies: HashMap::new(),
@@ -126,7 +126,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn rows(&mut self, stored: usize, sort: Sort) -> Vec<Row> {
+    fn rows(&mut self, stored: usize, sort: TopSort) -> Vec<Row> {
         let mut running: Vec<Row> = cli_processes(self.sessions.config_dir())
             .into_iter()
             .map(|process| self.running(process))
@@ -156,10 +156,10 @@ impl Watch {
         let seen: Vec<&SessionId> = running.iter().chain(&rest).map(|row| &row.session_id).collect();
         self.tallies.retain(|id, _| seen.contains(&id));
         let by = |row: &Row| match sort {
-            Sort::Age => row.since_ms,
-            Sort::Tokens => row.tokens,
-            Sort::Cost => (row.cost_usd.unwrap_or_default().max(0.0) * 1e6) as u64,
-            Sort::Memory => row.resident_bytes.unwrap_or_default(),
+            TopSort::Age => row.since_ms,
+            TopSort::Tokens => row.tokens,
+            TopSort::Cost => (row.cost_usd.unwrap_or_default().max(0.0) * 1e6) as u64,
+            TopSort::Memory => row.resident_bytes.unwrap_or_default(),
         };
         running.sort_by_key(|row| std::cmp::Reverse(by(row)));
         rest.sort_by_key(|row| std::cmp::Reverse(by(row)));
@@ -296,9 +296,9 @@ fn short(count: u64) -> String {
 }
 
 /// The terminal's other screen, until this is dropped.
-struct Screen;
+struct OtherScreen;
 
-impl Screen {
+impl OtherScreen {
     fn take() -> io::Result<Self> {
         let mut out = io::stdout().lock();
         // The other screen, no cursor, and what is too wide for the terminal is cut.
@@ -332,7 +332,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for OtherScreen {
     fn drop(&mut self) {
         let mut out = io::stdout().lock();
         drop(

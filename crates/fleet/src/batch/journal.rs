@@ -25,10 +25,10 @@ const LONGEST: u64 = 4 << 30;
 /// A line is written and synced before a prompt is sent, and before its result is emitted. A last line that a killed program wrote in part
 /// is cut off. The file is locked while it is open, so two programs never run one batch at once.
 #[derive(Debug, Clone)]
-pub struct Journal(Arc<Mutex<Inner>>);
+pub struct Journal(Arc<Mutex<JournalInner>>);
 
 #[derive(Debug)]
-struct Inner {
+struct JournalInner {
     path: PathBuf,
     file: File,
     jobs: HashMap<String, JournaledJob>,
@@ -209,7 +209,7 @@ impl Journal {
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, JournalError> {
         let path = path.into();
         let name = path.clone();
-        let opened = tokio::task::spawn_blocking(move || Inner::open(path)).await;
+        let opened = tokio::task::spawn_blocking(move || JournalInner::open(path)).await;
         let inner = opened.map_err(|error| JournalError::Io {
             path: name,
             what: "opened",
@@ -233,7 +233,7 @@ impl Journal {
         self.lock().earlier
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, JournalInner> {
         // Nothing panics halfway through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -311,7 +311,7 @@ impl Journal {
     }
 }
 
-impl Inner {
+impl JournalInner {
     fn open(path: PathBuf) -> Result<Self, JournalError> {
         let failed = |what: &'static str, path: &Path| {
             let path = path.to_owned();

@@ -123,12 +123,12 @@ impl Monitor {
 #[derive(Debug)]
 pub(super) struct Counts {
     began: Instant,
-    inner: Mutex<Inner>,
+    inner: Mutex<ProgressInner>,
     changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct ProgressInner {
     jobs: Option<u64>,
     done: u64,
     failed: u64,
@@ -145,15 +145,15 @@ impl Counts {
         let jobs = most.filter(|most| *most == least);
         Self {
             began: Instant::now(),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(ProgressInner {
                 jobs: jobs.and_then(|jobs| jobs.try_into().ok()),
-                ..Inner::default()
+                ..ProgressInner::default()
             }),
             changes: watch::Sender::new(()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ProgressInner> {
         // Nothing panics halfway through a change.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,7 +162,7 @@ impl Counts {
         self.progress_of(&self.lock())
     }
 
-    fn progress_of(&self, inner: &Inner) -> Progress {
+    fn progress_of(&self, inner: &ProgressInner) -> Progress {
         Progress {
             jobs: inner.jobs,
             done: inner.done,
@@ -175,7 +175,7 @@ impl Counts {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Inner)) {
+    fn change(&self, change: impl FnOnce(&mut ProgressInner)) {
         change(&mut self.lock());
         self.changes.send_replace(());
     }

@@ -27,14 +27,14 @@ struct SharedGateLink {
     /// The name of this process, which no other has.
     process: String,
     limits: Limits,
-    inner: Mutex<Inner>,
+    inner: Mutex<LinkInner>,
     /// There is something to tell.
     wake: Notify,
     phase: watch::Sender<GatePhase>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct LinkInner {
     next: u64,
     /// Bounded by `max_waiting`.
     waiting: BTreeMap<u64, LinkWaiter>,
@@ -242,7 +242,7 @@ async fn run(link: Arc<SharedGateLink>, handle: Weak<Handle>) {
 }
 
 impl SharedGateLink {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, LinkInner> {
         // Nothing panics halfway through a change.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -362,7 +362,7 @@ impl SharedGateLink {
         }
     }
 
-    fn know(&self, inner: &mut Inner, state: &SharedCore, now: Duration) {
+    fn know(&self, inner: &mut LinkInner, state: &SharedCore, now: Duration) {
         let mode = state.core.mode();
         let before = inner.known.replace(SharedGateView {
             mode,

@@ -21,7 +21,7 @@ use crate::problem::{Problem, Refusal};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
+pub(super) struct AdoptionsQuery {
     /// Only sessions of this directory.
     cwd: Option<PathBuf>,
     /// How many at most.
@@ -36,7 +36,7 @@ pub(super) struct AdoptableList {
 
 pub(super) async fn list(
     State(shared): State<Arc<FrontState>>,
-    Params(query): Params<ListQuery>,
+    Params(query): Params<AdoptionsQuery>,
 ) -> Result<Json<AdoptableList>, Refusal> {
     let limit = limit(query.limit, shared.limits.page)?;
     let sessions = shared.host.adoptable(query.cwd, limit).await?;

@@ -19,7 +19,7 @@ use crate::problem::{Problem, Refusal};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
+pub(super) struct ApprovalsQuery {
     /// Only approvals in this state, such as `pending`.
     state: Option<String>,
     /// Only approvals of this session.
@@ -40,7 +40,7 @@ pub(super) struct ApprovalPage {
 
 pub(super) async fn list(
     State(shared): State<Arc<FrontState>>,
-    Params(query): Params<ListQuery>,
+    Params(query): Params<ApprovalsQuery>,
 ) -> Result<Json<ApprovalPage>, Refusal> {
     let limit = limit(query.limit, shared.limits.page)?;
     let state = match query.state.as_deref() {

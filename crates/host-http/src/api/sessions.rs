@@ -26,7 +26,7 @@ const KEY: usize = 255;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
+pub(super) struct SessionsQuery {
     /// The id after which the page begins.
     after: Option<String>,
     /// How many at most.
@@ -79,7 +79,7 @@ pub(super) fn limit(asked: Option<usize>, most: usize) -> Result<usize, Refusal>
 
 pub(super) async fn list(
     State(shared): State<Arc<FrontState>>,
-    Params(query): Params<ListQuery>,
+    Params(query): Params<SessionsQuery>,
 ) -> Result<Json<SessionPage>, Refusal> {
     let limit = limit(query.limit, shared.limits.page)?;
     let after = query.after.as_deref().map(SessionId::new).transpose();

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{End, Walk, escape};
+use super::{End, StringProgress, escape};
 
 /// Which bytes of a block are what, one bit each.
 struct Kinds {
@@ -13,7 +13,7 @@ struct Kinds {
 
 /// Goes over a string as [`string_end`](super::string_end) does, as long as the text has whole blocks.
 #[target_feature(enable = "avx2")]
-pub(super) fn walk(text: &[u8], mut at: usize) -> Walk {
+pub(super) fn walk(text: &[u8], mut at: usize) -> StringProgress {
     let mut escaped = false;
     // Whether the first byte of the block is behind a backslash that is no escaped one.
     let mut carried = 0;
@@ -30,7 +30,7 @@ pub(super) fn walk(text: &[u8], mut at: usize) -> Walk {
         let within = ends.wrapping_sub(1) & !ends;
         let behind = behind & within;
         if kinds.controls & within != 0 {
-            return Walk::Bad;
+            return StringProgress::Bad;
         }
         if behind != 0 {
             let mut long = behind & !short(halves);
@@ -38,7 +38,7 @@ pub(super) fn walk(text: &[u8], mut at: usize) -> Walk {
                 let here = at + long.trailing_zeros() as usize;
                 // The backslash is in the text, since something is behind it.
                 if escape(text, here - 1).is_none() {
-                    return Walk::Bad;
+                    return StringProgress::Bad;
                 }
                 long &= long - 1;
             }
@@ -46,13 +46,13 @@ pub(super) fn walk(text: &[u8], mut at: usize) -> Walk {
         escaped |= kinds.backslashes & within != 0;
         if ends != 0 {
             let at = at + ends.trailing_zeros() as usize + 1;
-            return Walk::End(End { at, escaped });
+            return StringProgress::End(End { at, escaped });
         }
         at += 64;
     }
     // What is left begins with the backslash again.
     let at = at - carried as usize;
-    Walk::Left { at, escaped }
+    StringProgress::Left { at, escaped }
 }
 
 /// Which bytes are behind a backslash that is not itself escaped. `carried` is whether the first one is, and becomes whether the

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::Deserialize;
 
-use super::{Finding, compare, finding, mcp};
+use super::{FrameFinding, compare, finding, mcp};
 use crate::RawJson;
 use crate::drift;
 use crate::frame::Frame;
@@ -40,7 +40,7 @@ impl Calls {
     }
 
     /// Judges the calls in a frame that the CLI wrote.
-    pub(super) fn judge(&mut self, frame: &Frame) -> Vec<Finding> {
+    pub(super) fn judge(&mut self, frame: &Frame) -> Vec<FrameFinding> {
         let raw = RawJson::from_text(&*frame.text());
         let read = raw.and_then(|raw| raw.read::<Anything>());
         // What the frame's own type does not take is a finding already.
@@ -67,7 +67,7 @@ impl Calls {
         }
     }
 
-    fn assistant(&mut self, message: Option<Content>) -> Vec<Finding> {
+    fn assistant(&mut self, message: Option<Content>) -> Vec<FrameFinding> {
         let blocks = message.map(|message| message.content).unwrap_or_default();
         let calls = blocks
             .into_iter()
@@ -85,7 +85,7 @@ impl Calls {
         findings
     }
 
-    fn user(&self, message: Option<Content>, result: Option<RawJson>) -> Vec<Finding> {
+    fn user(&self, message: Option<Content>, result: Option<RawJson>) -> Vec<FrameFinding> {
         let blocks = message.map(|message| message.content).unwrap_or_default();
         let results: Vec<CallResult> = blocks.iter().filter_map(|block| block.read().ok()).collect();
         // One result has one structure; of several results nobody knows whose it is.
@@ -112,7 +112,7 @@ impl Calls {
 }
 
 /// The calls in a control request.
-fn requested(request: Request) -> Vec<Finding> {
+fn requested(request: Request) -> Vec<FrameFinding> {
     if request.subtype == "can_use_tool"
         && let (Some(tool), Some(given)) = (&request.tool_name, &request.input)
     {
@@ -161,7 +161,7 @@ enum Author {
 }
 
 #[inline]
-fn input(place: &str, tool: &str, given: &RawJson, author: Author) -> Vec<Finding> {
+fn input(place: &str, tool: &str, given: &RawJson, author: Author) -> Vec<FrameFinding> {
     let (typed, drifts) = drift::watch(|| ToolInput::read(tool, given));
     let by_model = author == Author::Model;
     if by_model && matches!(typed, ToolInput::Unknown(_) | ToolInput::Misfit(_)) {
@@ -172,7 +172,7 @@ fn input(place: &str, tool: &str, given: &RawJson, author: Author) -> Vec<Findin
 }
 
 #[inline]
-fn output(place: &str, tool: &str, given: &RawJson) -> Vec<Finding> {
+fn output(place: &str, tool: &str, given: &RawJson) -> Vec<FrameFinding> {
     let (typed, drifts) = drift::watch(|| ToolOutput::read(tool, given));
     // A tool that does not exist has failed, with a text.
     if matches!(typed, ToolOutput::Unknown(_)) && given.get().starts_with('"') {
@@ -188,18 +188,18 @@ pub(super) fn written_again(
     given: &RawJson,
     again: Result<RawJson, serde_json::Error>,
     drifts: &[drift::Drift],
-) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = drifts.iter().map(finding).collect();
+) -> Vec<FrameFinding> {
+    let mut findings: Vec<FrameFinding> = drifts.iter().map(finding).collect();
     match again {
         Ok(again) => {
             let found = compare(given.get(), again.get(), &[]).into_iter();
             findings.extend(found.map(|finding| match finding {
-                Finding::Unmodelled(path) => Finding::Unmodelled(format!("{place}.{path}")),
-                Finding::Altered(path) => Finding::Altered(format!("{place}.{path}")),
+                FrameFinding::Unmodelled(path) => FrameFinding::Unmodelled(format!("{place}.{path}")),
+                FrameFinding::Altered(path) => FrameFinding::Altered(format!("{place}.{path}")),
                 other => other,
             }));
         }
-        Err(error) => findings.push(Finding::Undecodable(format!("{place}: {error}"))),
+        Err(error) => findings.push(FrameFinding::Undecodable(format!("{place}: {error}"))),
     }
     findings
 }

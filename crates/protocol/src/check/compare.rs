@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Finding;
+use super::FrameFinding;
 use crate::RawJson;
 use crate::shape::Shape;
 
@@ -11,10 +11,10 @@ use crate::shape::Shape;
 ///
 /// Works level by level on the text and not by recursion, because payloads may be nested as deep as they like; equal texts
 /// are not looked into.
-pub fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<Finding> {
+pub fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<FrameFinding> {
     let mut findings = Vec::new();
     let (Ok(original), Ok(typed)) = (RawJson::from_text(original), RawJson::from_text(typed)) else {
-        return vec![Finding::Altered("not JSON".to_owned())];
+        return vec![FrameFinding::Altered("not JSON".to_owned())];
     };
     let mut open = vec![(String::new(), original, typed)];
     while let Some((path, original, typed)) = open.pop() {
@@ -24,7 +24,7 @@ pub fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<Finding> {
         match (Shape::of(&original), Shape::of(&typed)) {
             (Shape::Object, Shape::Object) => {
                 let (Some(fields), Some(mut written)) = (object(&original), object(&typed)) else {
-                    findings.push(Finding::Altered(path));
+                    findings.push(FrameFinding::Altered(path));
                     continue;
                 };
                 for (key, value) in fields {
@@ -38,18 +38,18 @@ pub fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<Finding> {
                     };
                     match written.remove(&key) {
                         Some(again) => open.push((path, value, again)),
-                        None => findings.push(Finding::Unmodelled(path)),
+                        None => findings.push(FrameFinding::Unmodelled(path)),
                     }
                 }
             }
             (Shape::Array, Shape::Array) => {
                 let (Some(items), Some(written)) = (array(&original), array(&typed)) else {
-                    findings.push(Finding::Altered(path));
+                    findings.push(FrameFinding::Altered(path));
                     continue;
                 };
                 if items.len() != written.len() {
                     let (was, is) = (items.len(), written.len());
-                    findings.push(Finding::Altered(format!(
+                    findings.push(FrameFinding::Altered(format!(
                         "{path} had {was} elements and has {is}"
                     )));
                     continue;
@@ -64,7 +64,7 @@ pub fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<Finding> {
             }
             (Shape::Number, Shape::Number) if same_number(original.get(), typed.get()) => {}
             (Shape::String, Shape::String) if same_string(&original, &typed) => {}
-            _ => findings.push(Finding::Altered(path)),
+            _ => findings.push(FrameFinding::Altered(path)),
         }
     }
     findings.sort();

@@ -3,12 +3,12 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Finding;
+use super::FrameFinding;
 use super::calls::written_again;
 use crate::RawJson;
 
 /// Judges a JSON-RPC message to a server.
-pub(super) fn message(place: &str, given: &RawJson) -> Vec<Finding> {
+pub(super) fn message(place: &str, given: &RawJson) -> Vec<FrameFinding> {
     let read = given.read::<Message>();
     let method = read.as_ref().ok().and_then(|message| message.method.clone());
     let params = read.as_ref().ok().and_then(|message| message.params.clone());
@@ -35,7 +35,9 @@ pub(super) fn message(place: &str, given: &RawJson) -> Vec<Finding> {
                 again::<Nothing>(&params)
             }
             _ => {
-                findings.push(Finding::Unknown(format!("no type for the MCP method `{method}`")));
+                findings.push(FrameFinding::Unknown(format!(
+                    "no type for the MCP method `{method}`"
+                )));
                 return findings;
             }
         };
@@ -45,7 +47,7 @@ pub(super) fn message(place: &str, given: &RawJson) -> Vec<Finding> {
 }
 
 /// Judges the content of a tool's result; a text is none.
-pub(super) fn content(place: &str, given: &RawJson) -> Vec<Finding> {
+pub(super) fn content(place: &str, given: &RawJson) -> Vec<FrameFinding> {
     let blocks: Vec<RawJson> = given.read().unwrap_or_default();
     let place = format!("{place}[]");
     let blocks = blocks.iter();

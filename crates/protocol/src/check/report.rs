@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Direction, Finding, Verdict};
+use super::{Direction, FrameFinding, Verdict};
 
 /// What was found in all frames, by their kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -108,12 +108,12 @@ impl Report {
         kind.failed += u64::from(verdict.is_failure());
         for finding in &verdict.findings {
             let (list, what) = match finding {
-                Finding::Undecodable(reason) => (&mut kind.undecodable, reason),
-                Finding::Unknown(what) => (&mut kind.unknown, what),
-                Finding::Unmodelled(path) => (&mut kind.unmodelled, path),
-                Finding::Altered(what) => (&mut kind.altered, what),
-                Finding::Lost(what) => (&mut kind.lost, what),
-                Finding::Unlisted(what) => (&mut kind.unlisted, what),
+                FrameFinding::Undecodable(reason) => (&mut kind.undecodable, reason),
+                FrameFinding::Unknown(what) => (&mut kind.unknown, what),
+                FrameFinding::Unmodelled(path) => (&mut kind.unmodelled, path),
+                FrameFinding::Altered(what) => (&mut kind.altered, what),
+                FrameFinding::Lost(what) => (&mut kind.lost, what),
+                FrameFinding::Unlisted(what) => (&mut kind.unlisted, what),
             };
             let mut what = shown(what);
             if list.len() >= FINDINGS && !list.contains_key(&what) {

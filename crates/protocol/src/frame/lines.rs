@@ -11,7 +11,7 @@ pub(super) const SHORT: usize = 1024;
 
 /// One line or a few, with the frames in them.
 pub(super) struct Lines {
-    pub(super) text: Text,
+    pub(super) text: LineText,
     pub(super) first: Body,
     pub(super) rest: Box<[Body]>,
 }
@@ -54,14 +54,14 @@ impl Body {
 
 /// The text as it came.
 #[derive(Clone)]
-pub(super) enum Text {
+pub(super) enum LineText {
     /// Short text. It was checked to be UTF-8, once for all readers.
     Utf8(Arc<str>),
     /// Long text. Each reader checks the UTF-8 of its part; most long lines are never decoded.
     Bytes(Arc<Vec<u8>>),
 }
 
-impl From<Vec<u8>> for Text {
+impl From<Vec<u8>> for LineText {
     /// Long text keeps its memory.
     fn from(mut text: Vec<u8>) -> Self {
         if text.len() > SHORT {
@@ -73,7 +73,7 @@ impl From<Vec<u8>> for Text {
     }
 }
 
-impl Text {
+impl LineText {
     pub(super) fn of(text: &[u8]) -> Self {
         if text.len() > SHORT {
             Self::Bytes(Arc::new(text.to_vec()))

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Frame;
 use super::head::{FrameHead, HeadRead, read_head};
-use super::lines::{Body, Lines, SHORT, Text};
-use super::shape::Shape;
+use super::lines::{Body, LineText, Lines, SHORT};
+use super::shape::MessageShape;
 use crate::framer::{FoundLine, LineFramer};
 
 /// How many short lines share their memory at most: a frame that is kept keeps no more than 20 KiB.
@@ -21,7 +21,7 @@ pub struct FrameReader {
     /// Empty between calls; kept for its room.
     together: Vec<Body>,
     /// The last partial message.
-    shape: Option<Shape>,
+    shape: Option<MessageShape>,
 }
 
 impl FrameReader {
@@ -68,7 +68,7 @@ struct Gather<'r> {
     start: usize,
     end: usize,
     together: &'r mut Vec<Body>,
-    shape: &'r mut Option<Shape>,
+    shape: &'r mut Option<MessageShape>,
     into: &'r mut Vec<Frame>,
 }
 
@@ -81,10 +81,10 @@ impl Gather<'_> {
                 let mut head = FrameHead::default();
                 let read = read_head(line, &mut head);
                 let text = if line.len() <= SHORT {
-                    Text::short(line)
+                    LineText::short(line)
                 } else {
                     // It was gathered in memory of its own, which it can keep.
-                    Text::from(std::mem::take(line))
+                    LineText::from(std::mem::take(line))
                 };
                 Frame::go_on(text, head, read, self.into);
             }
@@ -106,12 +106,12 @@ impl Gather<'_> {
             Ok(HeadRead { length, flaw: None })
                 if length == line.len() && length <= SHORT && head.known == Some("stream_event") =>
             {
-                *self.shape = Shape::of(line, &head).or(self.shape.take());
+                *self.shape = MessageShape::of(line, &head).or(self.shape.take());
                 self.add(at, length, head);
             }
             read => {
                 self.end_group();
-                Frame::go_on(Text::of(line), head, read, self.into);
+                Frame::go_on(LineText::of(line), head, read, self.into);
             }
         }
     }
@@ -133,7 +133,7 @@ impl Gather<'_> {
         let mut bodies = self.together.drain(..);
         let Some(first) = bodies.next() else { return };
         let lines = Arc::new(Lines {
-            text: Text::short(&self.chunk[self.start..self.end]),
+            text: LineText::short(&self.chunk[self.start..self.end]),
             first,
             rest: bodies.collect(),
         });

@@ -9,14 +9,14 @@ use super::head::{Field, FrameHead, Span};
 
 /// A partial message, to compare the next lines with.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct MessageShape {
     line: Vec<u8>,
     head: FrameHead,
     /// Where the text and the uuid are, in their order.
     free: [Span; 2],
 }
 
-impl Shape {
+impl MessageShape {
     /// Remembers a line by its head; `None` if it is no partial message.
     pub(super) fn of(line: &[u8], head: &FrameHead) -> Option<Self> {
         let (text, uuid) = (head.piece?.text, head.span(Field::Uuid));

@@ -34,7 +34,7 @@ pub struct WebSearchToolResultBlock {
     /// The call.
     pub tool_use_id: String,
     /// The hits, or why there are none.
-    pub content: ListOr<WebSearchResult, ServerToolError>,
+    pub content: ListOr<WebSearchResultBlock, ServerToolError>,
     /// Who made the call.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub caller: Option<ToolCaller>,
@@ -46,7 +46,7 @@ pub struct WebSearchToolResultBlock {
 /// `web_search_result`: one hit.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
-pub struct WebSearchResult {
+pub struct WebSearchResultBlock {
     /// Always `web_search_result`.
     #[serde(rename = "type")]
     pub kind: String,

@@ -16,7 +16,7 @@ fn unmodelled(verdict: &Verdict) -> Vec<&str> {
         .findings
         .iter()
         .map(|finding| match finding {
-            Finding::Unmodelled(path) => path.as_str(),
+            FrameFinding::Unmodelled(path) => path.as_str(),
             other => panic!("{other}"),
         })
         .collect()
@@ -78,17 +78,20 @@ fn the_comparison_finds_what_is_missing_and_what_changed() {
     assert_eq!(finds(r#"{"type":"x","a":1}"#, r#"{"a":1,"b":null}"#), []);
     assert_eq!(
         finds(r#"{"a":{"type":1}}"#, r#"{"a":{}}"#),
-        [Finding::Unmodelled("a.type".into())]
+        [FrameFinding::Unmodelled("a.type".into())]
     );
-    assert_eq!(finds(r#"{"a":null}"#, r#"{}"#), [Finding::Unmodelled("a".into())]);
+    assert_eq!(
+        finds(r#"{"a":null}"#, r#"{}"#),
+        [FrameFinding::Unmodelled("a".into())]
+    );
     assert_eq!(
         finds(r#"{"a":1}"#, r#"{"a":null}"#),
-        [Finding::Altered("a".into())]
+        [FrameFinding::Altered("a".into())]
     );
     assert_eq!(finds(r#"{"a":"\u0041"}"#, r#"{"a":"A"}"#), []);
     assert_eq!(
         finds("[1,2]", "[1]"),
-        [Finding::Altered(" had 2 elements and has 1".into())]
+        [FrameFinding::Altered(" had 2 elements and has 1".into())]
     );
     // As in JavaScript, the last of two equal keys counts.
     assert_eq!(finds(r#"{"a":1,"a":2}"#, r#"{"a":2}"#), []);
@@ -98,12 +101,12 @@ fn the_comparison_finds_what_is_missing_and_what_changed() {
 fn what_is_unknown_is_told_values_of_open_sets_too() {
     let kind = judge(Direction::Out, r#"{"type":"no_such_type"}"#);
     assert!(
-        matches!(kind.findings.as_slice(), [Finding::Unknown(_)]),
+        matches!(kind.findings.as_slice(), [FrameFinding::Unknown(_)]),
         "{kind:?}"
     );
     let subtype = judge(Direction::Out, r#"{"type":"system","subtype":"no_such_subtype"}"#);
     assert!(
-        matches!(subtype.findings.as_slice(), [Finding::Unknown(_)]),
+        matches!(subtype.findings.as_slice(), [FrameFinding::Unknown(_)]),
         "{subtype:?}"
     );
     assert!(subtype.is_failure());
@@ -112,7 +115,7 @@ fn what_is_unknown_is_told_values_of_open_sets_too() {
         r#"{"type":"command_lifecycle","command_uuid":"c","state":"no_such_state","uuid":"u","session_id":"s"}"#,
     );
     assert!(
-        matches!(value.findings.as_slice(), [Finding::Unlisted(_)]),
+        matches!(value.findings.as_slice(), [FrameFinding::Unlisted(_)]),
         "{value:?}"
     );
     assert!(!value.is_clean() && value.is_failure());
@@ -122,11 +125,16 @@ fn what_is_unknown_is_told_values_of_open_sets_too() {
 fn what_does_not_decode_is_told_with_the_reason() {
     let misfit = judge(Direction::Out, r#"{"type":"command_lifecycle","command_uuid":7}"#);
     match misfit.findings.as_slice() {
-        [Finding::Undecodable(reason)] => assert!(reason.contains("invalid type: integer `7`"), "{reason}"),
+        [FrameFinding::Undecodable(reason)] => {
+            assert!(reason.contains("invalid type: integer `7`"), "{reason}")
+        }
         other => panic!("{other:?}"),
     }
     let no_frame = judge(Direction::Out, "oops");
-    assert!(matches!(no_frame.findings.as_slice(), [Finding::Undecodable(_)]));
+    assert!(matches!(
+        no_frame.findings.as_slice(),
+        [FrameFinding::Undecodable(_)]
+    ));
     assert!(no_frame.is_failure());
 }
 
@@ -134,7 +142,7 @@ fn what_does_not_decode_is_told_with_the_reason() {
 fn a_client_may_write_what_it_likes() {
     let verdict = judge(Direction::In, r#"{"type":"no_such_type","x":1}"#);
     assert!(
-        matches!(verdict.findings.as_slice(), [Finding::Unknown(_)]),
+        matches!(verdict.findings.as_slice(), [FrameFinding::Unknown(_)]),
         "{verdict:?}"
     );
     assert!(!verdict.is_failure());
@@ -215,7 +223,7 @@ fn payloads_of_responses_are_judged_by_what_was_asked() {
     assert_eq!(unmodelled(&verdict), ["response.response.new"]);
     let verdict = line(Direction::Out, &answer(r#"{"still_queued":7}"#));
     assert!(
-        matches!(verdict.findings.as_slice(), [Finding::Undecodable(_)]),
+        matches!(verdict.findings.as_slice(), [FrameFinding::Undecodable(_)]),
         "{verdict:?}"
     );
     // An echo of an answer of the client is judged as that.
@@ -235,7 +243,7 @@ fn payloads_of_responses_are_judged_by_what_was_asked() {
     line(Direction::Out, &answer("{}"));
     let verdict = line(Direction::Out, &answer("{}"));
     assert!(
-        matches!(verdict.findings.as_slice(), [Finding::Unknown(_)]),
+        matches!(verdict.findings.as_slice(), [FrameFinding::Unknown(_)]),
         "{verdict:?}"
     );
 }
@@ -318,7 +326,7 @@ fn the_report_counts_by_kind() {
 fn what_is_no_utf8_is_told() {
     let mut checker = Checker::new();
     let verdicts = checker.line(Direction::Out, b"{\"type\":\"keep_alive\",\"x\":\"\xff\"}");
-    let lost = Finding::Lost("not UTF-8 at byte 26".to_owned());
+    let lost = FrameFinding::Lost("not UTF-8 at byte 26".to_owned());
     assert!(verdicts[0].findings.contains(&lost), "{verdicts:?}");
     assert!(!checker.report().passed());
     let enveloped = b"{\"dir\":\"out\",\"msg\":{\"type\":\"keep_alive\",\"x\":\"\xff\"}}";
@@ -447,7 +455,7 @@ fn what_tools_take_and_give_is_judged_by_the_types_of_the_tools() {
     for at in planted {
         let found = findings(Some(at), r#","zz_new":1"#);
         assert!(
-            matches!(found.as_slice(), [(place, Finding::Unmodelled(path))] if *place == at && path.ends_with("zz_new")),
+            matches!(found.as_slice(), [(place, FrameFinding::Unmodelled(path))] if *place == at && path.ends_with("zz_new")),
             "{}: {found:?}",
             calls()[at]
         );
@@ -481,11 +489,13 @@ fn what_a_tool_of_an_mcp_server_gave_is_judged_by_the_specification_of_mcp() {
     assert_eq!(findings(r#""a""#), []);
     assert_eq!(
         findings(r#"[{"type":"text","text":"a","zz_new":1}]"#),
-        [Finding::Unmodelled("response.response.content[].zz_new".into())]
+        [FrameFinding::Unmodelled(
+            "response.response.content[].zz_new".into()
+        )]
     );
     let unknown = r#"{"type":"control_request","request_id":"r","request":{"subtype":"mcp_message","server_name":"s","message":{"jsonrpc":"2.0","id":1,"method":"zz/new","params":{}}}}"#;
     assert!(matches!(
         judge(Direction::Out, unknown).findings.as_slice(),
-        [Finding::Unknown(_)]
+        [FrameFinding::Unknown(_)]
     ));
 }

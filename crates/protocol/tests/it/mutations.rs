@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use outrigger_protocol::Frame;
-use outrigger_protocol::check::{Checker, Direction, Finding, Recorded, Verdict, recorded};
+use outrigger_protocol::check::{Checker, Direction, FrameFinding, Recorded, Verdict, recorded};
 use serde_json::{Map, Value, json};
 
 /// One frame of each kind that the fixtures have: the longest, which has the most fields.
@@ -103,7 +103,7 @@ fn a_missing_field_breaks_nothing_else() {
             let excused = matches!(key, "type" | "subtype" | "kind" | "hook_event_name");
             assert!(
                 excused
-                    || matches!(finding, Finding::Undecodable(reason) if reason.contains("missing field")),
+                    || matches!(finding, FrameFinding::Undecodable(reason) if reason.contains("missing field")),
                 "{place}/{key}: {finding}\n{mutant}"
             );
         }
@@ -127,7 +127,7 @@ fn a_new_field_changes_nothing_and_is_named() {
             object_at(&mut mutant, &place).insert("zz_new".into(), json!({"a": [1, null]}));
             let verdict = judge(&mutant);
             match verdict.findings.as_slice() {
-                [Finding::Unmodelled(path)] => {
+                [FrameFinding::Unmodelled(path)] => {
                     assert!(path.ends_with("zz_new"), "{path}");
                     // The frame's own type keeps what tools take and give as it came.
                     if !["/input", "/request/message", "/tool_input", "/tool_response"]
@@ -142,7 +142,7 @@ fn a_new_field_changes_nothing_and_is_named() {
                     opaque.insert(place);
                 }
                 // The entries of these maps have a type of their own.
-                [Finding::Undecodable(_)] => {
+                [FrameFinding::Undecodable(_)] => {
                     let map = [
                         "odelUsage",
                         "model_usage",
@@ -187,12 +187,12 @@ fn a_field_of_another_kind_is_a_misfit_with_a_reason() {
         let verdict = judge(&mutant);
         for finding in &verdict.findings {
             match finding {
-                Finding::Undecodable(reason) => {
+                FrameFinding::Undecodable(reason) => {
                     assert!(!reason.is_empty());
                     misfits += 1;
                 }
                 // A tag that is no string, or a tag of another union.
-                Finding::Unknown(_) => {}
+                FrameFinding::Unknown(_) => {}
                 other => panic!("{place}/{key}: {other}\n{mutant}"),
             }
         }

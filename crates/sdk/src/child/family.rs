@@ -37,7 +37,7 @@ fn stop(leader: Pid) -> HashSet<Pid> {
         let mut found = true;
         while found {
             found = false;
-            for Entry { pid, parent, group } in all.iter() {
+            for ProcessEntry { pid, parent, group } in all.iter() {
                 // Members of the group may have outlived their leader.
                 if (stopped.contains(parent) || *group == leader) && stopped.insert(*pid) {
                     found = true;
@@ -61,7 +61,7 @@ fn stop(_: Pid) -> HashSet<Pid> {
 /// A process.
 #[cfg(target_os = "linux")]
 #[derive(Debug, PartialEq)]
-struct Entry {
+struct ProcessEntry {
     pid: Pid,
     parent: Pid,
     group: Pid,
@@ -69,20 +69,20 @@ struct Entry {
 
 /// All processes that have a parent.
 #[cfg(target_os = "linux")]
-fn processes() -> Arc<Vec<Entry>> {
-    static LOOKS: Looks<Vec<Entry>> = Looks::new();
+fn processes() -> Arc<Vec<ProcessEntry>> {
+    static LOOKS: Looks<Vec<ProcessEntry>> = Looks::new();
     LOOKS.after_now(read_processes)
 }
 
 #[cfg(target_os = "linux")]
-fn read_processes() -> Vec<Entry> {
+fn read_processes() -> Vec<ProcessEntry> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             let (parent, group) = parent_and_group(&stat)?;
-            Some(Entry {
+            Some(ProcessEntry {
                 pid: Pid::from_raw(pid)?,
                 parent: Pid::from_raw(parent)?,
                 group: Pid::from_raw(group)?,
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn this_process_has_a_parent_and_a_group() {
-        let this = Entry {
+        let this = ProcessEntry {
             pid: rustix::process::getpid(),
             parent: rustix::process::getppid().unwrap(),
             group: rustix::process::getpgrp(),

@@ -80,14 +80,14 @@ pub(super) async fn start(launch: &Launch, local: Local) -> io::Result<Connectio
     })
 }
 
-struct Pipes {
+struct ChildPipes {
     stdin: ChildStdin,
     stdout: ChildStdout,
     stderr: ChildStderr,
 }
 
 /// The life of the owning thread.
-fn own(mut plan: StartPlan, tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>) {
+fn own(mut plan: StartPlan, tell: oneshot::Sender<io::Result<(ChildPipes, LocalProcess)>>) {
     let Started {
         mut child,
         leader,
@@ -139,7 +139,7 @@ fn own(mut plan: StartPlan, tell: oneshot::Sender<io::Result<(Pipes, LocalProces
 struct Started {
     child: Child,
     leader: Pid,
-    pipes: Pipes,
+    pipes: ChildPipes,
     guardian: Option<Guardian>,
 }
 
@@ -190,7 +190,7 @@ fn spawn(plan: &mut StartPlan) -> io::Result<Started> {
     Ok(Started {
         child,
         leader,
-        pipes: Pipes {
+        pipes: ChildPipes {
             stdin,
             stdout,
             stderr,

@@ -25,7 +25,7 @@ pub(crate) enum LaneItem {
 const MAX_OUTCOMES: usize = 1024;
 
 #[derive(Debug, Default)]
-struct State {
+struct LaneState {
     /// The next elements, in memory.
     queue: VecDeque<LaneItem>,
     /// The elements behind those in memory, on disk.
@@ -44,7 +44,7 @@ pub(crate) struct LaneIn {
     /// The frames since the last [`flush`](Self::flush).
     given: Vec<Frame>,
     is_dead: bool,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LaneState>>,
     budget: Arc<Budget>,
 }
 
@@ -53,12 +53,12 @@ pub(crate) struct LaneIn {
 pub(crate) struct LaneOut {
     /// The elements that were taken from memory under one lock. They count as waiting.
     taken: VecDeque<LaneItem>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LaneState>>,
     budget: Arc<Budget>,
 }
 
 pub(crate) fn lane(budget: &Arc<Budget>) -> (LaneIn, LaneOut) {
-    let state = Arc::<Mutex<State>>::default();
+    let state = Arc::<Mutex<LaneState>>::default();
     let budget = Arc::clone(budget);
     (
         LaneIn {
@@ -81,12 +81,12 @@ fn held_by(frame: &Frame) -> usize {
     frame.bytes().len() + ABOUT_IT
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<LaneState>) -> MutexGuard<'_, LaneState> {
     // Nothing panics while the lock is held, and the state is valid after every line.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
+impl LaneState {
     /// Adds all frames at once if there is room for all. Returns whether there was.
     fn push_all(&mut self, frames: &mut Vec<Frame>, budget: &Budget) -> bool {
         let size = frames.iter().map(held_by).sum();
@@ -226,7 +226,7 @@ fn let_go(items: VecDeque<LaneItem>, budget: &Budget) {
     }
 }
 
-fn wake(mut state: MutexGuard<'_, State>) {
+fn wake(mut state: MutexGuard<'_, LaneState>) {
     if let Some(waker) = state.waker.take() {
         drop(state);
         waker.wake();
@@ -277,7 +277,7 @@ impl LaneIn {
     }
 
     /// Delivers the added frames, then runs `f`, and wakes the reader.
-    fn with(&mut self, then: impl FnOnce(&mut State, &Budget)) {
+    fn with(&mut self, then: impl FnOnce(&mut LaneState, &Budget)) {
         let mut state = lock(&self.state);
         if state.abandoned || state.closed {
             self.is_dead = true;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::redact::redacted;
 
 /// The last bytes of stderr.
-pub(super) struct Tail {
+pub(super) struct StderrTail {
     kept: Mutex<TailBytes>,
     cap: usize,
 }
@@ -18,7 +18,7 @@ struct TailBytes {
     cut: bool,
 }
 
-impl Tail {
+impl StderrTail {
     pub(super) fn new(cap: usize) -> Self {
         Self {
             kept: Mutex::default(),
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_tail_is_bounded() {
-        let tail = Tail::new(4);
+        let tail = StderrTail::new(4);
         tail.push(b"a c");
         assert_eq!(tail.text(&[]), "a c");
         tail.push(b"d fg");

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::cli_requests::{self, Answerers};
 use super::core::{Input, Output};
-use super::stderr_tail::Tail;
+use super::stderr_tail::StderrTail;
 use super::{Closing, Conn, OutgoingLine};
 use crate::cause::Cause;
 use crate::end::{End, Evidence};
@@ -21,7 +21,7 @@ use crate::ownership::LeaseProblem;
 use crate::peer::{Connection, Exit, Process, Signal};
 use crate::phase::{Phase, Stall};
 use crate::spawn::{spawn as spawn_task, spawn_in};
-use crate::stderr::{Callback, Lines};
+use crate::stderr::{Lines, StderrCallback};
 
 /// How long frames may still arrive once the process has ended.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -64,7 +64,7 @@ pub(super) struct Inputs {
     pub(super) closing: Closing,
     pub(super) redact: Vec<String>,
     pub(super) guard: Box<dyn std::any::Any + Send>,
-    pub(super) stderr: Option<Callback>,
+    pub(super) stderr: Option<StderrCallback>,
 }
 
 pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Answerers, inputs: Inputs) {
@@ -74,7 +74,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Answerers, i
         stderr,
         process,
     } = connection;
-    let tail = Arc::new(Tail::new(conn.limits.stderr_tail));
+    let tail = Arc::new(StderrTail::new(conn.limits.stderr_tail));
     let close_stdin = Arc::new(Notify::new());
 
     let reader = spawn_task(read(Arc::clone(conn), stdout, Arc::new(host)));
@@ -328,8 +328,8 @@ async fn watch(conn: Arc<Conn>) {
 
 async fn drain_stderr(
     mut stderr: Box<dyn AsyncRead + Send + Unpin>,
-    tail: Arc<Tail>,
-    mut callback: Option<Callback>,
+    tail: Arc<StderrTail>,
+    mut callback: Option<StderrCallback>,
 ) {
     let mut chunk = vec![0; 8 * 1024];
     let mut lines = None;
@@ -353,7 +353,7 @@ struct Supervisor {
     process: Box<dyn Process>,
     close_stdin: Arc<Notify>,
     closing: Closing,
-    tail: Arc<Tail>,
+    tail: Arc<StderrTail>,
     redact: Vec<String>,
 }
 

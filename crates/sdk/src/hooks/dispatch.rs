@@ -18,7 +18,7 @@ use super::handler::{HookCall, HookFn};
 use super::{MARGIN, OnFailure, Registration, TIMEOUT};
 use crate::conn::Context;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
-use crate::deadline::{self, AbortOnDrop, Missed};
+use crate::deadline::{self, AbortOnDrop, NoResult};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
 use crate::rule::refused_change;
@@ -259,9 +259,9 @@ async fn in_time(
     let done = deadline::in_time(time, run(request.input, context)).await;
     match done {
         Ok(output) => output.map_err(|failure| failure.to_string()),
-        Err(Missed::Panicked(_)) => Err(PANICKED.to_owned()),
-        Err(Missed::Stopped) => Err(STOPPED.to_owned()),
-        Err(Missed::Late(time)) => {
+        Err(NoResult::Panicked(_)) => Err(PANICKED.to_owned()),
+        Err(NoResult::Stopped) => Err(STOPPED.to_owned()),
+        Err(NoResult::Late(time)) => {
             cancelled.cancel();
             Err(late(time))
         }

@@ -11,18 +11,18 @@ use serde::Deserialize;
 use super::{OnFailure, withheld};
 
 /// Makes the output by which a hook refuses. Its arguments are the input of the hook, if that is known, and the reason.
-pub(super) type Refusal = fn(Option<&RawJson>, &str) -> AnyHookOutput;
+pub(super) type RefusalOutput = fn(Option<&RawJson>, &str) -> AnyHookOutput;
 
 /// What a failure of a hook means, by what its event is for.
 #[derive(Clone, Copy)]
 pub(super) enum Failure {
     /// The hook guards something dangerous: a failure refuses unless set otherwise.
-    Guards(Refusal),
+    Guards(RefusalOutput),
     /// The hook can refuse, and a refusal by accident costs more than it saves: a turn that may not end, a conversation that is not
     /// compacted. Nothing of that lets the agent do more. A failure refuses if set so.
-    MayBlock(Refusal),
+    MayBlock(RefusalOutput),
     /// As `MayBlock`, at an event for which the CLI has no `onFailure` of its own.
-    MayBlockHere(Refusal),
+    MayBlockHere(RefusalOutput),
     /// Nothing depends on the output of the hook.
     Observes,
 }

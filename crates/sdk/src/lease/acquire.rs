@@ -15,7 +15,7 @@ use crate::options::{Isolation, Options};
 use crate::ownership::{Holder, LeaseProblem};
 
 /// Why a lease cannot be acquired.
-pub(super) enum Refusal {
+pub(super) enum LeaseRefusal {
     /// Another holder has the lease.
     Held(Holder),
     /// Not known.
@@ -46,8 +46,8 @@ pub(crate) async fn claim(
             }
             return Ok(Some(own));
         }
-        Err(Refusal::Failed(error)) => return Err(error),
-        Err(Refusal::Held(by)) => by,
+        Err(LeaseRefusal::Failed(error)) => return Err(error),
+        Err(LeaseRefusal::Held(by)) => by,
     };
     if on_busy != OnBusy::Fork || going_on.is_none() {
         return Err(problem(&id, held));
@@ -60,8 +60,8 @@ pub(crate) async fn claim(
         .await
     {
         Ok(()) => {}
-        Err(Refusal::Held(by)) => return Err(problem(&fork, by)),
-        Err(Refusal::Failed(error)) => return Err(error),
+        Err(LeaseRefusal::Held(by)) => return Err(problem(&fork, by)),
+        Err(LeaseRefusal::Failed(error)) => return Err(error),
     }
     own.forked_from(id);
     options.fork_session = true;
@@ -96,8 +96,8 @@ pub(crate) async fn claim_for(
     own.acquire(&key, own.on_busy())
         .await
         .map_err(|refusal| match refusal {
-            Refusal::Held(by) => problem(&id, by),
-            Refusal::Failed(error) => error,
+            LeaseRefusal::Held(by) => problem(&id, by),
+            LeaseRefusal::Failed(error) => error,
         })
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-use super::acquire::Refusal;
+use super::acquire::LeaseRefusal;
 use super::on_disk::OnDisk;
 use crate::conn::Conn;
 use crate::conn::attachments::Claimed;
@@ -49,7 +49,7 @@ pub(crate) struct Ownership {
     /// A unique name of this holder: a second acquire under one name would take the lease over.
     owner: String,
     place: Where,
-    state: Mutex<State>,
+    state: Mutex<RenewalState>,
     /// Woken when another task notices a loss.
     troubled: Notify,
 }
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Ownership {
 }
 
 #[derive(Default)]
-struct State {
+struct RenewalState {
     held: Vec<HeldLease>,
     problem: Option<LeaseProblem>,
     forked_from: Option<SessionId>,
@@ -82,12 +82,12 @@ struct HeldLease {
 
 enum Right {
     Disk(Arc<OnDisk>),
-    Store(store::Lease),
+    Store(store::StoreLease),
 }
 
 /// The result of a check.
 enum LeaseCheck {
-    Ours(Option<store::Lease>),
+    Ours(Option<store::StoreLease>),
     Lost(LeaseProblem),
     Unknown(String),
 }
@@ -104,7 +104,7 @@ impl Ownership {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RenewalState> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,7 +127,7 @@ impl Ownership {
     }
 
     /// Acquires a lease.
-    pub(super) async fn acquire(&self, key: &SessionKey, on_busy: OnBusy) -> Result<(), Refusal> {
+    pub(super) async fn acquire(&self, key: &SessionKey, on_busy: OnBusy) -> Result<(), LeaseRefusal> {
         let begun = Instant::now();
         let right = match &self.place {
             Where::Disk(sessions, user) => self.claim(sessions.clone(), *user, key, on_busy).await?,
@@ -164,8 +164,8 @@ impl Ownership {
         user: Option<RunAs>,
         key: &SessionKey,
         on_busy: OnBusy,
-    ) -> Result<Right, Refusal> {
-        let failed = |error: Error| Refusal::Failed(error);
+    ) -> Result<Right, LeaseRefusal> {
+        let failed = |error: Error| LeaseRefusal::Failed(error);
         let id = SessionId::new(&key.session_id)
             .map_err(|error| failed(Error::invalid_because("session id", error)))?;
         let (name, patience) = (self.set.name().to_owned(), self.set.patience);
@@ -181,7 +181,7 @@ impl Ownership {
         });
         match taken.await {
             Ok(Ok(lease)) => Ok(Right::Disk(Arc::new(lease))),
-            Ok(Err(FilesError::Busy(busy))) => Err(Refusal::Held(Holder::from(&*busy))),
+            Ok(Err(FilesError::Busy(busy))) => Err(LeaseRefusal::Held(Holder::from(&*busy))),
             Ok(Err(source)) => Err(failed(Error::new(Kind::Files {
                 what: format!("the lease of session {id} could not be taken"),
                 source,
@@ -225,7 +225,7 @@ impl Ownership {
                 Ok(()) => self
                     .lease_of(&key.main())
                     .ok_or_else(|| StoreFailure::Broken("its lease was given back".to_owned()))?,
-                Err(Refusal::Held(by)) => {
+                Err(LeaseRefusal::Held(by)) => {
                     let kind = StoreErrorKind::Held {
                         owner: by.who,
                         until: by.until.unwrap_or_default(),
@@ -233,7 +233,7 @@ impl Ownership {
                     let what = format!("{key} is leased");
                     return Err(StoreFailure::Store(StoreError::new(kind, what)));
                 }
-                Err(Refusal::Failed(error)) => return Err(StoreFailure::Broken(error.chain())),
+                Err(LeaseRefusal::Failed(error)) => return Err(StoreFailure::Broken(error.chain())),
             },
         };
         let (store, key) = (Arc::clone(store), key.clone());
@@ -243,7 +243,7 @@ impl Ownership {
         .await
     }
 
-    fn lease_of(&self, session: &SessionKey) -> Option<store::Lease> {
+    fn lease_of(&self, session: &SessionKey) -> Option<store::StoreLease> {
         let state = self.state();
         let held = state.held.iter().find(|held| held.key == *session)?;
         match &held.right {
@@ -279,7 +279,7 @@ impl Ownership {
         self.troubled.notify_one();
     }
 
-    async fn overtaken(&self, lease: &store::Lease) -> LeaseProblem {
+    async fn overtaken(&self, lease: &store::StoreLease) -> LeaseProblem {
         let session = SessionKey::new(&lease.project_key, &lease.session_id);
         LeaseProblem::TakenOver {
             session: lease.session_id.clone(),
@@ -351,12 +351,12 @@ impl Ownership {
         }
         match self.acquire(&key, OnBusy::Fail).await {
             Ok(()) => {}
-            Err(Refusal::Held(by)) => self.lose(LeaseProblem::TakenOver {
+            Err(LeaseRefusal::Held(by)) => self.lose(LeaseProblem::TakenOver {
                 session: current,
                 fence: None,
                 by: Some(by),
             }),
-            Err(Refusal::Failed(error)) => self.lose(LeaseProblem::NotRenewed {
+            Err(LeaseRefusal::Failed(error)) => self.lose(LeaseProblem::NotRenewed {
                 session: current,
                 within: Duration::ZERO,
                 why: error.chain(),
@@ -434,7 +434,7 @@ impl Ownership {
         }
     }
 
-    async fn renew(&self, lease: store::Lease, left: Duration) -> LeaseCheck {
+    async fn renew(&self, lease: store::StoreLease, left: Duration) -> LeaseCheck {
         let Where::Store(keeping) = &self.place else {
             return LeaseCheck::Ours(None);
         };
@@ -570,17 +570,17 @@ fn leases(store: &dyn SessionStore) -> Result<&dyn LeaseStore, StoreError> {
         .ok_or_else(|| StoreError::unsupported("leases any more"))
 }
 
-fn refusal(key: &SessionKey, failure: StoreFailure) -> Refusal {
+fn refusal(key: &SessionKey, failure: StoreFailure) -> LeaseRefusal {
     if let StoreFailure::Store(error) = &failure
         && let StoreErrorKind::Held { owner, until } = error.kind()
     {
-        return Refusal::Held(Holder {
+        return LeaseRefusal::Held(Holder {
             who: owner.clone(),
             fence: None,
             until: Some(*until),
         });
     }
-    Refusal::Failed(failed(format!("lease of {key}"), failure))
+    LeaseRefusal::Failed(failed(format!("lease of {key}"), failure))
 }
 
 /// Whether a lease on disk is still held, and no other program requests it.

@@ -24,7 +24,7 @@ use crate::spawn::spawn;
 
 /// The servers of one session.
 pub(crate) struct Bridge {
-    servers: Mutex<BTreeMap<String, Entry>>,
+    servers: Mutex<BTreeMap<String, BridgedServer>>,
     outlet: Arc<ServerMessages>,
     /// Fires at the session's end.
     end: CancellationToken,
@@ -32,13 +32,13 @@ pub(crate) struct Bridge {
     pub(crate) setting: tokio::sync::Mutex<()>,
 }
 
-struct Entry {
+struct BridgedServer {
     server: SdkMcpServer,
     /// Made when the CLI says `initialize`, or before, to tell it ahead.
     connection: Option<ServerConnection>,
 }
 
-impl Entry {
+impl BridgedServer {
     fn new(server: SdkMcpServer) -> Self {
         Self {
             server,
@@ -63,7 +63,7 @@ impl Bridge {
     pub(crate) fn new(servers: BTreeMap<String, SdkMcpServer>) -> Self {
         let entries = servers
             .into_iter()
-            .map(|(name, server)| (name, Entry::new(server)));
+            .map(|(name, server)| (name, BridgedServer::new(server)));
         Self {
             servers: Mutex::new(entries.collect()),
             outlet: Arc::new(ServerMessages::new()),
@@ -83,7 +83,7 @@ impl Bridge {
         });
     }
 
-    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, BridgedServer>> {
         // Valid after every line, and none of the program's code runs while it is held.
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,7 +104,7 @@ impl Bridge {
             match servers.get_mut(name) {
                 Some(entry) => entry.server = server.clone(),
                 None => {
-                    let entry = Entry::new(server.clone());
+                    let entry = BridgedServer::new(server.clone());
                     servers.insert(name.clone(), entry);
                 }
             }

@@ -27,20 +27,20 @@ struct Letter {
 
 /// What waits for the server's answers, by the ids of the JSON-RPC requests.
 #[derive(Default)]
-struct OpenRequests {
+struct OpenCalls {
     answers: HashMap<RequestId, oneshot::Sender<RawJson>>,
     ended: bool,
 }
 
 #[derive(Default)]
 pub(super) struct ConnectionInner {
-    open: Mutex<OpenRequests>,
+    open: Mutex<OpenCalls>,
     /// The server said that its tools are others now.
     tools_changed: AtomicBool,
 }
 
 impl ConnectionInner {
-    fn open(&self) -> MutexGuard<'_, OpenRequests> {
+    fn open(&self) -> MutexGuard<'_, OpenCalls> {
         // Valid after every line, and nothing that could panic runs while it is held.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::conn::Conn;
 use crate::conn::core::Input;
 use crate::conn::encode_request;
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, ModuleProblem, Result};
 use crate::spawn::spawn;
 
 /// The first and the last delay between two `mcp_status` requests.
@@ -50,7 +50,7 @@ impl fmt::Display for McpNotReady {
 
 impl std::error::Error for McpNotReady {}
 
-impl Problem for McpNotReady {}
+impl ModuleProblem for McpNotReady {}
 
 impl Error {
     /// The MCP servers that are not ready, if the error is about that.

@@ -33,7 +33,7 @@ use super::panics::caught_call;
 use super::raw::{RawConnection, RawMessage, Serve};
 
 /// A server as rmcp runs it.
-type Handler = Box<dyn DynService<RoleServer>>;
+type RmcpServer = Box<dyn DynService<RoleServer>>;
 
 /// Serves by tools alone.
 pub(super) fn serve_tools(card: &Card, toolbox: &Arc<Toolbox>) -> Serve {
@@ -53,7 +53,7 @@ pub(super) fn serve_handler<H: ServerHandler>(make: impl Fn() -> H + Send + Sync
     serve(move || make().into_dyn(), true)
 }
 
-fn serve(make: impl Fn() -> Handler + Send + Sync + 'static, has_grace: bool) -> Serve {
+fn serve(make: impl Fn() -> RmcpServer + Send + Sync + 'static, has_grace: bool) -> Serve {
     let make = Arc::new(make);
     Arc::new(move |connection, end| {
         let make = Arc::clone(&make);
@@ -62,7 +62,7 @@ fn serve(make: impl Fn() -> Handler + Send + Sync + 'static, has_grace: bool) ->
 }
 
 async fn run(
-    make: &(dyn Fn() -> Handler + Send + Sync),
+    make: &(dyn Fn() -> RmcpServer + Send + Sync),
     has_grace: bool,
     mut connection: RawConnection,
     end: CancellationToken,

@@ -9,7 +9,7 @@ use outrigger_protocol::outbound::control::{AccountInfo, ApiProvider};
 use super::Secret;
 use crate::cause::Cause;
 use crate::env::{self, KEYS, Variables};
-use crate::error::{Error, Problem};
+use crate::error::{Error, ModuleProblem};
 
 /// The variables that select an account. Only [`Auth`] puts them into the CLI's environment.
 const CREDENTIALS: &[&str] = &[
@@ -345,7 +345,7 @@ impl std::error::Error for OtherAccount {
     }
 }
 
-impl Problem for OtherAccount {
+impl ModuleProblem for OtherAccount {
     fn names_options(&self) -> bool {
         true
     }
@@ -401,7 +401,7 @@ impl fmt::Display for NoAccount {
 
 impl std::error::Error for NoAccount {}
 
-impl Problem for NoAccount {
+impl ModuleProblem for NoAccount {
     fn names_options(&self) -> bool {
         true
     }

@@ -33,7 +33,7 @@ pub(crate) struct Hosting {
     pub(crate) buffer_bytes: usize,
     pub(crate) slow_reader: SlowReader,
     pub(crate) stderr_tail_bytes: usize,
-    pub(crate) stderr: Option<crate::stderr::Callback>,
+    pub(crate) stderr: Option<crate::stderr::StderrCallback>,
     pub(crate) store: StoreOptions,
     pub(crate) lease: Option<LeaseOptions>,
 }

@@ -16,7 +16,7 @@ use super::handover::{self, Filling, Handed, Lent, as_user};
 use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
 use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};
-use crate::error::Problem;
+use crate::error::ModuleProblem;
 use crate::private_dir::private_directory_in;
 
 /// The abilities of the program that the command line has to announce.
@@ -265,7 +265,7 @@ impl fmt::Display for Unconfirmed {
 
 impl std::error::Error for Unconfirmed {}
 
-impl Problem for Unconfirmed {
+impl ModuleProblem for Unconfirmed {
     fn names_options(&self) -> bool {
         true
     }

@@ -8,7 +8,7 @@ use outrigger_protocol::shared::InvalidAgent;
 use super::{Auth, Delivery};
 use crate::cause::Cause;
 use crate::discover::FindError;
-use crate::error::{Error, Problem, debug_for_people};
+use crate::error::{Error, ModuleProblem, debug_for_people};
 use crate::permissions::PolicyError;
 use crate::rule::RuleError;
 
@@ -248,7 +248,7 @@ impl std::error::Error for OptionsError {
 
 debug_for_people!(OptionsError);
 
-impl Problem for OptionsError {
+impl ModuleProblem for OptionsError {
     fn is_invalid(&self) -> bool {
         true
     }

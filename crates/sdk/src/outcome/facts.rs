@@ -84,14 +84,14 @@ impl FailureEvidence {
 
 /// When to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retry {
+pub(crate) enum RetryAdvice {
     /// This long after the end of the turn.
     After(Duration),
     /// At this time.
     At(SystemTime),
 }
 
-impl Retry {
+impl RetryAdvice {
     /// When the limit resets for which the API rejected a request.
     pub(crate) fn of_limit(before: &FailureEvidence) -> Option<Self> {
         let of_message = || {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::facts::{Around, Facts, Retry};
+use super::facts::{Around, Facts, RetryAdvice};
 use super::{Body, Outcome, Verdict, error_text};
 use crate::cause::Cause;
 use crate::frame_form::FrameForm;
@@ -127,8 +127,8 @@ impl Serialize for Outcome {
         let body = &*self.0;
         let (mut retry_after_ms, mut retry_at_ms) = (None, None);
         match body.retry {
-            Some(Retry::After(delay)) => retry_after_ms = Some(whole_ms(delay)),
-            Some(Retry::At(time)) => {
+            Some(RetryAdvice::After(delay)) => retry_after_ms = Some(whole_ms(delay)),
+            Some(RetryAdvice::At(time)) => {
                 retry_at_ms = time.duration_since(SystemTime::UNIX_EPOCH).ok().map(whole_ms);
             }
             None => {}
@@ -161,8 +161,11 @@ impl<'de> Deserialize<'de> for Outcome {
         facts.api_error_status = form.api_error_status;
         let at = |ms| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms));
         let retry = match form.retry_at_ms.and_then(at) {
-            Some(time) => Some(Retry::At(time)),
-            None => form.retry_after_ms.map(Duration::from_millis).map(Retry::After),
+            Some(time) => Some(RetryAdvice::At(time)),
+            None => form
+                .retry_after_ms
+                .map(Duration::from_millis)
+                .map(RetryAdvice::After),
         };
         Ok(Self(Arc::new(Body {
             error_text: error_text(&form.verdict, &facts),

@@ -12,7 +12,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
 use super::process_memory::resident;
-use super::{GUESS, PoolInner, PoolLimits, State};
+use super::{GUESS, PoolInner, PoolLimits, PoolState};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::spare::Spare;
@@ -21,7 +21,7 @@ use crate::spare::Spare;
 const MEASURE: Duration = Duration::from_secs(30);
 
 /// Ends when a spare does.
-type End = Pin<Box<dyn Future<Output = Error> + Send>>;
+type SpareEnd = Pin<Box<dyn Future<Output = Error> + Send>>;
 
 /// Keeps the pool filled for as long as there is one. `_ended` tells those who wait that this is over.
 pub(super) async fn keep(pool: Weak<PoolInner>, wake: Arc<Notify>, _ended: watch::Sender<()>) {
@@ -66,11 +66,11 @@ pub(super) async fn keep(pool: Weak<PoolInner>, wake: Arc<Notify>, _ended: watch
 /// What is to be done next.
 struct Tended {
     start: Vec<(usize, Arc<Options>)>,
-    ends: Vec<End>,
+    ends: Vec<SpareEnd>,
     next: Option<Instant>,
 }
 
-fn settle(state: &mut State, limits: &PoolLimits, index: usize, outcome: Result<Spare>) {
+fn settle(state: &mut PoolState, limits: &PoolLimits, index: usize, outcome: Result<Spare>) {
     let closed = state.closed;
     let Some(shelf) = state.shelves.get_mut(index) else {
         return;
@@ -88,7 +88,7 @@ fn settle(state: &mut State, limits: &PoolLimits, index: usize, outcome: Result<
 }
 
 /// Lets go what is dead, old or too much, and finds what is missing. Dropping a spare ends it in the background.
-fn tend(state: &mut State, limits: &PoolLimits) -> Tended {
+fn tend(state: &mut PoolState, limits: &PoolLimits) -> Tended {
     let now = Instant::now();
     for shelf in &mut state.shelves {
         let stats = &mut state.stats;
@@ -149,14 +149,14 @@ fn tend(state: &mut State, limits: &PoolLimits) -> Tended {
     Tended {
         start,
         ends: spares()
-            .map(|spare| Box::pin(spare.wait_ended()) as End)
+            .map(|spare| Box::pin(spare.wait_ended()) as SpareEnd)
             .collect(),
         next: retries.chain(expiries).chain(measure).min(),
     }
 }
 
 /// Measures the spares, and lets some go when they take too much, from where there are the most.
-fn evict(state: &mut State, limits: &PoolLimits) {
+fn evict(state: &mut PoolState, limits: &PoolLimits) {
     loop {
         let mut memory = 0_u64;
         for spare in state.shelves.iter().flat_map(|shelf| &shelf.spares) {
@@ -184,7 +184,7 @@ async fn sleep_until(at: Option<Instant>) {
 }
 
 /// Waits until one of the spares ends.
-async fn any(ends: &mut [End]) {
+async fn any(ends: &mut [SpareEnd]) {
     std::future::poll_fn(|cx| {
         if ends.iter_mut().any(|end| end.as_mut().poll(cx).is_ready()) {
             Poll::Ready(())

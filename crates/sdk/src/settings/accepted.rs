@@ -13,7 +13,7 @@ use super::key_rules::{
     ENTRY_BY_ENTRY, INSTEAD, KNOWN_KEYS_ONLY, LEFT_OUT, MANAGED_ENTRY_BY_ENTRY, MANAGED_INSTEAD,
     MANAGED_NULL_IS_STRICT, MANAGED_ONLY, NULL_IS_ABSENT, ONE_OR_MANY,
 };
-use super::settings_file::Object;
+use super::settings_file::SettingsObject;
 use super::shape;
 
 /// Who wrote the settings.
@@ -26,8 +26,8 @@ pub(super) enum Author {
 }
 
 /// What counts of `object`, and what to tell about the rest; or why nothing counts.
-pub(super) fn fit(object: Object, author: Author) -> Result<(Object, Vec<String>), String> {
-    let mut taken = Object::new();
+pub(super) fn fit(object: SettingsObject, author: Author) -> Result<(SettingsObject, Vec<String>), String> {
+    let mut taken = SettingsObject::new();
     let mut notes = Vec::new();
     let mut object = object;
     for (name, also) in [

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::settings_file::Object;
+use super::settings_file::SettingsObject;
 
 /// Lists in which the higher source replaces the lower: an order of preference.
 const REPLACED: &[&str] = &["fallbackModel"];
 
 /// Lays `over` on top: objects key by key, lists one behind the other, all else replaced.
-pub(super) fn lay_over(under: &mut Object, over: Object) {
+pub(super) fn lay_over(under: &mut SettingsObject, over: SettingsObject) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {
             // A marketplace is one thing, not two mixed.
@@ -24,7 +24,7 @@ pub(super) fn lay_over(under: &mut Object, over: Object) {
 }
 
 /// Puts what a lower source has below a higher one: the higher one's scalars stay, and its lists come first.
-pub(super) fn lay_under(over: &mut Object, under: Object) {
+pub(super) fn lay_under(over: &mut SettingsObject, under: SettingsObject) {
     for (key, value) in under {
         match over.get_mut(&key) {
             None => {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn object(value: Value) -> Object {
+    fn object(value: Value) -> SettingsObject {
         value.as_object().unwrap().clone()
     }
 

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use super::accepted::Author;
 use super::cascade::{lay_over, lay_under};
-use super::settings_file::{self, Object};
+use super::settings_file::{self, SettingsObject};
 use super::{PolicyKind, PolicyOrigin, ResolveSettings, SettingsProblem, managed_dir, restrict};
 
 /// What holds, and what could not be read.
 pub(super) struct Managed {
-    pub(super) settings: Option<(PolicyOrigin, Object)>,
+    pub(super) settings: Option<(PolicyOrigin, SettingsObject)>,
     pub(super) did_not_load: Vec<PolicyKind>,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn read(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>)
     }
 }
 
-fn wants_merge(settings: &Object, key: &str) -> bool {
+fn wants_merge(settings: &SettingsObject, key: &str) -> bool {
     settings.get(key).and_then(|value| value.as_str()) == Some("merge")
 }
 
@@ -85,7 +85,7 @@ const ALLOWED: &[&str] = &[
     "strictKnownMarketplaces",
 ];
 
-fn below_admin(mut parent: Object, admin: Object) -> Object {
+fn below_admin(mut parent: SettingsObject, admin: SettingsObject) -> SettingsObject {
     parent.retain(|key, _| !(ALLOWED.contains(&key.as_str()) && admin.contains_key(key)));
     lay_over(&mut parent, admin);
     parent
@@ -93,9 +93,9 @@ fn below_admin(mut parent: Object, admin: Object) -> Object {
 
 /// `managed-settings.json` and on top of it the files of `managed-settings.d`, in the order of their names. Also whether all
 /// that is there could be read.
-fn files(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> (Object, bool) {
+fn files(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> (SettingsObject, bool) {
     let (paths, mut complete) = paths(asked, problems);
-    let mut all = Object::new();
+    let mut all = SettingsObject::new();
     for path in paths {
         match settings_file::read(&path, Author::Administrator, problems) {
             Ok(Some(settings)) => lay_over(&mut all, settings),

@@ -31,9 +31,9 @@ pub fn match_denied_models<M: AsRef<str>, D: AsRef<str>>(
             warnings.push(warning);
         }
     };
-    let entries: Vec<Entry> = denied_models
+    let entries: Vec<ModelEntry> = denied_models
         .iter()
-        .filter_map(|entry| Entry::read(entry.as_ref(), &mut note))
+        .filter_map(|entry| ModelEntry::read(entry.as_ref(), &mut note))
         .collect();
     let denied = models
         .iter()
@@ -53,14 +53,14 @@ const FLOATING: &[&str] = &["best", "default", "opusplan"];
 /// Endings of an id that are no part of its version.
 const IGNORED_WORDS: &[&str] = &["latest", "fast"];
 
-enum Entry {
+enum ModelEntry {
     Family(String),
     /// An id up to its version, as in `claude-opus-4-1`.
     Version(String),
     Exact(String),
 }
 
-impl Entry {
+impl ModelEntry {
     fn read(written: &str, note: &mut impl FnMut(String)) -> Option<Self> {
         let name = plain(written);
         if name.is_empty() {

@@ -4,7 +4,7 @@ use outrigger_protocol::shared::JsonObject;
 use serde_json::{Value, json};
 
 use super::accepted::{self, Author};
-use super::settings_file::Object;
+use super::settings_file::SettingsObject;
 use super::value;
 
 /// What a key may say.
@@ -125,9 +125,9 @@ const ROOT: &[(&str, May)] = &[
 ];
 
 /// The restrictions among `settings`. What does not fit means the strictest value, as in what an administrator manages.
-pub(super) fn to_restrictions(settings: &JsonObject) -> Object {
+pub(super) fn to_restrictions(settings: &JsonObject) -> SettingsObject {
     let Ok(Value::Object(object)) = value(settings) else {
-        return Object::new();
+        return SettingsObject::new();
     };
     let mut object = object;
     // Whoever turns it off wants no trailers either.
@@ -139,12 +139,12 @@ pub(super) fn to_restrictions(settings: &JsonObject) -> Object {
     }
     let object = match accepted::fit(object, Author::Administrator) {
         Ok((taken, _)) => taken,
-        Err(_) => return Object::new(),
+        Err(_) => return SettingsObject::new(),
     };
     keep(object, ROOT)
 }
 
-fn keep(object: Object, rules: &[(&str, May)]) -> Object {
+fn keep(object: SettingsObject, rules: &[(&str, May)]) -> SettingsObject {
     object
         .into_iter()
         .filter_map(|(key, value)| {

@@ -13,7 +13,7 @@ use super::accepted::{self, Author};
 use super::{SettingsProblem, value};
 
 /// Settings while they are put together.
-pub(super) type Object = serde_json::Map<String, Value>;
+pub(super) type SettingsObject = serde_json::Map<String, Value>;
 
 /// More than this is no settings file.
 const MOST_BYTES: u64 = 16 << 20;
@@ -26,7 +26,7 @@ pub(super) fn read(
     path: &Path,
     author: Author,
     problems: &mut Vec<SettingsProblem>,
-) -> Result<Option<Object>, Refused> {
+) -> Result<Option<SettingsObject>, Refused> {
     let Some(object) = parse(path, problems)? else {
         return Ok(None);
     };
@@ -47,7 +47,10 @@ pub(super) fn read(
 }
 
 /// Reads a file as it is.
-pub(super) fn parse(path: &Path, problems: &mut Vec<SettingsProblem>) -> Result<Option<Object>, Refused> {
+pub(super) fn parse(
+    path: &Path,
+    problems: &mut Vec<SettingsProblem>,
+) -> Result<Option<SettingsObject>, Refused> {
     let place = path.display().to_string();
     let mut refuse = |problem: String| {
         problems.push(SettingsProblem {
@@ -111,7 +114,7 @@ pub(super) fn read_given_settings(
     place: &str,
     author: Author,
     problems: &mut Vec<SettingsProblem>,
-) -> Object {
+) -> SettingsObject {
     let mut tell = |problem| {
         problems.push(SettingsProblem {
             place: place.to_owned(),
@@ -120,7 +123,7 @@ pub(super) fn read_given_settings(
     };
     let Ok(Value::Object(object)) = value(settings) else {
         tell("they are no JSON that can be read, so nothing of them counts".to_owned());
-        return Object::new();
+        return SettingsObject::new();
     };
     match accepted::fit(object, author) {
         Ok((taken, notes)) => {
@@ -129,13 +132,13 @@ pub(super) fn read_given_settings(
         }
         Err(problem) => {
             tell(problem);
-            Object::new()
+            SettingsObject::new()
         }
     }
 }
 
 /// The typed form; what has no field is in `extra`.
-pub(super) fn typed(object: &Object) -> Settings {
+pub(super) fn typed(object: &SettingsObject) -> Settings {
     RawJson::encode(object)
         .and_then(|raw| raw.read())
         .unwrap_or_default()

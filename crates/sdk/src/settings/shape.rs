@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::settings_file::Object;
+use super::settings_file::SettingsObject;
 
 /// Why a value that has the right type is still none.
 pub(super) fn flaw(key: &str, value: &Value) -> Option<String> {
@@ -99,21 +99,21 @@ fn range(key: &str, number: f64) -> Option<String> {
     (!fits).then(|| format!("is {number}, which is out of its range"))
 }
 
-fn texts(object: &Object, keys: &[&str]) -> Option<String> {
+fn texts(object: &SettingsObject, keys: &[&str]) -> Option<String> {
     let missing = keys
         .iter()
         .find(|key| !object.get(**key).is_some_and(Value::is_string))?;
     Some(format!("has no `{missing}`"))
 }
 
-fn each(list: &[Value], flaw: impl Fn(&Object) -> Option<String>) -> Option<String> {
+fn each(list: &[Value], flaw: impl Fn(&SettingsObject) -> Option<String>) -> Option<String> {
     list.iter().find_map(|entry| match entry {
         Value::Object(entry) => flaw(entry),
         _ => Some("has an entry that is no object".to_owned()),
     })
 }
 
-fn mcp_rule(rule: &Object) -> Option<String> {
+fn mcp_rule(rule: &SettingsObject) -> Option<String> {
     let by = ["serverName", "serverCommand", "serverUrl"].map(|key| rule.get(key));
     if by.iter().flatten().count() != 1 {
         return Some("has an entry that is not by one of serverName, serverCommand, serverUrl".to_owned());
@@ -147,7 +147,7 @@ fn marketplace(entry: &Value) -> Option<String> {
     texts(source, &[wanted])
 }
 
-fn matcher(matcher: &Object) -> Option<String> {
+fn matcher(matcher: &SettingsObject) -> Option<String> {
     let Some(Value::Array(hooks)) = matcher.get("hooks") else {
         return Some("has a matcher without `hooks`".to_owned());
     };
@@ -161,7 +161,7 @@ fn matcher(matcher: &Object) -> Option<String> {
 }
 
 /// A key that is known must not be null; and some hold one text only.
-fn nulls(key: &str, object: &Object) -> Option<String> {
+fn nulls(key: &str, object: &SettingsObject) -> Option<String> {
     use outrigger_protocol::settings::{PermissionSettings, SandboxSettings, WorktreeSettings};
     let known = match key {
         "permissions" => PermissionSettings::KNOWN,

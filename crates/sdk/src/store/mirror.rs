@@ -57,7 +57,7 @@ pub(crate) struct Mirror {
     waiting: Mutex<Option<LaneOut>>,
     /// Messages from before the start, emitted with the first frame, when there are readers.
     notes: Mutex<Vec<(SessionKey, String)>>,
-    state: Mutex<State>,
+    state: Mutex<MirrorQueue>,
     /// Woken when there is something to do.
     wake: Notify,
     /// Woken when the mirror has to stop.
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Mirror {
 }
 
 #[derive(Debug)]
-struct State {
+struct MirrorQueue {
     lane: LaneIn,
     /// The number of frames so far.
     offered: u64,
@@ -130,7 +130,7 @@ impl Mirror {
             budget,
             waiting: Mutex::new(Some(waiting)),
             notes: Mutex::new(notes),
-            state: Mutex::new(State {
+            state: Mutex::new(MirrorQueue {
                 lane,
                 offered: 0,
                 wanted: 0,
@@ -149,7 +149,7 @@ impl Mirror {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MirrorQueue> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -524,7 +524,7 @@ impl Mirroring for Mirror {
     }
 }
 
-impl State {
+impl MirrorQueue {
     /// Something is to be taken now; whether nothing was before.
     fn begin_to_wait(&mut self) -> bool {
         let is_new = self.since.is_none();

@@ -110,10 +110,10 @@ pub(super) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     options.open(path)?.write_all(content)
 }
 
-type Object = BTreeMap<String, RawJson>;
+type SeedObject = BTreeMap<String, RawJson>;
 
 /// A JSON object, with or without the mark that some editors put before it.
-fn object(text: &[u8]) -> Option<Object> {
+fn object(text: &[u8]) -> Option<SeedObject> {
     let text = std::str::from_utf8(text).ok()?;
     RawJson::from_text(text.trim_start_matches('\u{feff}'))
         .ok()?
@@ -129,7 +129,9 @@ fn without_plugins(text: Vec<u8>) -> Vec<u8> {
     let before = settings.len();
     settings.retain(|key, _| !PLUGIN_SETTINGS.contains(&key.as_str()));
     let mut changed = settings.len() < before;
-    if let Some(mut env) = settings.get("env").and_then(|env| env.decode::<Object>().ok())
+    if let Some(mut env) = settings
+        .get("env")
+        .and_then(|env| env.decode::<SeedObject>().ok())
         && env.remove("CLAUDE_CONFIG_DIR").is_some()
         && let Ok(env) = RawJson::encode(&env)
     {
@@ -151,7 +153,7 @@ fn without_refresh_token(text: Vec<u8>) -> Vec<u8> {
         return nothing();
     };
     for login in credentials.values_mut() {
-        let Ok(mut fields) = login.decode::<Object>() else {
+        let Ok(mut fields) = login.decode::<SeedObject>() else {
             continue;
         };
         fields.remove("refreshToken");

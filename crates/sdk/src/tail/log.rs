@@ -14,12 +14,12 @@ use crate::outcome::Outcome;
 
 /// The entries in memory.
 #[derive(Debug, Clone)]
-pub(super) enum Entry {
+pub(super) enum LogEntry {
     Frame(Frame),
     Outcome(Outcome),
 }
 
-impl Entry {
+impl LogEntry {
     fn bytes(&self) -> usize {
         match self {
             Self::Frame(frame) => frame.bytes().len(),
@@ -38,7 +38,7 @@ impl Entry {
 /// What a reader gets.
 #[derive(Debug)]
 pub(super) enum LogRead {
-    Entry(Entry),
+    Entry(LogEntry),
     /// The entry and others behind it are not there any more: their number.
     Gone(u64),
     /// There are no more.
@@ -57,7 +57,7 @@ pub(super) struct TailLog {
 
 #[derive(Debug, Default)]
 struct LogEntries {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     /// The number of the first entry.
     oldest: u64,
     bytes: usize,
@@ -117,7 +117,7 @@ impl TailLog {
     /// The number of the first entry that is there, the last message before it, and the messages that are there.
     pub(super) fn seam(&self) -> (u64, Option<Uuid>, HashSet<Uuid>) {
         let log = self.entries();
-        let messages = log.entries.iter().filter_map(Entry::message);
+        let messages = log.entries.iter().filter_map(LogEntry::message);
         (log.oldest, log.gone, messages.collect())
     }
 
@@ -153,10 +153,10 @@ impl TailLog {
         }
     }
 
-    fn push(&self, entry: Entry) {
+    fn push(&self, entry: LogEntry) {
         let mut log = self.entries();
         // Prompts that were merged end together.
-        if let (Some(Entry::Outcome(last)), Entry::Outcome(outcome)) = (log.entries.back(), &entry)
+        if let (Some(LogEntry::Outcome(last)), LogEntry::Outcome(outcome)) = (log.entries.back(), &entry)
             && last.is_same(outcome)
         {
             return;
@@ -183,12 +183,12 @@ impl Observer for TailLog {
 
     fn frame(&self, frame: &Frame) {
         if is_told(frame) {
-            self.push(Entry::Frame(frame.clone()));
+            self.push(LogEntry::Frame(frame.clone()));
         }
     }
 
     fn turn_ended(&self, outcome: &Outcome) {
-        self.push(Entry::Outcome(outcome.clone()));
+        self.push(LogEntry::Outcome(outcome.clone()));
     }
 
     fn session_ended(&self) {
@@ -201,9 +201,9 @@ impl Observer for TailLog {
 mod tests {
     use super::*;
 
-    fn frame(number: u64) -> Entry {
+    fn frame(number: u64) -> LogEntry {
         let uuid = Uuid::from_u128(number.into());
-        Entry::Frame(Frame::from_line(format!(r#"{{"type":"assistant","uuid":"{uuid}"}}"#)).remove(0))
+        LogEntry::Frame(Frame::from_line(format!(r#"{{"type":"assistant","uuid":"{uuid}"}}"#)).remove(0))
     }
 
     #[test]

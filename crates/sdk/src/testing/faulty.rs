@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use outrigger_sim::fault::{Case, Direction, Stage, Unfit, Wire};
+use outrigger_sim::fault::{Case, FrameDirection, Stage, Unfit, Wire};
 use outrigger_sim::peer;
 
 use crate::options::Launch;
@@ -99,8 +99,8 @@ impl<T: Transport> Transport for Faulty<T> {
                     Box::new(wire.stderr(stderr))
                 });
             Ok(Connection {
-                stdin: Box::new(wire.writer(Direction::Input, inner.stdin)),
-                stdout: Box::new(wire.reader(Direction::Output, inner.stdout)),
+                stdin: Box::new(wire.writer(FrameDirection::Input, inner.stdin)),
+                stdout: Box::new(wire.reader(FrameDirection::Output, inner.stdout)),
                 stderr,
                 process: Box::new(FaultyProcess {
                     inner: inner.process,

@@ -41,9 +41,9 @@ use crate::start::Agent;
 ///
 /// The clock must not be paused: the CLI is a process, and takes the time that it takes. Clones share everything.
 #[derive(Clone)]
-pub struct RealCli(Arc<Inner>);
+pub struct RealCli(Arc<RealCliInner>);
 
-struct Inner {
+struct RealCliInner {
     api: MessagesApi,
     sandbox: Sandbox,
     executable: PathBuf,
@@ -129,7 +129,7 @@ impl RealCli {
     }
 
     fn of(sandbox: Sandbox, executable: PathBuf, api: MessagesApi) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(RealCliInner {
             api,
             sandbox,
             executable,

@@ -33,9 +33,9 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 ///
 /// It is a handle: clones share the recording. A transport that is opened more than once writes `hello.2.ndjson`, `hello.3.ndjson`, …
 /// for the second session and those that follow.
-pub struct Recording<T>(Arc<Inner<T>>);
+pub struct Recording<T>(Arc<RecordingInner<T>>);
 
-struct Inner<T> {
+struct RecordingInner<T> {
     transport: T,
     path: PathBuf,
     rules: Mutex<Rules>,
@@ -52,7 +52,7 @@ impl<T> Clone for Recording<T> {
 impl<T: Transport> Recording<T> {
     /// Records what passes through `transport` into a file at `path`; one that is there is replaced.
     pub fn new(transport: T, path: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(RecordingInner {
             transport,
             path: path.into(),
             rules: Mutex::default(),
@@ -114,7 +114,7 @@ impl<T: Transport> Transport for Recording<T> {
                 stderr: connection
                     .stderr
                     .map(|stderr| Box::new(recorder.stderr(stderr)) as Box<_>),
-                process: Box::new(Recorded {
+                process: Box::new(RecordedProcess {
                     process: connection.process,
                     recorder,
                 }),
@@ -155,12 +155,12 @@ pub(super) fn surroundings(launch: &Launch) -> (Vec<String>, Vec<(String, String
 }
 
 /// A process whose end is recorded.
-struct Recorded {
+struct RecordedProcess {
     process: Box<dyn Process>,
     recorder: Recorder,
 }
 
-impl Process for Recorded {
+impl Process for RecordedProcess {
     fn id(&self) -> Option<u32> {
         self.process.id()
     }

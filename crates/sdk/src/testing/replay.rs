@@ -35,16 +35,16 @@ use crate::transport::{BoxFuture, Connection, Transport};
 /// A handle: clones share what is played. Each session that is started plays it from its beginning, but where there is `hello.2.ndjson`
 /// beside `hello.ndjson`, the second plays that, and so on, as [`Recording`](super::Recording) wrote them.
 #[derive(Clone)]
-pub struct Replay(Arc<Inner>);
+pub struct Replay(Arc<ReplayInner>);
 
-struct Inner {
+struct ReplayInner {
     /// One cassette for each session; the last for all further ones.
     cassettes: Vec<(String, Cassette)>,
-    settings: Box<Settings>,
+    settings: Box<ReplaySettings>,
     played: Mutex<Vec<Playing>>,
 }
 
-type Settings = dyn Fn(cassette::Replay) -> cassette::Replay + Send + Sync;
+type ReplaySettings = dyn Fn(cassette::Replay) -> cassette::Replay + Send + Sync;
 
 impl Replay {
     /// Reads a cassette, as fast as it goes.
@@ -72,7 +72,7 @@ impl Replay {
             }
             cassettes.push((next.display().to_string(), Cassette::read(&next)?));
         }
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ReplayInner {
             cassettes,
             settings: Box::new(settings),
             played: Mutex::default(),
@@ -99,7 +99,7 @@ impl Replay {
     }
 }
 
-impl Inner {
+impl ReplayInner {
     fn played(&self) -> MutexGuard<'_, Vec<Playing>> {
         self.played.lock().unwrap_or_else(PoisonError::into_inner)
     }

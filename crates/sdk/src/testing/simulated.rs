@@ -41,9 +41,9 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
 /// sessions are not read. The home is removed with the last clone. `HOME`, `CLAUDE_CONFIG_DIR` and
 /// [`hermetic_home`](Options::hermetic_home) name another place.
 #[derive(Clone)]
-pub struct Simulated(Arc<Inner>);
+pub struct Simulated(Arc<SimulatedInner>);
 
-struct Inner {
+struct SimulatedInner {
     start: Box<Start>,
     started: Mutex<Vec<Running>>,
     /// The script that all sessions play, if there is one.
@@ -140,7 +140,7 @@ impl Simulated {
         script: Option<(Script, Progress)>,
         gates: Gates,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(SimulatedInner {
             start: Box::new(start),
             started: Mutex::default(),
             script,
@@ -187,7 +187,7 @@ fn by_command_line(
     }
 }
 
-impl Inner {
+impl SimulatedInner {
     /// The environment of a launch. A transport around this one may not pass [`Transport::home`] on: then the launch has the
     /// user's home, which the simulated CLI must not write to.
     fn env(&self, launch: &Launch) -> io::Result<Variables> {

@@ -47,9 +47,9 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 /// ```
 ///
 /// All of it is kept in memory, as long as there is a handle. Clones share it.
-pub struct Traced<T>(Arc<Inner<T>>);
+pub struct Traced<T>(Arc<TracedInner<T>>);
 
-struct Inner<T> {
+struct TracedInner<T> {
     transport: T,
     sessions: Mutex<Vec<TracedFrames>>,
 }
@@ -57,7 +57,7 @@ struct Inner<T> {
 impl<T> Traced<T> {
     /// Listens to what passes through `transport`.
     pub fn new(transport: T) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(TracedInner {
             transport,
             sessions: Mutex::default(),
         }))

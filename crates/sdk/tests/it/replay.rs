@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 use outrigger::{Outcome, Policy, Prompt, Session};
-use outrigger_sim::peer::faulty::{Faulty, Step};
+use outrigger_sim::peer::faulty::{Faulty, FaultyStep};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -24,15 +24,15 @@ pub(crate) fn read(path: &Path) -> Vec<Value> {
 }
 
 /// The CLI's side as a script, which goes on when the session has said what it said then.
-pub(crate) fn script(recorded: &[Value]) -> Vec<Step> {
+pub(crate) fn script(recorded: &[Value]) -> Vec<FaultyStep> {
     let mut names = BTreeMap::new();
     let (mut prompts, mut requests) = (0, 0);
     let step = |line: &Value| {
         let json = &line["msg"];
         if line["dir"] != "in" {
-            return (line["dir"] == "out").then(|| Step::Line(named(json, &names)));
+            return (line["dir"] == "out").then(|| FaultyStep::Line(named(json, &names)));
         }
-        Some(Step::Await(match json["type"].as_str()? {
+        Some(FaultyStep::Await(match json["type"].as_str()? {
             "control_request" => {
                 let id = json["request_id"].as_str()?.to_owned();
                 names.insert(id, format!("$request.{requests}"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::faulty::frames;
-use outrigger::testing::sim::peer::{Match, Seen, Steps};
+use outrigger::testing::sim::peer::{Match, ReceivedLines, Steps};
 use outrigger::{Event, Outcome, Session, Turn};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ impl Says for Steps {
     }
 }
 
-fn fill(frame: Value, seen: &Seen) -> Value {
+fn fill(frame: Value, seen: &ReceivedLines) -> Value {
     match frame {
         Value::String(text) if text == "$uuid" => uuid::Uuid::new_v4().to_string().into(),
         Value::String(text) => match text.strip_prefix("$prompt") {

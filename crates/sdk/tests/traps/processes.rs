@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger::Options;
 use outrigger::options::{Auth, Secret};
 use outrigger::testing::assert::{living_of, no_process_left};
-use outrigger::testing::sim::peer::faulty::{self, Faulty, Grandchild, Note, Step};
+use outrigger::testing::sim::peer::faulty::{self, Faulty, FaultyStep, Grandchild, Note};
 
 /// Longer than anything here takes on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,9 +56,9 @@ async fn sigterm_ignoring_child_and_grandchild() {
     let script = Faulty::new()
         .grandchild(deaf(false))
         .grandchild(deaf(true))
-        .step(Step::Survive)
+        .step(FaultyStep::Survive)
         .initialize()
-        .step(Step::Hold);
+        .step(FaultyStep::Hold);
     let short = Duration::from_millis(100);
     let session = options(&script, home.path())
         .close_grace(short)
@@ -82,7 +82,10 @@ async fn sigterm_ignoring_child_and_grandchild() {
 #[test]
 fn drop_without_runtime() {
     let home = tempfile::tempdir().unwrap();
-    let script = Faulty::new().step(Step::Survive).initialize().step(Step::Hold);
+    let script = Faulty::new()
+        .step(FaultyStep::Survive)
+        .initialize()
+        .step(FaultyStep::Hold);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cli::Driver;
-use super::disk::{ChangeLock, Disk, HolderLock, STEP, State};
+use super::disk::{ChangeLock, ClaimState, Disk, HolderLock, STEP};
 use super::{Busy, Fence, OnBusy, Owner, driven_by_cli};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -234,11 +234,11 @@ impl Claim<'_> {
         self.make(&disk, &turn, holder).map(Ok)
     }
 
-    fn make(&self, disk: &Disk, turn: &ChangeLock, before: Option<State>) -> Result<Lease> {
+    fn make(&self, disk: &Disk, turn: &ChangeLock, before: Option<ClaimState>) -> Result<Lease> {
         let last = disk.state()?.map(|state| state.fence);
         let fence = last.unwrap_or(Fence(0)).next();
         let held = disk.hold(turn, fence)?;
-        let state = State {
+        let state = ClaimState {
             fence,
             owner: self.me(),
             released: false,
@@ -326,7 +326,7 @@ impl Lease {
         self.let_go()
     }
 
-    fn judge(&self, state: Option<State>) -> Result<()> {
+    fn judge(&self, state: Option<ClaimState>) -> Result<()> {
         match state {
             Some(state) if state.fence == self.fence && !state.released => Ok(()),
             Some(state) => Err(Error::Fenced(Box::new(Busy {

@@ -23,7 +23,7 @@ pub(super) const STEP: Duration = Duration::from_millis(10);
 /// The newest claim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct State {
+pub(super) struct ClaimState {
     pub(super) fence: Fence,
     pub(super) owner: Owner,
     /// Whether the holder has released the lease.
@@ -97,7 +97,7 @@ impl Disk {
     }
 
     /// The newest claim, if there ever was one.
-    pub(super) fn state(&self) -> Result<Option<State>> {
+    pub(super) fn state(&self) -> Result<Option<ClaimState>> {
         let path = self.path("json");
         let text = match file::read(&path) {
             Ok(text) => text,
@@ -114,7 +114,7 @@ impl Disk {
     }
 
     /// Makes this the newest claim.
-    pub(super) fn set_state(&self, _turn: &ChangeLock, state: &State) -> Result<()> {
+    pub(super) fn set_state(&self, _turn: &ChangeLock, state: &ClaimState) -> Result<()> {
         let text =
             serde_json::to_vec(state).map_err(|error| Error::invalid("the lease", error.to_string()))?;
         replace(&self.path("json"), &text)

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::index::{Id, Index, KeptByCompaction, Kind, Node};
+use super::index::{Id, Index, KeptByCompaction, Node, RecordRole};
 
 /// The main conversation, as places in the index, in order. `timestamp` reads when a record was written.
 ///
@@ -21,7 +21,7 @@ pub(super) fn main(index: &mut Index, timestamp: &mut dyn FnMut(&Node) -> String
     let mut whole = put_back(index, chain, timestamp);
     let queued = behind
         .into_iter()
-        .filter(|at| index.node(*at).kind == Kind::Queued);
+        .filter(|at| index.node(*at).kind == RecordRole::Queued);
     whole.extend(queued.filter(|_| is_behind));
     whole
 }
@@ -29,7 +29,7 @@ pub(super) fn main(index: &mut Index, timestamp: &mut dyn FnMut(&Node) -> String
 /// The conversation of a subagent: the parents from the last prompt or answer of its file.
 pub(super) fn subagent(index: &Index) -> Vec<u32> {
     let messages = (0..index.nodes.len() as u32)
-        .filter(|at| matches!(index.node(*at).kind, Kind::User | Kind::Assistant));
+        .filter(|at| matches!(index.node(*at).kind, RecordRole::User | RecordRole::Assistant));
     let leaf = messages.max_by_key(|at| index.node(*at).offset);
     leaf.map_or_else(Vec::new, |leaf| walk(index, leaf))
 }
@@ -90,12 +90,12 @@ fn relink(index: &mut Index) {
 
 /// Whether a record belongs to the main conversation.
 fn is_main(node: &Node) -> bool {
-    !node.is_sidechain && !node.is_of_team && node.kind != Kind::Progress
+    !node.is_sidechain && !node.is_of_team && node.kind != RecordRole::Progress
 }
 
 /// Whether a record is a message of the conversation.
 fn is_message(node: &Node) -> bool {
-    matches!(node.kind, Kind::User | Kind::Assistant)
+    matches!(node.kind, RecordRole::User | RecordRole::Assistant)
 }
 
 /// Where the conversation stands, and what follows that, in order: notes, and prompts that have queued up.
@@ -172,7 +172,7 @@ fn put_back(index: &Index, chain: Vec<u32>, timestamp: &mut dyn FnMut(&Node) -> 
     let results = results(index, &makers);
 
     let calls = |at: u32| index.calls.get(&at).map_or(&[][..], |calls| calls);
-    let is_result = |at: u32| index.node(at).kind == Kind::User;
+    let is_result = |at: u32| index.node(at).kind == RecordRole::User;
     let mut answered: Option<HashSet<Id>> = None;
     let mut behind: HashMap<u32, Vec<u32>> = HashMap::new();
     for message in answers {
@@ -260,7 +260,8 @@ fn results(index: &Index, makers: &HashMap<Id, Maker>) -> HashMap<u32, Vec<u32>>
     let mut results: HashMap<u32, Vec<u32>> = HashMap::new();
     let writer = |node: &Node| (node.is_sidechain, node.agent);
     for (at, node) in (0..).zip(&index.nodes) {
-        let (Kind::User, Some(calls), Some(parent)) = (node.kind, index.calls.get(&at), node.parent) else {
+        let (RecordRole::User, Some(calls), Some(parent)) = (node.kind, index.calls.get(&at), node.parent)
+        else {
             continue;
         };
         let mut belongs = |block: u32| results.entry(block).or_default().push(at);

@@ -53,7 +53,7 @@ fn uuid(text: &str) -> Option<u128> {
 
 /// The role of a record in the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordRole {
     User,
     Assistant,
     System,
@@ -75,7 +75,7 @@ pub(super) struct Node {
     pub(super) agent: Option<Id>,
     pub(super) offset: u64,
     pub(super) length: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: RecordRole,
     pub(super) is_sidechain: bool,
     pub(super) is_of_team: bool,
     /// Whether the message is marked as not meant to be shown.
@@ -156,11 +156,11 @@ impl Index {
         let said = |name| last(&fields, name).and_then(text_of);
         let holds = |name| last(&fields, name).is_some_and(is_truthy);
         let kind = match said("type").as_deref() {
-            Some("user") => Kind::User,
-            Some("assistant") => Kind::Assistant,
-            Some("system") => Kind::System,
-            Some("attachment") => Kind::Attachment,
-            Some("progress") => Kind::Progress,
+            Some("user") => RecordRole::User,
+            Some("assistant") => RecordRole::Assistant,
+            Some("system") => RecordRole::System,
+            Some("attachment") => RecordRole::Attachment,
+            Some("progress") => RecordRole::Progress,
             _ => return Ok(()),
         };
         // The framing reads no lines that are longer.
@@ -183,24 +183,24 @@ impl Index {
         };
         let (mut calls, mut kept, mut copy) = (Vec::new(), None, None);
         match kind {
-            Kind::User | Kind::Assistant => {
+            RecordRole::User | RecordRole::Assistant => {
                 if let Some(message) = last(&fields, "message") {
                     (node.message, calls) = self.read_message(kind, message);
                 }
             }
-            Kind::System => kept = last(&fields, "compactMetadata").and_then(|it| self.read_kept(it)),
-            Kind::Attachment => {
+            RecordRole::System => kept = last(&fields, "compactMetadata").and_then(|it| self.read_kept(it)),
+            RecordRole::Attachment => {
                 let attachment = last(&fields, "attachment").map(crate::record::fields);
                 if let Some(Ok(attachment)) = attachment
                     && is_queued(&attachment)
                 {
-                    node.kind = Kind::Queued;
+                    node.kind = RecordRole::Queued;
                     let origin = last(&attachment, "origin").is_some_and(is_from_others);
                     node.is_hidden = last(&attachment, "isMeta").is_some_and(is_truthy) && !origin;
                     copy = last(&attachment, "source_uuid").and_then(text_of).and_then(id);
                 }
             }
-            Kind::Progress | Kind::Queued => {}
+            RecordRole::Progress | RecordRole::Queued => {}
         }
         let source = said("sourceToolAssistantUUID")
             .and_then(id)
@@ -228,16 +228,16 @@ impl Index {
     }
 
     /// The API's message that a record is part of, and the calls in it.
-    fn read_message(&self, kind: Kind, message: &str) -> (Option<Id>, Vec<Id>) {
+    fn read_message(&self, kind: RecordRole, message: &str) -> (Option<Id>, Vec<Id>) {
         let Ok(message) = fields(message) else {
             return (None, Vec::new());
         };
         let (block_kind, block_key) = match kind {
-            Kind::Assistant => ("tool_use", "id"),
+            RecordRole::Assistant => ("tool_use", "id"),
             _ => ("tool_result", "tool_use_id"),
         };
         let id = last(&message, "id")
-            .filter(|_| kind == Kind::Assistant)
+            .filter(|_| kind == RecordRole::Assistant)
             .and_then(text_of);
         let id = id.filter(|id| !id.is_empty()).map(|id| self.ids.of(&id));
         let mut calls = Vec::new();

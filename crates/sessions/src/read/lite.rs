@@ -162,16 +162,16 @@ fn string_at(text: &[u8], at: usize) -> Option<String> {
 }
 
 /// The lines of a text from the first to the last one, even if those are cut; none is blank.
-pub(crate) fn lines(text: &[u8]) -> Lines<'_> {
-    Lines { rest: Some(text) }
+pub(crate) fn lines(text: &[u8]) -> LiteLines<'_> {
+    LiteLines { rest: Some(text) }
 }
 
 /// See [`lines`].
-pub(crate) struct Lines<'t> {
+pub(crate) struct LiteLines<'t> {
     rest: Option<&'t [u8]>,
 }
 
-impl<'t> Iterator for Lines<'t> {
+impl<'t> Iterator for LiteLines<'t> {
     type Item = &'t [u8];
 
     fn next(&mut self) -> Option<&'t [u8]> {
@@ -194,7 +194,7 @@ impl<'t> Iterator for Lines<'t> {
     }
 }
 
-impl<'t> DoubleEndedIterator for Lines<'t> {
+impl<'t> DoubleEndedIterator for LiteLines<'t> {
     fn next_back(&mut self) -> Option<&'t [u8]> {
         loop {
             let rest = self.rest?;

@@ -7,7 +7,7 @@ use std::iter::FusedIterator;
 use std::path::{Path, PathBuf};
 
 use super::chain;
-use super::index::{Id, Index, Kind, Node};
+use super::index::{Id, Index, Node, RecordRole};
 use super::lite::{field, read_at};
 use super::message::SessionMessage;
 use crate::error::{Error, Result};
@@ -139,7 +139,7 @@ impl Messages {
                 messages.parent_tool_use_id = parent_tool_use_id;
                 messages.parent_agent_id = parent_agent_id;
                 let mut chain = chain::subagent(&index);
-                chain.retain(|at| matches!(index.node(*at).kind, Kind::User | Kind::Assistant));
+                chain.retain(|at| matches!(index.node(*at).kind, RecordRole::User | RecordRole::Assistant));
                 chain
             }
         };
@@ -224,9 +224,9 @@ fn shown_records(index: &Index, mut chain: Vec<u32>, include_system: bool) -> Ve
     let mut in_vain = HashSet::new();
     for at in chain.iter().rev() {
         match index.node(*at).kind {
-            Kind::User => is_before_prompt = !index.calls.contains_key(at) && !index.node(*at).is_meta,
-            Kind::Assistant => is_before_prompt = false,
-            Kind::Queued if is_before_prompt => drop(in_vain.insert(*at)),
+            RecordRole::User => is_before_prompt = !index.calls.contains_key(at) && !index.node(*at).is_meta,
+            RecordRole::Assistant => is_before_prompt = false,
+            RecordRole::Queued if is_before_prompt => drop(in_vain.insert(*at)),
             _ => {}
         }
     }
@@ -236,15 +236,15 @@ fn shown_records(index: &Index, mut chain: Vec<u32>, include_system: bool) -> Ve
             return false;
         }
         match node.kind {
-            Kind::User | Kind::Assistant => true,
-            Kind::System => include_system,
-            Kind::Queued if in_vain.contains(at) => false,
+            RecordRole::User | RecordRole::Assistant => true,
+            RecordRole::System => include_system,
+            RecordRole::Queued if in_vain.contains(at) => false,
             // The same prompt may be there twice.
-            Kind::Queued => match index.copies.get(at) {
+            RecordRole::Queued => match index.copies.get(at) {
                 Some(source) => !ids.contains(source) && copied.insert(*source),
                 None => true,
             },
-            Kind::Attachment | Kind::Progress => false,
+            RecordRole::Attachment | RecordRole::Progress => false,
         }
     });
     chain

@@ -51,7 +51,7 @@ impl RelocateOptions {
 }
 
 /// What changes in the records.
-pub(crate) struct Change<'c> {
+pub(crate) struct TransferChange<'c> {
     /// The old id and the new one.
     pub(crate) id: (&'c SessionId, &'c SessionId),
     /// The old directory and the new one.
@@ -130,7 +130,7 @@ impl SessionFile {
         } else {
             self.recorded_dir()?
         };
-        let change = Change {
+        let change = TransferChange {
             id: (&self.id, &id),
             dir: old_dir.map(|old| (old, &*real)),
         };
@@ -207,7 +207,7 @@ impl SessionFile {
     fn draft(
         &self,
         path: &Path,
-        change: &Change<'_>,
+        change: &TransferChange<'_>,
         real: &str,
         meter: &mut Meter<'_>,
     ) -> Result<(Draft, u64)> {
@@ -237,7 +237,7 @@ impl SessionFile {
     }
 }
 
-impl Change<'_> {
+impl TransferChange<'_> {
     /// The record as it is in the new place, if it changes.
     pub(crate) fn apply(&self, line: &str) -> Option<String> {
         let mut record = Object::parse(line)?;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::meter::{Observer, SharedMeter};
-use super::session::{Plan, SearchBuffers};
+use super::session::{SearchBuffers, SearchPlan};
 use super::{Hit, Search};
 use crate::error::{Error, Result};
 use crate::place::Sessions;
@@ -41,7 +41,7 @@ pub struct Hits {
 
 /// State shared by the threads.
 struct SearchInner {
-    plan: Plan,
+    plan: SearchPlan,
     /// The copies of each session, the newest first.
     jobs: Vec<Vec<Candidate>>,
     /// How many of the sessions are done.
@@ -81,7 +81,7 @@ impl Hits {
             ..ListOptions::default()
         };
         let (places, candidates) = sessions.newest_first(&options)?;
-        let plan = Plan::new(search, options, places);
+        let plan = SearchPlan::new(search, options, places);
         let (announce, announced) = sync_channel(SESSIONS_AHEAD);
         let mut hits = Self {
             sessions: Some(announced),

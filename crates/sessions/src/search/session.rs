@@ -22,7 +22,7 @@ use crate::read::{ListOptions, SessionInfo};
 use crate::record::Position;
 
 /// All that does not change from session to session.
-pub(super) struct Plan {
+pub(super) struct SearchPlan {
     search: Search,
     needle: Needle,
     sieve: Sieve,
@@ -53,7 +53,7 @@ impl SearchBuffers {
     }
 }
 
-impl Plan {
+impl SearchPlan {
     pub(super) fn new(search: &Search, options: ListOptions, places: Vec<ListedDir>) -> Self {
         let needle = Needle::new(&search.text, !search.case_sensitive);
         let exactly = |text: &Option<String>| Some(Sieve::new(&Needle::new(text.as_deref()?, false)));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use outrigger_protocol::RawJson;
 
-use super::entry::Fields;
+use super::entry::EntryFields;
 use super::import_from_disk::METADATA;
 use super::{Batches, ImportOptions, Result, SessionKey, SessionStore, Transcripts, is_part_name};
 
@@ -150,7 +150,7 @@ struct ComparedEntry<'e> {
 
 fn compared_entries(entries: &[RawJson]) -> Vec<ComparedEntry<'_>> {
     let of = |entry| {
-        let fields = Fields::of(RawJson::get(entry));
+        let fields = EntryFields::of(RawJson::get(entry));
         let kind = fields.text("type").unwrap_or_default();
         (!kind.starts_with("api-request")).then(|| ComparedEntry {
             entry,
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn letters(entries: &[RawJson]) -> String {
-        let letter = |entry: &RawJson| match Fields::of(entry.get()) {
+        let letter = |entry: &RawJson| match EntryFields::of(entry.get()) {
             fields if fields.text("uuid").is_some() => fields.text("uuid").unwrap(),
             fields => fields.get("n").unwrap_or("m").to_owned(),
         };

@@ -7,7 +7,7 @@ use outrigger_protocol::{RawJson, repair, walk};
 /// The `uuid` of an entry: two entries of one transcript with the same `uuid` are the same entry, sent twice. An empty `uuid`, and
 /// one that is no text, identifies nothing. One with half of a UTF-16 pair, which no string can have, is returned as written in JSON.
 pub fn uuid(entry: &RawJson) -> Option<String> {
-    let fields = Fields::of(entry.get());
+    let fields = EntryFields::of(entry.get());
     let written = fields.get("uuid")?;
     match repair::lone_surrogates(written) {
         // Replaced, two that differ would be the same.
@@ -17,9 +17,9 @@ pub fn uuid(entry: &RawJson) -> Option<String> {
 }
 
 /// The fields of an object, as they are written. Of a key that stands twice the last one counts, as for the CLI.
-pub(crate) struct Fields<'t>(Vec<(Cow<'t, str>, &'t str)>);
+pub(crate) struct EntryFields<'t>(Vec<(Cow<'t, str>, &'t str)>);
 
-impl<'t> Fields<'t> {
+impl<'t> EntryFields<'t> {
     /// None at all if it is no object.
     pub(crate) fn of(text: &'t str) -> Self {
         let mut fields = Vec::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
 
-use super::entry::Fields;
+use super::entry::EntryFields;
 use super::{Result, SessionKey, SessionStore, StoreError, StoreErrorKind};
 use crate::file;
 use crate::record::Lines;
@@ -62,7 +62,7 @@ impl ImportOptions {
 /// The counts of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Imported {
+pub struct ImportCounts {
     /// Entries that were handed to the store, those that it had already among them.
     pub entries: u64,
     /// How many appends the import took.
@@ -91,7 +91,7 @@ pub async fn import_to_store(
     file: &Path,
     store: &dyn SessionStore,
     options: ImportOptions,
-) -> Result<Imported> {
+) -> Result<ImportCounts> {
     let mut batches = Batches::of(file, options)?;
     for batch in batches.by_ref() {
         let (key, entries) = batch?;
@@ -131,7 +131,7 @@ pub struct Batches {
     waiting: Vec<PathBuf>,
     open: Option<OpenTranscript>,
     metadata: Option<(SessionKey, RawJson)>,
-    imported: Imported,
+    imported: ImportCounts,
 }
 
 #[derive(Debug)]
@@ -164,12 +164,12 @@ impl Batches {
             waiting,
             open: Some(open),
             metadata: None,
-            imported: Imported::default(),
+            imported: ImportCounts::default(),
         })
     }
 
     /// The counts so far.
-    pub fn imported(&self) -> &Imported {
+    pub fn imported(&self) -> &ImportCounts {
         &self.imported
     }
 
@@ -308,7 +308,10 @@ fn as_entry(text: &str) -> Option<RawJson> {
         return None;
     }
     let mut entry = format!(r#"{{"type":"{METADATA}""#);
-    for (key, value) in Fields::of(text).into_pairs().filter(|(key, _)| key != "type") {
+    for (key, value) in EntryFields::of(text)
+        .into_pairs()
+        .filter(|(key, _)| key != "type")
+    {
         entry.push(',');
         entry.push_str(&serde_json::Value::from(key.as_ref()).to_string());
         entry.push(':');
@@ -324,7 +327,7 @@ pub fn split_metadata(entries: Vec<RawJson>) -> (Vec<RawJson>, Option<String>) {
     let mut metadata = None;
     let mut rest = entries;
     rest.retain(|entry| {
-        let fields = Fields::of(entry.get());
+        let fields = EntryFields::of(entry.get());
         if fields.text("type").as_deref() != Some(METADATA) {
             return true;
         }

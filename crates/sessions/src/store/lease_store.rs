@@ -12,7 +12,7 @@ use super::{BoxFuture, Result, SessionKey, StoreErrorKind};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Lease {
+pub struct StoreLease {
     /// The session's project.
     pub project_key: String,
     /// The session.
@@ -25,7 +25,7 @@ pub struct Lease {
     pub expires_at: u64,
 }
 
-impl Lease {
+impl StoreLease {
     /// The lease of the session that `key` is, or is a part of. For stores.
     pub fn new(key: &SessionKey, owner: impl Into<String>, fence: u64, expires_at: u64) -> Self {
         Self {
@@ -62,19 +62,19 @@ pub trait LeaseStore: Send + Sync {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>>;
+    ) -> BoxFuture<'a, Result<StoreLease>>;
 
     /// Makes the lease last for `ttl` from now on.
     ///
     /// # Errors
     /// [`Fenced`](super::StoreErrorKind::Fenced) when another owner has taken the session over, or the lease was released.
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>>;
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>>;
 
     /// Gives it back, so that others need not wait. One that is over already is no error.
     ///
     /// # Errors
     /// When the store fails.
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>>;
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>>;
 
     /// Appends as [`SessionStore::append`](super::SessionStore::append) does, if the lease is the session's newest: compared and
     /// written in one step, so that nothing comes between.
@@ -84,7 +84,7 @@ pub trait LeaseStore: Send + Sync {
     /// for a key of another session; else as `append`.
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>>;
@@ -105,7 +105,7 @@ pub trait LeaseStore: Send + Sync {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(async move {
             let held = match self.acquire(key, owner, ttl).await {
                 Err(error) => error,
@@ -125,7 +125,7 @@ pub trait LeaseStore: Send + Sync {
     ///
     /// # Errors
     /// When the store fails.
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {
         let _ = key;
         Box::pin(std::future::ready(Ok(None)))
     }

@@ -8,18 +8,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use outrigger_protocol::RawJson;
 
 use super::{
-    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
-    StoredSession, SummaryEntry, fold_summary, uuid,
+    BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoreLease, StoredSession, SummaryEntry, fold_summary, uuid,
 };
 
 /// Keeps everything in memory: for tests, and as an example of a store. Dropping it loses the data.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     transcripts: BTreeMap<SessionKey, Transcript>,
     summaries: BTreeMap<SessionKey, SummaryEntry>,
     leases: BTreeMap<SessionKey, StoredLease>,
@@ -36,7 +36,7 @@ struct Transcript {
 /// The newest lease of a session. Stays when it is over, since its number may not be used again.
 #[derive(Debug)]
 struct StoredLease {
-    lease: Lease,
+    lease: StoreLease,
     released: bool,
 }
 
@@ -76,16 +76,16 @@ impl MemoryStore {
 
     /// Forgets everything, leases too.
     pub fn clear(&self) {
-        *self.state() = State::default();
+        *self.state() = MemoryState::default();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl MemoryState {
     /// The time, always later than the last one, so that the order of writes is known.
     fn next_mtime(&mut self) -> u64 {
         self.last_mtime = now_ms().max(self.last_mtime + 1);
@@ -114,7 +114,7 @@ impl State {
     }
 
     /// The newest lease, if `lease` is it.
-    fn current_lease(&mut self, lease: &Lease) -> Result<&mut StoredLease> {
+    fn current_lease(&mut self, lease: &StoreLease) -> Result<&mut StoredLease> {
         let key = SessionKey::new(&lease.project_key, &lease.session_id);
         let held = self.leases.get_mut(&key);
         held.filter(|held| {
@@ -212,7 +212,7 @@ impl LeaseStore for MemoryStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(async move {
             let mut state = self.state();
             let now = now_ms();
@@ -230,7 +230,7 @@ impl LeaseStore for MemoryStore {
                 return Err(StoreError::new(kind, format!("the session {session} is leased")));
             }
             let fence = old.map_or(0, |held| held.lease.fence) + 1;
-            let lease = Lease::new(&session, owner, fence, later(ttl));
+            let lease = StoreLease::new(&session, owner, fence, later(ttl));
             let held = StoredLease {
                 lease: lease.clone(),
                 released: false,
@@ -240,7 +240,7 @@ impl LeaseStore for MemoryStore {
         })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(async move {
             let mut state = self.state();
             let held = state.current_lease(lease)?;
@@ -249,7 +249,7 @@ impl LeaseStore for MemoryStore {
         })
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             if let Ok(held) = self.state().current_lease(lease) {
                 held.released = true;
@@ -260,7 +260,7 @@ impl LeaseStore for MemoryStore {
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {
@@ -279,7 +279,7 @@ impl LeaseStore for MemoryStore {
         })
     }
 
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {
         let state = self.state();
         let held = state.leases.get(&key.main()).filter(|held| !held.released);
         Box::pin(ready(Ok(held.map(|held| held.lease.clone()))))

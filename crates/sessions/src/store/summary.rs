@@ -4,7 +4,7 @@ use outrigger_protocol::{RawJson, walk};
 use serde::{Deserialize, Serialize};
 
 use super::SessionKey;
-use super::entry::{self, Fields};
+use super::entry::{self, EntryFields};
 use crate::clock;
 use crate::id::SessionId;
 use crate::read::SessionInfo;
@@ -59,7 +59,7 @@ pub fn fold_summary(before: Option<&SummaryEntry>, key: &SessionKey, entries: &[
         None => Data(Vec::new()),
     };
     for entry in entries {
-        data.add(&Fields::of(entry.get()));
+        data.add(&EntryFields::of(entry.get()));
     }
     SummaryEntry {
         session_id: before
@@ -75,7 +75,7 @@ struct Data(Vec<(String, String)>);
 
 impl Data {
     fn of(text: &str) -> Self {
-        let pairs = Fields::of(text).into_pairs();
+        let pairs = EntryFields::of(text).into_pairs();
         let mut data = Self(Vec::new());
         for (key, value) in pairs {
             data.set_raw(&key, value.to_owned());
@@ -101,7 +101,7 @@ impl Data {
         self.set_raw(key, quoted(value));
     }
 
-    fn add(&mut self, entry: &Fields<'_>) {
+    fn add(&mut self, entry: &EntryFields<'_>) {
         if self.get("isSidechain").is_none() {
             self.set_raw("isSidechain", entry.is_true("isSidechain").to_string());
         }
@@ -136,7 +136,7 @@ impl Data {
         }
     }
 
-    fn add_prompt(&mut self, entry: &Fields<'_>) {
+    fn add_prompt(&mut self, entry: &EntryFields<'_>) {
         if self.get("firstPromptLocked") == Some("true") {
             return;
         }
@@ -173,7 +173,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// What an entry has of a first prompt: the prompt, and the command to show if no entry has one.
-fn first_prompt(entry: &Fields<'_>) -> (Option<String>, Option<String>) {
+fn first_prompt(entry: &EntryFields<'_>) -> (Option<String>, Option<String>) {
     let mut command = None;
     let is_prompt = entry.text("type").as_deref() == Some("user")
         && !entry.is_true("isMeta")
@@ -204,7 +204,7 @@ fn first_prompt(entry: &Fields<'_>) -> (Option<String>, Option<String>) {
 
 /// The texts of a message; none if it carries the result of a tool.
 fn texts(message: &str) -> Option<Vec<String>> {
-    let fields = Fields::of(message);
+    let fields = EntryFields::of(message);
     let content = fields.get("content")?;
     if let Some(text) = entry::text(content) {
         return Some(vec![text]);
@@ -213,7 +213,7 @@ fn texts(message: &str) -> Option<Vec<String>> {
     walk::elements(content, |block| blocks.push(block))?;
     let mut texts = Vec::new();
     for block in blocks {
-        let block = Fields::of(block);
+        let block = EntryFields::of(block);
         match block.text("type").as_deref() {
             Some("tool_result") => return None,
             Some("text") => texts.extend(block.text("text")),
@@ -250,7 +250,7 @@ fn shortened(text: &str) -> String {
 
 /// What a summary shows; `None` for a side chain, and where there is nothing to show.
 pub(super) fn info(id: &SessionId, summary: &SummaryEntry, mtime: u64) -> Option<SessionInfo> {
-    let data = Fields::of(summary.data.get());
+    let data = EntryFields::of(summary.data.get());
     if data.is_true("isSidechain") {
         return None;
     }

@@ -17,7 +17,7 @@ use crate::progress::{Meter, Progress};
 use crate::record::object::Object;
 use crate::record::{Lines, RecordLine, Records};
 use crate::relocate::ELSEWHERE;
-use crate::relocate::{Change, Created};
+use crate::relocate::{Created, TransferChange};
 
 /// The longest line of an export that is no part.
 const LONGEST_LINE: u64 = 64 * 1024;
@@ -57,7 +57,7 @@ struct Arrival<'a, 'o> {
     source: &'a Path,
     sessions: &'a Sessions,
     path: PathBuf,
-    change: Change<'a>,
+    change: TransferChange<'a>,
     created: Created,
     meter: &'a mut Meter<'o>,
 }
@@ -115,7 +115,7 @@ impl Sessions {
             source,
             sessions: self,
             path: path.clone(),
-            change: Change {
+            change: TransferChange {
                 id: (&old, &id),
                 dir: old_dir.map(|old| (old, &*real)),
             },

@@ -62,11 +62,11 @@ struct Linked {
     uuid: Box<str>,
     parent: Option<Box<str>>,
     new_uuid: Box<str>,
-    kind: Kind,
+    kind: PlannedKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PlannedKind {
     Plain,
     /// Of which only the link is followed.
     Progress,
@@ -121,10 +121,10 @@ impl Plan {
         if let Some(uuid) = linked_uuid(record) {
             let envelope = record.envelope();
             let kind = match (record.kind(), envelope.subtype.as_deref()) {
-                (RecordKind::Progress, _) => Kind::Progress,
-                (RecordKind::System, Some("compact_boundary")) => Kind::Boundary,
-                _ if envelope.is_compact_summary => Kind::Summary,
-                _ => Kind::Plain,
+                (RecordKind::Progress, _) => PlannedKind::Progress,
+                (RecordKind::System, Some("compact_boundary")) => PlannedKind::Boundary,
+                _ if envelope.is_compact_summary => PlannedKind::Summary,
+                _ => PlannedKind::Plain,
             };
             self.places.insert(uuid.into(), self.linked.len());
             self.linked.push(Linked {
@@ -186,7 +186,7 @@ impl Plan {
         }
         if self.linked[..self.kept]
             .iter()
-            .any(|linked| linked.kind != Kind::Progress)
+            .any(|linked| linked.kind != PlannedKind::Progress)
         {
             return Ok(());
         }
@@ -203,14 +203,17 @@ impl Plan {
     fn cut_at_boundary(&mut self) {
         while let Some(boundary) = self.linked[..self.kept]
             .iter()
-            .rposition(|it| it.kind == Kind::Boundary)
+            .rposition(|it| it.kind == PlannedKind::Boundary)
         {
             let behind = &self.linked[boundary + 1..];
             let next = behind
                 .iter()
-                .position(|it| it.kind == Kind::Boundary)
+                .position(|it| it.kind == PlannedKind::Boundary)
                 .unwrap_or(behind.len());
-            let Some(summary) = behind[..next].iter().position(|it| it.kind == Kind::Summary) else {
+            let Some(summary) = behind[..next]
+                .iter()
+                .position(|it| it.kind == PlannedKind::Summary)
+            else {
                 return;
             };
             let summary = boundary + 1 + summary;
@@ -242,7 +245,7 @@ impl Plan {
         let linked = self
             .linked
             .get(at)
-            .filter(|it| at < self.kept && it.kind != Kind::Progress)?;
+            .filter(|it| at < self.kept && it.kind != PlannedKind::Progress)?;
         let text = record.text();
         let mut object = Object::parse(&text)?;
         object.set("parentUuid", self.new_parent(at));
@@ -269,7 +272,7 @@ impl Plan {
         }
         let is_last = self.linked[at + 1..self.kept]
             .iter()
-            .all(|it| it.kind == Kind::Progress);
+            .all(|it| it.kind == PlannedKind::Progress);
         if is_last {
             object.set_string("timestamp", &self.now);
         }
@@ -354,7 +357,7 @@ impl Plan {
         let linked = self
             .linked
             .get(at)
-            .filter(|it| at < self.kept && it.kind != Kind::Progress)?;
+            .filter(|it| at < self.kept && it.kind != PlannedKind::Progress)?;
         Some(&linked.new_uuid)
     }
 
@@ -367,7 +370,7 @@ impl Plan {
                 // The id was missing in the original, too.
                 return quoted(uuid);
             };
-            if self.linked[place].kind != Kind::Progress {
+            if self.linked[place].kind != PlannedKind::Progress {
                 return self.new_id(uuid).map_or("null".to_owned(), quoted);
             }
             parent = self.linked[place].parent.as_deref();

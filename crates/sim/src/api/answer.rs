@@ -14,24 +14,24 @@ use axum::response::Response;
 use outrigger_protocol::repair;
 use serde_json::{Value, json};
 
-use super::connection::{Breaker, Line};
-use super::message::{Answer, ApiFault, Body, Message};
-use super::render::{Context, Ending, Step, error_body};
-use super::request::{AnsweredBy, ApiRequest, Outcome, Route};
-use super::server::{Decision, Shared, lock};
+use super::connection::{Breaker, RequestConnection};
+use super::message::{ApiAnswer, ApiFault, ApiMessage, Body};
+use super::render::{MessageContext, NoMessage, RenderStep, error_body};
+use super::request::{AnsweredBy, ApiRequest, RequestOutcome, Route};
+use super::server::{ApiDecision, ApiShared, lock};
 
 /// The largest request that is read. Anything longer is answered with 413, as the real API does.
 const LARGEST_BODY: usize = 32 << 20;
 
 /// Records how a request ended: unless set otherwise, the client went away.
 pub(super) struct Settling {
-    shared: Arc<Shared>,
+    shared: Arc<ApiShared>,
     number: u64,
-    outcome: Outcome,
+    outcome: RequestOutcome,
 }
 
 impl Settling {
-    pub(super) fn settle(mut self, outcome: Outcome) {
+    pub(super) fn settle(mut self, outcome: RequestOutcome) {
         self.outcome = outcome;
     }
 }
@@ -43,8 +43,8 @@ impl Drop for Settling {
 }
 
 pub(super) async fn answer(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(line): ConnectInfo<Line>,
+    State(shared): State<Arc<ApiShared>>,
+    ConnectInfo(line): ConnectInfo<RequestConnection>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
@@ -57,7 +57,7 @@ pub(super) async fn answer(
         headers: headers(&parts.headers),
         body: Arc::new(Value::Null),
         turn: 0,
-        outcome: Outcome::Pending,
+        outcome: RequestOutcome::Pending,
         answered_by: AnsweredBy::Undecided,
     };
     let mut refusal = None;
@@ -79,7 +79,7 @@ pub(super) async fn answer(
     let settling = Settling {
         shared: Arc::clone(&shared),
         number: taken.number,
-        outcome: Outcome::ClientGone,
+        outcome: RequestOutcome::ClientGone,
     };
     if let Some(fault) = refusal {
         let why = AnsweredBy::Nothing(fault.text.as_str().into());
@@ -89,9 +89,9 @@ pub(super) async fn answer(
     if let Some((decision, by)) = shared.decide(&taken) {
         shared.log.decided(taken.number, by);
         return match decision {
-            Decision::Answer(answer) => respond(&shared, &taken, *answer, line, settling).await,
+            ApiDecision::Answer(answer) => respond(&shared, &taken, *answer, line, settling).await,
             #[cfg(feature = "api-record")]
-            Decision::Upstream => {
+            ApiDecision::Upstream => {
                 let body = body.unwrap_or_default();
                 super::forward::forward(&shared, &taken, parts, body, line.0, settling).await
             }
@@ -111,7 +111,7 @@ pub(super) async fn answer(
 }
 
 /// The reply to requests that need no script: all that are not for messages.
-fn own_answer(shared: &Shared, request: &ApiRequest, length: u64) -> Result<Value, ApiFault> {
+fn own_answer(shared: &ApiShared, request: &ApiRequest, length: u64) -> Result<Value, ApiFault> {
     let model = |id: &str| json!({"type": "model", "id": id, "display_name": id, "created_at": "1970-01-01T00:00:00Z"});
     match request.route() {
         Route::CountTokens => Ok(json!({"input_tokens": shared.settings.input_tokens.unwrap_or(length / 4)})),
@@ -140,10 +140,10 @@ fn own_answer(shared: &Shared, request: &ApiRequest, length: u64) -> Result<Valu
 }
 
 async fn respond(
-    shared: &Arc<Shared>,
+    shared: &Arc<ApiShared>,
     request: &ApiRequest,
-    answer: Answer,
-    line: Line,
+    answer: ApiAnswer,
+    line: RequestConnection,
     settling: Settling,
 ) -> Response {
     for wait in &answer.before {
@@ -154,7 +154,7 @@ async fn respond(
         Body::Fault(fault) => return respond_fault(&fault, request.number, settling),
         Body::Dropped => return break_off(&line.0, settling).await,
     };
-    let context = Context {
+    let context = MessageContext {
         number: shared.answered.fetch_add(1, Ordering::Relaxed) + 1,
         model: request.model().unwrap_or_default(),
     };
@@ -167,8 +167,8 @@ async fn respond(
     }
     match whole {
         Ok(text) => respond_json(200, text, &headers_of(&message), request.number, settling),
-        Err(Ending::Fault(fault)) => respond_fault(&fault, request.number, settling),
-        Err(Ending::Cut) => break_off(&line.0, settling).await,
+        Err(NoMessage::Fault(fault)) => respond_fault(&fault, request.number, settling),
+        Err(NoMessage::Cut) => break_off(&line.0, settling).await,
     }
 }
 
@@ -178,15 +178,15 @@ const BEFORE_A_CUT: Duration = Duration::from_millis(250);
 
 /// Breaks the connection. The connection's end drops this future too; until then there is nothing to answer.
 pub(super) async fn break_off(breaker: &Breaker, settling: Settling) -> Response {
-    settling.settle(Outcome::Broken);
+    settling.settle(RequestOutcome::Broken);
     breaker.trip();
     pending().await
 }
 
 fn respond_stream(
-    shared: &Arc<Shared>,
-    message: &Message,
-    context: Context<'_>,
+    shared: &Arc<ApiShared>,
+    message: &ApiMessage,
+    context: MessageContext<'_>,
     breaker: Arc<Breaker>,
     number: u64,
     settling: Settling,
@@ -198,7 +198,7 @@ fn respond_stream(
 }
 
 /// The headers of a message; its content type is that of the script, if it has one.
-fn headers_of(message: &Message) -> Vec<(String, String)> {
+fn headers_of(message: &ApiMessage) -> Vec<(String, String)> {
     let kind = message
         .content_type
         .iter()
@@ -208,15 +208,15 @@ fn headers_of(message: &Message) -> Vec<(String, String)> {
 
 /// A response whose body the steps send.
 fn stream(
-    shared: &Arc<Shared>,
-    steps: Vec<Step>,
+    shared: &Arc<ApiShared>,
+    steps: Vec<RenderStep>,
     status: u16,
     breaker: Arc<Breaker>,
     settling: Settling,
 ) -> Response {
     struct Streaming {
-        shared: Arc<Shared>,
-        steps: std::vec::IntoIter<Step>,
+        shared: Arc<ApiShared>,
+        steps: std::vec::IntoIter<RenderStep>,
         breaker: Arc<Breaker>,
         settling: Option<Settling>,
         status: u16,
@@ -231,20 +231,22 @@ fn stream(
     let events = futures_util::stream::unfold(streaming, |mut streaming| async move {
         loop {
             match streaming.steps.next() {
-                Some(Step::Send(event)) => return Some((Ok::<_, Infallible>(Bytes::from(event)), streaming)),
-                Some(Step::Wait(wait)) => streaming.shared.wait(&wait).await,
-                Some(Step::Cut) => {
+                Some(RenderStep::Send(event)) => {
+                    return Some((Ok::<_, Infallible>(Bytes::from(event)), streaming));
+                }
+                Some(RenderStep::Wait(wait)) => streaming.shared.wait(&wait).await,
+                Some(RenderStep::Cut) => {
                     // Waiting flushes what was sent so far.
                     tokio::time::sleep(BEFORE_A_CUT).await;
                     if let Some(settling) = streaming.settling.take() {
-                        settling.settle(Outcome::Broken);
+                        settling.settle(RequestOutcome::Broken);
                     }
                     streaming.breaker.trip();
                     pending::<()>().await;
                 }
                 None => {
                     if let Some(settling) = streaming.settling.take() {
-                        settling.settle(Outcome::Answered(streaming.status));
+                        settling.settle(RequestOutcome::Answered(streaming.status));
                     }
                     return None;
                 }
@@ -274,7 +276,7 @@ fn respond_json(
     let mut response = Response::new(HttpBody::from(text));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     fill(response.headers_mut(), "application/json", headers, number);
-    settling.settle(Outcome::Answered(response.status().as_u16()));
+    settling.settle(RequestOutcome::Answered(response.status().as_u16()));
     response
 }
 

@@ -90,9 +90,9 @@ pub(super) struct BreakableStream {
 
 /// Which connection a request came on.
 #[derive(Debug, Clone)]
-pub(super) struct Line(pub(super) Arc<Breaker>);
+pub(super) struct RequestConnection(pub(super) Arc<Breaker>);
 
-impl Connected<IncomingStream<'_, BreakableListener>> for Line {
+impl Connected<IncomingStream<'_, BreakableListener>> for RequestConnection {
     fn connect_info(stream: IncomingStream<'_, BreakableListener>) -> Self {
         Self(Arc::clone(&stream.io().breaker))
     }

@@ -5,19 +5,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::heard::who;
 use super::request::ApiRequest;
-use crate::script::course::Who;
+use crate::script::course::ModelCaller;
 
 /// Counters per conversation, the oldest forgotten when there are too many.
 #[derive(Debug, Default)]
 pub(super) struct Conversations {
-    turns: Counters<Who>,
-    spent: Counters<Place>,
+    turns: Counters<ModelCaller>,
+    spent: Counters<DirectivePlace>,
 }
 
 /// One use of a directive script: which conversation, where in it, and which script.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Place {
-    who: Who,
+pub(super) struct DirectivePlace {
+    who: ModelCaller,
     anchor: usize,
     script: u64,
     /// The kind of counter at this place.
@@ -40,12 +40,12 @@ impl Conversations {
         *count
     }
 
-    pub(super) fn spent(&mut self, place: Place) -> &mut u64 {
+    pub(super) fn spent(&mut self, place: DirectivePlace) -> &mut u64 {
         self.spent.get_mut(place)
     }
 }
 
-impl Place {
+impl DirectivePlace {
     pub(super) fn new(request: &ApiRequest, anchor: usize, script: &str, what: Spent) -> Self {
         let mut hasher = DefaultHasher::new();
         script.hash(&mut hasher);

@@ -13,14 +13,14 @@ use futures_util::StreamExt as _;
 use super::answer::{Settling, break_off, respond_fault};
 use super::connection::Breaker;
 use super::message::ApiFault;
-use super::record::{Ended, Tape};
-use super::request::{ApiRequest, Outcome};
-use super::server::Shared;
+use super::record::{AnswerEnd, Tape};
+use super::request::{ApiRequest, RequestOutcome};
+use super::server::ApiShared;
 use super::upstream::{Unanswered, passed_on};
 
 /// Passes a request on. The reply is streamed to the client, and copied to the recorder.
 pub(super) async fn forward(
-    shared: &Arc<Shared>,
+    shared: &Arc<ApiShared>,
     request: &ApiRequest,
     parts: Parts,
     body: Bytes,
@@ -48,7 +48,7 @@ pub(super) async fn forward(
         }
         Err(Unanswered::Broken) => {
             if let Some(tape) = tape {
-                tape.end(Ended::Cut);
+                tape.end(AnswerEnd::Cut);
             }
             return break_off(&breaker, settling).await;
         }
@@ -58,7 +58,7 @@ pub(super) async fn forward(
         tape.head(status.as_u16(), &head.headers);
     }
     let length = head.headers.get("content-length");
-    let mut passing = Passing {
+    let mut passing = PassingReply {
         left: length.and_then(|length| length.to_str().ok()?.parse().ok()),
         body: HttpBody::new(body).into_data_stream(),
         tape,
@@ -67,7 +67,7 @@ pub(super) async fn forward(
         status: status.as_u16(),
     };
     if bodiless || passing.left == Some(0) {
-        passing.end(Ended::Whole, Outcome::Answered(passing.status));
+        passing.end(AnswerEnd::Whole, RequestOutcome::Answered(passing.status));
     }
     let pieces = futures_util::stream::unfold(passing, |mut passing| async move {
         match passing.body.next().await {
@@ -79,19 +79,19 @@ pub(super) async fn forward(
                 if let Some(left) = &mut passing.left {
                     *left = left.saturating_sub(bytes.len() as u64);
                     if *left == 0 {
-                        passing.end(Ended::Whole, Outcome::Answered(passing.status));
+                        passing.end(AnswerEnd::Whole, RequestOutcome::Answered(passing.status));
                     }
                 }
                 Some((Ok::<_, Infallible>(bytes), passing))
             }
             Some(Err(_)) => {
-                passing.end(Ended::Cut, Outcome::Broken);
+                passing.end(AnswerEnd::Cut, RequestOutcome::Broken);
                 passing.breaker.trip();
                 pending().await
             }
             None => {
                 let status = passing.status;
-                passing.end(Ended::Whole, Outcome::Answered(status));
+                passing.end(AnswerEnd::Whole, RequestOutcome::Answered(status));
                 None
             }
         }
@@ -106,7 +106,7 @@ pub(super) async fn forward(
 }
 
 /// A reply on its way. Dropping it before its end records that the client went away.
-struct Passing {
+struct PassingReply {
     body: axum::body::BodyDataStream,
     tape: Option<Tape>,
     settling: Option<Settling>,
@@ -116,8 +116,8 @@ struct Passing {
     left: Option<u64>,
 }
 
-impl Passing {
-    fn end(&mut self, ended: Ended, outcome: Outcome) {
+impl PassingReply {
+    fn end(&mut self, ended: AnswerEnd, outcome: RequestOutcome) {
         if let Some(tape) = self.tape.take() {
             tape.end(ended);
         }

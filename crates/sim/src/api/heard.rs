@@ -1,11 +1,11 @@
 //! What is new in a request: the CLI sends the whole conversation each time.
 
 use super::request::{ApiRequest, ended, folded, notes, own_words, user_texts};
-use crate::script::course::Who;
+use crate::script::course::ModelCaller;
 
 /// Who sends this request.
-pub(super) fn who(asked: &ApiRequest) -> Who {
-    Who {
+pub(super) fn who(asked: &ApiRequest) -> ModelCaller {
+    ModelCaller {
         session: asked.session_id().map(str::to_owned),
         agent: asked.agent_id().map(str::to_owned),
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::request::{AnsweredBy, ApiRequest, Outcome};
+use super::request::{AnsweredBy, ApiRequest, RequestOutcome};
 use crate::cassette::Redactor;
 
 /// The log line of a request.
@@ -26,7 +26,7 @@ pub struct LogLine {
     /// The how-manieth request for a message of its session and agent; 0 for other requests.
     pub turn: u64,
     /// The content of the request.
-    pub asked: Asked,
+    pub asked: RequestContent,
     /// What decided the answer: `rule`, `queue`, `script NAME`, `directives`, `default`, `upstream`, `server`, or
     /// `nothing`.
     pub answered_by: String,
@@ -44,10 +44,10 @@ impl LogLine {
     /// The log line of this request, redacted.
     pub fn of(request: &ApiRequest, redactor: &Redactor) -> Self {
         let (outcome, status) = match request.outcome {
-            Outcome::Pending => ("pending", None),
-            Outcome::Answered(status) => ("answered", Some(status)),
-            Outcome::Broken => ("broken", None),
-            Outcome::ClientGone => ("client_gone", None),
+            RequestOutcome::Pending => ("pending", None),
+            RequestOutcome::Answered(status) => ("answered", Some(status)),
+            RequestOutcome::Broken => ("broken", None),
+            RequestOutcome::ClientGone => ("client_gone", None),
         };
         Self {
             number: request.number,
@@ -57,7 +57,7 @@ impl LogLine {
             session: request.session_id().map(str::to_owned),
             agent: request.agent_id().map(str::to_owned),
             turn: request.turn,
-            asked: Asked::of(request, redactor),
+            asked: RequestContent::of(request, redactor),
             answered_by: match &request.answered_by {
                 AnsweredBy::Undecided => "undecided".to_owned(),
                 AnsweredBy::Rule => "rule".to_owned(),
@@ -83,7 +83,7 @@ const LONGEST: usize = 400;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Asked {
+pub struct RequestContent {
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -93,7 +93,7 @@ pub struct Asked {
     pub subagent: bool,
     /// The user's last text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Kept>,
+    pub prompt: Option<KeptText>,
     /// The results of tools since the model's last answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_results: Vec<KeptResult>,
@@ -107,7 +107,7 @@ pub struct Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct KeptText {
     /// The text, at most its first 400 characters.
     pub text: String,
     /// For a longer one, how many characters it has.
@@ -122,23 +122,23 @@ pub struct Kept {
 pub struct KeptResult {
     /// The text of it.
     #[serde(flatten)]
-    pub kept: Kept,
+    pub kept: KeptText,
     /// Whether the call failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
-impl Asked {
+impl RequestContent {
     fn of(request: &ApiRequest, redactor: &Redactor) -> Self {
         let results = request.new_tool_results().into_iter();
         Self {
             model: request.model().map(str::to_owned),
             stream: request.stream(),
             subagent: request.agent_id().is_some(),
-            prompt: request.last_user_text().map(|text| Kept::of(&text, redactor)),
+            prompt: request.last_user_text().map(|text| KeptText::of(&text, redactor)),
             tool_results: results
                 .map(|result| KeptResult {
-                    kept: Kept::of(&result.text, redactor),
+                    kept: KeptText::of(&result.text, redactor),
                     is_error: result.is_error,
                 })
                 .collect(),
@@ -148,7 +148,7 @@ impl Asked {
     }
 }
 
-impl Kept {
+impl KeptText {
     fn of(text: &str, redactor: &Redactor) -> Self {
         // What the CLI adds to prompts and results is its own.
         let mut text = clean(text, redactor);

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use super::line::LogLine;
 use super::ndjson::Appender;
-use super::request::{AnsweredBy, ApiRequest, Outcome};
-use super::verdict::Tally;
+use super::request::{AnsweredBy, ApiRequest, RequestOutcome};
+use super::verdict::RequestTally;
 use crate::cassette::{Places, Redactor, Rules};
 use crate::script::WaitError;
 
@@ -19,21 +19,21 @@ use crate::script::WaitError;
 pub(super) const DEFAULT_LIMIT: usize = 512;
 
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct RequestLog {
     limit: usize,
-    inner: Mutex<Inner>,
+    inner: Mutex<LogInner>,
     file: Option<(Appender, Redactor)>,
     changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct LogInner {
     kept: VecDeque<ApiRequest>,
     total: u64,
-    tally: Tally,
+    tally: RequestTally,
 }
 
-impl Log {
+impl RequestLog {
     /// Keeps so many requests, of a CLI with this home directory.
     pub(super) fn new(limit: usize, file: Option<File>, home: &str) -> Self {
         let places = Places {
@@ -72,7 +72,7 @@ impl Log {
         self.change(number, |request| request.answered_by = by);
     }
 
-    pub(super) fn settle(&self, number: u64, outcome: Outcome) {
+    pub(super) fn settle(&self, number: u64, outcome: RequestOutcome) {
         let request = self.change(number, |request| request.outcome = outcome);
         // One that is no longer kept had to wait for hundreds of others; only its line is missing.
         if let (Some(request), Some((file, redactor))) = (request, &self.file) {
@@ -81,7 +81,7 @@ impl Log {
     }
 
     /// The counts over all requests.
-    pub(super) fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> RequestTally {
         self.lock().tally.clone()
     }
 
@@ -168,7 +168,7 @@ impl Log {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, LogInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use crate::script::{ApiError, Pace, Usage};
+use crate::script::{ApiError, ResponsePace, Usage};
 
 /// One answer of the API.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
-    pub(super) before: Vec<Wait>,
+pub(super) struct ApiAnswer {
+    pub(super) before: Vec<MessageWait>,
     pub(super) body: Body,
 }
 
 #[derive(Debug)]
 pub(super) enum Body {
-    Message(Message),
+    Message(ApiMessage),
     Fault(ApiFault),
     /// The connection closes before anything was sent.
     Dropped,
@@ -21,25 +21,25 @@ pub(super) enum Body {
 
 impl Default for Body {
     fn default() -> Self {
-        Self::Message(Message::default())
+        Self::Message(ApiMessage::default())
     }
 }
 
 /// A message, in parts. A request without streaming gets it whole, after the waits.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Message {
-    pub(super) parts: Vec<Part>,
+pub(super) struct ApiMessage {
+    pub(super) parts: Vec<MessagePart>,
     pub(super) usage: Usage,
     pub(super) stop_reason: Option<String>,
     pub(super) stop_sequence: Option<String>,
     /// Three deltas a block unless given.
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<ResponsePace>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) content_type: Option<String>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Part {
+pub(super) enum MessagePart {
     Text(String),
     /// Continues the block before it.
     MoreText(String),
@@ -53,7 +53,7 @@ pub(super) enum Part {
     },
     /// A whole content block as JSON text.
     Block(String),
-    Wait(Wait),
+    Wait(MessageWait),
     /// Sent in the stream as it is.
     Raw(String),
     Cut,
@@ -63,7 +63,7 @@ pub(super) enum Part {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Wait {
+pub(super) enum MessageWait {
     Gate(String),
     Pause(Duration),
     Forever,
@@ -110,7 +110,7 @@ impl From<ApiError> for ApiFault {
     }
 }
 
-impl From<ApiFault> for Answer {
+impl From<ApiFault> for ApiAnswer {
     fn from(fault: ApiFault) -> Self {
         Self {
             before: Vec::new(),

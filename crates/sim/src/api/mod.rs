@@ -66,10 +66,10 @@ mod upstream;
 mod verdict;
 
 pub use error::StartError;
-pub use line::{Asked, Kept, KeptResult, LogLine};
+pub use line::{KeptResult, KeptText, LogLine, RequestContent};
 #[cfg(feature = "api-record")]
-pub use record::Recorder;
-pub use request::{AnsweredBy, ApiRequest, Outcome, Route, ToolResult};
+pub use record::ApiRecorder;
+pub use request::{AnsweredBy, ApiRequest, RequestOutcome, Route, ToolResult};
 pub use server::{MessagesApi, MessagesApiBuilder};
 #[cfg(feature = "api-record")]
 pub use upstream::{Upstream, UpstreamError};

@@ -9,11 +9,11 @@ use serde::Serialize;
 /// A file that gets a line at a time. A line is written whole before the next one begins.
 #[derive(Debug)]
 pub(super) struct Appender {
-    inner: Mutex<Inner>,
+    inner: Mutex<NdjsonInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct NdjsonInner {
     file: File,
     /// Why lines are missing, from the first that could not be written.
     failed: Option<String>,
@@ -22,7 +22,7 @@ struct Inner {
 impl Appender {
     pub(super) fn new(file: File) -> Self {
         Self {
-            inner: Mutex::new(Inner { file, failed: None }),
+            inner: Mutex::new(NdjsonInner { file, failed: None }),
         }
     }
 

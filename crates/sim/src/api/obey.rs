@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
-use super::conversation::{Conversations, Place, Spent};
-use super::message::Answer;
+use super::conversation::{Conversations, DirectivePlace, Spent};
+use super::message::ApiAnswer;
 use super::play::compose_alone;
 use super::request::{ApiRequest, user_texts};
 use crate::directive::{self, DirectiveError};
@@ -18,13 +18,13 @@ pub(super) fn obey(
     request: &ApiRequest,
     conversations: &mut Conversations,
     home: &str,
-) -> Option<Result<Answer, DirectiveError>> {
+) -> Option<Result<ApiAnswer, DirectiveError>> {
     let (anchor, text) = find(request)?;
     let script = match directive::parse(text) {
         Ok(script) => script,
         Err(error) => return Some(Err(error)),
     };
-    let place = |what| Place::new(request, anchor, text, what);
+    let place = |what| DirectivePlace::new(request, anchor, text, what);
     let position = answers_since(request.messages(), anchor) + *conversations.spent(place(Spent::Empty));
     let position = usize::try_from(position).ok()?;
     let response = script.into_iter().nth(position)?;

@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::json;
 
 use super::heard::{Heard, New, Tail, who};
-use super::message::{Answer, ApiFault, Body, Message, Part, Wait};
+use super::message::{ApiAnswer, ApiFault, ApiMessage, Body, MessagePart, MessageWait};
 use super::request::ApiRequest;
 use crate::flaw::Flaw;
 use crate::peer::Line;
-use crate::script::course::{Engine, Found, Next, Request, Taken, Who, breaks_off};
+use crate::script::course::{Engine, Found, ModelCaller, NextStep, Request, Taken, breaks_off};
 use crate::script::fill::Variables;
 use crate::script::response::Block;
-use crate::script::{self, ApiError, Pace, Progress, Raw, Script, ScriptError, Step, judge};
+use crate::script::{self, ApiError, Progress, Raw, ResponsePace, Script, ScriptError, Step, judge};
 
 impl Frames {
     /// What an assertion does not like about the frames of this session.
-    fn check(&self, assert: script::Assert, who: &Who) -> Option<String> {
+    fn check(&self, assert: script::Assert, who: &ModelCaller) -> Option<String> {
         let lines = self.0(who.session.as_deref().unwrap_or_default());
         // The request itself has what the model read.
         let assert = script::Assert {
@@ -32,13 +32,13 @@ impl Frames {
 
 /// A script, and how far everybody is in it.
 #[derive(Debug)]
-pub(super) struct Player(Mutex<Playing>);
+pub(super) struct ApiPlayer(Mutex<ScriptPlaying>);
 
 /// The frames of the process that has this session, up to now, for whoever sees them.
 #[derive(Clone)]
-pub(super) struct Frames(pub(super) Arc<Look>);
+pub(super) struct Frames(pub(super) Arc<FramesOf>);
 
-type Look = dyn Fn(&str) -> Vec<Line> + Send + Sync;
+type FramesOf = dyn Fn(&str) -> Vec<Line> + Send + Sync;
 
 impl fmt::Debug for Frames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,25 +47,25 @@ impl fmt::Debug for Frames {
 }
 
 #[derive(Debug)]
-struct Playing {
+struct ScriptPlaying {
     engine: Engine,
     frames: Option<Frames>,
-    heard: HashMap<Who, Heard>,
+    heard: HashMap<ModelCaller, Heard>,
     /// What the script did not like about requests.
     flaws: Vec<Flaw>,
 }
 
 /// What a request gets.
-pub(super) enum Verdict {
+pub(super) enum RequestVerdict {
     /// This answer of this rule.
-    Answer(Box<Answer>, Arc<str>),
+    Answer(Box<ApiAnswer>, Arc<str>),
     /// No rule is for it, and why.
     Unmatched(String),
     /// It is one request too many, and why.
     Refused(String),
 }
 
-impl Player {
+impl ApiPlayer {
     /// # Errors
     ///
     /// What the API cannot play.
@@ -75,10 +75,10 @@ impl Player {
         frames: Option<Frames>,
     ) -> Result<Self, ScriptError> {
         script.check(match frames {
-            Some(_) => script::Player::RealCli,
-            None => script::Player::Api,
+            Some(_) => script::ScriptPlayer::RealCli,
+            None => script::ScriptPlayer::Api,
         })?;
-        Ok(Self(Mutex::new(Playing {
+        Ok(Self(Mutex::new(ScriptPlaying {
             engine: match progress {
                 Some(progress) => Engine::among_others(script, progress),
                 None => Engine::new(script),
@@ -102,27 +102,27 @@ impl Player {
     }
 
     /// The answer to this request.
-    pub(super) fn answer(&self, asked: &ApiRequest, home: &str) -> Verdict {
+    pub(super) fn answer(&self, asked: &ApiRequest, home: &str) -> RequestVerdict {
         let mut playing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let request = playing.hear(asked, home);
         match playing.engine.take(&request) {
             Found::Steps => {}
             Found::Unmatched(why) => {
                 playing.note(&request.who, true, false);
-                return Verdict::Unmatched(why);
+                return RequestVerdict::Unmatched(why);
             }
             Found::Refused(why) => {
                 playing.note(&request.who, true, false);
-                return Verdict::Refused(why);
+                return RequestVerdict::Refused(why);
             }
         }
         let answer = playing.reply(&request, asked);
         let name = format!("prompts[{}]", playing.engine.rule(&request.who));
-        Verdict::Answer(Box::new(answer), name.into())
+        RequestVerdict::Answer(Box::new(answer), name.into())
     }
 }
 
-impl Playing {
+impl ScriptPlaying {
     /// The request as the engine wants it.
     fn hear(&mut self, asked: &ApiRequest, home: &str) -> Request {
         let who = who(asked);
@@ -156,14 +156,14 @@ impl Playing {
         request
     }
 
-    fn note(&mut self, who: &Who, failed: bool, goes_on: bool) {
+    fn note(&mut self, who: &ModelCaller, failed: bool, goes_on: bool) {
         if let Some(heard) = self.heard.get_mut(who) {
             heard.answered(failed, goes_on);
         }
     }
 
     /// The answer with the next steps.
-    fn reply(&mut self, request: &Request, asked: &ApiRequest) -> Answer {
+    fn reply(&mut self, request: &Request, asked: &ApiRequest) -> ApiAnswer {
         let taken = self.engine.next(request);
         let composed = compose(&mut self.engine, &request.who, taken, asked, self.frames.as_ref());
         self.flaws.extend(composed.flaws);
@@ -175,7 +175,7 @@ impl Playing {
 /// The answer of one response, and what is to be known of it.
 #[derive(Default)]
 pub(super) struct Composed {
-    pub(super) answer: Answer,
+    pub(super) answer: ApiAnswer,
     flaws: Vec<Flaw>,
     /// Whether it fails or breaks off, so that it is asked for again.
     pub(super) failed: bool,
@@ -190,7 +190,7 @@ pub(super) struct Composed {
 /// The answer with these steps of one response. What is for another attempt goes back.
 fn compose(
     engine: &mut Engine,
-    who: &Who,
+    who: &ModelCaller,
     taken: Taken,
     asked: &ApiRequest,
     frames: Option<&Frames>,
@@ -201,7 +201,7 @@ fn compose(
         ..Composed::default()
     };
     let answer = &mut composed.answer;
-    let fails = |next: &Next| matches!(next.step, Step::ApiError(_));
+    let fails = |next: &NextStep| matches!(next.step, Step::ApiError(_));
     if let Some(at) = steps.iter().position(fails) {
         let waits = steps.iter().take(at).filter_map(|next| wait_of(engine, next));
         answer.before.extend(waits);
@@ -216,12 +216,12 @@ fn compose(
         return composed;
     }
     let pacing = engine.script().pacing;
-    let mut message = Message::default();
+    let mut message = ApiMessage::default();
     if !pacing.turn.is_zero() {
-        answer.before.push(Wait::Pause(pacing.turn));
+        answer.before.push(MessageWait::Pause(pacing.turn));
     }
     if !pacing.every.is_zero() {
-        message.pace = Some(Pace::new(pacing.chunk.unwrap_or(8), pacing.every));
+        message.pace = Some(ResponsePace::new(pacing.chunk.unwrap_or(8), pacing.every));
     }
     let (mut content, mut visible, mut dropped) = (false, false, false);
     for next in steps {
@@ -237,7 +237,7 @@ fn compose(
         }
         if let Some(wait) = wait_of(engine, &next) {
             match content {
-                true => message.parts.push(Part::Wait(wait)),
+                true => message.parts.push(MessagePart::Wait(wait)),
                 false => answer.before.push(wait),
             }
             continue;
@@ -258,13 +258,13 @@ fn compose(
             }
             Step::More(text) => {
                 (content, visible) = (true, true);
-                message.parts.push(Part::MoreText(text));
+                message.parts.push(MessagePart::MoreText(text));
             }
             Step::Raw(Raw::Block(json)) => {
                 (content, visible) = (true, true);
-                message.parts.push(Part::Block(json));
+                message.parts.push(MessagePart::Block(json));
             }
-            Step::Raw(Raw::Event(text)) => message.parts.push(Part::Raw(text)),
+            Step::Raw(Raw::Event(text)) => message.parts.push(MessagePart::Raw(text)),
             Step::Usage(usage) => message.usage = usage,
             Step::Pace(pace) => message.pace = Some(pace),
             Step::StopReason(reason) => message.stop_reason = Some(reason),
@@ -272,26 +272,26 @@ fn compose(
             Step::Headers(headers) => message.headers.extend(headers),
             Step::ContentType(kind) => message.content_type = Some(kind),
             Step::Drop => dropped = true,
-            Step::Cut => message.parts.push(Part::Cut),
+            Step::Cut => message.parts.push(MessagePart::Cut),
             Step::Stall => {
                 composed.stalls = true;
-                message.parts.push(Part::Wait(Wait::Forever));
+                message.parts.push(MessagePart::Wait(MessageWait::Forever));
             }
-            Step::Truncated => message.parts.push(Part::Truncated),
+            Step::Truncated => message.parts.push(MessagePart::Truncated),
             Step::MalformedEvent => {
                 let half = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"ind\n\n";
                 message
                     .parts
-                    .extend([Part::Raw(half.to_owned()), Part::Truncated]);
+                    .extend([MessagePart::Raw(half.to_owned()), MessagePart::Truncated]);
             }
-            Step::ErrorEvent(kind) => message.parts.push(Part::StreamError(kind)),
+            Step::ErrorEvent(kind) => message.parts.push(MessagePart::StreamError(kind)),
             // The others are content, or waits, or `Script::check` rejects them.
             _ => {}
         }
     }
     let cut_short = message.stop_reason.as_deref() == Some("max_tokens");
     if !content && !composed.failed && !cut_short && !exact {
-        message.parts.push(Part::Text("ok".to_owned()));
+        message.parts.push(MessagePart::Text("ok".to_owned()));
         (content, visible) = (true, true);
     }
     composed.goes_on = cut_short || (!visible && !composed.failed);
@@ -304,7 +304,7 @@ fn compose(
 }
 
 /// The failure at the first step that is one; the other steps wait for the next request.
-fn fail(engine: &mut Engine, who: &Who, mut steps: Vec<Next>) -> ApiFault {
+fn fail(engine: &mut Engine, who: &ModelCaller, mut steps: Vec<NextStep>) -> ApiFault {
     let mut failure = ApiError::new(500);
     if let Some(at) = steps
         .iter()
@@ -325,12 +325,12 @@ fn fail(engine: &mut Engine, who: &Who, mut steps: Vec<Next>) -> ApiFault {
 }
 
 /// The wait of a step, if it is one.
-fn wait_of(engine: &Engine, next: &Next) -> Option<Wait> {
+fn wait_of(engine: &Engine, next: &NextStep) -> Option<MessageWait> {
     let Step::Wait(wait) = &next.step else { return None };
     Some(match wait {
-        script::Wait::Time(time) => Wait::Pause(*time),
-        script::Wait::Gate(name) => Wait::Gate(name.clone()),
-        script::Wait::Interrupt => Wait::HangUp {
+        script::Wait::Time(time) => MessageWait::Pause(*time),
+        script::Wait::Gate(name) => MessageWait::Gate(name.clone()),
+        script::Wait::Interrupt => MessageWait::HangUp {
             patience: engine.script().patience,
             place: next.place.clone(),
         },
@@ -340,17 +340,19 @@ fn wait_of(engine: &Engine, next: &Next) -> Option<Wait> {
 }
 
 /// The part of the message that a block is. The call of a step that started something has an id by which the end of that is known.
-fn part_of(block: Block, tag: Option<u64>) -> Part {
+fn part_of(block: Block, tag: Option<u64>) -> MessagePart {
     match block {
-        Block::Text(text) => Part::Text(text),
-        Block::Thinking(text) => Part::Thinking(text),
-        Block::Redacted(data) => Part::Block(json!({"type": "redacted_thinking", "data": data}).to_string()),
-        Block::ToolUse { name, input } => Part::ToolUse {
+        Block::Text(text) => MessagePart::Text(text),
+        Block::Thinking(text) => MessagePart::Thinking(text),
+        Block::Redacted(data) => {
+            MessagePart::Block(json!({"type": "redacted_thinking", "data": data}).to_string())
+        }
+        Block::ToolUse { name, input } => MessagePart::ToolUse {
             id: tag.map(|tag| format!("toolu_script_{tag:06}")),
             name,
             input: input.to_string(),
         },
-        Block::Raw(block) => Part::Block(block.to_string()),
+        Block::Raw(block) => MessagePart::Block(block.to_string()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::tests::{SOON, ask, content, prompt, send, user};
-use super::{AnsweredBy, MessagesApi, Outcome};
+use super::{AnsweredBy, MessagesApi, RequestOutcome};
 use crate::script::{Expect, Script};
 
 fn text(answer: &str) -> String {
@@ -265,7 +265,7 @@ prompts:
     let client = tokio::spawn(async move { ask(address, &prompt(true, words)).await });
     api.wait_for_requests(9, SOON).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(api.requests()[8].outcome, Outcome::Pending);
+    assert_eq!(api.requests()[8].outcome, RequestOutcome::Pending);
     client.abort();
     assert_eq!(
         api.verdict().unwrap_err().to_string(),
@@ -382,14 +382,14 @@ prompts:
         "{told}"
     );
     talk.say("go").await;
-    assert_eq!(api.requests()[5].outcome, Outcome::Answered(200));
+    assert_eq!(api.requests()[5].outcome, RequestOutcome::Answered(200));
 }
 
 #[tokio::test]
 async fn what_only_the_simulator_plays_is_refused_with_its_place() {
     let told = |yaml: &str| {
         let script = Script::from_yaml(yaml).unwrap();
-        script.check(crate::script::Player::Simulator).unwrap();
+        script.check(crate::script::ScriptPlayer::Simulator).unwrap();
         MessagesApi::builder().script(script).unwrap_err().to_string()
     };
     let steps = [
@@ -447,7 +447,7 @@ async fn what_only_the_simulator_plays_is_refused_with_its_place() {
 fn what_only_the_api_plays_is_refused_with_its_place() {
     let told = |yaml: &str| {
         let script = Script::from_yaml(yaml).unwrap();
-        script.check(crate::script::Player::Api).unwrap();
+        script.check(crate::script::ScriptPlayer::Api).unwrap();
         script.spawn_in_memory().unwrap_err().to_string()
     };
     let steps = [

@@ -14,7 +14,7 @@ use super::heard::{Heard, Tail, who};
 use super::request::{ApiRequest, Route};
 use super::server::lock;
 use crate::cassette::{Places, Redactor, Rules, home_of_somebody, replace_placeholders};
-use crate::script::course::Who;
+use crate::script::course::ModelCaller;
 use crate::script::fill::each_string;
 
 /// Writes down what passes through a [`MessagesApi`](super::MessagesApi) on its way to an [`Upstream`](super::Upstream): as a
@@ -25,10 +25,10 @@ use crate::script::fill::each_string;
 ///
 /// Not recorded are the turns that the CLI begins by itself when background work has ended; a script has them in the `then` of a step.
 #[derive(Debug, Clone)]
-pub struct Recorder(Arc<Inner>);
+pub struct ApiRecorder(Arc<ApiRecorderInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ApiRecorderInner {
     path: PathBuf,
     redaction: Rules,
     recorded: Mutex<Recorded>,
@@ -38,7 +38,7 @@ struct Inner {
 struct Recorded {
     rules: Vec<Value>,
     /// Of everybody: what was heard, and the rule for the last prompt.
-    heard: HashMap<Who, (Heard, Option<usize>)>,
+    heard: HashMap<ModelCaller, (Heard, Option<usize>)>,
     /// The working directories of sessions.
     places: HashMap<Option<String>, String>,
     failed: Option<String>,
@@ -51,7 +51,7 @@ const KEPT_PREFIX: &str = "anthropic-ratelimit-";
 /// A longer answer is not recorded. Tests do not wait for 64 MiB.
 const LONGEST_ANSWER: usize = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 
-impl Recorder {
+impl ApiRecorder {
     /// Records into a new file, with these rules of redaction beside those that always hold.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Recorder {
     /// # Errors
     /// When it cannot be written.
     pub fn replace(path: impl AsRef<Path>, redaction: Rules) -> io::Result<Self> {
-        let recorder = Self(Arc::new(Inner {
+        let recorder = Self(Arc::new(ApiRecorderInner {
             path: path.as_ref().to_owned(),
             redaction,
             recorded: Mutex::default(),
@@ -142,14 +142,14 @@ impl Recorder {
             headers: Map::new(),
             body: Vec::new(),
             length: 0,
-            ended: Some(Ended::ClientGone),
+            ended: Some(AnswerEnd::ClientGone),
         })
     }
 }
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum AnswerEnd {
     Whole,
     /// The connection to the API broke.
     Cut,
@@ -160,8 +160,8 @@ pub(super) enum Ended {
 /// An answer on its way. Is written down when it is dropped.
 #[derive(Debug)]
 pub(super) struct Tape {
-    recorder: Recorder,
-    who: Who,
+    recorder: ApiRecorder,
+    who: ModelCaller,
     rule: usize,
     redactor: Redactor,
     /// None before the answer began.
@@ -171,7 +171,7 @@ pub(super) struct Tape {
     /// How much came, which may be more than is kept.
     length: usize,
     /// None if nothing is to be written.
-    ended: Option<Ended>,
+    ended: Option<AnswerEnd>,
 }
 
 impl Tape {
@@ -193,7 +193,7 @@ impl Tape {
         }
     }
 
-    pub(super) fn end(mut self, ended: Ended) {
+    pub(super) fn end(mut self, ended: AnswerEnd) {
         self.ended = Some(ended);
     }
 
@@ -221,7 +221,7 @@ impl Tape {
     }
 
     /// The steps that answer the same.
-    fn answer(&self, ended: Ended) -> Answered {
+    fn answer(&self, ended: AnswerEnd) -> Answered {
         let text = String::from_utf8_lossy(&self.body);
         let body: Option<Value> = serde_json::from_str(&text).ok();
         let error = body.as_ref().map_or(&Value::Null, |body| &body["error"]);
@@ -236,7 +236,7 @@ impl Tape {
                 goes_on: false,
             };
         }
-        let mut message = Message::default();
+        let mut message = RecordedMessage::default();
         match body {
             Some(body) => message.whole(&body),
             None => text.split("\n\n").for_each(|event| message.event(event)),
@@ -250,11 +250,11 @@ impl Tape {
         let stop = message.stop["stop_reason"].as_str().unwrap_or_default();
         let flaw = match (ended, message.error) {
             (_, Some(error)) => Some(json!({"error_event": error})),
-            (Ended::ClientGone, _) => Some("stall".into()),
-            (Ended::Cut, _) if self.status.is_none() => Some("drop".into()),
-            (Ended::Cut, _) => Some("cut".into()),
-            (Ended::Whole, _) if !message.complete => Some("truncated".into()),
-            (Ended::Whole, _) => None,
+            (AnswerEnd::ClientGone, _) => Some("stall".into()),
+            (AnswerEnd::Cut, _) if self.status.is_none() => Some("drop".into()),
+            (AnswerEnd::Cut, _) => Some("cut".into()),
+            (AnswerEnd::Whole, _) if !message.complete => Some("truncated".into()),
+            (AnswerEnd::Whole, _) => None,
         };
         if let Some(sequence) = message.stop["stop_sequence"].as_str() {
             steps.push(json!({"stop_sequence": sequence}));
@@ -304,7 +304,7 @@ impl Drop for Tape {
 
 /// A message of the model.
 #[derive(Default)]
-struct Message {
+struct RecordedMessage {
     blocks: BTreeMap<u64, Value>,
     /// Inputs of tools that come in pieces.
     inputs: BTreeMap<u64, String>,
@@ -314,7 +314,7 @@ struct Message {
     complete: bool,
 }
 
-impl Message {
+impl RecordedMessage {
     fn whole(&mut self, body: &Value) {
         let blocks = body["content"].as_array().cloned().unwrap_or_default();
         self.blocks = (0..).zip(blocks).collect();

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::api::tests::{SOON, ask, content, prompt, send, user};
-use crate::api::{ApiError, MessagesApi, MessagesApiBuilder, Outcome, Reply, Upstream};
+use crate::api::{ApiError, MessagesApi, MessagesApiBuilder, Reply, RequestOutcome, Upstream};
 use crate::script::{Raw, Script, Step, Usage};
 
 /// An API that records what it passes on to another.
@@ -24,7 +24,7 @@ async fn proxied(upstream: MessagesApiBuilder) -> Proxied {
     let upstream = upstream.start().await.unwrap();
     let proxy = MessagesApi::builder()
         .upstream(Upstream::new(&upstream.base_url()).unwrap())
-        .record(Recorder::create(&file, Rules::new()).unwrap())
+        .record(ApiRecorder::create(&file, Rules::new()).unwrap())
         .home("/srv/home")
         .start()
         .await
@@ -50,7 +50,10 @@ impl Proxied {
     /// What was recorded once so many requests have been dealt with.
     async fn recorded(&self, count: usize) -> String {
         let done = |requests: &[ApiRequest]| {
-            requests.len() >= count && requests.iter().all(|request| request.outcome != Outcome::Pending)
+            requests.len() >= count
+                && requests
+                    .iter()
+                    .all(|request| request.outcome != RequestOutcome::Pending)
         };
         self.proxy
             .wait_until("all to be answered", SOON, done)
@@ -132,7 +135,7 @@ async fn what_was_recorded_is_a_script_that_answers_the_same() {
             .replace("\"kind\": \"overloaded_error\",", ""),
     )
     .unwrap()
-    .check(crate::script::Player::Simulator)
+    .check(crate::script::ScriptPlayer::Simulator)
     .unwrap();
 }
 
@@ -231,7 +234,7 @@ async fn broken_answers_break_again() {
     for text in prompts {
         ask(api.address(), &prompt(true, user(text))).await;
     }
-    let outcomes = |api: &MessagesApi| -> Vec<Outcome> {
+    let outcomes = |api: &MessagesApi| -> Vec<RequestOutcome> {
         api.requests().iter().map(|request| request.outcome).collect()
     };
     assert_eq!(outcomes(&api), outcomes(&rig.proxy));
@@ -245,7 +248,7 @@ fn a_text_with_citations_is_recorded_with_them() {
         json!({"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"url": "a"}}}),
         json!({"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"url": "b"}}}),
     ];
-    let mut message = Message::default();
+    let mut message = RecordedMessage::default();
     for event in events {
         message.event(&format!("event: x\ndata: {event}"));
     }
@@ -262,7 +265,11 @@ async fn an_answer_that_is_too_long_is_not_recorded_and_reported() {
     let rig = proxied(MessagesApi::builder().reply(Reply::say("x".repeat(LONGEST_ANSWER)))).await;
     let answer = ask(rig.proxy.address(), &prompt(false, user("much"))).await;
     assert!(answer.len() > LONGEST_ANSWER, "the client gets all of it");
-    let done = |requests: &[ApiRequest]| requests.iter().all(|request| request.outcome != Outcome::Pending);
+    let done = |requests: &[ApiRequest]| {
+        requests
+            .iter()
+            .all(|request| request.outcome != RequestOutcome::Pending)
+    };
     rig.proxy.wait_until("the answer", SOON, done).await.unwrap();
     let failure = rig.proxy.write_failure().unwrap();
     assert!(failure.contains("is not recorded"), "{failure}");
@@ -332,6 +339,6 @@ async fn an_upstream_that_is_not_there_is_told_and_not_recorded() {
         Upstream::new(url).unwrap_err();
     }
     Upstream::new("https://api.example.com/base/").unwrap();
-    let exists = Recorder::create(&rig.file, Rules::new()).unwrap_err();
+    let exists = ApiRecorder::create(&rig.file, Rules::new()).unwrap_err();
     assert_eq!(exists.kind(), io::ErrorKind::AlreadyExists);
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::message::{ApiFault, Message, Part, Wait};
+use super::message::{ApiFault, ApiMessage, MessagePart, MessageWait};
 use crate::script::{ApiError, Usage};
 
 /// The signature under thinking.
@@ -12,23 +12,23 @@ const SIGNATURE: &str = "c2lnbmF0dXJl";
 
 /// One thing to do on the way through a streamed reply.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum RenderStep {
     Send(String),
-    Wait(Wait),
+    Wait(MessageWait),
     Cut,
 }
 
 /// The properties of a request that its message depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
+pub(super) struct MessageContext<'a> {
     /// A number that no other reply of this server has; ids are made from it.
     pub(super) number: u64,
     pub(super) model: &'a str,
 }
 
-impl Message {
+impl ApiMessage {
     /// The events of a streamed message, with the waits between them.
-    pub(super) fn stream(&self, context: Context<'_>) -> Vec<Step> {
+    pub(super) fn stream(&self, context: MessageContext<'_>) -> Vec<RenderStep> {
         let mut writer = Writer {
             steps: Vec::new(),
             index: 0,
@@ -49,23 +49,23 @@ impl Message {
                 writer.close();
             }
             match part {
-                Part::Text(text) => writer.text(text),
-                Part::MoreText(text) if writer.open => writer.text_deltas(text),
-                Part::MoreText(text) => writer.text(text),
-                Part::Thinking(text) => writer.thinking(text),
-                Part::ToolUse { id, name, input } => {
+                MessagePart::Text(text) => writer.text(text),
+                MessagePart::MoreText(text) if writer.open => writer.text_deltas(text),
+                MessagePart::MoreText(text) => writer.text(text),
+                MessagePart::Thinking(text) => writer.thinking(text),
+                MessagePart::ToolUse { id, name, input } => {
                     let id = id.clone().unwrap_or_else(|| tool_id(context, writer.index));
                     writer.tool(&id, name, input);
                 }
-                Part::Block(json) => writer.block(json),
-                Part::Wait(wait) => writer.steps.push(Step::Wait(wait.clone())),
-                Part::Raw(text) => writer.steps.push(Step::Send(text.clone())),
-                Part::Cut => {
-                    writer.steps.push(Step::Cut);
+                MessagePart::Block(json) => writer.block(json),
+                MessagePart::Wait(wait) => writer.steps.push(RenderStep::Wait(wait.clone())),
+                MessagePart::Raw(text) => writer.steps.push(RenderStep::Send(text.clone())),
+                MessagePart::Cut => {
+                    writer.steps.push(RenderStep::Cut);
                     return writer.steps;
                 }
-                Part::Truncated => return writer.steps,
-                Part::StreamError(kind) => {
+                MessagePart::Truncated => return writer.steps,
+                MessagePart::StreamError(kind) => {
                     writer.event("error", &error_body(kind, BY_THE_SCRIPT).to_string());
                     return writer.steps;
                 }
@@ -83,14 +83,14 @@ impl Message {
     }
 
     /// The whole message as JSON text, the waits on the way to it, and what ends it early.
-    pub(super) fn whole(&self, context: Context<'_>) -> (Vec<Wait>, Result<String, Ending>) {
+    pub(super) fn whole(&self, context: MessageContext<'_>) -> (Vec<MessageWait>, Result<String, NoMessage>) {
         let mut waits = Vec::new();
         let mut blocks: Vec<String> = Vec::new();
         let mut text_open = false;
         for part in &self.parts {
             match part {
-                Part::Text(text) => blocks.push(json!({"type": "text", "text": text}).to_string()),
-                Part::MoreText(text) => {
+                MessagePart::Text(text) => blocks.push(json!({"type": "text", "text": text}).to_string()),
+                MessagePart::MoreText(text) => {
                     let before = if text_open { blocks.pop() } else { None };
                     let before: Value = before
                         .and_then(|block| serde_json::from_str(&block).ok())
@@ -98,32 +98,32 @@ impl Message {
                     let before = before.get("text").and_then(Value::as_str).unwrap_or_default();
                     blocks.push(json!({"type": "text", "text": format!("{before}{text}")}).to_string());
                 }
-                Part::Thinking(text) => {
+                MessagePart::Thinking(text) => {
                     let block = json!({"type": "thinking", "thinking": text, "signature": SIGNATURE});
                     blocks.push(block.to_string());
                 }
-                Part::ToolUse { id, name, input } => {
+                MessagePart::ToolUse { id, name, input } => {
                     let id = id.clone().unwrap_or_else(|| tool_id(context, blocks.len()));
                     let (id, name) = (json!(id), json!(name));
                     blocks.push(format!(
                         r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#
                     ));
                 }
-                Part::Block(json) => blocks.push(json.clone()),
-                Part::Wait(wait) => waits.push(wait.clone()),
-                Part::Raw(text) => return (waits, Ok(text.clone())),
-                Part::Cut => return (waits, Err(Ending::Cut)),
-                Part::Truncated => return (waits, Ok(self.half(&blocks, context))),
-                Part::StreamError(kind) => {
+                MessagePart::Block(json) => blocks.push(json.clone()),
+                MessagePart::Wait(wait) => waits.push(wait.clone()),
+                MessagePart::Raw(text) => return (waits, Ok(text.clone())),
+                MessagePart::Cut => return (waits, Err(NoMessage::Cut)),
+                MessagePart::Truncated => return (waits, Ok(self.half(&blocks, context))),
+                MessagePart::StreamError(kind) => {
                     let status = if kind == "overloaded_error" { 529 } else { 500 };
                     let mut error = ApiError::new(status).message(BY_THE_SCRIPT);
                     error.kind = Some(kind.clone());
-                    return (waits, Err(Ending::Fault(error.into())));
+                    return (waits, Err(NoMessage::Fault(error.into())));
                 }
             }
             text_open = match part {
-                Part::Text(_) | Part::MoreText(_) => true,
-                Part::Wait(_) => text_open,
+                MessagePart::Text(_) | MessagePart::MoreText(_) => true,
+                MessagePart::Wait(_) => text_open,
                 _ => false,
             };
         }
@@ -131,7 +131,7 @@ impl Message {
     }
 
     /// The message of these blocks as JSON text.
-    fn text(&self, blocks: &[String], context: Context<'_>) -> String {
+    fn text(&self, blocks: &[String], context: MessageContext<'_>) -> String {
         let (id, model) = (json!(message_id(context)), json!(context.model));
         let (reason, sequence) = (json!(self.stop_reason()), json!(self.stop_sequence));
         let (content, usage) = (blocks.join(","), usage(self.usage));
@@ -140,7 +140,7 @@ impl Message {
         )
     }
 
-    fn half(&self, blocks: &[String], context: Context<'_>) -> String {
+    fn half(&self, blocks: &[String], context: MessageContext<'_>) -> String {
         let mut text = self.text(blocks, context);
         let half = text
             .char_indices()
@@ -151,7 +151,7 @@ impl Message {
     }
 
     fn stop_reason(&self) -> &str {
-        let calls = || self.parts.iter().any(Part::is_call);
+        let calls = || self.parts.iter().any(MessagePart::is_call);
         match &self.stop_reason {
             Some(reason) => reason,
             None if calls() => "tool_use",
@@ -162,17 +162,22 @@ impl Message {
     /// Whether the block that is open at this place stays open: the steps after the waits continue it, or end the stream in
     /// its middle.
     fn stays_open(&self, place: usize) -> bool {
-        let finite = |part: &&Part| matches!(part, Part::Wait(Wait::Gate(_) | Wait::Pause(_)));
+        let finite = |part: &&MessagePart| {
+            matches!(
+                part,
+                MessagePart::Wait(MessageWait::Gate(_) | MessageWait::Pause(_))
+            )
+        };
         let next = self.parts.iter().skip(place).find(|part| !finite(part));
         matches!(
             next,
             Some(
-                Part::MoreText(_)
-                    | Part::Raw(_)
-                    | Part::Cut
-                    | Part::Truncated
-                    | Part::StreamError(_)
-                    | Part::Wait(Wait::Forever)
+                MessagePart::MoreText(_)
+                    | MessagePart::Raw(_)
+                    | MessagePart::Cut
+                    | MessagePart::Truncated
+                    | MessagePart::StreamError(_)
+                    | MessagePart::Wait(MessageWait::Forever)
             )
         )
     }
@@ -180,12 +185,12 @@ impl Message {
 
 /// Why a message without streaming does not come.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum NoMessage {
     Cut,
     Fault(ApiFault),
 }
 
-impl Part {
+impl MessagePart {
     fn is_call(&self) -> bool {
         match self {
             Self::ToolUse { .. } => true,
@@ -210,7 +215,7 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn message_id(context: Context<'_>) -> String {
+fn message_id(context: MessageContext<'_>) -> String {
     format!("msg_sim_{:06}", context.number)
 }
 
@@ -218,23 +223,23 @@ pub(super) fn error_body(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-fn tool_id(context: Context<'_>, index: usize) -> String {
+fn tool_id(context: MessageContext<'_>, index: usize) -> String {
     format!("toolu_sim_{:06}_{index}", context.number)
 }
 
 struct Writer<'a> {
-    steps: Vec<Step>,
+    steps: Vec<RenderStep>,
     /// The index of the block that is open, or of the next one.
     index: usize,
     /// A block is open and takes more.
     open: bool,
-    message: &'a Message,
+    message: &'a ApiMessage,
 }
 
 impl Writer<'_> {
     fn event(&mut self, name: &str, data: &str) {
         self.steps
-            .push(Step::Send(format!("event: {name}\ndata: {data}\n\n")));
+            .push(RenderStep::Send(format!("event: {name}\ndata: {data}\n\n")));
     }
 
     fn start(&mut self, block: &str) {
@@ -315,7 +320,7 @@ impl Writer<'_> {
             let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
             let (piece, behind) = rest.split_at(end);
             if !pause.is_zero() {
-                self.steps.push(Step::Wait(Wait::Pause(pause)));
+                self.steps.push(RenderStep::Wait(MessageWait::Pause(pause)));
             }
             self.delta(&delta(piece).to_string());
             rest = behind;

@@ -26,7 +26,7 @@ pub struct ApiRequest {
     /// The how-manieth question for a message this is from its session and agent, from 1; 0 for other requests.
     pub turn: u64,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// What decided the answer.
     pub answered_by: AnsweredBy,
 }
@@ -50,7 +50,7 @@ pub enum Route {
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The answer is not complete yet.
     Pending,
     /// The whole answer was handed to the connection, with this status.

@@ -16,17 +16,17 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::answer::answer;
-use super::connection::{BreakableListener, Breakers, Line};
+use super::connection::{BreakableListener, Breakers, RequestConnection};
 use super::conversation::Conversations;
 use super::error::StartError;
-use super::log::{self, Log};
-use super::message::{Answer, ApiFault, Wait};
+use super::log::{self, RequestLog};
+use super::message::{ApiAnswer, ApiFault, MessageWait};
 use super::obey::obey;
-use super::play::{Frames, Player, Verdict, compose_alone};
+use super::play::{ApiPlayer, Frames, RequestVerdict, compose_alone};
 use super::request::{AnsweredBy, ApiRequest, Route};
 use super::verdict::judge;
 #[cfg(feature = "api-record")]
-use super::{record::Recorder, upstream::Upstream};
+use super::{record::ApiRecorder, upstream::Upstream};
 use crate::flaw::Flaw;
 use crate::script::{
     self, Expect, Flaws, Gate, GateFiles, Gates, Progress, Reply, Script, ScriptError, WaitError,
@@ -38,7 +38,7 @@ use crate::script::{
 #[derive(Debug)]
 #[must_use = "the server stops when this is dropped"]
 pub struct MessagesApi {
-    shared: Arc<Shared>,
+    shared: Arc<ApiShared>,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
@@ -48,12 +48,12 @@ pub struct MessagesApi {
 #[derive(Debug)]
 #[must_use]
 pub struct MessagesApiBuilder {
-    settings: Settings,
+    settings: ApiSettings,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Settings {
-    rules: Vec<Rule>,
+pub(super) struct ApiSettings {
+    rules: Vec<ReplyRule>,
     replies: VecDeque<Reply>,
     default_reply: Reply,
     directives: bool,
@@ -63,22 +63,22 @@ pub(super) struct Settings {
     pub(super) input_tokens: Option<u64>,
     pub(super) models: Vec<String>,
     port: u16,
-    player: Option<Player>,
+    player: Option<ApiPlayer>,
     home: Option<String>,
     gate_files: Option<GateFiles>,
     frames: Option<Frames>,
     #[cfg(feature = "api-record")]
     pub(super) upstream: Option<Upstream>,
     #[cfg(feature = "api-record")]
-    pub(super) recorder: Option<Recorder>,
+    pub(super) recorder: Option<ApiRecorder>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) settings: Settings,
-    pub(super) log: Log,
+pub(super) struct ApiShared {
+    pub(super) settings: ApiSettings,
+    pub(super) log: RequestLog,
     gates: Gates,
-    rules: Mutex<Vec<Rule>>,
+    rules: Mutex<Vec<ReplyRule>>,
     replies: Mutex<VecDeque<Reply>>,
     pub(super) conversations: Mutex<Conversations>,
     /// The home directory, for scripts.
@@ -89,11 +89,11 @@ pub(super) struct Shared {
 }
 
 /// What a test replies to some requests.
-struct Rule(Box<Replies>);
+struct ReplyRule(Box<Replies>);
 
 type Replies = dyn FnMut(&ApiRequest) -> Option<Reply> + Send + Sync;
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for ReplyRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Rule")
     }
@@ -101,8 +101,8 @@ impl fmt::Debug for Rule {
 
 /// The reply to a request.
 #[derive(Debug)]
-pub(super) enum Decision {
-    Answer(Box<Answer>),
+pub(super) enum ApiDecision {
+    Answer(Box<ApiAnswer>),
     /// The request is passed on.
     #[cfg(feature = "api-record")]
     Upstream,
@@ -132,7 +132,7 @@ impl MessagesApiBuilder {
             self.settings.models.clone_from(&script.models);
         }
         self.settings.input_tokens = script.input_tokens.or(self.settings.input_tokens);
-        self.settings.player = Some(Player::new(script, progress, self.settings.frames.clone())?);
+        self.settings.player = Some(ApiPlayer::new(script, progress, self.settings.frames.clone())?);
         Ok(self)
     }
 
@@ -159,8 +159,8 @@ impl MessagesApiBuilder {
         let (address, listener) = with_address.map_err(|cause| StartError { cause })?;
         let mut settings = self.settings;
         let home = settings.home.take().unwrap_or_else(home);
-        let shared = Arc::new(Shared {
-            log: Log::new(settings.log_limit, settings.log_file.take(), &home),
+        let shared = Arc::new(ApiShared {
+            log: RequestLog::new(settings.log_limit, settings.log_file.take(), &home),
             gates: Gates::default(),
             rules: Mutex::new(std::mem::take(&mut settings.rules)),
             replies: Mutex::new(std::mem::take(&mut settings.replies)),
@@ -178,7 +178,7 @@ impl MessagesApiBuilder {
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
-            let service = router.into_make_service_with_connect_info::<Line>();
+            let service = router.into_make_service_with_connect_info::<RequestConnection>();
             let serving = axum::serve(listener, service).with_graceful_shutdown(async {
                 let _ = stopped.await;
             });
@@ -197,7 +197,7 @@ impl MessagesApiBuilder {
 
 setters! { MessagesApiBuilder.settings:
     /// Adds a rule, behind those that are there: it replies to a request for a message, or leaves it to what comes behind.
-    rule(rule: impl FnMut(&ApiRequest) -> Option<Reply> + Send + Sync + 'static) => rules.push(Rule(Box::new(rule)));
+    rule(rule: impl FnMut(&ApiRequest) -> Option<Reply> + Send + Sync + 'static) => rules.push(ReplyRule(Box::new(rule)));
     /// Adds a reply for the next request that no rule is for, whatever session it comes from.
     reply(reply: impl Into<Reply>) => replies.push_back(reply.into());
     /// Passes on what neither rules nor replies nor a recording are for, and the answer back as it comes. Directives and the
@@ -206,7 +206,7 @@ setters! { MessagesApiBuilder.settings:
     upstream(upstream: Upstream) = Some(upstream);
     /// Records the requests that are passed on.
     #[cfg(feature = "api-record")]
-    record(recorder: Recorder) => recorder = Some(recorder);
+    record(recorder: ApiRecorder) => recorder = Some(recorder);
     /// Sets the reply when nothing else applies; by default the text `ok`.
     default_reply(reply: impl Into<Reply>) = reply.into();
 
@@ -243,11 +243,11 @@ setters! { MessagesApiBuilder.settings:
 impl MessagesApi {
     /// A server to be set up.
     pub fn builder() -> MessagesApiBuilder {
-        let settings = Settings {
+        let settings = ApiSettings {
             default_reply: Reply::say("ok"),
             directives: true,
             log_limit: log::DEFAULT_LIMIT,
-            ..Settings::default()
+            ..ApiSettings::default()
         };
         MessagesApiBuilder { settings }
     }
@@ -279,7 +279,7 @@ impl MessagesApi {
 
     /// Adds a rule behind those that are there. Not to be called from inside a rule.
     pub fn add_rule(&self, rule: impl FnMut(&ApiRequest) -> Option<Reply> + Send + Sync + 'static) {
-        lock(&self.shared.rules).push(Rule(Box::new(rule)));
+        lock(&self.shared.rules).push(ReplyRule(Box::new(rule)));
     }
 
     /// The kept requests, oldest first, each with its current outcome.
@@ -328,7 +328,13 @@ impl MessagesApi {
     pub fn write_failure(&self) -> Option<String> {
         let log = self.shared.log.write_failure();
         #[cfg(feature = "api-record")]
-        let log = log.or_else(|| self.shared.settings.recorder.as_ref().and_then(Recorder::failed));
+        let log = log.or_else(|| {
+            self.shared
+                .settings
+                .recorder
+                .as_ref()
+                .and_then(ApiRecorder::failed)
+        });
         log
     }
 
@@ -404,10 +410,10 @@ impl Drop for MessagesApi {
     }
 }
 
-impl Shared {
+impl ApiShared {
     /// The reply to a request, and its source; `None` if only the server itself can know.
-    pub(super) fn decide(&self, request: &ApiRequest) -> Option<(Decision, AnsweredBy)> {
-        let answer = |answer: Answer, by| Some((Decision::Answer(Box::new(answer)), by));
+    pub(super) fn decide(&self, request: &ApiRequest) -> Option<(ApiDecision, AnsweredBy)> {
+        let answer = |answer: ApiAnswer, by| Some((ApiDecision::Answer(Box::new(answer)), by));
         let refused = |why: String| {
             let mut fault = ApiFault::new(400).message(&why);
             fault
@@ -415,7 +421,7 @@ impl Shared {
                 .push(("x-should-retry".to_owned(), "false".to_owned()));
             answer(fault.into(), AnsweredBy::Nothing(why.into()))
         };
-        let reply = |reply: Reply, by| match reply.unfit(script::Player::Api) {
+        let reply = |reply: Reply, by| match reply.unfit(script::ScriptPlayer::Api) {
             Some(why) => refused(why),
             None => answer(compose_alone(reply.into(), 0, request, &self.home).answer, by),
         };
@@ -431,14 +437,14 @@ impl Shared {
         let mut unmatched = None;
         let player = self.settings.player.as_ref().filter(|_| message);
         match player.map(|player| player.answer(request, &self.home)) {
-            Some(Verdict::Answer(found, name)) => return answer(*found, AnsweredBy::Script(name)),
-            Some(Verdict::Refused(why)) => return refused(why),
-            Some(Verdict::Unmatched(why)) => unmatched = Some(why).filter(|why| !why.is_empty()),
+            Some(RequestVerdict::Answer(found, name)) => return answer(*found, AnsweredBy::Script(name)),
+            Some(RequestVerdict::Refused(why)) => return refused(why),
+            Some(RequestVerdict::Unmatched(why)) => unmatched = Some(why).filter(|why| !why.is_empty()),
             None => {}
         }
         #[cfg(feature = "api-record")]
         if self.settings.upstream.is_some() {
-            return Some((Decision::Upstream, AnsweredBy::Upstream));
+            return Some((ApiDecision::Upstream, AnsweredBy::Upstream));
         }
         if !message {
             return None;
@@ -464,9 +470,9 @@ impl Shared {
         reply(self.settings.default_reply.clone(), AnsweredBy::Default)
     }
 
-    pub(super) async fn wait(&self, wait: &Wait) {
+    pub(super) async fn wait(&self, wait: &MessageWait) {
         match wait {
-            Wait::Gate(name) => {
+            MessageWait::Gate(name) => {
                 let gate = self.gates.gate(name);
                 let Some(files) = &self.settings.gate_files else {
                     return gate.pass().await;
@@ -479,9 +485,9 @@ impl Shared {
                     () = files.opened(name) => {}
                 }
             }
-            Wait::Pause(time) => tokio::time::sleep(*time).await,
-            Wait::Forever => pending().await,
-            Wait::HangUp { patience, place } => {
+            MessageWait::Pause(time) => tokio::time::sleep(*time).await,
+            MessageWait::Forever => pending().await,
+            MessageWait::HangUp { patience, place } => {
                 tokio::time::sleep(*patience).await;
                 if let Some(player) = &self.settings.player {
                     let what = format!("waited {patience:?} for the client to hang up in vain");

@@ -172,7 +172,7 @@ async fn keeps_what_it_was_asked() {
         .wait_until("the last one to be answered", SOON, |requests| {
             requests
                 .last()
-                .is_some_and(|request| request.outcome == Outcome::Answered(200))
+                .is_some_and(|request| request.outcome == RequestOutcome::Answered(200))
         })
         .await
         .unwrap();
@@ -182,7 +182,7 @@ async fn keeps_what_it_was_asked() {
     };
     assert_eq!(
         (other.route(), other.outcome, other.path.as_str()),
-        (Route::Other, Outcome::Answered(404), "/elsewhere?x=1")
+        (Route::Other, RequestOutcome::Answered(404), "/elsewhere?x=1")
     );
     assert_eq!(last.number, 4);
     assert_eq!(last.model(), Some("model-x"));
@@ -318,10 +318,10 @@ async fn streams_break_where_the_script_says() {
     assert_eq!(
         outcomes,
         [
-            Outcome::Answered(200),
-            Outcome::Broken,
-            Outcome::Broken,
-            Outcome::Broken
+            RequestOutcome::Answered(200),
+            RequestOutcome::Broken,
+            RequestOutcome::Broken,
+            RequestOutcome::Broken
         ]
     );
 }
@@ -346,7 +346,7 @@ async fn gates_hold_replies_until_they_are_let_through() {
     });
     api.gate("middle").reached(1, SOON).await.unwrap();
     assert_eq!(api.gate("end").arrivals(), 0);
-    assert_eq!(api.requests()[0].outcome, Outcome::Pending);
+    assert_eq!(api.requests()[0].outcome, RequestOutcome::Pending);
     api.gate("middle").release();
     api.gate("end").reached(1, SOON).await.unwrap();
     api.gate("end").open();
@@ -361,7 +361,7 @@ async fn gates_hold_replies_until_they_are_let_through() {
     api.gate("start").reached(1, SOON).await.unwrap();
     second.abort();
     api.wait_until("the client to be gone", SOON, |requests| {
-        requests[1].outcome == Outcome::ClientGone
+        requests[1].outcome == RequestOutcome::ClientGone
     })
     .await
     .unwrap();
@@ -571,7 +571,7 @@ async fn the_log_file_tells_of_each_request() {
     api.wait_until("all", SOON, |requests| {
         requests
             .last()
-            .is_some_and(|last| last.outcome == Outcome::Answered(200))
+            .is_some_and(|last| last.outcome == RequestOutcome::Answered(200))
             && requests.len() == 3
     })
     .await

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::play::Player;
+use super::play::ApiPlayer;
 use super::request::{ApiRequest, Route};
 use crate::script::{Expect, Flaw, judge};
 
 /// The counts over all requests, including those that are no longer kept.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tally {
+pub(super) struct RequestTally {
     pub(super) messages: u64,
     /// Requests for messages that nothing was for: how many, and why the first ones.
     pub(super) unmatched: u64,
@@ -32,7 +32,7 @@ struct Reason {
 /// How many are reported one by one.
 const TOLD: usize = 8;
 
-impl Tally {
+impl RequestTally {
     pub(super) fn came(&mut self, request: &ApiRequest) {
         if request.route() != Route::Messages {
             return;
@@ -60,9 +60,9 @@ impl Tally {
 /// The expectations that do not hold.
 pub(super) fn judge(
     expect: &Expect,
-    tally: &Tally,
+    tally: &RequestTally,
     kept: &[ApiRequest],
-    player: Option<&Player>,
+    player: Option<&ApiPlayer>,
 ) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     let mut prompts = None;

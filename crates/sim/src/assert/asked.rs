@@ -10,7 +10,7 @@ use crate::peer::Match;
 /// A control request of the CLI, and its reply.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Ask {
+pub struct CliRequest {
     /// The subtype: `can_use_tool`, `hook_callback`, `mcp_message` …
     pub subtype: String,
     /// The request.
@@ -39,8 +39,8 @@ pub enum Answer {
 
 impl Trace {
     /// The requests of the CLI, in order.
-    pub fn asks(&self) -> Vec<Ask> {
-        let mut asks: Vec<Ask> = Vec::new();
+    pub fn asks(&self) -> Vec<CliRequest> {
+        let mut asks: Vec<CliRequest> = Vec::new();
         for (n, line) in self.lines().iter().enumerate() {
             let json = &line.json;
             let mut settle = |id: &Value, answer: Answer| {
@@ -52,7 +52,7 @@ impl Trace {
                 }
             };
             match (json["type"].as_str(), line.from_client) {
-                (Some("control_request"), false) => asks.push(Ask {
+                (Some("control_request"), false) => asks.push(CliRequest {
                     subtype: json["request"]["subtype"].as_str().unwrap_or_default().to_owned(),
                     request: json["request"].clone(),
                     id: json["request_id"].as_str().unwrap_or_default().to_owned(),
@@ -85,7 +85,7 @@ impl Trace {
         Q: IntoIterator,
         Q::Item: Into<Question>,
     {
-        let asks: Vec<Ask> = self
+        let asks: Vec<CliRequest> = self
             .asks()
             .into_iter()
             .filter(|ask| ask.subtype == "can_use_tool")
@@ -146,7 +146,7 @@ pub fn question(tool: impl Into<String>) -> Question {
 }
 
 impl Question {
-    fn flaw(&self, ask: &Ask) -> Option<String> {
+    fn flaw(&self, ask: &CliRequest) -> Option<String> {
         let name = ask.request["tool_name"].as_str().unwrap_or("?");
         if name != self.tool {
             return Some(format!("it is about {name}"));

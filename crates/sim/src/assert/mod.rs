@@ -42,7 +42,7 @@ mod tests;
 mod tools;
 mod trace;
 
-pub use asked::{Answer, Ask, Question, question};
+pub use asked::{Answer, CliRequest, Question, question};
 #[cfg(target_os = "linux")]
 pub use process::{living_of, no_process_left};
 pub use tools::{Tool, ToolCall, tool};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::file::{Cassette, Event, Said, What};
-use super::matching::{Difference, short};
+use super::matching::{FrameDifference, short};
 
 /// How many events are shown before and behind.
 const AROUND: usize = 4;
@@ -23,7 +23,7 @@ pub struct Divergence {
     /// What came instead.
     pub received: String,
     /// Where the two differ; nothing if they are of different kinds.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<FrameDifference>,
     /// The recorded lines before and after that line.
     pub around: (Vec<String>, Vec<String>),
 }
@@ -42,7 +42,7 @@ impl Divergence {
         cassette: &Cassette,
         at: usize,
         received: Received,
-        differences: Vec<Difference>,
+        differences: Vec<FrameDifference>,
     ) -> Self {
         let events = &cassette.events;
         let expected = match events.get(at) {
@@ -89,7 +89,7 @@ impl Divergence {
         cassette: &Cassette,
         then: &Said,
         now: &Said,
-        differences: Vec<Difference>,
+        differences: Vec<FrameDifference>,
     ) -> Self {
         let behind = cassette.events.iter().enumerate().take(AROUND);
         Self {

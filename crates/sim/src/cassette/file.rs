@@ -79,7 +79,7 @@ impl Said {
         }
     }
 
-    /// `type`, or `type/subtype`; see [`Line::kind`](crate::peer::Line::kind).
+    /// `type`, or `type/subtype`; see [`FileLine::kind`](crate::peer::Line::kind).
     pub fn kind(&self) -> String {
         match self {
             Self::Frame(_) => kind(&self.value()),
@@ -148,7 +148,7 @@ pub enum LineEnd {
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct FileLine {
     t: f64,
     dir: String,
     msg: RawJson,
@@ -160,7 +160,7 @@ struct Line {
 /// A line that was no frame.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct RawLine {
     raw: String,
 }
 
@@ -327,7 +327,7 @@ impl Cassette {
 
 fn header(line: &str) -> Result<Header, CassetteError> {
     let no = |error: serde_json::Error| CassetteError::NoHeader(error.to_string());
-    let line: Line = serde_json::from_str(line).map_err(no)?;
+    let line: FileLine = serde_json::from_str(line).map_err(no)?;
     #[derive(Deserialize)]
     struct Version {
         cassette: u32,
@@ -390,7 +390,7 @@ impl Event {
         let raw = |text: &str| json!({ "raw": text }).to_string();
         let said = |said: &Said| match said {
             // A frame that looks like the record of a non-frame line must not be read as one.
-            Said::Frame(frame) if frame.decode::<Raw>().is_ok() => raw(frame.get()),
+            Said::Frame(frame) if frame.decode::<RawLine>().is_ok() => raw(frame.get()),
             Said::Frame(frame) => frame.get().to_owned(),
             Said::Text(text) => raw(text),
         };
@@ -409,8 +409,8 @@ impl Event {
 
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         // Text frames inside are raw JSON: what serde_json could not hold does not matter here.
-        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let raw = || line.msg.decode::<Raw>().map(|raw| raw.raw);
+        let line: FileLine = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let raw = || line.msg.decode::<RawLine>().map(|raw| raw.raw);
         let said = || match raw() {
             Ok(text) => Said::of(&text),
             Err(_) => Said::Frame(line.msg.clone()),

@@ -31,7 +31,7 @@ const TIME_KEYS: &[&str] = &["timestamp", "created_at", "createdAt"];
 
 /// Which id of the recording is which of the session that is played.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ids {
+pub(super) struct IdPairs {
     /// The ids that the CLI made when it was recorded: the replay has the same ones.
     of_cli: HashSet<String>,
     /// The ids that the client made then, with their current ones.
@@ -39,7 +39,7 @@ pub(super) struct Ids {
     then: HashMap<String, String>,
 }
 
-impl Ids {
+impl IdPairs {
     pub(super) fn of(cassette: &Cassette) -> Self {
         let mut of_cli = HashSet::new();
         let mut of_client = HashSet::new();
@@ -138,7 +138,7 @@ fn is_uuid(text: &str) -> bool {
 /// Where two frames differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Difference {
+pub struct FrameDifference {
     /// The JSON pointer of the place.
     pub at: String,
     /// The recorded value; none if the place did not exist.
@@ -147,7 +147,7 @@ pub struct Difference {
     pub received: Option<String>,
 }
 
-impl std::fmt::Display for Difference {
+impl std::fmt::Display for FrameDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let at = if self.at.is_empty() { "the line" } else { &self.at };
         match (&self.expected, &self.received) {
@@ -177,21 +177,21 @@ pub(super) fn short(text: &str) -> String {
 }
 
 /// Compares a line with the recorded one.
-pub(super) struct Comparison<'a> {
-    ids: Ids,
+pub(super) struct LineComparison<'a> {
+    ids: IdPairs,
     ignored: &'a [Vec<String>],
-    differences: Vec<Difference>,
+    differences: Vec<FrameDifference>,
     path: Vec<String>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> LineComparison<'a> {
     /// The ids as they are known then, or where the two differ.
     pub(super) fn of(
-        ids: &Ids,
+        ids: &IdPairs,
         ignored: &'a [Vec<String>],
         then: &Said,
         now: &Said,
-    ) -> Result<Ids, Vec<Difference>> {
+    ) -> Result<IdPairs, Vec<FrameDifference>> {
         let mut this = Self {
             ids: ids.clone(),
             ignored,
@@ -217,7 +217,7 @@ impl<'a> Comparison<'a> {
             .path
             .iter()
             .map(|part| part.replace('~', "~0").replace('/', "~1"));
-        self.differences.push(Difference {
+        self.differences.push(FrameDifference {
             at: escaped.map(|part| format!("/{part}")).collect(),
             expected,
             received,
@@ -353,7 +353,7 @@ mod tests {
     fn differ(then: Value, now: Value) -> Vec<String> {
         let ignored = [vec!["ignored".to_owned(), "*".to_owned()]];
         let said = |value: &Value| Said::of(&value.to_string());
-        match Comparison::of(&Ids::default(), &ignored, &said(&then), &said(&now)) {
+        match LineComparison::of(&IdPairs::default(), &ignored, &said(&then), &said(&now)) {
             Ok(_) => Vec::new(),
             Err(differences) => differences.iter().map(ToString::to_string).collect(),
         }

@@ -43,7 +43,7 @@ mod strings;
 
 pub use divergence::Divergence;
 pub use file::{Cassette, CassetteError, Event, Header, LineEnd, Said, VERSION, What};
-pub use matching::Difference;
+pub use matching::FrameDifference;
 pub use normal::normalised;
 pub use places::Places;
 #[cfg(feature = "api-record")]

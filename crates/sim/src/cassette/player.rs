@@ -12,17 +12,17 @@ use super::arguments;
 use super::divergence::{Divergence, Received};
 use super::file::{Event, LineEnd, Said, What};
 use super::lines;
-use super::matching::{Comparison, Ids};
+use super::matching::{IdPairs, LineComparison};
 use super::redact::Redactor;
 use super::replay::{Pace, Replay};
 use super::strings;
-use crate::peer::{Missing, Pipes};
+use crate::peer::{NoLine, Pipes};
 use crate::running::{Exit, Log, Mismatch, Reins, Signal};
 
-pub(super) struct Player<I, O, E> {
+pub(super) struct CassettePlayer<I, O, E> {
     replay: Replay,
     redactor: Redactor,
-    ids: Ids,
+    ids: IdPairs,
     /// Which events have happened already, ahead of those before them.
     done: Vec<bool>,
     pipes: Pipes<I, O, E>,
@@ -61,7 +61,7 @@ fn lane(frame: &Value) -> Lane {
     }
 }
 
-impl<I, O, E> Player<I, O, E>
+impl<I, O, E> CassettePlayer<I, O, E>
 where
     I: AsyncRead + Unpin,
     O: AsyncWrite + Unpin,
@@ -74,7 +74,7 @@ where
         stderr: E,
         diverged: Arc<Mutex<Option<Divergence>>>,
     ) -> Self {
-        let mut ids = Ids::of(&replay.cassette);
+        let mut ids = IdPairs::of(&replay.cassette);
         ids.learn_argv(&replay.cassette.header.argv, &replay.argv);
         Self {
             redactor: Redactor::new(&replay.places, replay.rules.clone()),
@@ -147,7 +147,7 @@ where
         let (Some(then), Some(now)) = (then, now) else {
             return Ok(());
         };
-        match Comparison::of(&self.ids, &self.replay.ignored, &then, &now) {
+        match LineComparison::of(&self.ids, &self.replay.ignored, &then, &now) {
             Ok(_) => Ok(()),
             Err(differences) => Err(Box::new(Divergence::of_command_line(
                 &self.replay.name,
@@ -343,16 +343,16 @@ where
         lane(&self.value_of(at))
     }
 
-    fn compare(&self, at: usize, said: &Said) -> Result<Ids, Vec<super::Difference>> {
+    fn compare(&self, at: usize, said: &Said) -> Result<IdPairs, Vec<super::FrameDifference>> {
         let What::In(recorded) = &self.replay.cassette.events[at].what else {
             return Err(Vec::new());
         };
         let ignored = &self.replay.ignored;
         let redacted = said.map(|line| self.redactor.line(line));
-        Comparison::of(&self.ids, ignored, recorded, &redacted)
+        LineComparison::of(&self.ids, ignored, recorded, &redacted)
             // A recording that was not redacted, or was edited, may have it as it is.
             .or_else(|differences| {
-                Comparison::of(&self.ids, ignored, recorded, said).map_err(|_| differences)
+                LineComparison::of(&self.ids, ignored, recorded, said).map_err(|_| differences)
             })
     }
 
@@ -392,8 +392,8 @@ where
         loop {
             let patience = self.replay.patience;
             let line = self.pipes.take(patience).await.map_err(|missing| match missing {
-                Missing::End => Received::End,
-                Missing::Late => Received::Nothing(patience),
+                NoLine::End => Received::End,
+                NoLine::Late => Received::Nothing(patience),
             })?;
             let said = Said::of(&line);
             log.add(true, said.value());

@@ -155,9 +155,9 @@ fn matters(name: &str) -> bool {
 /// Each line is redacted and written to the file before its frame is passed on, so that a crash loses at most the
 /// line that was being written. When writing fails, the session goes on, the recording stops, and [`finish`](Self::finish) returns the error.
 #[derive(Clone)]
-pub struct Recorder(Arc<Mutex<Inner>>);
+pub struct Recorder(Arc<Mutex<CassetteRecorderInner>>);
 
-struct Inner {
+struct CassetteRecorderInner {
     file: Box<dyn Write + Send>,
     redactor: Redactor,
     held: Held,
@@ -189,7 +189,7 @@ impl Recorder {
         let mut file: Box<dyn Write + Send> = Box::new(file);
         file.write_all(about.header(&redactor).line().as_bytes())?;
         file.flush()?;
-        Ok(Self(Arc::new(Mutex::new(Inner {
+        Ok(Self(Arc::new(Mutex::new(CassetteRecorderInner {
             file,
             redactor,
             held: Held::default(),
@@ -253,7 +253,7 @@ impl Recorder {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, CassetteRecorderInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -266,7 +266,7 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-impl Inner {
+impl CassetteRecorderInner {
     fn write(&mut self, what: What) {
         let at = self.start.elapsed();
         self.write_at(at, what);
@@ -339,7 +339,7 @@ impl Tap {
         }
     }
 
-    fn feed(way: Way, cut: &mut Cut, inner: &mut Inner, bytes: &[u8]) {
+    fn feed(way: Way, cut: &mut Cut, inner: &mut CassetteRecorderInner, bytes: &[u8]) {
         match cut {
             Cut::Read(framer) => framer.feed(bytes, |framed| {
                 inner.write(said(way, read(framed), LineEnd::There));

@@ -204,7 +204,7 @@ impl Redactor {
         Some(applied)
     }
 
-    pub(super) fn string(&self, place: &strings::Place<'_>, text: &str) -> Option<String> {
+    pub(super) fn string(&self, place: &strings::StringPlace<'_>, text: &str) -> Option<String> {
         if !place.is_key {
             if self.rules.pointers.iter().any(|pointer| place.is_in(pointer)) {
                 return (text != SECRET).then(|| SECRET.to_owned());

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::divergence::Divergence;
 use super::file::Cassette;
 use super::places::Places;
-use super::player::Player;
+use super::player::CassettePlayer;
 use super::redact::Rules;
 use crate::running::{ClientIo, Exit, Running, pipes, reins};
 
@@ -143,7 +143,7 @@ impl Replay {
             running,
             diverged: Arc::clone(&diverged),
         };
-        let player = Player::new(self, stdin, stdout, stderr, diverged);
+        let player = CassettePlayer::new(self, stdin, stdout, stderr, diverged);
         tokio::spawn(player.run(reins));
         playing
     }

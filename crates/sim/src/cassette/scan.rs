@@ -6,7 +6,7 @@ use outrigger_secrets::Care;
 pub(super) use outrigger_secrets::is_switch;
 
 use super::redact::{Hit, SECRET};
-use super::strings::{self, Place, Step};
+use super::strings::{self, PathStep, StringPlace};
 
 /// Ends of secret names, in lower case and without `_` and `-`.
 const SECRET_NAMES: &[&str] = &[
@@ -55,12 +55,12 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 }
 
 /// The placeholder of a value because of its key.
-pub(super) fn by_key(place: &Place<'_>, key: &str, text: &str) -> Option<&'static str> {
+pub(super) fn by_key(place: &StringPlace<'_>, key: &str, text: &str) -> Option<&'static str> {
     let name = plain_name(key);
     let in_account = place
         .path
         .iter()
-        .any(|step| matches!(step, Step::Key(key) if key == "account" || key == "oauthAccount"));
+        .any(|step| matches!(step, PathStep::Key(key) if key == "account" || key == "oauthAccount"));
     if text.is_empty() {
         return None;
     }

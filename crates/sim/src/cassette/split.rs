@@ -19,11 +19,11 @@ pub(super) struct Held {
     waiting: Vec<Event>,
     bytes: usize,
     /// The block whose pieces wait or were seen last.
-    block: Option<Block>,
+    block: Option<SplitBlock>,
 }
 
 #[derive(Debug)]
-struct Block {
+struct SplitBlock {
     key: Key,
     /// The end of the part that was written.
     context: String,
@@ -48,7 +48,7 @@ impl Held {
                 Some((key, text)) => {
                     if self.block.as_ref().is_none_or(|block| block.key != key) {
                         ready = self.let_go(redactor);
-                        self.block = Some(Block {
+                        self.block = Some(SplitBlock {
                             key,
                             context: String::new(),
                             pieces: Vec::new(),
@@ -74,7 +74,7 @@ impl Held {
             _ => 0,
         };
         self.waiting.push(event);
-        if self.bytes > MOST || self.block.as_ref().is_none_or(Block::is_complete) {
+        if self.bytes > MOST || self.block.as_ref().is_none_or(SplitBlock::is_complete) {
             ready.extend(self.let_go(redactor));
         }
         ready
@@ -106,7 +106,7 @@ impl Held {
     }
 }
 
-impl Block {
+impl SplitBlock {
     /// Whether the pieces end where a word ends, and none of a line that is secret as a whole.
     fn is_complete(&self) -> bool {
         let Some((_, last)) = self.pieces.last() else {

@@ -7,26 +7,26 @@ use std::borrow::Cow;
 
 /// One step from a container to an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Index(usize),
 }
 
 /// Where a string stands.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct StringPlace<'a> {
     /// The way from the root to it; for a key, to its object.
-    pub(super) path: &'a [Step],
+    pub(super) path: &'a [PathStep],
     /// Whether it is a key.
     pub(super) is_key: bool,
 }
 
-impl Place<'_> {
+impl StringPlace<'_> {
     /// The key of the object that this is a value of, or whose list it is in.
     pub(super) fn key(&self) -> Option<&str> {
         self.path.iter().rev().find_map(|step| match step {
-            Step::Key(key) => Some(key.as_str()),
-            Step::Index(_) => None,
+            PathStep::Key(key) => Some(key.as_str()),
+            PathStep::Index(_) => None,
         })
     }
 
@@ -35,8 +35,8 @@ impl Place<'_> {
         self.path.len() >= pointer.len()
             && pointer.iter().zip(self.path).all(|(part, step)| match step {
                 _ if part == "*" => true,
-                Step::Key(key) => key == part,
-                Step::Index(index) => part.parse() == Ok(*index),
+                PathStep::Key(key) => key == part,
+                PathStep::Index(index) => part.parse() == Ok(*index),
             })
     }
 }
@@ -52,11 +52,11 @@ enum Container {
 /// `json` must be JSON. For other texts the result is unspecified, but there is no panic.
 pub(super) fn rewrite(
     json: &str,
-    mut change: impl FnMut(&Place<'_>, &str) -> Option<String>,
+    mut change: impl FnMut(&StringPlace<'_>, &str) -> Option<String>,
 ) -> Option<String> {
     let bytes = json.as_bytes();
     let mut containers: Vec<Container> = Vec::new();
-    let mut path: Vec<Step> = Vec::new();
+    let mut path: Vec<PathStep> = Vec::new();
     let mut changed: Option<String> = None;
     let mut copied = 0;
     let mut at = 0;
@@ -66,7 +66,7 @@ pub(super) fn rewrite(
                 let end = end_of_string(bytes, at);
                 let is_key = matches!(containers.last(), Some(Container::Object(true)));
                 let decoded = decode(&json[at + 1..end]);
-                let place = Place {
+                let place = StringPlace {
                     path: if is_key {
                         &path[..path.len().saturating_sub(1)]
                     } else {
@@ -83,18 +83,18 @@ pub(super) fn rewrite(
                     copied = (end + 1).min(bytes.len());
                 }
                 if is_key && let Some(last) = path.last_mut() {
-                    *last = Step::Key(decoded.into_owned());
+                    *last = PathStep::Key(decoded.into_owned());
                 }
                 at = end + 1;
                 continue;
             }
             b'{' => {
                 containers.push(Container::Object(true));
-                path.push(Step::Key(String::new()));
+                path.push(PathStep::Key(String::new()));
             }
             b'[' => {
                 containers.push(Container::List);
-                path.push(Step::Index(0));
+                path.push(PathStep::Index(0));
             }
             b'}' | b']' => {
                 containers.pop();
@@ -107,7 +107,7 @@ pub(super) fn rewrite(
             }
             b',' => match (containers.last_mut(), path.last_mut()) {
                 (Some(Container::Object(key)), _) => *key = true,
-                (_, Some(Step::Index(index))) => *index += 1,
+                (_, Some(PathStep::Index(index))) => *index += 1,
                 _ => {}
             },
             _ => {}

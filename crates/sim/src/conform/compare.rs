@@ -34,15 +34,15 @@ pub struct Difference {
     /// In which scenario, or with which script.
     pub scenario: String,
     /// What it did.
-    pub what: What,
+    pub what: DifferenceKind,
     /// Who it was.
-    pub who: Who,
+    pub who: DifferenceSide,
 }
 
 /// What it did.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum What {
+pub enum DifferenceKind {
     /// It wrote a frame of this kind where the other wrote none, or one of another kind; or it showed this.
     Frame(String),
     /// Frames of this kind had a field with this path, and of this type or with this value.
@@ -57,7 +57,7 @@ pub enum What {
 /// Who it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Who {
+pub enum DifferenceSide {
     /// The real CLI, or a program with it.
     Real,
     /// The simulated CLI, or a program with it.
@@ -79,25 +79,25 @@ pub fn compare(scenario: &str, real: &Spoken, simulated: &Spoken) -> Vec<Differe
     };
     let (expected, seen) = (sequence(real), sequence(simulated));
     for (kind, who) in diff(&expected, &seen) {
-        add(What::Frame(kind), who);
+        add(DifferenceKind::Frame(kind), who);
     }
     for (shown, who) in diff(&shown(real), &shown(simulated)) {
-        add(What::Frame(shown), who);
+        add(DifferenceKind::Frame(shown), who);
     }
     let (expected, seen) = (fields(real), fields(simulated));
     let is_stopped = expected.contains_key("result/error_during_execution");
     for (kind, expected) in &expected {
         // A kind that only one of them wrote is a difference of the sequences already.
         let Some(seen) = seen.get(kind) else { continue };
-        let field = |field: &String| What::Field {
+        let field = |field: &String| DifferenceKind::Field {
             kind: kind.clone(),
             field: field.clone(),
         };
         for typed in expected.types.difference(&seen.types) {
-            add(field(typed), Who::Real);
+            add(field(typed), DifferenceSide::Real);
         }
         for typed in seen.types.difference(&expected.types) {
-            add(field(typed), Who::Simulator);
+            add(field(typed), DifferenceSide::Simulator);
         }
         // How many there are is compared already.
         if expected.frames != seen.frames {
@@ -322,18 +322,18 @@ fn walk(value: &Value, path: String, into: &mut Fields) {
 }
 
 /// Both sequences of kinds as one: with whose each is, where only one of them has it.
-pub(super) fn beside(real: &Spoken, simulated: &Spoken) -> Vec<(String, Option<Who>)> {
+pub(super) fn beside(real: &Spoken, simulated: &Spoken) -> Vec<(String, Option<DifferenceSide>)> {
     steps(&sequence(real), &sequence(simulated))
 }
 
 /// What only one of two lists has.
-fn diff(expected: &[String], seen: &[String]) -> Vec<(String, Who)> {
+fn diff(expected: &[String], seen: &[String]) -> Vec<(String, DifferenceSide)> {
     let steps = steps(expected, seen).into_iter();
     steps.filter_map(|(kind, who)| Some((kind, who?))).collect()
 }
 
 /// The shortest way from one list to the other.
-fn steps(expected: &[String], seen: &[String]) -> Vec<(String, Option<Who>)> {
+fn steps(expected: &[String], seen: &[String]) -> Vec<(String, Option<DifferenceSide>)> {
     // lengths[i][j] is that of the longest common part of what is left behind i and j.
     let mut lengths = vec![vec![0_usize; seen.len() + 1]; expected.len() + 1];
     for (i, a) in expected.iter().enumerate().rev() {
@@ -353,11 +353,11 @@ fn steps(expected: &[String], seen: &[String]) -> Vec<(String, Option<Who>)> {
                 (i, j) = (i + 1, j + 1);
             }
             (Some(a), _) if j == seen.len() || lengths[i + 1][j] >= lengths[i][j + 1] => {
-                steps.push((a.clone(), Some(Who::Real)));
+                steps.push((a.clone(), Some(DifferenceSide::Real)));
                 i += 1;
             }
             (_, Some(b)) => {
-                steps.push((b.clone(), Some(Who::Simulator)));
+                steps.push((b.clone(), Some(DifferenceSide::Simulator)));
                 j += 1;
             }
             (_, None) => break,
@@ -377,13 +377,19 @@ mod tests {
         assert_eq!(
             diff(&list("a b c d"), &list("a c b e d")),
             [
-                ("b".to_owned(), Who::Real),
-                ("b".to_owned(), Who::Simulator),
-                ("e".to_owned(), Who::Simulator)
+                ("b".to_owned(), DifferenceSide::Real),
+                ("b".to_owned(), DifferenceSide::Simulator),
+                ("e".to_owned(), DifferenceSide::Simulator)
             ]
         );
-        assert_eq!(diff(&list("a"), &list("a b")), [("b".to_owned(), Who::Simulator)]);
-        assert_eq!(diff(&list("a b"), &list("b")), [("a".to_owned(), Who::Real)]);
+        assert_eq!(
+            diff(&list("a"), &list("a b")),
+            [("b".to_owned(), DifferenceSide::Simulator)]
+        );
+        assert_eq!(
+            diff(&list("a b"), &list("b")),
+            [("a".to_owned(), DifferenceSide::Real)]
+        );
     }
 
     #[test]
@@ -411,7 +417,7 @@ mod tests {
         assert_eq!(compare("same", &results(&["a", "b"]), &results(&["a", "b"])), []);
         let differences = compare("differs", &results(&["a", "b"]), &results(&["a", "c"]));
         assert_eq!(differences.len(), 2);
-        let what = What::Field {
+        let what = DifferenceKind::Field {
             kind: "result/success".to_owned(),
             field: "stop_reason = \"b\"".to_owned(),
         };
@@ -447,17 +453,17 @@ mod tests {
             .iter()
             .map(|difference| (&difference.what, difference.who))
             .collect();
-        let field = |field: &str| What::Field {
+        let field = |field: &str| DifferenceKind::Field {
             kind: "system/init".to_owned(),
             field: field.to_owned(),
         };
         assert_eq!(
             fields,
             [
-                (&field("mode = \"plan\""), Who::Real),
-                (&field("mode = \"default\""), Who::Simulator),
-                (&field("usage.tokens = 1"), Who::Real),
-                (&field("usage.tokens = 2"), Who::Simulator),
+                (&field("mode = \"plan\""), DifferenceSide::Real),
+                (&field("mode = \"default\""), DifferenceSide::Simulator),
+                (&field("usage.tokens = 1"), DifferenceSide::Real),
+                (&field("usage.tokens = 2"), DifferenceSide::Simulator),
             ]
         );
         // Where only one has the field at all, that is the difference.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::compare::{Difference, Spoken, What, Who, beside, compare};
+use super::compare::{Difference, DifferenceKind, DifferenceSide, Spoken, beside, compare};
 use super::differences::Listed;
 use super::kinds::{Kinds, placeless};
 use crate::peer::Report;
@@ -55,7 +55,7 @@ pub struct Comparison {
 #[derive(Debug, Clone)]
 struct Side {
     whose: &'static str,
-    kinds: Vec<(String, Option<Who>)>,
+    kinds: Vec<(String, Option<DifferenceSide>)>,
     differences: Vec<Difference>,
 }
 
@@ -125,8 +125,8 @@ impl Comparison {
                 left_out = false;
                 let sign = match who {
                     None => ' ',
-                    Some(Who::Real) => '-',
-                    Some(Who::Simulator) => '+',
+                    Some(DifferenceSide::Real) => '-',
+                    Some(DifferenceSide::Simulator) => '+',
                 };
                 let _ = writeln!(text, "  {sign} {kind}");
             }
@@ -136,12 +136,12 @@ impl Comparison {
         }
         for difference in &side.differences {
             let with = match difference.who {
-                Who::Real => "the real CLI",
-                Who::Simulator => "the simulated CLI",
+                DifferenceSide::Real => "the real CLI",
+                DifferenceSide::Simulator => "the simulated CLI",
             };
             let what = match &difference.what {
-                What::Frame(kind) => kind.clone(),
-                What::Field { kind, field } => format!("in {kind}: {field}"),
+                DifferenceKind::Frame(kind) => kind.clone(),
+                DifferenceKind::Field { kind, field } => format!("in {kind}: {field}"),
             };
             let _ = writeln!(text, "  only with {with}: {what}");
             if let Some(reason) = self.listed.reason(difference) {
@@ -208,15 +208,22 @@ mod tests {
         let listed = Listed::read().unwrap();
         let difference = |who, field: &str| Difference {
             scenario: "any".to_owned(),
-            what: What::Field {
+            what: DifferenceKind::Field {
                 kind: "control_response/get_context_usage/success".to_owned(),
                 field: field.to_owned(),
             },
             who,
         };
         let grid = "response.response.gridRows: []";
-        assert!(listed.reason(&difference(Who::Simulator, grid)).is_some());
-        assert_eq!(listed.reason(&difference(Who::Real, grid)), None);
-        assert_eq!(listed.reason(&difference(Who::Simulator, "response.x: []")), None);
+        assert!(
+            listed
+                .reason(&difference(DifferenceSide::Simulator, grid))
+                .is_some()
+        );
+        assert_eq!(listed.reason(&difference(DifferenceSide::Real, grid)), None);
+        assert_eq!(
+            listed.reason(&difference(DifferenceSide::Simulator, "response.x: []")),
+            None
+        );
     }
 }

@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::compare::{Difference, What, Who};
+use super::compare::{Difference, DifferenceKind, DifferenceSide};
 
 /// The known differences between the real CLI and the simulated one, and their reasons: `differences.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
     #[serde(default)]
-    frames: Vec<Entry>,
+    frames: Vec<ListedDifference>,
     #[serde(default)]
-    fields: Vec<Entry>,
+    fields: Vec<ListedDifference>,
 }
 
 /// Frames that only one of them writes, or that it writes in another place; or, with kinds, fields that only one of them has in frames
 /// of these kinds.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Entry {
+struct ListedDifference {
     kinds: Vec<String>,
     /// In which scenarios; fields without any named occur in at least one.
     scenarios: Vec<String>,
@@ -40,11 +40,11 @@ impl Listed {
         toml::from_str(include_str!("../../tests/conformance/differences.toml"))
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    fn entries(&self) -> impl Iterator<Item = &ListedDifference> {
         self.frames.iter().chain(&self.fields)
     }
 
-    fn entries_about(&self, difference: &Difference) -> impl Iterator<Item = &Entry> {
+    fn entries_about(&self, difference: &Difference) -> impl Iterator<Item = &ListedDifference> {
         self.entries().filter(|entry| {
             let names = entry.only_with(difference.who);
             names.iter().any(|name| entry.is(name, &difference.what))
@@ -81,12 +81,12 @@ impl Listed {
                 continue;
             }
             let who = match difference.who {
-                Who::Real => "only the real one",
-                Who::Simulator => "only the simulator",
+                DifferenceSide::Real => "only the real one",
+                DifferenceSide::Simulator => "only the simulator",
             };
             let line = match &difference.what {
-                What::Frame(kind) => format!("{who} writes {kind}"),
-                What::Field { kind, field } => format!("{who} has in {kind}: {field}"),
+                DifferenceKind::Frame(kind) => format!("{who} writes {kind}"),
+                DifferenceKind::Field { kind, field } => format!("{who} has in {kind}: {field}"),
             };
             lines.entry(line).or_default().insert(&difference.scenario);
         }
@@ -100,7 +100,7 @@ impl Listed {
     pub fn stale(&self, found: &[Difference]) -> Vec<String> {
         let mut stale = Vec::new();
         for entry in self.entries().filter(|entry| !entry.sometimes) {
-            for who in [Who::Real, Who::Simulator] {
+            for who in [DifferenceSide::Real, DifferenceSide::Simulator] {
                 for name in entry.only_with(who) {
                     let mut alike = found
                         .iter()
@@ -122,21 +122,21 @@ impl Listed {
     }
 }
 
-impl Entry {
+impl ListedDifference {
     /// The frames or fields that only this one has.
-    fn only_with(&self, who: Who) -> &[String] {
+    fn only_with(&self, who: DifferenceSide) -> &[String] {
         match who {
-            Who::Real => &self.real,
-            Who::Simulator => &self.simulator,
+            DifferenceSide::Real => &self.real,
+            DifferenceSide::Simulator => &self.simulator,
         }
     }
 
     /// Whether one of its frames or fields is what differs. A kind that ends with `*` stands for all that begin so, and `= *` for
     /// any value.
-    fn is(&self, name: &str, what: &What) -> bool {
+    fn is(&self, name: &str, what: &DifferenceKind) -> bool {
         match what {
-            What::Frame(kind) => self.kinds.is_empty() && kind == name,
-            What::Field { kind, field } => {
+            DifferenceKind::Frame(kind) => self.kinds.is_empty() && kind == name,
+            DifferenceKind::Field { kind, field } => {
                 let covers = |listed: &String| match listed.strip_suffix('*') {
                     Some(beginning) => kind.starts_with(beginning),
                     None => listed == kind,

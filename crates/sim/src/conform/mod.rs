@@ -9,7 +9,7 @@ mod comparison;
 mod differences;
 mod kinds;
 
-pub use compare::{Difference, Spoken, What, Who, compare};
+pub use compare::{Difference, DifferenceKind, DifferenceSide, Spoken, compare};
 pub use comparison::{Comparison, Conversation};
 pub use differences::Listed;
 pub use kinds::{Kinds, placeless};

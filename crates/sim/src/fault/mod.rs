@@ -15,6 +15,6 @@ pub mod chaos;
 
 pub use self::chaos::{Case, Chaos, ChaosFailure, Profile, chaos};
 pub use crate::inject::{
-    At, Direction, Effect, Fault, FaultyReader, FaultyWriter, FloodedReader, Phase, Schedule, Stage, Strike,
-    Unfit, Wire, reshaped,
+    At, Effect, Fault, FaultyReader, FaultyWriter, FloodedReader, FrameDirection, Phase, Schedule, Stage,
+    Strike, Unfit, Wire, reshaped,
 };

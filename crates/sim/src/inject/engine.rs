@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::effect::Effect;
 use super::moment::{self, Moments};
-use super::place::{Direction, Phase};
+use super::place::{FrameDirection, Phase};
 use super::process::Grandchild;
 use super::random::Random;
 use super::schedule::Fault;
@@ -55,8 +55,8 @@ impl Armed {
 }
 
 /// A frame that comes by.
-struct Passing<'f> {
-    direction: Direction,
+struct PassingFrame<'f> {
+    direction: FrameDirection,
     seed: u64,
     number: u64,
     kind: &'f str,
@@ -68,7 +68,7 @@ struct Passing<'f> {
 
 impl Armed {
     /// Whether it strikes this frame, and, if that is inside of it, at which byte of it.
-    fn strikes(&mut self, frame: &Passing<'_>) -> Option<Option<usize>> {
+    fn strikes(&mut self, frame: &PassingFrame<'_>) -> Option<Option<usize>> {
         let at = &self.fault.at;
         let fits_kind = match &at.kind {
             None => true,
@@ -117,7 +117,7 @@ impl Armed {
 
 /// The changes to a frame.
 #[derive(Default)]
-struct Shape {
+struct FrameChanges {
     bytes: Vec<u8>,
     before: Vec<Action>,
     inside: Vec<(usize, Action)>,
@@ -132,8 +132,8 @@ struct Shape {
 
 /// One direction.
 #[derive(Debug, Default)]
-pub(super) struct Engine {
-    direction: Direction,
+pub(super) struct WireEngine {
+    direction: FrameDirection,
     seed: u64,
     /// The beginning of a line that has not ended.
     line: Vec<u8>,
@@ -148,8 +148,8 @@ pub(super) struct Engine {
     actions: VecDeque<Action>,
 }
 
-impl Engine {
-    pub(super) fn new(direction: Direction, seed: u64) -> Self {
+impl WireEngine {
+    pub(super) fn new(direction: FrameDirection, seed: u64) -> Self {
         Self {
             direction,
             seed,
@@ -206,10 +206,10 @@ impl Engine {
         }
         let kind = moment::kind(&bytes);
         let phases = match self.direction {
-            Direction::Output => self.moments.see(&kind),
-            Direction::Input => Vec::new(),
+            FrameDirection::Output => self.moments.see(&kind),
+            FrameDirection::Input => Vec::new(),
         };
-        let passing = Passing {
+        let passing = PassingFrame {
             direction: self.direction,
             seed: self.seed,
             number: self.frames,
@@ -218,9 +218,9 @@ impl Engine {
             start,
             end: self.start,
         };
-        let mut shape = Shape {
+        let mut shape = FrameChanges {
             bytes,
-            ..Shape::default()
+            ..FrameChanges::default()
         };
         for armed in armed {
             if let Some(inside) = armed.strikes(&passing) {
@@ -240,7 +240,7 @@ impl Engine {
         self.form(shape);
     }
 
-    fn form(&mut self, shape: Shape) {
+    fn form(&mut self, shape: FrameChanges) {
         if !shape.before.is_empty() {
             self.end_merge();
             self.actions.extend(shape.before);
@@ -346,7 +346,7 @@ fn memchr(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Does an effect to a frame.
-fn apply(fault: &Fault, inside: Option<usize>, mut random: Random, shape: &mut Shape) {
+fn apply(fault: &Fault, inside: Option<usize>, mut random: Random, shape: &mut FrameChanges) {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     if let Some(point) = point(&fault.effect) {
         match inside {

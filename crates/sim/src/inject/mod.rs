@@ -17,7 +17,7 @@ mod words;
 mod writer;
 
 pub use effect::Effect;
-pub use place::{At, Direction, Phase};
+pub use place::{At, FrameDirection, Phase};
 pub use process::Grandchild;
 #[cfg(unix)]
 pub use process::be_grandchild;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Which way frames go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum FrameDirection {
     /// From the CLI to its client: the CLI's stdout.
     #[default]
     Output,
@@ -15,7 +15,7 @@ pub enum Direction {
     Input,
 }
 
-impl Direction {
+impl FrameDirection {
     pub(super) fn index(self) -> usize {
         match self {
             Self::Output => 0,
@@ -24,7 +24,7 @@ impl Direction {
     }
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for FrameDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Output => "from the CLI",
@@ -64,7 +64,7 @@ pub enum Phase {
 pub struct At {
     /// Which way the frames go.
     #[serde(skip_serializing_if = "is_default")]
-    pub direction: Direction,
+    pub direction: FrameDirection,
     /// Their `type`, or `type/subtype`, see [`Line::kind`](crate::peer::Line::kind). A line that is no frame is `?`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
@@ -125,7 +125,7 @@ impl At {
         {
             return Some("`probability` must be between 0 and 1");
         }
-        if self.phase.is_some() && self.direction == Direction::Input {
+        if self.phase.is_some() && self.direction == FrameDirection::Input {
             return Some("a `phase` depends on the CLI's output, so faults on its input can't have one");
         }
         None
@@ -134,7 +134,7 @@ impl At {
 
 setters! { At:
     /// On the way to the CLI instead.
-    input() => direction = Direction::Input;
+    input() => direction = FrameDirection::Input;
 
     /// See [`nth`](Self#structfield.nth).
     nth(nth: u64) = Some(nth);

@@ -1,6 +1,6 @@
 //! Numbers that look random and are the same for ever: SplitMix64, written out, so that no version of anything changes them.
 
-use super::place::Direction;
+use super::place::FrameDirection;
 
 /// A stream of numbers.
 #[derive(Debug, Clone, Default)]
@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// The random numbers of one frame. They depend on nothing else, so that removing a fault does not change the others.
-    pub(super) fn of_frame(seed: u64, direction: Direction, frame: u64, salt: &str) -> Self {
+    pub(super) fn of_frame(seed: u64, direction: FrameDirection, frame: u64, salt: &str) -> Self {
         let mut random = Self(seed ^ frame.wrapping_mul(0x9e6c_63d0_876a_3f6b));
         // FNV-1a: it need not resist anybody.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325 ^ (direction.index() as u64);
@@ -68,7 +68,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            Random::of_frame(1, Direction::Output, 1, "drop").next(),
+            Random::of_frame(1, FrameDirection::Output, 1, "drop").next(),
             2_530_078_187_921_884_881
         );
     }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Sleep;
 
 use super::engine::Action;
-use super::place::Direction;
+use super::place::FrameDirection;
 use super::schedule::Stage;
 use super::wire::Wire;
 
@@ -27,7 +27,7 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct FaultyReader<R> {
     wire: Wire,
-    direction: Direction,
+    direction: FrameDirection,
     /// `None` once the stream has ended, by itself or by a fault.
     inner: Option<R>,
     buffer: Box<[u8]>,
@@ -42,7 +42,7 @@ pub struct FaultyReader<R> {
 }
 
 impl<R> FaultyReader<R> {
-    pub(super) fn new(wire: Wire, direction: Direction, inner: R) -> Self {
+    pub(super) fn new(wire: Wire, direction: FrameDirection, inner: R) -> Self {
         Self {
             wire,
             direction,
@@ -140,7 +140,7 @@ impl<R: AsyncRead + Unpin> FaultyReader<R> {
             state.wait(self.direction.index(), context);
         }
         // A CLI that stands still writes nothing; one that reads nothing lets the pipe fill.
-        if self.direction == Direction::Output {
+        if self.direction == FrameDirection::Output {
             while ready!(self.poll_more(context))? {}
             self.end();
             return Poll::Ready(Ok(()));
@@ -184,7 +184,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for FaultyReader<R> {
             }
             {
                 let mut state = this.wire.lock();
-                if this.direction == Direction::Output && state.is_flooded() && !state.over {
+                if this.direction == FrameDirection::Output && state.is_flooded() && !state.over {
                     state.wait(this.direction.index(), context);
                     return Poll::Pending;
                 }

@@ -201,7 +201,7 @@ pub struct Unfit(String);
 mod tests {
     use serde_json::json;
 
-    use super::super::{Direction, Phase};
+    use super::super::{FrameDirection, Phase};
     use super::*;
     use crate::inject::Grandchild;
 
@@ -320,7 +320,7 @@ mod tests {
             assert!(error.contains(why), "{text}: {error}");
         }
         let at: At = serde_json::from_str(r#"{"direction": "input"}"#).unwrap();
-        assert_eq!(at.direction, Direction::Input);
+        assert_eq!(at.direction, FrameDirection::Input);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::place::Direction;
+use super::place::FrameDirection;
 
 /// One strike of a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Strike {
     /// The word for its effect.
     pub effect: String,
     /// Which way the frame went.
-    pub direction: Direction,
+    pub direction: FrameDirection,
     /// Which frame of that direction it was, from 1.
     pub frame: u64,
     /// Its kind.

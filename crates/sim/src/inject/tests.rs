@@ -36,11 +36,11 @@ fn wire(effect: Effect, at: At) -> Wire {
 /// What comes of the three lines, by reads: through a reader, and through a writer.
 async fn through(effect: Effect, at: At) -> Vec<String> {
     let reads =
-        read_to_end(wire(effect.clone(), at.clone()).reader(Direction::Output, LINES.as_bytes())).await;
+        read_to_end(wire(effect.clone(), at.clone()).reader(FrameDirection::Output, LINES.as_bytes())).await;
 
     let wire = wire(effect, at);
     let (end, theirs) = tokio::io::duplex(4096);
-    let mut writer = wire.writer(Direction::Output, end);
+    let mut writer = wire.writer(FrameDirection::Output, end);
     // Fails where a fault ends the stream before.
     let _ = writer.write_all(LINES.as_bytes()).await;
     drop(writer);
@@ -59,7 +59,7 @@ async fn what_no_fault_strikes_passes_as_it_is() {
     assert_eq!(through(Effect::Drop {}, At::kind("c")).await.concat(), LINES);
     // A last line without its end, and what is no frame.
     let wire = wire(Effect::Drop {}, At::kind("c"));
-    let reads = read_to_end(wire.reader(Direction::Output, &b"noise\n\n\xff\n{\"cut"[..])).await;
+    let reads = read_to_end(wire.reader(FrameDirection::Output, &b"noise\n\n\xff\n{\"cut"[..])).await;
     assert_eq!(reads.concat(), "noise\n\n\u{fffd}\n{\"cut");
 }
 
@@ -123,7 +123,7 @@ async fn frames_are_spoiled() {
     let wire = || wire(Effect::Corrupt { bytes: 2 }, At::anywhere().nth(2));
     let read = |wire: Wire| async move {
         let mut bytes = Vec::new();
-        let mut reader = wire.reader(Direction::Output, LINES.as_bytes());
+        let mut reader = wire.reader(FrameDirection::Output, LINES.as_bytes());
         reader.read_to_end(&mut bytes).await.unwrap();
         bytes
     };
@@ -208,7 +208,7 @@ async fn a_line_never_comes_inside_of_another() {
             At::anywhere().nth(1),
         );
     let wire = Wire::new(&schedule, Stage::Streams).unwrap();
-    let text = read_to_end(wire.reader(Direction::Output, LINES.as_bytes()))
+    let text = read_to_end(wire.reader(FrameDirection::Output, LINES.as_bytes()))
         .await
         .concat();
     let kinds: Vec<Value> = text
@@ -235,7 +235,7 @@ async fn the_stream_ends_at_a_byte() {
 async fn writing_to_a_stream_that_has_ended_fails() {
     let wire = wire(Effect::End {}, At::anywhere().input().nth(2));
     let (end, theirs) = tokio::io::duplex(4096);
-    let mut writer = wire.writer(Direction::Input, end);
+    let mut writer = wire.writer(FrameDirection::Input, end);
     writer.write_all(LINES.as_bytes()).await.unwrap();
     assert_eq!(read_to_end(theirs).await, [line(1)]);
     wire.drained().await;
@@ -247,7 +247,7 @@ async fn writing_to_a_stream_that_has_ended_fails() {
 async fn time_passes() {
     let timed = async |effect, at| {
         let began = Instant::now();
-        let reads = read_to_end(wire(effect, at).reader(Direction::Output, LINES.as_bytes())).await;
+        let reads = read_to_end(wire(effect, at).reader(FrameDirection::Output, LINES.as_bytes())).await;
         assert_eq!(reads.concat(), LINES);
         began.elapsed().as_millis()
     };
@@ -274,7 +274,7 @@ async fn time_passes() {
 async fn a_stall_lasts_until_the_process_is_gone() {
     let (end, mut theirs) = tokio::io::duplex(4096);
     let wire = wire(Effect::Stall { ms: None }, At::anywhere().after_bytes(25));
-    let mut reader = wire.reader(Direction::Output, end);
+    let mut reader = wire.reader(FrameDirection::Output, end);
     theirs.write_all(LINES.as_bytes()).await.unwrap();
     let mut buffer = [0; 64];
     assert_eq!(reader.read(&mut buffer).await.unwrap(), 19);
@@ -288,7 +288,7 @@ async fn a_stall_lasts_until_the_process_is_gone() {
 async fn a_cli_that_stops_reading_lets_the_pipe_fill() {
     let wire = wire(Effect::Stall { ms: None }, At::anywhere().input().nth(1));
     let (end, theirs) = tokio::io::duplex(4096);
-    let mut writer = wire.writer(Direction::Input, end);
+    let mut writer = wire.writer(FrameDirection::Input, end);
     let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
     let mut written = 0;
     while timeout(LONG, writer.write_all(&line)).await.is_ok() {
@@ -308,8 +308,8 @@ async fn a_process_ends_and_both_its_streams_with_it() {
     ] {
         let wire = wire(effect, At::kind("b"));
         let (input, cli) = tokio::io::duplex(4096);
-        let mut stdin = wire.writer(Direction::Input, input);
-        let stdout = wire.reader(Direction::Output, LINES.as_bytes());
+        let mut stdin = wire.writer(FrameDirection::Input, input);
+        let stdout = wire.reader(FrameDirection::Output, LINES.as_bytes());
         assert_eq!(wire.ending(), None);
         assert_eq!(read_to_end(stdout).await, [line(1)]);
         assert_eq!(wire.ended().await, exit);
@@ -318,7 +318,7 @@ async fn a_process_ends_and_both_its_streams_with_it() {
         assert_eq!(read_to_end(cli).await.concat(), "");
     }
     let wire = wire(Effect::IgnoreTerm {}, At::kind("b"));
-    let stdout = wire.reader(Direction::Output, LINES.as_bytes());
+    let stdout = wire.reader(FrameDirection::Output, LINES.as_bytes());
     assert!(!wire.ignores_term());
     assert_eq!(read_to_end(stdout).await.concat(), LINES);
     assert!(wire.ignores_term());
@@ -329,7 +329,7 @@ async fn a_flood_on_stderr_holds_stdout_up_until_it_is_read() {
     let wire = wire(Effect::Stderr { bytes: 100_000 }, At::kind("b"));
     let (words, end) = tokio::io::duplex(64);
     let mut stderr = wire.stderr(end);
-    let mut stdout = wire.reader(Direction::Output, LINES.as_bytes());
+    let mut stdout = wire.reader(FrameDirection::Output, LINES.as_bytes());
     let mut buffer = vec![0; 4096];
     assert_eq!(stdout.read(&mut buffer).await.unwrap(), line(1).len());
     assert!(timeout(LONG, stdout.read(&mut buffer)).await.is_err());
@@ -349,7 +349,7 @@ async fn chance_goes_by_the_seed_and_the_frame_alone() {
     let struck = |schedule: Schedule| async move {
         let wire = Wire::new(&schedule, Stage::Streams).unwrap();
         let lines = "{\"type\":\"x\"}\n".repeat(1000);
-        read_to_end(wire.reader(Direction::Output, lines.as_bytes())).await;
+        read_to_end(wire.reader(FrameDirection::Output, lines.as_bytes())).await;
         let strikes = wire.strikes().into_iter();
         let dropped: Vec<u64> = strikes
             .filter(|strike| strike.effect == "drop")
@@ -371,7 +371,7 @@ async fn chance_goes_by_the_seed_and_the_frame_alone() {
 async fn a_fault_can_be_armed_while_the_stream_runs() {
     let wire = Wire::new(&Schedule::new(0), Stage::Streams).unwrap();
     let (end, mut theirs) = tokio::io::duplex(4096);
-    let mut reader = wire.reader(Direction::Output, end);
+    let mut reader = wire.reader(FrameDirection::Output, end);
     let mut buffer = [0; 64];
     theirs.write_all(line(1).as_bytes()).await.unwrap();
     assert_eq!(reader.read(&mut buffer).await.unwrap(), line(1).len());

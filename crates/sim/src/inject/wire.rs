@@ -6,8 +6,8 @@ use std::task::{Context, Waker};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use super::engine::{Armed, Engine};
-use super::place::Direction;
+use super::engine::{Armed, WireEngine};
+use super::place::FrameDirection;
 use super::random::Random;
 use super::reader::FaultyReader;
 use super::schedule::{Fault, Schedule, Stage, Unfit};
@@ -42,12 +42,12 @@ const FLOOD_LINE: usize = 80;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Wire(Arc<Shared>);
+pub struct Wire(Arc<WireShared>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct WireShared {
     stage: Stage,
-    state: Mutex<State>,
+    state: Mutex<WireState>,
     ending: watch::Sender<Option<Exit>>,
     survives: watch::Sender<bool>,
     /// How many writers have not passed on all that they were given.
@@ -55,9 +55,9 @@ pub(super) struct Shared {
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct WireState {
     armed: Vec<Armed>,
-    engines: [Engine; 2],
+    engines: [WireEngine; 2],
     strikes: Strikes,
     /// The process is gone.
     pub(super) over: bool,
@@ -80,13 +80,13 @@ impl Wire {
     pub fn new(schedule: &Schedule, stage: Stage) -> Result<Self, Unfit> {
         schedule.check(stage)?;
         let faults = schedule.faults.iter().cloned().enumerate();
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(WireShared {
             stage,
-            state: Mutex::new(State {
+            state: Mutex::new(WireState {
                 armed: faults.map(|(index, fault)| Armed::new(index, fault)).collect(),
                 engines: [
-                    Engine::new(Direction::Output, schedule.seed),
-                    Engine::new(Direction::Input, schedule.seed),
+                    WireEngine::new(FrameDirection::Output, schedule.seed),
+                    WireEngine::new(FrameDirection::Input, schedule.seed),
                 ],
                 strikes: Strikes::default(),
                 over: false,
@@ -105,7 +105,7 @@ impl Wire {
     /// Wraps the reading end of a direction's stream: the CLI's stdout for its client, the CLI's stdin for the CLI.
     ///
     /// Each direction has one stream; a second one would get part of the frames.
-    pub fn reader<R>(&self, direction: Direction, inner: R) -> FaultyReader<R> {
+    pub fn reader<R>(&self, direction: FrameDirection, inner: R) -> FaultyReader<R> {
         FaultyReader::new(self.clone(), direction, inner)
     }
 
@@ -113,7 +113,7 @@ impl Wire {
     ///
     /// Must be called inside a tokio runtime: a task passes written bytes on, so that writing does not wait for slow
     /// faults. Dropping the writer ends the stream after the written bytes.
-    pub fn writer<W>(&self, direction: Direction, inner: W) -> FaultyWriter
+    pub fn writer<W>(&self, direction: FrameDirection, inner: W) -> FaultyWriter
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
@@ -192,7 +192,7 @@ impl Wire {
         let _ = writing.wait_for(|writing| *writing == 0).await;
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, WireState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -218,20 +218,20 @@ impl Wire {
     }
 }
 
-impl State {
-    pub(super) fn engine(&mut self, direction: Direction) -> &mut Engine {
+impl WireState {
+    pub(super) fn engine(&mut self, direction: FrameDirection) -> &mut WireEngine {
         &mut self.engines[direction.index()]
     }
 
-    pub(super) fn feed(&mut self, direction: Direction, bytes: &[u8]) {
+    pub(super) fn feed(&mut self, direction: FrameDirection, bytes: &[u8]) {
         self.engines[direction.index()].feed(bytes, &mut self.armed, &mut self.strikes);
     }
 
-    pub(super) fn finish(&mut self, direction: Direction) {
+    pub(super) fn finish(&mut self, direction: FrameDirection) {
         self.engines[direction.index()].finish(&mut self.armed, &mut self.strikes);
     }
 
-    pub(super) fn close(&mut self, direction: Direction) {
+    pub(super) fn close(&mut self, direction: FrameDirection) {
         self.closed[direction.index()] = true;
         self.wake();
     }

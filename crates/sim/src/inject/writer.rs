@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
 
-use super::place::Direction;
+use super::place::FrameDirection;
 use super::wire::Wire;
 
 /// How much may wait between the writer and the task that passes it on, in bytes: a quarter of a pipe of Linux.
@@ -19,17 +19,17 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct FaultyWriter {
     wire: Wire,
-    direction: Direction,
+    direction: FrameDirection,
     pipe: DuplexStream,
 }
 
 impl FaultyWriter {
-    pub(super) fn new<W>(wire: Wire, direction: Direction, inner: W) -> Self
+    pub(super) fn new<W>(wire: Wire, direction: FrameDirection, inner: W) -> Self
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (pipe, end) = tokio::io::duplex(ROOM);
-        let passing = Passing(wire.clone());
+        let passing = WriterGuard(wire.clone());
         wire.writing(|writing| *writing += 1);
         let mut reader = wire.reader(direction, end);
         tokio::spawn(async move {
@@ -62,9 +62,9 @@ async fn pass_on(
 }
 
 /// Counts one writer less at its end, whatever that is.
-struct Passing(Wire);
+struct WriterGuard(Wire);
 
-impl Drop for Passing {
+impl Drop for WriterGuard {
     fn drop(&mut self) {
         self.0.writing(|writing| *writing -= 1);
     }

@@ -86,7 +86,7 @@ pub(crate) struct Pipes<I, O, E> {
 
 /// Why there is no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum NoLine {
     /// The input has ended.
     End,
     /// Nothing came in time.
@@ -147,9 +147,9 @@ where
     }
 
     /// The same, if it comes in time.
-    pub(crate) async fn take(&mut self, patience: Duration) -> Result<String, Missing> {
+    pub(crate) async fn take(&mut self, patience: Duration) -> Result<String, NoLine> {
         let next = tokio::time::timeout(patience, self.next()).await;
-        next.map_err(|_| Missing::Late)?.ok_or(Missing::End)
+        next.map_err(|_| NoLine::Late)?.ok_or(NoLine::End)
     }
 
     /// Waits for a future and keeps lines that come meanwhile.

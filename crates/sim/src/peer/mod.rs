@@ -31,8 +31,8 @@ pub use agent::{Agent, Brain};
 pub use command_line::{CommandLine, Refusal, Surroundings};
 #[cfg(feature = "claude")]
 pub(crate) use io::LineReader;
-pub(crate) use io::{Missing, Pipes};
-pub use steps::{Seen, Steps};
+pub(crate) use io::{NoLine, Pipes};
+pub use steps::{ReceivedLines, Steps};
 
 pub use crate::matcher::Match;
 pub use crate::script::Reply;

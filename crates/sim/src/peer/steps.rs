@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agent::payload;
 use super::faulty::frames;
-use super::io::{Missing, Pipes};
+use super::io::{NoLine, Pipes};
 use crate::matcher::Match;
 use crate::running::{self, ClientIo, Exit, Log, Mismatch, Running};
 
@@ -36,11 +36,11 @@ const MISMATCH_CODE: i32 = 97;
 #[derive(Debug)]
 #[must_use]
 pub struct Steps {
-    steps: Vec<Step>,
+    steps: Vec<PeerStep>,
     patience: Duration,
 }
 
-enum Step {
+enum PeerStep {
     Expect(Match),
     Send(Make),
     Raw(Vec<u8>),
@@ -52,17 +52,17 @@ enum Step {
     Exit(Exit),
 }
 
-type Make = Box<dyn FnOnce(&Seen) -> Value + Send>;
+type Make = Box<dyn FnOnce(&ReceivedLines) -> Value + Send>;
 
 /// The lines that the peer has received, for steps that depend on them.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Seen {
+pub struct ReceivedLines {
     /// The lines that steps have taken, in order.
     pub lines: Vec<Value>,
 }
 
-impl Seen {
+impl ReceivedLines {
     /// The line that the last step took; null before the first.
     pub fn last(&self) -> &Value {
         self.lines.last().unwrap_or(&Value::Null)
@@ -93,7 +93,7 @@ impl Steps {
 
     /// Takes the next line, which must match.
     pub fn expect(self, line: impl Into<Match>) -> Self {
-        self.step(Step::Expect(line.into()))
+        self.step(PeerStep::Expect(line.into()))
     }
 
     /// Takes an `initialize` request and answers it as the CLI does.
@@ -119,13 +119,13 @@ impl Steps {
     }
 
     /// Writes a line that depends on the received lines.
-    pub fn send_with(self, line: impl FnOnce(&Seen) -> Value + Send + 'static) -> Self {
-        self.step(Step::Send(Box::new(line)))
+    pub fn send_with(self, line: impl FnOnce(&ReceivedLines) -> Value + Send + 'static) -> Self {
+        self.step(PeerStep::Send(Box::new(line)))
     }
 
     /// Writes bytes as they are: no line end is added.
     pub fn send_raw(self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.step(Step::Raw(bytes.into()))
+        self.step(PeerStep::Raw(bytes.into()))
     }
 
     /// Answers the last control request with a payload.
@@ -147,40 +147,40 @@ impl Steps {
 
     /// Writes a line to stderr.
     pub fn complain(self, line: impl Into<String>) -> Self {
-        self.step(Step::Stderr(line.into()))
+        self.step(PeerStep::Stderr(line.into()))
     }
 
     /// Lets time pass.
     pub fn sleep(self, duration: Duration) -> Self {
-        self.step(Step::Sleep(duration))
+        self.step(PeerStep::Sleep(duration))
     }
 
     /// Waits until the client ends its input. A line that comes before is a mismatch.
     pub fn expect_end(self) -> Self {
-        self.step(Step::ExpectEnd)
+        self.step(PeerStep::ExpectEnd)
     }
 
     /// Reads nothing more, so that the client's pipe fills up.
     pub fn stop_reading(self) -> Self {
-        self.step(Step::StopReading)
+        self.step(PeerStep::StopReading)
     }
 
     /// Closes stdout and lives on.
     pub fn close_stdout(self) -> Self {
-        self.step(Step::CloseStdout)
+        self.step(PeerStep::CloseStdout)
     }
 
     /// Ends with an exit code.
     pub fn exit(self, code: i32) -> Self {
-        self.step(Step::Exit(Exit::Code(code)))
+        self.step(PeerStep::Exit(Exit::Code(code)))
     }
 
     /// Ends as if by a signal.
     pub fn die(self, signal: i32) -> Self {
-        self.step(Step::Exit(Exit::Signal(signal)))
+        self.step(PeerStep::Exit(Exit::Signal(signal)))
     }
 
-    fn step(mut self, step: Step) -> Self {
+    fn step(mut self, step: PeerStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -201,10 +201,10 @@ impl Steps {
         let (running, mut reins) = running::reins();
         tokio::spawn(async move {
             let log = reins.log;
-            let mut play = Play {
+            let mut play = StepsPlay {
                 pipes: Pipes::new(stdin, stdout, stderr).logged(log.clone()),
                 patience: self.patience,
-                seen: Seen::default(),
+                seen: ReceivedLines::default(),
                 log: log.clone(),
             };
             let played = async {
@@ -240,20 +240,20 @@ impl Default for Steps {
     }
 }
 
-struct Play<I, O, E> {
+struct StepsPlay<I, O, E> {
     pipes: Pipes<I, O, E>,
     patience: Duration,
-    seen: Seen,
+    seen: ReceivedLines,
     log: std::sync::Arc<Log>,
 }
 
-impl<I, O, E> Play<I, O, E>
+impl<I, O, E> StepsPlay<I, O, E>
 where
     I: AsyncRead + Unpin,
     O: AsyncWrite + Unpin,
     E: AsyncWrite + Unpin,
 {
-    async fn all(&mut self, steps: Vec<Step>) -> Result<Exit, Mismatch> {
+    async fn all(&mut self, steps: Vec<PeerStep>) -> Result<Exit, Mismatch> {
         for (n, step) in steps.into_iter().enumerate() {
             let wrong = |expected: String, received: String| Mismatch {
                 step: n + 1,
@@ -261,7 +261,7 @@ where
                 received,
             };
             match step {
-                Step::Expect(wanted) => match self.take().await {
+                PeerStep::Expect(wanted) => match self.take().await {
                     Ok(line) => match wanted.flaw(&line) {
                         None => self.seen.lines.push(line),
                         Some(flaw) => {
@@ -270,27 +270,27 @@ where
                     },
                     Err(reason) => return Err(wrong(wanted.to_string(), reason)),
                 },
-                Step::ExpectEnd => match self.take().await {
+                PeerStep::ExpectEnd => match self.take().await {
                     Ok(line) => return Err(wrong("the end of input".into(), line.to_string())),
                     Err(_) if self.pipes.ended => {}
                     Err(reason) => return Err(wrong("the end of input".into(), reason)),
                 },
-                Step::Send(make) => {
+                PeerStep::Send(make) => {
                     let line = make(&self.seen);
                     let bytes = format!("{line}\n");
                     self.log.add(false, line);
                     self.pipes.write(bytes.as_bytes()).await;
                 }
-                Step::Raw(bytes) => {
+                PeerStep::Raw(bytes) => {
                     self.log
                         .add(false, Value::String(String::from_utf8_lossy(&bytes).into_owned()));
                     self.pipes.write(&bytes).await;
                 }
-                Step::Stderr(line) => self.pipes.complain(format!("{line}\n").as_bytes()).await,
-                Step::Sleep(duration) => self.pipes.meanwhile(tokio::time::sleep(duration)).await,
-                Step::StopReading => self.pipes.reading = false,
-                Step::CloseStdout => self.pipes.stdout = None,
-                Step::Exit(exit) => return Ok(exit),
+                PeerStep::Stderr(line) => self.pipes.complain(format!("{line}\n").as_bytes()).await,
+                PeerStep::Sleep(duration) => self.pipes.meanwhile(tokio::time::sleep(duration)).await,
+                PeerStep::StopReading => self.pipes.reading = false,
+                PeerStep::CloseStdout => self.pipes.stdout = None,
+                PeerStep::Exit(exit) => return Ok(exit),
             }
         }
         if self.pipes.reading {
@@ -308,13 +308,13 @@ where
         }
         match self.pipes.take(self.patience).await {
             Ok(line) => Ok(running::read_json(&line)),
-            Err(Missing::End) => Err("the end of input".into()),
-            Err(Missing::Late) => Err(format!("nothing within {:?}", self.patience)),
+            Err(NoLine::End) => Err("the end of input".into()),
+            Err(NoLine::Late) => Err(format!("nothing within {:?}", self.patience)),
         }
     }
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for PeerStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expect(wanted) => write!(f, "expect {wanted}"),

@@ -18,8 +18,8 @@ mod stage;
 pub use recorded::{PlayedProcess, note_end};
 pub use runner::{Play, PlayError, PlayedRun, Player};
 pub use scene::{Scene, Setting};
-pub(crate) use stage::Stage;
-pub use stage::{Recorder, become_player, hand_over_stdout, record};
+pub(crate) use stage::PlayerStage;
+pub use stage::{RecorderNotice, become_player, hand_over_stdout, record};
 
 /// The variable with the file in which the processes of a run keep how far their script is.
 pub const PROGRESS: &str = "OUTRIGGER_SIM_PROGRESS";

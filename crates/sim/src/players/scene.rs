@@ -7,7 +7,7 @@ use std::{env, fs, io};
 
 use super::recorded::{self, PlayedProcess};
 use super::runner::{PlayError, place};
-use super::{PROGRESS, Player, Stage};
+use super::{PROGRESS, Player, PlayerStage};
 use crate::api::MessagesApi;
 use crate::claude::{DUMMY_KEY, LEADS_ELSEWHERE, Sandbox, executable};
 use crate::flaw::Flaw;
@@ -50,7 +50,7 @@ pub struct Scene {
     gates: PathBuf,
     claude: PathBuf,
     env: BTreeMap<String, String>,
-    stage: Stage,
+    stage: PlayerStage,
     loaded: Loaded,
 }
 
@@ -88,7 +88,7 @@ impl Scene {
         let project = setting.project.clone().unwrap_or_else(|| sandbox.project());
         let home = setting.home.clone().unwrap_or_else(|| sandbox.home());
         let config = home.join(".claude");
-        let mut stage = Stage {
+        let mut stage = PlayerStage {
             cli: own.to_owned(),
             set: BTreeMap::new(),
             defaults: [
@@ -108,7 +108,7 @@ impl Scene {
             Player::Simulated => {
                 let progress = run.join("progress");
                 if let Some(script) = &script {
-                    script.check(script::Player::Simulator)?;
+                    script.check(script::ScriptPlayer::Simulator)?;
                 }
                 let path = setting.script.as_deref().map(absolute).unwrap_or_default();
                 // Empty is none: a script in the environment of the user is not for this one.
@@ -129,7 +129,7 @@ impl Scene {
             }
             Player::Real { cli } => {
                 if let Some(script) = &script {
-                    script.check(script::Player::RealCli)?;
+                    script.check(script::ScriptPlayer::RealCli)?;
                 }
                 stage.cli = match cli {
                     Some(cli) => absolute(cli),

@@ -17,7 +17,7 @@ use crate::cassette::{LineEnd, Said, What};
 
 /// How the player of a run is started.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Stage {
+pub(crate) struct PlayerStage {
     /// The player.
     pub(crate) cli: PathBuf,
     /// Variables that it gets, whatever the program says.
@@ -35,7 +35,7 @@ pub(crate) struct Stage {
 /// The file of the stage in the directory of a run.
 const FILE: &str = "stage.json";
 
-impl Stage {
+impl PlayerStage {
     /// Sets a variable of the player.
     pub(super) fn set(&mut self, name: &str, value: impl Into<String>) {
         self.set.insert(name.to_owned(), value.into());
@@ -82,7 +82,7 @@ pub fn become_player(own: &Path, run: &Path, arguments: &[OsString]) -> io::Resu
         let what = format!("the run of this `claude` is over ({}: {error})", run.display());
         io::Error::new(error.kind(), what)
     })?;
-    let stage: Stage = serde_json::from_slice(&stage)?;
+    let stage: PlayerStage = serde_json::from_slice(&stage)?;
     let (mut file, path) = recorded::create(run)?;
     let began = recorded::now();
     let argv = arguments
@@ -159,13 +159,13 @@ pub fn become_player(_: &Path, _: &Path, _: &[OsString]) -> io::Result<Infallibl
 /// What a recorder is told.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Recorder {
+pub struct RecorderNotice {
     direction: String,
     began: Duration,
     file: PathBuf,
 }
 
-impl Recorder {
+impl RecorderNotice {
     /// From the arguments behind `--record-frames`: the direction, when the process began, and the file of its frames.
     pub fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let direction = arguments.next()?.into_string().ok()?;
@@ -184,7 +184,7 @@ impl Recorder {
 ///
 /// # Errors
 /// When nobody reads, or nothing can be read.
-pub fn record(recorder: &Recorder) -> io::Result<()> {
+pub fn record(recorder: &RecorderNotice) -> io::Result<()> {
     let (mut input, mut output, mut file) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
     let mut framer = LineFramer::new(LineFramer::DEFAULT_CAP);
     let mut keep = |framed: Framed| {

@@ -8,8 +8,8 @@ use super::assertion::{Assert, Permitted};
 use super::expect::{Expect, ToolCalled};
 use super::rule::{Asker, Rule, Times};
 use super::step::{
-    ApiError, Ask, Background, Call, Choice, Elicitation, Exit, Pace, Permission, Question, RateLimit, Raw,
-    Run, Step, Subagent, Usage, Wait,
+    ApiError, Ask, Background, Call, Choice, ChoiceQuestion, Elicitation, ExitStep, Permission, RateLimit,
+    Raw, ResponsePace, Run, Step, Subagent, Usage, Wait,
 };
 use super::text::TextMatch;
 use super::{Clock, Pacing, Placed, Script, Unmatched};
@@ -157,7 +157,7 @@ setters! { Call:
     run(run: Run) = Some(run);
 }
 
-impl Question {
+impl ChoiceQuestion {
     /// A question with these answers to choose from.
     pub fn new<S: Into<String>>(question: impl Into<String>, options: impl IntoIterator<Item = S>) -> Self {
         let choice = |label: S| Choice {
@@ -279,14 +279,14 @@ impl Usage {
     }
 }
 
-impl Pace {
+impl ResponsePace {
     /// Pieces of `chunk` characters, `every` so often.
     pub fn new(chunk: usize, every: Duration) -> Self {
         Self { chunk, every }
     }
 }
 
-impl Exit {
+impl ExitStep {
     /// With this exit code, at once.
     pub fn code(code: i32) -> Self {
         Self {
@@ -304,7 +304,7 @@ impl Exit {
     }
 }
 
-setters! { Exit:
+setters! { ExitStep:
     /// Lets the turn finish first.
     after_result() = true;
 }
@@ -392,7 +392,7 @@ macro_rules! steps {
 steps! {
     call: Call => Step::Call(call);
     ask: Ask => Step::Ask(ask);
-    question: Question => Step::Ask(Ask::Question(question));
+    question: ChoiceQuestion => Step::Ask(Ask::Question(question));
     elicitation: Elicitation => Step::Ask(Ask::Elicitation(elicitation));
     permission: Permission => Step::Ask(Ask::Permission(permission));
     subagent: Subagent => Step::Subagent(subagent);
@@ -400,10 +400,10 @@ steps! {
     error: ApiError => Step::ApiError(error);
     limit: RateLimit => Step::RateLimit(limit);
     usage: Usage => Step::Usage(usage);
-    pace: Pace => Step::Pace(pace);
+    pace: ResponsePace => Step::Pace(pace);
     wait: Wait => Step::Wait(wait);
     assert: Assert => Step::Assert(Box::new(assert));
     raw: Raw => Step::Raw(raw);
     fault: Fault => Step::Fault(Box::new(fault));
-    exit: Exit => Step::Exit(exit);
+    exit: ExitStep => Step::Exit(exit);
 }

@@ -13,7 +13,7 @@ use super::{Clock, Script, ScriptError};
 /// Who plays a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Player {
+pub enum ScriptPlayer {
     /// The simulated agent.
     Simulator,
     /// The scripted Messages API, behind the real CLI.
@@ -38,16 +38,16 @@ impl Script {
     /// # Errors
     ///
     /// The first thing that it cannot play, with its place and the way on.
-    pub fn check(&self, player: Player) -> Result<(), ScriptError> {
+    pub fn check(&self, player: ScriptPlayer) -> Result<(), ScriptError> {
         let mut found = Vec::new();
         self.unfit(player, &mut found);
         let Some((at, what)) = found.into_iter().next() else {
             return Ok(());
         };
         let who = match player {
-            Player::Simulator => "the simulator",
-            Player::Api => "the scripted API",
-            Player::RealCli => "the real CLI",
+            ScriptPlayer::Simulator => "the simulator",
+            ScriptPlayer::Api => "the scripted API",
+            ScriptPlayer::RealCli => "the real CLI",
         };
         Err(ScriptError {
             file: self.source.0.as_deref().map(str::to_owned),
@@ -57,10 +57,10 @@ impl Script {
     }
 
     /// What this player cannot play.
-    fn unfit(&self, player: Player, found: &mut Vec<Mistake>) {
+    fn unfit(&self, player: ScriptPlayer, found: &mut Vec<Mistake>) {
         let expect = &self.expect;
         let fields: &[(bool, &str, &str)] = match player {
-            Player::Simulator => &[
+            ScriptPlayer::Simulator => &[
                 (!self.models.is_empty(), "models", "nobody lists them here"),
                 (
                     self.input_tokens.is_some(),
@@ -71,7 +71,7 @@ impl Script {
                 (expect.sessions.is_some(), "expect.sessions", NO_API),
                 (expect.subagents.is_some(), "expect.subagents", NO_API),
             ],
-            Player::Api | Player::RealCli => &[
+            ScriptPlayer::Api | ScriptPlayer::RealCli => &[
                 (self.model.is_some(), "model", FLAG),
                 (self.permission_mode.is_some(), "permission_mode", FLAG),
                 (self.tools.is_some(), "tools", FLAG),
@@ -91,7 +91,7 @@ impl Script {
                     "the real CLI measures its times",
                 ),
                 (
-                    !self.files.is_empty() && player == Player::Api,
+                    !self.files.is_empty() && player == ScriptPlayer::Api,
                     "files",
                     "the API makes no files: make them before, or let `outrigger-sim play --real` do it",
                 ),
@@ -102,7 +102,7 @@ impl Script {
                 ),
                 (!self.faults.is_empty(), "faults", PIPES),
                 (
-                    !expect.requests.is_empty() && player == Player::Api,
+                    !expect.requests.is_empty() && player == ScriptPlayer::Api,
                     "expect.requests",
                     FRAMES,
                 ),
@@ -113,7 +113,7 @@ impl Script {
         for rule in &self.prompts {
             unfit_steps(&rule.value.steps, player, true, found);
             let mut unknown = |at, name: &str| {
-                if player == Player::Simulator && name == "plan" {
+                if player == ScriptPlayer::Simulator && name == "plan" {
                     let why = "there is no file for a plan here: give the plan in a `plan` step";
                     found.push((at, format!("`{{{{plan}}}}`: {why}")));
                 }
@@ -207,12 +207,12 @@ fn each_variable(steps: &[Placed<Step>], visit: &mut dyn FnMut(Option<Position>,
     }
 }
 
-fn unfit_steps(steps: &[Placed<Step>], player: Player, last: bool, found: &mut Vec<Mistake>) {
+fn unfit_steps(steps: &[Placed<Step>], player: ScriptPlayer, last: bool, found: &mut Vec<Mistake>) {
     for (n, step) in steps.iter().enumerate() {
         let last = last && n + 1 == steps.len();
         let unfit = match player {
-            Player::Simulator => unfit_for_simulator(&step.value, last),
-            Player::Api | Player::RealCli => unfit_for_api(&step.value, player),
+            ScriptPlayer::Simulator => unfit_for_simulator(&step.value, last),
+            ScriptPlayer::Api | ScriptPlayer::RealCli => unfit_for_api(&step.value, player),
         };
         if let Some((name, why)) = unfit {
             found.push((step.at, format!("`{name}`: {why}")));
@@ -265,7 +265,7 @@ fn unfit_for_simulator(step: &Step, last: bool) -> Option<(&'static str, &'stati
     })
 }
 
-fn unfit_for_api(step: &Step, player: Player) -> Option<(&'static str, &'static str)> {
+fn unfit_for_api(step: &Step, player: ScriptPlayer) -> Option<(&'static str, &'static str)> {
     let in_call = |call: &Call| match call {
         Call { result: Some(_), .. } => Some(("result", RUNS)),
         Call {
@@ -298,7 +298,7 @@ fn unfit_for_api(step: &Step, player: Player) -> Option<(&'static str, &'static 
         Step::Exit(_) => ("exit", PIPES),
         Step::Wait(Wait::Prompt) => ("wait: prompt", "wait for a gate that the test opens"),
         Step::Wait(Wait::Request(_)) => ("wait: request", "wait for a gate that the test opens"),
-        Step::Assert(assert) if player == Player::Api && !judged_by_both(assert) => ("assert", FRAMES),
+        Step::Assert(assert) if player == ScriptPlayer::Api && !judged_by_both(assert) => ("assert", FRAMES),
         _ => return None,
     })
 }

@@ -12,7 +12,7 @@ use super::{Script, Unmatched};
 
 /// Who calls the model. Everybody has a place of their own in the script.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Who {
+pub(crate) struct ModelCaller {
     /// The session; none for the simulated agent, which has but one.
     pub(crate) session: Option<String>,
     /// The subagent; none for the main agent.
@@ -22,7 +22,7 @@ pub(crate) struct Who {
 /// A request to the model.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
-    pub(crate) who: Who,
+    pub(crate) who: ModelCaller,
     /// Whether it begins a turn, so that what an earlier turn left over is gone.
     pub(crate) begins: bool,
     /// Whether another process began the turn, and its prompt has used up its rule.
@@ -54,7 +54,7 @@ pub(crate) enum Found {
 
 /// A step that is still to come.
 #[derive(Debug, Clone)]
-pub(crate) struct Next {
+pub(crate) struct NextStep {
     /// Where it stands.
     pub(crate) place: String,
     pub(crate) step: Step,
@@ -68,12 +68,12 @@ pub(crate) struct Next {
 /// The steps of one response, or of one attempt at it.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    pub(crate) steps: Vec<Next>,
+    pub(crate) steps: Vec<NextStep>,
     /// Whether the steps say all that it has, so that it may be without content.
     pub(crate) exact: bool,
 }
 
-impl Next {
+impl NextStep {
     /// Something in this rule.
     fn of_rule(rule: usize, variables: Variables) -> Self {
         Self {
@@ -99,7 +99,7 @@ struct Course {
     used: Vec<u32>,
     /// The rule whose turn it is, among those that are used in their order.
     current: usize,
-    left: VecDeque<Next>,
+    left: VecDeque<NextStep>,
     /// The rule in use.
     rule: usize,
     /// The last prompt, and the last tool result.
@@ -116,7 +116,7 @@ struct Course {
 struct Handed {
     session: Option<String>,
     prompt: String,
-    steps: Vec<Next>,
+    steps: Vec<NextStep>,
 }
 
 /// A script, and how far everybody is in it.
@@ -125,11 +125,11 @@ pub(crate) struct Engine {
     script: Script,
     /// Which rules the main agents of all processes and sessions have used, if they share that.
     shared: Option<Progress>,
-    askers: HashMap<Who, Course>,
+    askers: HashMap<ModelCaller, Course>,
     /// The steps of subagents that have not asked yet, by the tags of their steps.
     handed: BTreeMap<u64, Handed>,
     /// The steps of the agent after the end of the background work with this tag.
-    after: BTreeMap<u64, Vec<Next>>,
+    after: BTreeMap<u64, Vec<NextStep>>,
     next_tag: u64,
     /// How many prompts of the client there were.
     prompts: usize,
@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// Starts a subagent, under a new tag.
-    pub(crate) fn hand(&mut self, who: &Who, subagent: &Subagent, next: &Next) -> u64 {
+    pub(crate) fn hand(&mut self, who: &ModelCaller, subagent: &Subagent, next: &NextStep) -> u64 {
         let tag = self.tag();
         let steps = self
             .script
@@ -183,7 +183,7 @@ impl Engine {
     }
 
     /// Starts a command in the background, under a new tag.
-    pub(crate) fn set_off(&mut self, background: &Background, next: &Next) -> u64 {
+    pub(crate) fn set_off(&mut self, background: &Background, next: &NextStep) -> u64 {
         let tag = self.tag();
         let then = self
             .script
@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// The steps of this new subagent, if a step started it.
-    fn handed_to(&mut self, request: &Request) -> Option<Vec<Next>> {
+    fn handed_to(&mut self, request: &Request) -> Option<Vec<NextStep>> {
         let prompt = request.prompts.join("\n");
         let is_for =
             |handed: &Handed| handed.session == request.who.session && handed.prompt.trim() == prompt.trim();
@@ -348,15 +348,21 @@ impl Engine {
     }
 
     /// Puts these steps in the place of what is left of a turn: steps of no rule.
-    pub(crate) fn put(&mut self, who: &Who, prompt: &str, steps: &[Placed<Step>], variables: Variables) {
-        let parent = Next::of_rule(0, variables);
+    pub(crate) fn put(
+        &mut self,
+        who: &ModelCaller,
+        prompt: &str,
+        steps: &[Placed<Step>],
+        variables: Variables,
+    ) {
+        let parent = NextStep::of_rule(0, variables);
         let course = self.askers.entry(who.clone()).or_default();
         prompt.clone_into(&mut course.prompt);
         course.left = self.script.steps(steps, "steps", &parent).into();
     }
 
     /// Whether nothing is left of a turn.
-    pub(crate) fn is_idle(&self, who: &Who) -> bool {
+    pub(crate) fn is_idle(&self, who: &ModelCaller) -> bool {
         self.askers.get(who).is_none_or(|course| course.left.is_empty())
     }
 
@@ -369,7 +375,7 @@ impl Engine {
         if let Some(result) = request.results.last() {
             course.result.clone_from(result);
         }
-        let mut steps: Vec<Next> = Vec::new();
+        let mut steps: Vec<NextStep> = Vec::new();
         let exact = course.left.front().is_some_and(|next| next.within.is_some());
         while let Some(mut next) = course.left.pop_front() {
             let continues = if exact {
@@ -402,7 +408,7 @@ impl Engine {
 
     /// Puts steps back that the next request is to get.
     #[cfg(feature = "api")]
-    pub(crate) fn put_back(&mut self, who: &Who, steps: Vec<Next>) {
+    pub(crate) fn put_back(&mut self, who: &ModelCaller, steps: Vec<NextStep>) {
         if let Some(course) = self.askers.get_mut(who) {
             for next in steps.into_iter().rev() {
                 course.left.push_front(next);
@@ -411,7 +417,7 @@ impl Engine {
     }
 
     /// Drops what is left of a [`Step::Response`].
-    pub(crate) fn skip_response(&mut self, who: &Who) {
+    pub(crate) fn skip_response(&mut self, who: &ModelCaller) {
         if let Some(course) = self.askers.get_mut(who) {
             while course.left.front().is_some_and(|next| next.within == Some(false)) {
                 course.left.pop_front();
@@ -420,7 +426,7 @@ impl Engine {
     }
 
     /// Drops what is left of a turn.
-    pub(crate) fn give_up(&mut self, who: &Who) {
+    pub(crate) fn give_up(&mut self, who: &ModelCaller) {
         if let Some(course) = self.askers.get_mut(who) {
             course.left.clear();
         }
@@ -428,7 +434,7 @@ impl Engine {
 
     /// The index of the rule in use.
     #[cfg(feature = "api")]
-    pub(crate) fn rule(&self, who: &Who) -> usize {
+    pub(crate) fn rule(&self, who: &ModelCaller) -> usize {
         self.askers.get(who).map_or(0, |course| course.rule)
     }
 
@@ -454,8 +460,8 @@ impl Engine {
 
     /// The first step that is left, of everybody who has some left.
     #[cfg(feature = "api")]
-    pub(crate) fn left(&self) -> Vec<&Next> {
-        let mut left: Vec<&Next> = self
+    pub(crate) fn left(&self) -> Vec<&NextStep> {
+        let mut left: Vec<&NextStep> = self
             .askers
             .values()
             .filter_map(|course| course.left.front())
@@ -466,7 +472,7 @@ impl Engine {
     }
 
     /// Why a request is refused that is one too many.
-    fn too_many(&self, who: &Who) -> String {
+    fn too_many(&self, who: &ModelCaller) -> String {
         let course = self.askers.get(who);
         let limit = self.script.requests_per_prompt;
         let prompt = course.map(|course| course.prompt.as_str()).unwrap_or_default();
@@ -612,31 +618,31 @@ impl Script {
     }
 
     /// The steps of a rule.
-    fn of_rule(&self, n: usize, variables: Variables) -> Vec<Next> {
+    fn of_rule(&self, n: usize, variables: Variables) -> Vec<NextStep> {
         let rule = &self.prompts[n].value;
-        let parent = Next::of_rule(n, variables);
+        let parent = NextStep::of_rule(n, variables);
         self.steps(&rule.steps, &format!("prompts[{n}].steps"), &parent)
     }
 
     /// Steps with the places where they stand, and the variables of the rule around them.
-    fn steps(&self, steps: &[Placed<Step>], path: &str, parent: &Next) -> Vec<Next> {
+    fn steps(&self, steps: &[Placed<Step>], path: &str, parent: &NextStep) -> Vec<NextStep> {
         let mut all = Vec::new();
         for (n, step) in steps.iter().enumerate() {
             let path = format!("{path}[{n}]");
             match &step.value {
                 Step::Response(inside) if !inside.is_empty() => {
                     let inside = self.steps(inside, &format!("{path}.response"), parent);
-                    all.extend(inside.into_iter().enumerate().map(|(n, next)| Next {
+                    all.extend(inside.into_iter().enumerate().map(|(n, next)| NextStep {
                         within: Some(n == 0),
                         ..next
                     }));
                 }
-                value => all.push(Next {
+                value => all.push(NextStep {
                     place: self.place(step.at, &path),
                     step: value.clone(),
                     // One without content is a response of its own.
                     within: matches!(value, Step::Response(_)).then_some(true),
-                    ..Next::of_rule(parent.rule, parent.variables.clone())
+                    ..NextStep::of_rule(parent.rule, parent.variables.clone())
                 }),
             }
         }

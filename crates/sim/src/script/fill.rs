@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::assertion::Assert;
 use super::place::Placed;
-use super::step::{Ask, Call, Question, Raw, Step};
+use super::step::{Ask, Call, ChoiceQuestion, Raw, Step};
 use super::text::TextMatch;
 
 /// What variables are worth.
@@ -150,7 +150,7 @@ fn in_call(call: &mut Call, visit: Visit<'_>) {
         .for_each(|details| each_string(details, visit));
 }
 
-fn in_question(question: &mut Question, visit: Visit<'_>) {
+fn in_question(question: &mut ChoiceQuestion, visit: Visit<'_>) {
     visit(&mut question.question);
     question.header.iter_mut().for_each(&mut *visit);
     for choice in &mut question.options {

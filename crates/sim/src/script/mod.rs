@@ -61,7 +61,7 @@ use serde::Deserialize;
 use crate::inject::Fault;
 
 pub use assertion::{Assert, Permitted};
-pub use check::Player;
+pub use check::ScriptPlayer;
 pub use error::ScriptError;
 pub use expect::{Expect, ToolCalled};
 pub use gates::{Gate, GateFiles, Gates, WaitError};
@@ -71,8 +71,8 @@ pub use response::Reply;
 pub use rule::{Asker, Rule, Times};
 pub use schema::json_schema;
 pub use step::{
-    ApiError, Ask, Background, Bytes, Call, Choice, Compact, Elicitation, Exit, Pace, Permission, Question,
-    RateLimit, Raw, Run, Step, Subagent, Usage, Wait,
+    ApiError, Ask, Background, Bytes, Call, Choice, ChoiceQuestion, Compact, Elicitation, ExitStep,
+    Permission, RateLimit, Raw, ResponsePace, Run, Step, Subagent, Usage, Wait,
 };
 pub use text::{Pattern, TextMatch};
 

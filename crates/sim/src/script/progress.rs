@@ -17,16 +17,16 @@ use crate::running::Report;
 /// Whoever plays a script with it ([`Builder::script_in`](crate::peer::agent::Builder::script_in)) goes on where the others are. What
 /// is expected in the end is judged once, by [`Script::judge`].
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Kept>);
+pub struct Progress(Arc<KeptProgress>);
 
 #[derive(Debug)]
-enum Kept {
-    Memory(Mutex<Vec<Entry>>),
+enum KeptProgress {
+    Memory(Mutex<Vec<ProgressEntry>>),
     /// A line of JSON for each entry. Who adds one has the file locked, which the system undoes if the process is killed.
     File(PathBuf),
 }
 
-impl Default for Kept {
+impl Default for KeptProgress {
     fn default() -> Self {
         Self::Memory(Mutex::default())
     }
@@ -35,7 +35,7 @@ impl Default for Kept {
 /// Something that has happened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Entry {
+enum ProgressEntry {
     /// A prompt has used up this rule once, for a subagent if there is one: each of those goes through the rules for itself.
     Used {
         rule: usize,
@@ -57,21 +57,21 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    fn of(entries: Vec<Entry>) -> Self {
+    fn of(entries: Vec<ProgressEntry>) -> Self {
         let mut uses = Self::default();
         for entry in entries {
             match entry {
-                Entry::Used {
+                ProgressEntry::Used {
                     rule,
                     prompt,
                     agent: None,
                 } => uses.main.push((rule, prompt)),
-                Entry::Used {
+                ProgressEntry::Used {
                     rule,
                     agent: Some(agent),
                     ..
                 } => uses.below.push((rule, agent)),
-                Entry::Flaw { .. } => {}
+                ProgressEntry::Flaw { .. } => {}
             }
         }
         uses
@@ -111,7 +111,7 @@ impl Progress {
 
     /// Keeps it in this file, for several processes. A file that does not exist yet is the beginning.
     pub fn in_file(path: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Kept::File(path.into())))
+        Self(Arc::new(KeptProgress::File(path.into())))
     }
 
     /// Notes a flaw of the client.
@@ -120,7 +120,7 @@ impl Progress {
     /// When the file cannot be written.
     pub fn note(&self, flaw: &Flaw) -> io::Result<()> {
         let Flaw { place, what } = flaw.clone();
-        self.change(|_| ((), Some(Entry::Flaw { place, what })))
+        self.change(|_| ((), Some(ProgressEntry::Flaw { place, what })))
     }
 
     /// The flaws that were noted.
@@ -130,8 +130,8 @@ impl Progress {
     pub fn flaws(&self) -> io::Result<Vec<Flaw>> {
         let flaws = self.change(|entries| (entries, None))?.into_iter();
         let flaws = flaws.filter_map(|entry| match entry {
-            Entry::Flaw { place, what } => Some(Flaw::new(place, what)),
-            Entry::Used { .. } => None,
+            ProgressEntry::Flaw { place, what } => Some(Flaw::new(place, what)),
+            ProgressEntry::Used { .. } => None,
         });
         Ok(flaws.collect())
     }
@@ -149,7 +149,7 @@ impl Progress {
     ) -> io::Result<Option<usize>> {
         self.change(|entries| {
             let chosen = choose(&Uses::of(entries));
-            let entry = chosen.map(|rule| Entry::Used {
+            let entry = chosen.map(|rule| ProgressEntry::Used {
                 rule,
                 prompt: prompt.to_owned(),
                 agent: None,
@@ -160,7 +160,7 @@ impl Progress {
 
     /// Notes that a subagent has used a rule.
     pub(super) fn used_below(&self, rule: usize, prompt: &str, agent: &str) -> io::Result<()> {
-        let entry = Entry::Used {
+        let entry = ProgressEntry::Used {
             rule,
             prompt: prompt.to_owned(),
             agent: Some(agent.to_owned()),
@@ -169,15 +169,18 @@ impl Progress {
     }
 
     /// Reads all entries and adds one, while nobody else does.
-    fn change<T>(&self, change: impl FnOnce(Vec<Entry>) -> (T, Option<Entry>)) -> io::Result<T> {
+    fn change<T>(
+        &self,
+        change: impl FnOnce(Vec<ProgressEntry>) -> (T, Option<ProgressEntry>),
+    ) -> io::Result<T> {
         let path = match &*self.0 {
-            Kept::Memory(entries) => {
+            KeptProgress::Memory(entries) => {
                 let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
                 let (value, entry) = change(entries.clone());
                 entries.extend(entry);
                 return Ok(value);
             }
-            Kept::File(path) => path,
+            KeptProgress::File(path) => path,
         };
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let open = || File::options().read(true).append(true).create(true).open(path);

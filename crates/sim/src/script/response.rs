@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::course::{Engine, Next, Who};
+use super::course::{Engine, ModelCaller, NextStep};
 use super::place::Placed;
 use super::rule::Rule;
-use super::step::{ApiError, Ask, Background, Call, Question, Step, Subagent, Wait};
-use super::{Player, Script};
+use super::step::{ApiError, Ask, Background, Call, ChoiceQuestion, Step, Subagent, Wait};
+use super::{Script, ScriptPlayer};
 
 /// What the model says in one response: for a [simulated agent](crate::peer::Agent), and for the
 /// [scripted API](crate::api::MessagesApi).
@@ -63,7 +63,7 @@ impl Reply {
         self.step(Wait::Gate(gate.into()))
     }
     /// Why this player cannot play it.
-    pub(crate) fn unfit(&self, player: Player) -> Option<String> {
+    pub(crate) fn unfit(&self, player: ScriptPlayer) -> Option<String> {
         let script = Script::new().rule(Rule::any().step(self.clone()));
         script.check(player).err().map(|error| error.to_string())
     }
@@ -118,7 +118,7 @@ impl From<Call> for Block {
 
 impl Engine {
     /// The blocks of a step that is content. What is started by it has a tag.
-    pub(crate) fn blocks(&mut self, who: &Who, next: &Next) -> (Vec<Block>, Option<u64>) {
+    pub(crate) fn blocks(&mut self, who: &ModelCaller, next: &NextStep) -> (Vec<Block>, Option<u64>) {
         let mut tag = None;
         let blocks = match next.step.clone() {
             Step::Say(text) => vec![Block::Text(text)],
@@ -163,7 +163,7 @@ fn command_call(background: &Background) -> Call {
 }
 
 /// The call of `AskUserQuestion` with these questions.
-fn questions(asked: &[Question]) -> Call {
+fn questions(asked: &[ChoiceQuestion]) -> Call {
     let questions: Vec<Value> = asked
         .iter()
         .map(|question| {

@@ -77,7 +77,7 @@ pub enum Step {
     /// What that response costs in US dollars, if not the list price of its tokens.
     Cost(#[serde(deserialize_with = "short::dollars")] f64),
     /// How slowly the response comes in which this step stands.
-    Pace(Pace),
+    Pace(ResponsePace),
     /// The script waits for something.
     Wait(Wait),
     /// What must be true by now.
@@ -89,7 +89,7 @@ pub enum Step {
     /// Something goes wrong on the pipes, or with the process, from here on.
     Fault(Box<Fault>),
     /// The process ends, in the middle of a turn.
-    Exit(Exit),
+    Exit(ExitStep),
 }
 
 /// A call of a tool.
@@ -133,9 +133,9 @@ pub enum Run {
 #[non_exhaustive]
 pub enum Ask {
     /// The model asks the user a question, by calling `AskUserQuestion`.
-    Question(Question),
+    Question(ChoiceQuestion),
     /// The model asks the user several questions at once.
-    Questions(Vec<Question>),
+    Questions(Vec<ChoiceQuestion>),
     /// An MCP server requests input from the user.
     Elicitation(Elicitation),
     /// May this tool be used? Nothing is run, whatever the answer; see `call` for that.
@@ -148,7 +148,7 @@ pub enum Ask {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Question {
+pub struct ChoiceQuestion {
     /// The question.
     pub question: String,
     /// A short heading; `Question` unless given.
@@ -404,7 +404,7 @@ impl Default for Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct Pace {
+pub struct ResponsePace {
     /// Characters in a piece.
     pub chunk: usize,
     /// The time before each piece.
@@ -413,7 +413,7 @@ pub struct Pace {
     pub every: Duration,
 }
 
-impl Default for Pace {
+impl Default for ResponsePace {
     fn default() -> Self {
         Self {
             chunk: 8,
@@ -502,7 +502,7 @@ impl<'de> Deserialize<'de> for Bytes {
 #[serde(remote = "Self", deny_unknown_fields, default)]
 #[schemars(transform = or_number)]
 #[non_exhaustive]
-pub struct Exit {
+pub struct ExitStep {
     /// The exit code; 0 unless given.
     pub code: i32,
     /// The signal that kills it instead, by its number.
@@ -511,11 +511,11 @@ pub struct Exit {
     pub after_result: bool,
 }
 
-short_form!(Exit, "an exit code, or a mapping with `code`, `signal` and `after_result`",
-    visit_i64(i64) => |code| Exit::of(code),
-    visit_u64(u64) => |code| Exit::of(i64::try_from(code).unwrap_or(i64::MAX)));
+short_form!(ExitStep, "an exit code, or a mapping with `code`, `signal` and `after_result`",
+    visit_i64(i64) => |code| ExitStep::of(code),
+    visit_u64(u64) => |code| ExitStep::of(i64::try_from(code).unwrap_or(i64::MAX)));
 
-impl Exit {
+impl ExitStep {
     fn of(code: i64) -> Result<Self, String> {
         let known =
             u8::try_from(code).map_err(|_| format!("`{code}` is no exit code: they go from 0 to 255"))?;

@@ -290,7 +290,7 @@ expect:
                 .think("hm")
                 .step(Call::new("Read", json!({"file_path": "a.txt"})).run(Run::Real))
                 .step(Call::new("Bash", json!({"command": "x"})).error("no"))
-                .step(Question::new("Which?", ["a", "b"]))
+                .step(ChoiceQuestion::new("Which?", ["a", "b"]))
                 .step(Elicitation::new("s", "m").schema(json!({"type": "object"})))
                 .step(Permission::new("Bash", json!({})).suggest(json!({"type": "setMode"})))
                 .step(
@@ -304,14 +304,14 @@ expect:
                 .step(ApiError::new(500).message("m").times(1))
                 .step(Usage::new(1, 2))
                 .step(Step::Cost(0.25))
-                .step(Pace::new(1, ms(1)))
+                .step(ResponsePace::new(1, ms(1)))
                 .wait(Wait::Time(ms(2000)))
                 .wait(Wait::Interrupt)
                 .wait(Wait::Request("set_model".to_owned()))
                 .wait(Wait::Gate("g".to_owned()))
                 .assert(Assert::permission(Permitted::Denied).requests("interrupt", 1))
-                .step(Exit::code(3))
-                .step(Exit::signal(9).after_result()),
+                .step(ExitStep::code(3))
+                .step(ExitStep::signal(9).after_result()),
         )
         .rule(Rule::containing("b").anytime().times(Times::Any))
         .expect(limits);
@@ -414,7 +414,7 @@ async fn a_script_of_the_api_is_not_played_in_part() {
 
 #[tokio::test(start_paused = true)]
 async fn an_exit_behind_the_result_has_its_code() {
-    let script = Script::new().rule(Rule::any().say("bye").step(Exit::code(3).after_result()));
+    let script = Script::new().rule(Rule::any().say("bye").step(ExitStep::code(3).after_result()));
     let report = play(&script, &["go"]).await;
     report.content().unwrap();
     assert_eq!(report.exit, Some(End::Code(3)));

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use outrigger_sim::api::MessagesApi;
 use outrigger_sim::claude::{Launch, Sandbox, executable};
-use outrigger_sim::peer::agent::Ask;
+use outrigger_sim::peer::agent::ModelRequest;
 use outrigger_sim::peer::{Agent, Reply};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -41,14 +41,14 @@ impl Place {
     }
 
     /// A turn of the simulator in this process. Gives what its model was asked.
-    async fn simulated_turn(&self, session: &str, prompt: &str) -> Outcome<(Ask, Vec<Value>)> {
+    async fn simulated_turn(&self, session: &str, prompt: &str) -> Outcome<(ModelRequest, Vec<Value>)> {
         let (sender, asked) = std::sync::mpsc::channel();
         let agent = Agent::builder()
             .cwd(self.sandbox.project())
             .home(self.sandbox.home().to_string_lossy())
             .config_dir(self.sandbox.config())
             .resume(session)
-            .brain(move |ask: &Ask| {
+            .brain(move |ask: &ModelRequest| {
                 let _ = sender.send(ask.clone());
                 Reply::say("between the two")
             });

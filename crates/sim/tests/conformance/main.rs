@@ -369,7 +369,7 @@ async fn the_simulated_cli_does_as_in_recordings() {
                     listed.reason(difference).is_none() && !recorded::is_newer(difference)
                 });
                 let frames = |difference: &&Difference| {
-                    matches!(difference.what, outrigger_sim::conform::What::Frame(_))
+                    matches!(difference.what, outrigger_sim::conform::DifferenceKind::Frame(_))
                 };
                 sequences += usize::from(found.iter().find(frames).is_none());
                 listed.unlisted(&found)

@@ -34,7 +34,7 @@ const OF_ITS_OWN: &[&str] = &[
 
 /// Whether this is what a newer CLI does, or one with another API.
 pub(crate) fn is_newer(difference: &Difference) -> bool {
-    let conform::What::Field { field, .. } = &difference.what else {
+    let conform::DifferenceKind::Field { field, .. } = &difference.what else {
         return false;
     };
     let path = field.split_once(" = ").map(|(path, _)| path);
@@ -132,11 +132,11 @@ pub(crate) struct Recording {
 #[derive(Clone)]
 struct Event {
     at: f64,
-    what: What,
+    what: DifferenceKind,
 }
 
 #[derive(Clone)]
-enum What {
+enum DifferenceKind {
     In(Value),
     Out(String, Value),
     Eof,
@@ -190,19 +190,19 @@ impl Recording {
             let what = match entry["dir"].as_str()? {
                 "in" => {
                     kinds.of_client(message);
-                    What::In(message.clone())
+                    DifferenceKind::In(message.clone())
                 }
-                "out" => What::Out(kinds.of_cli(message), message.clone()),
-                "meta" if message["stdin"] == "closed" => What::Eof,
+                "out" => DifferenceKind::Out(kinds.of_cli(message), message.clone()),
+                "meta" if message["stdin"] == "closed" => DifferenceKind::Eof,
                 "meta" if message["signal"].is_string() => {
-                    What::Signal(message["signal"].as_str()?.trim_start_matches("SIG").to_owned())
+                    DifferenceKind::Signal(message["signal"].as_str()?.trim_start_matches("SIG").to_owned())
                 }
                 "meta"
                     if message["driver"]
                         .as_str()
                         .is_some_and(|text| text.contains("SIGTERM")) =>
                 {
-                    What::Signal("TERM".to_owned())
+                    DifferenceKind::Signal("TERM".to_owned())
                 }
                 "meta" => {
                     if let Some(code) = message["exit_code"].as_i64() {
@@ -233,7 +233,7 @@ impl Recording {
             ("/tmp", "{temp}"),
         ];
         let frames = self.events.iter().filter_map(|event| match &event.what {
-            What::Out(kind, frame) => Some((kind.clone(), placeless(frame, &places))),
+            DifferenceKind::Out(kind, frame) => Some((kind.clone(), placeless(frame, &places))),
             _ => None,
         });
         Spoken::new(frames.chain([(format!("exit/{}", self.exit), Value::Null)]))
@@ -241,7 +241,7 @@ impl Recording {
 
     fn session(&self) -> Option<&str> {
         self.events.iter().find_map(|event| match &event.what {
-            What::Out(_, frame) => frame["session_id"].as_str(),
+            DifferenceKind::Out(_, frame) => frame["session_id"].as_str(),
             _ => None,
         })
     }
@@ -264,7 +264,7 @@ impl Recording {
     fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::<String, Option<String>>::new();
         for event in &self.events {
-            let What::Out(_, frame) = &event.what else {
+            let DifferenceKind::Out(_, frame) = &event.what else {
                 continue;
             };
             let result = &frame["tool_use_result"];
@@ -415,7 +415,7 @@ impl Player {
         self.counts.clear();
         self.late = false;
         for event in recording.events.iter().rev() {
-            if let What::Out(kind, frame) = &event.what {
+            if let DifferenceKind::Out(kind, frame) = &event.what {
                 self.recorded.entry(kind.clone()).or_default().push(frame.clone());
             }
         }
@@ -433,7 +433,7 @@ impl Player {
         let mut needed = BTreeMap::<&str, usize>::new();
         let mut last = 0.0;
         for event in &recording.events {
-            if let What::Out(kind, _) = &event.what {
+            if let DifferenceKind::Out(kind, _) = &event.what {
                 if !is_noise(kind) {
                     *needed.entry(kind).or_default() += 1;
                 }
@@ -451,7 +451,7 @@ impl Player {
                 .await?;
             }
             match &event.what {
-                What::In(frame) => match frame["raw"].as_str() {
+                DifferenceKind::In(frame) => match frame["raw"].as_str() {
                     Some(line) => drop(claude.send_line(&self.now(line)).await),
                     None => {
                         self.kinds.of_client(&self.translated(frame));
@@ -459,9 +459,9 @@ impl Player {
                         drop(claude.send(&self.translated(frame)).await);
                     }
                 },
-                What::Eof => claude.close_stdin(),
-                What::Signal(name) => drop(signal(&claude, name)),
-                What::Out(..) => (),
+                DifferenceKind::Eof => claude.close_stdin(),
+                DifferenceKind::Signal(name) => drop(signal(&claude, name)),
+                DifferenceKind::Out(..) => (),
             }
         }
         let end = recording.events.last().map_or(0.0, |event| event.at);

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use outrigger_sim::api::{MessagesApi, Recorder, Upstream};
+use outrigger_sim::api::{ApiRecorder, MessagesApi, Upstream};
 use outrigger_sim::cassette::Rules;
 use outrigger_sim::claude::{Launch, Sandbox, Seen, executable};
 use outrigger_sim::script::Script;
@@ -81,13 +81,13 @@ async fn recorded(sandbox: &Sandbox, file: &Path) -> Result<Vec<String>, Box<dyn
     let upstream = MessagesApi::builder().start().await?;
     let proxy = MessagesApi::builder()
         .upstream(Upstream::new(&upstream.base_url())?)
-        .record(Recorder::create(file, Rules::new())?)
+        .record(ApiRecorder::create(file, Rules::new())?)
         .home(sandbox.home().to_string_lossy())
         .start()
         .await?;
     let gist = gist(&session(&proxy, sandbox).await?, sandbox);
     let settled = |requests: &[outrigger_sim::api::ApiRequest]| {
-        let pending = outrigger_sim::api::Outcome::Pending;
+        let pending = outrigger_sim::api::RequestOutcome::Pending;
         requests.iter().all(|request| request.outcome != pending)
     };
     proxy.wait_until("all to be answered", SOON, settled).await?;

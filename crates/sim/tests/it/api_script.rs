@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use outrigger_sim::api::{MessagesApi, Outcome};
+use outrigger_sim::api::{MessagesApi, RequestOutcome};
 use outrigger_sim::claude::{ClaudeProcess, Launch, Sandbox, executable};
-use outrigger_sim::script::{Expect, Player, Script};
+use outrigger_sim::script::{Expect, Script, ScriptPlayer};
 use serde_json::{Value, json};
 
 type Outcomes = Result<(), Box<dyn Error>>;
@@ -67,23 +67,27 @@ expect:
 #[tokio::test]
 async fn the_cli_gets_over_every_fault() -> Outcomes {
     let retried = |status| Some(json!(status));
-    let cases: [(&str, Outcome, Option<Value>); 8] = [
+    let cases: [(&str, RequestOutcome, Option<Value>); 8] = [
         (
             "api_error: {status: 529, times: 1}",
-            Outcome::Answered(529),
+            RequestOutcome::Answered(529),
             retried(529),
         ),
         (
             "api_error: {status: 429, retry_after: 1, times: 1}",
-            Outcome::Answered(429),
+            RequestOutcome::Answered(429),
             retried(429),
         ),
-        ("drop", Outcome::Broken, Some(Value::Null)),
-        ("cut", Outcome::Broken, Some(Value::Null)),
-        ("truncated", Outcome::Answered(200), None),
-        ("malformed_event", Outcome::Answered(200), None),
-        ("error_event: overloaded_error", Outcome::Answered(200), None),
-        ("content_type: text/html", Outcome::Answered(200), None),
+        ("drop", RequestOutcome::Broken, Some(Value::Null)),
+        ("cut", RequestOutcome::Broken, Some(Value::Null)),
+        ("truncated", RequestOutcome::Answered(200), None),
+        ("malformed_event", RequestOutcome::Answered(200), None),
+        (
+            "error_event: overloaded_error",
+            RequestOutcome::Answered(200),
+            None,
+        ),
+        ("content_type: text/html", RequestOutcome::Answered(200), None),
     ];
     for (fault, outcome, retry) in cases {
         // A stream is a stream, whatever the proxy calls it; and what comes before the first byte has nothing before it.
@@ -143,7 +147,7 @@ prompts:
         claude.control(json!({"subtype": "interrupt"})).await?;
         claude.result().await?;
         api.wait_until("the CLI to hang up", Duration::from_secs(60), |requests| {
-            requests[n - 1].outcome == Outcome::ClientGone
+            requests[n - 1].outcome == RequestOutcome::ClientGone
         })
         .await?;
     }
@@ -242,7 +246,7 @@ async fn the_common_examples_are_played_by_the_real_cli() -> Outcomes {
     for entry in std::fs::read_dir(&directory)? {
         let path = entry?.path();
         let script = Script::from_file(&path)?;
-        if script.check(Player::Api).is_err() {
+        if script.check(ScriptPlayer::Api).is_err() {
             continue;
         }
         let name = path.file_name().ok_or("no name")?.to_string_lossy().into_owned();

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use outrigger_sim::api::{MessagesApi, Outcome, Reply};
+use outrigger_sim::api::{MessagesApi, Reply, RequestOutcome};
 use outrigger_sim::claude::{ClaudeProcess, Launch, Sandbox, Seen, executable};
 use outrigger_sim::script::Raw;
 use outrigger_sim::script::Script;
@@ -182,7 +182,10 @@ async fn an_overloaded_api_is_asked_again() -> Outcomes {
     );
     assert_eq!(turn.last().unwrap().value["result"], "recovered");
     let outcomes: Vec<_> = rig.api.requests().iter().map(|request| request.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Answered(529), Outcome::Answered(200)]);
+    assert_eq!(
+        outcomes,
+        [RequestOutcome::Answered(529), RequestOutcome::Answered(200)]
+    );
     claude.finish().await?;
     Ok(())
 }
@@ -193,9 +196,9 @@ async fn broken_streams_are_asked_for_again() -> Outcomes {
     let mut claude = rig.spawn(&[])?;
     claude.initialize().await?;
     for (fault, outcome) in [
-        ("%cut", Outcome::Broken),
-        ("%drop", Outcome::Broken),
-        ("%sse-error overloaded_error", Outcome::Answered(200)),
+        ("%cut", RequestOutcome::Broken),
+        ("%drop", RequestOutcome::Broken),
+        ("%sse-error overloaded_error", RequestOutcome::Answered(200)),
     ] {
         let before = rig.api.requests().len();
         claude
@@ -207,7 +210,7 @@ async fn broken_streams_are_asked_for_again() -> Outcomes {
             .iter()
             .map(|request| request.outcome)
             .collect();
-        assert_eq!(outcomes, [outcome, Outcome::Answered(200)], "{fault}");
+        assert_eq!(outcomes, [outcome, RequestOutcome::Answered(200)], "{fault}");
     }
     claude.finish().await?;
     Ok(())
@@ -231,7 +234,7 @@ async fn an_interrupt_hangs_up_on_the_api() -> Outcomes {
     );
     rig.api
         .wait_until("the CLI to hang up", SOON, |requests| {
-            requests[0].outcome == Outcome::ClientGone
+            requests[0].outcome == RequestOutcome::ClientGone
         })
         .await?;
     let (status, _) = claude.finish().await?;

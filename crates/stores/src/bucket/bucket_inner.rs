@@ -38,11 +38,11 @@ pub(super) struct BucketInner {
 }
 
 /// A session as it is known here. Locked, nobody else in this process writes to it.
-pub(super) type Session = Arc<tokio::sync::Mutex<CachedSession>>;
+pub(super) type Session = Arc<tokio::sync::Mutex<BucketSession>>;
 
 /// The known state of a session. Others may have written meanwhile, which the next write finds out.
 #[derive(Debug, Default)]
-pub(super) struct CachedSession {
+pub(super) struct BucketSession {
     pub(super) found: Option<VersionedHead>,
     /// By subpath.
     pub(super) uuids: HashMap<String, Uuids>,
@@ -70,7 +70,7 @@ impl Uuids {
 pub(super) async fn lock<'s>(
     key: &SessionKey,
     session: &'s Session,
-) -> Result<tokio::sync::MutexGuard<'s, CachedSession>> {
+) -> Result<tokio::sync::MutexGuard<'s, BucketSession>> {
     let locked = tokio::time::timeout(PATIENCE, session.lock()).await;
     locked.map_err(|_| {
         let why = format!("another call has worked on it for {} s", PATIENCE.as_secs());
@@ -161,7 +161,7 @@ impl BucketInner {
     pub(super) async fn replace(
         &self,
         key: &SessionKey,
-        known: &mut CachedSession,
+        known: &mut BucketSession,
         mut head: SessionHead,
     ) -> Result<bool> {
         let Some(found) = known.found.take() else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use object_store::UpdateVersion;
 use outrigger_protocol::RawJson;
-use outrigger_sessions::store::{Lease, SessionKey, StoreError, StoreErrorKind};
+use outrigger_sessions::store::{SessionKey, StoreError, StoreErrorKind, StoreLease};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ pub(super) struct SessionHead {
     pub(super) revision: u64,
     /// The last write of each of those that wrote last, the newest last.
     writers: Vec<Write>,
-    pub(super) lease: Option<StoredLease>,
+    pub(super) lease: Option<BucketLease>,
     /// By subpath; the session itself has an empty one.
     pub(super) transcripts: BTreeMap<String, Transcript>,
     /// `data` of the session's summary.
@@ -49,8 +49,8 @@ pub(super) struct Write {
 
 /// The newest lease.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct StoredLease {
-    pub(super) lease: Lease,
+pub(super) struct BucketLease {
+    pub(super) lease: StoreLease,
     pub(super) released: bool,
 }
 
@@ -155,7 +155,7 @@ impl SessionHead {
     }
 
     /// Whether the lease is the newest and was not given back.
-    pub(super) fn is_held_by(&self, lease: &Lease) -> bool {
+    pub(super) fn is_held_by(&self, lease: &StoreLease) -> bool {
         self.lease.as_ref().is_some_and(|held| {
             held.lease.fence == lease.fence && held.lease.owner == lease.owner && !held.released
         })

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use outrigger_sessions::store::{Lease, Result, SessionKey};
+use outrigger_sessions::store::{Result, SessionKey, StoreLease};
 
 use super::bucket_inner::{Attempts, BucketInner, lock};
-use super::head::StoredLease;
+use super::head::BucketLease;
 
 impl BucketInner {
-    pub(super) async fn acquire(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<Lease> {
+    pub(super) async fn acquire(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<StoreLease> {
         let now = self.now().await?;
         let session = self.session(key);
         let known = &mut *lock(key, &session).await?;
@@ -27,8 +27,8 @@ impl BucketInner {
             }
             let old = next.lease.take();
             let fence = old.as_ref().map_or(0, |held| held.lease.fence) + 1;
-            let lease = Lease::new(key, owner, fence, now + crate::millis(ttl));
-            next.lease = Some(StoredLease {
+            let lease = StoreLease::new(key, owner, fence, now + crate::millis(ttl));
+            next.lease = Some(BucketLease {
                 lease: lease.clone(),
                 released: false,
             });
@@ -43,7 +43,7 @@ impl BucketInner {
         }
     }
 
-    pub(super) async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Lease> {
+    pub(super) async fn renew(&self, lease: &StoreLease, ttl: Duration) -> Result<StoreLease> {
         self.now().await?;
         let renewed = self.change(lease, |held, now| {
             held.lease.expires_at = now + crate::millis(ttl)
@@ -51,7 +51,7 @@ impl BucketInner {
         Ok(renewed.await?.lease)
     }
 
-    pub(super) async fn release(&self, lease: &Lease) -> Result<()> {
+    pub(super) async fn release(&self, lease: &StoreLease) -> Result<()> {
         match self.change(lease, |held, _| held.released = true).await {
             Err(error) if !error.is_fenced() => Err(error),
             _ => Ok(()),
@@ -61,9 +61,9 @@ impl BucketInner {
     /// Changes the lease if it is the session's newest.
     async fn change(
         &self,
-        lease: &Lease,
-        change: impl Fn(&mut StoredLease, u64) + Send,
-    ) -> Result<StoredLease> {
+        lease: &StoreLease,
+        change: impl Fn(&mut BucketLease, u64) + Send,
+    ) -> Result<BucketLease> {
         let key = &SessionKey::new(&lease.project_key, &lease.session_id);
         let session = self.session(key);
         let known = &mut *lock(key, &session).await?;
@@ -73,7 +73,7 @@ impl BucketInner {
             if !next.is_held_by(lease) {
                 return Err(crate::is_over(lease));
             }
-            let mut held = StoredLease {
+            let mut held = BucketLease {
                 lease: lease.clone(),
                 released: false,
             };

@@ -7,10 +7,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::PutMode;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    BoxFuture, Lease, Result, SessionKey, StoreError, StoreErrorKind, SummaryEntry, fold_summary, uuid,
+    BoxFuture, Result, SessionKey, StoreError, StoreErrorKind, StoreLease, SummaryEntry, fold_summary, uuid,
 };
 
-use super::bucket_inner::{Attempts, BucketInner, CachedSession, Uuids, lock};
+use super::bucket_inner::{Attempts, BucketInner, BucketSession, Uuids, lock};
 use super::head::{MAX_PART, SessionHead, Transcript, TranscriptPart, subpath};
 use super::objects::Put;
 use crate::lines::{lines, write_line};
@@ -41,7 +41,7 @@ impl BucketInner {
         &self,
         key: &SessionKey,
         entries: &[RawJson],
-        lease: Option<&Lease>,
+        lease: Option<&StoreLease>,
     ) -> Result<()> {
         let session = self.session(key);
         let known = &mut *lock(key, &session).await?;
@@ -104,7 +104,7 @@ impl BucketInner {
     async fn add(
         &self,
         key: &SessionKey,
-        known: &mut CachedSession,
+        known: &mut BucketSession,
         head: SessionHead,
         added: &[RawJson],
     ) -> Result<bool> {
@@ -193,7 +193,7 @@ impl BucketInner {
     async fn learn(
         &self,
         key: &SessionKey,
-        known: &mut CachedSession,
+        known: &mut BucketSession,
         head: &SessionHead,
     ) -> Result<TranscriptRead> {
         let uuids = known.uuids.entry(subpath(key).to_owned()).or_default();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outrigger_sessions::store::{Lease, Result, SessionKey};
+use outrigger_sessions::store::{Result, SessionKey, StoreLease};
 use serde::{Deserialize, Serialize};
 
 use super::files::{failed, read_json, sync_up, write_json};
@@ -10,18 +10,18 @@ use super::transcripts::{DirectoryInner, Locked};
 
 /// `lease.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredLease {
-    lease: Lease,
+struct LeaseFile {
+    lease: StoreLease,
     released: bool,
 }
 
 const FILE: &str = "lease.json";
 
 impl DirectoryInner {
-    pub(super) fn acquire(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<Lease> {
+    pub(super) fn acquire(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<StoreLease> {
         let locked = self.lock(key)?;
         let now = crate::now_ms();
-        let old: Option<StoredLease> = read_json(&locked.directory.join(FILE))?;
+        let old: Option<LeaseFile> = read_json(&locked.directory.join(FILE))?;
         if let Some(held) = &old
             && !held.released
             && held.lease.expires_at > now
@@ -38,12 +38,12 @@ impl DirectoryInner {
                 .map_err(|error| failed("write", &locked.directory, error))?;
         }
         let fence = old.map_or(0, |held| held.lease.fence) + 1;
-        let lease = Lease::new(key, owner, fence, now + crate::millis(ttl));
+        let lease = StoreLease::new(key, owner, fence, now + crate::millis(ttl));
         locked.hold(&lease, false)?;
         Ok(lease)
     }
 
-    pub(super) fn renew(&self, mut lease: Lease, ttl: Duration) -> Result<Lease> {
+    pub(super) fn renew(&self, mut lease: StoreLease, ttl: Duration) -> Result<StoreLease> {
         let locked = self.lock(&SessionKey::new(&lease.project_key, &lease.session_id))?;
         locked.mine(&lease)?;
         lease.expires_at = crate::now_ms() + crate::millis(ttl);
@@ -51,13 +51,13 @@ impl DirectoryInner {
         Ok(lease)
     }
 
-    pub(super) fn holder(&self, key: &SessionKey) -> Result<Option<Lease>> {
+    pub(super) fn holder(&self, key: &SessionKey) -> Result<Option<StoreLease>> {
         // The file is replaced as a whole, so it can be read while another process has the lock.
-        let held: Option<StoredLease> = read_json(&self.session(key).join(FILE))?;
+        let held: Option<LeaseFile> = read_json(&self.session(key).join(FILE))?;
         Ok(held.filter(|held| !held.released).map(|held| held.lease))
     }
 
-    pub(super) fn release(&self, lease: &Lease) -> Result<()> {
+    pub(super) fn release(&self, lease: &StoreLease) -> Result<()> {
         let locked = self.lock(&SessionKey::new(&lease.project_key, &lease.session_id))?;
         match locked.mine(lease) {
             Ok(()) => locked.hold(lease, true),
@@ -69,9 +69,9 @@ impl DirectoryInner {
 
 impl Locked {
     /// Checks that the lease is the session's newest and was not released.
-    pub(super) fn mine(&self, lease: &Lease) -> Result<()> {
-        let held: Option<StoredLease> = read_json(&self.directory.join(FILE))?;
-        let is_mine = |held: &StoredLease| {
+    pub(super) fn mine(&self, lease: &StoreLease) -> Result<()> {
+        let held: Option<LeaseFile> = read_json(&self.directory.join(FILE))?;
+        let is_mine = |held: &LeaseFile| {
             held.lease.fence == lease.fence && held.lease.owner == lease.owner && !held.released
         };
         if held.as_ref().is_some_and(is_mine) {
@@ -81,8 +81,8 @@ impl Locked {
         }
     }
 
-    fn hold(&self, lease: &Lease, released: bool) -> Result<()> {
+    fn hold(&self, lease: &StoreLease, released: bool) -> Result<()> {
         let lease = lease.clone();
-        write_json(&self.directory.join(FILE), &StoredLease { lease, released })
+        write_json(&self.directory.join(FILE), &LeaseFile { lease, released })
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    Lease, Result, SessionKey, StoreError, StoreErrorKind, SummaryEntry, fold_summary, uuid,
+    Result, SessionKey, StoreError, StoreErrorKind, StoreLease, SummaryEntry, fold_summary, uuid,
 };
 use serde::{Deserialize, Serialize};
 
@@ -162,7 +162,12 @@ impl DirectoryInner {
         })
     }
 
-    pub(super) fn append(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&Lease>) -> Result<()> {
+    pub(super) fn append(
+        &self,
+        key: &SessionKey,
+        entries: &[RawJson],
+        lease: Option<&StoreLease>,
+    ) -> Result<()> {
         let locked = self.lock(key)?;
         if let Some(lease) = lease {
             locked.mine(lease)?;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
-use outrigger_sessions::store::{BoxFuture, Lease, LeaseStore, Result, SessionKey};
+use outrigger_sessions::store::{BoxFuture, LeaseStore, Result, SessionKey, StoreLease};
 
 use super::server::NamedScript;
 use super::{RedisStore, damaged, strange};
@@ -17,7 +17,7 @@ static RELEASE: LazyLock<NamedScript> =
     LazyLock::new(|| NamedScript::new("release a lease", include_str!("release.lua")));
 
 impl RedisStore {
-    async fn take(&self, key: &SessionKey, owner: &str, ttl: Duration, by_force: bool) -> Result<Lease> {
+    async fn take(&self, key: &SessionKey, owner: &str, ttl: Duration, by_force: bool) -> Result<StoreLease> {
         let lease = self.names(key).lease;
         let (ttl, by_force) = (crate::millis(ttl).to_string(), if by_force { "1" } else { "0" });
         let answer = self
@@ -27,7 +27,9 @@ impl RedisStore {
             .await?;
         let number = |text: &String| text.parse::<u64>().map_err(|_| strange(&ACQUIRE, &answer));
         match (answer.first().map(String::as_str), &answer[..]) {
-            (Some("ok"), [_, fence, until]) => Ok(Lease::new(key, owner, number(fence)?, number(until)?)),
+            (Some("ok"), [_, fence, until]) => {
+                Ok(StoreLease::new(key, owner, number(fence)?, number(until)?))
+            }
             (Some("held"), [_, by, until]) => Err(crate::is_held(key, Some((by.clone(), number(until)?)))),
             _ => Err(strange(&ACQUIRE, &answer)),
         }
@@ -40,11 +42,11 @@ impl LeaseStore for RedisStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(self.take(key, owner, ttl, false))
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(async move {
             let key = SessionKey::new(&lease.project_key, &lease.session_id);
             let (fence, ttl) = (lease.fence.to_string(), crate::millis(ttl).to_string());
@@ -58,7 +60,7 @@ impl LeaseStore for RedisStore {
             match (answer.first().map(String::as_str), &answer[..]) {
                 (Some("ok"), [_, until]) => {
                     let until = until.parse().map_err(|_| strange(&RENEW, &answer))?;
-                    Ok(Lease::new(&key, &lease.owner, lease.fence, until))
+                    Ok(StoreLease::new(&key, &lease.owner, lease.fence, until))
                 }
                 (Some("fenced"), _) => Err(crate::is_over(lease)),
                 _ => Err(strange(&RENEW, &answer)),
@@ -66,7 +68,7 @@ impl LeaseStore for RedisStore {
         })
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let key = SessionKey::new(&lease.project_key, &lease.session_id);
             let fence = lease.fence.to_string();
@@ -82,7 +84,7 @@ impl LeaseStore for RedisStore {
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {
@@ -97,11 +99,11 @@ impl LeaseStore for RedisStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         Box::pin(self.take(key, owner, ttl, true))
     }
 
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {
         Box::pin(async move {
             let mut command = redis::cmd("HMGET");
             let fields = ["owner", "fence", "expires_at", "released"];
@@ -111,7 +113,7 @@ impl LeaseStore for RedisStore {
                 return Ok(None);
             };
             let number = |text: &String| text.parse().map_err(|_| damaged(key));
-            let lease = Lease::new(key, owner, number(fence)?, number(until)?);
+            let lease = StoreLease::new(key, owner, number(fence)?, number(until)?);
             Ok((released == "0").then_some(lease))
         })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
-    Lease, Result, SessionKey, StoreError, StoreErrorKind, SummaryEntry, fold_summary, uuid,
+    Result, SessionKey, StoreError, StoreErrorKind, StoreLease, SummaryEntry, fold_summary, uuid,
 };
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
@@ -26,7 +26,7 @@ pub(super) enum Command {
     Append {
         key: SessionKey,
         entries: Vec<RawJson>,
-        fence: Option<Lease>,
+        fence: Option<StoreLease>,
         reply: ReplySender<()>,
     },
     Delete {
@@ -37,15 +37,15 @@ pub(super) enum Command {
         key: SessionKey,
         owner: String,
         ttl: Duration,
-        reply: ReplySender<Lease>,
+        reply: ReplySender<StoreLease>,
     },
     Renew {
-        lease: Lease,
+        lease: StoreLease,
         ttl: Duration,
-        reply: ReplySender<Lease>,
+        reply: ReplySender<StoreLease>,
     },
     Release {
-        lease: Lease,
+        lease: StoreLease,
         reply: ReplySender<()>,
     },
 }
@@ -179,7 +179,7 @@ fn append(
     connection: &Connection,
     key: &SessionKey,
     entries: &[RawJson],
-    fence: Option<&Lease>,
+    fence: Option<&StoreLease>,
 ) -> Result<()> {
     if let Some(lease) = fence {
         mine(connection, lease)?;
@@ -250,7 +250,7 @@ fn delete(connection: &Connection, key: &SessionKey) -> Result<()> {
     Ok(())
 }
 
-fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration) -> Result<Lease> {
+fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration) -> Result<StoreLease> {
     let now = crate::now_ms();
     let until = now + crate::millis(ttl);
     // Compared and taken in one statement.
@@ -266,7 +266,7 @@ fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration
         })
         .map_err(|error| failed("acquire a lease", error))?;
     if let Some(fence) = taken {
-        return Ok(Lease::new(key, owner, fence, until));
+        return Ok(StoreLease::new(key, owner, fence, until));
     }
     let held = held(connection, key).map_err(|error| failed("look at a lease", error))?;
     Err(crate::is_held(
@@ -276,14 +276,14 @@ fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration
 }
 
 /// Checks that the lease is the session's newest and was not released.
-fn mine(connection: &Connection, lease: &Lease) -> Result<StoredLease> {
+fn mine(connection: &Connection, lease: &StoreLease) -> Result<StoredLease> {
     let key = SessionKey::new(&lease.project_key, &lease.session_id);
     let held = held(connection, &key).map_err(|error| failed("look at a lease", error))?;
     held.filter(|held| held.fence == lease.fence && held.owner == lease.owner && !held.released)
         .ok_or_else(|| crate::is_over(lease))
 }
 
-fn renew(connection: &Connection, mut lease: Lease, ttl: Duration) -> Result<Lease> {
+fn renew(connection: &Connection, mut lease: StoreLease, ttl: Duration) -> Result<StoreLease> {
     mine(connection, &lease)?;
     lease.expires_at = crate::now_ms() + crate::millis(ttl);
     let statement = "UPDATE lease SET expires_at = ?3 WHERE project_key = ?1 AND session_id = ?2";
@@ -294,7 +294,7 @@ fn renew(connection: &Connection, mut lease: Lease, ttl: Duration) -> Result<Lea
     Ok(lease)
 }
 
-fn release(connection: &Connection, lease: &Lease) -> Result<()> {
+fn release(connection: &Connection, lease: &StoreLease) -> Result<()> {
     let statement = "UPDATE lease SET released = 1 WHERE project_key = ?1 AND session_id = ?2 AND fence = ?3 AND owner = ?4";
     let released = connection.prepare_cached(statement).and_then(|mut statement| {
         statement.execute(params![

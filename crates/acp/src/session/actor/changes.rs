@@ -13,7 +13,7 @@ use crate::choices;
 use crate::error;
 use crate::response_sender::ResponseSender;
 use crate::session::flags;
-use crate::session::mcp_servers::{self, Plan, Wish};
+use crate::session::mcp_servers::{self, RequestSteps, Wish};
 
 /// The changes that are not done.
 #[derive(Default)]
@@ -125,7 +125,7 @@ impl ReplyTo {
 
 pub(super) struct Changed {
     pub(super) change: Change,
-    pub(super) result: Result<ChangeResult, mcp_servers::Failure>,
+    pub(super) result: Result<ChangeResult, mcp_servers::McpFailure>,
 }
 
 /// What a change returns.
@@ -290,7 +290,7 @@ impl Actor {
     }
 }
 
-pub(super) async fn make(session: Session, change: Change, plan: Option<Plan>) -> Changed {
+pub(super) async fn make(session: Session, change: Change, plan: Option<RequestSteps>) -> Changed {
     if let Some(plan) = plan {
         let result = plan.run(&session).await.map(ChangeResult::Servers);
         return Changed { change, result };
@@ -320,6 +320,6 @@ pub(super) async fn make(session: Session, change: Change, plan: Option<Plan>) -
         },
         ChangeKind::WhichAgent => flags::agent(&session).await.map(ChangeResult::Agent),
     };
-    let result = result.map_err(mcp_servers::Failure::from);
+    let result = result.map_err(mcp_servers::McpFailure::from);
     Changed { change, result }
 }

@@ -7,10 +7,10 @@ use agent_client_protocol::v1::schema::{
 use serde_json::{Value, json};
 
 use super::super::{about, ours, raw, truncate};
-use super::{Encoder, block, kind, locations};
+use super::{V1Encoder, block, kind, locations};
 use crate::event::{CallChange, CallContent, Content, Diff, NewToolCall, Status};
 
-impl Encoder {
+impl V1Encoder {
     pub(super) fn call(&mut self, call: NewToolCall) -> SessionUpdate {
         let mut meta = about(&call.tool, call.parent.as_deref(), None);
         self.begin_terminals(&call, &mut meta);

@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
 use serde_json::json;
 
 use super::super::truncate;
-use super::Encoder;
+use super::V1Encoder;
 use crate::event::{CallContent, NewToolCall, TerminalChange, TerminalEvent};
 use crate::tool::fenced;
 
@@ -22,7 +22,7 @@ pub(super) struct Terminal {
     exit: Option<(Option<i32>, Option<String>)>,
 }
 
-impl Encoder {
+impl V1Encoder {
     pub(super) fn begin_terminals(&mut self, call: &NewToolCall, meta: &mut Meta) {
         let terminals = call.content.iter().filter_map(|content| match content {
             CallContent::Terminal(id) => Some(id),

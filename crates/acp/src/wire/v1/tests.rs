@@ -7,14 +7,14 @@ use super::*;
 use crate::event::*;
 use crate::reduce::testing::{events, fixture};
 
-const PLAIN: Client = Client {
+const PLAIN: UpdateCapabilities = UpdateCapabilities {
     notices: false,
     compaction: false,
     terminals: false,
     subagent_text: false,
 };
 
-const ABLE: Client = Client {
+const ABLE: UpdateCapabilities = UpdateCapabilities {
     notices: true,
     compaction: true,
     terminals: true,
@@ -27,9 +27,9 @@ fn schema() -> jsonschema::Validator {
 }
 
 /// The validated updates of a conversation, a line each.
-fn updates(name: &str, client: Client) -> Vec<Value> {
+fn updates(name: &str, client: UpdateCapabilities) -> Vec<Value> {
     let schema = schema();
-    let mut encoder = Encoder::new(client);
+    let mut encoder = V1Encoder::new(client);
     let updates = events(&fixture(name))
         .into_iter()
         .flat_map(|event| encoder.encode(event));
@@ -42,7 +42,7 @@ fn updates(name: &str, client: Client) -> Vec<Value> {
     updates.collect()
 }
 
-fn lines(name: &str, client: Client) -> String {
+fn lines(name: &str, client: UpdateCapabilities) -> String {
     let updates = updates(name, client);
     updates.iter().map(|update| format!("{update}\n")).collect()
 }
@@ -101,7 +101,7 @@ fn what_agents_say_is_not_taken_for_the_answer() {
 
 #[test]
 fn the_capabilities_are_where_clients_put_them() {
-    let capabilities = |value: Value| Client::of(&serde_json::from_value(value).unwrap());
+    let capabilities = |value: Value| UpdateCapabilities::of(&serde_json::from_value(value).unwrap());
     assert_eq!(capabilities(json!({})), PLAIN);
     let able = json!({
         "session": {"notices": {}, "compaction": {}},
@@ -111,8 +111,8 @@ fn the_capabilities_are_where_clients_put_them() {
 }
 
 /// The updates for the events of a terminal.
-fn terminal(client: Client, what: Vec<TerminalEvent>) -> Vec<Value> {
-    let mut encoder = Encoder::new(client);
+fn terminal(client: UpdateCapabilities, what: Vec<TerminalEvent>) -> Vec<Value> {
+    let mut encoder = V1Encoder::new(client);
     let mut events = vec![Event::Call(Box::new(NewToolCall {
         id: "t".into(),
         tool: "Bash".into(),
@@ -218,7 +218,7 @@ fn live_output_is_a_block_of_text_elsewhere() {
 
 #[test]
 fn what_is_too_long_is_cut() {
-    let mut encoder = Encoder::new(PLAIN);
+    let mut encoder = V1Encoder::new(PLAIN);
     let change = CallChange {
         id: "t".into(),
         content: Some(vec![
@@ -256,7 +256,7 @@ fn a_notice_that_matters_reaches_everybody() {
         })
     };
     let told = |client, important| {
-        let updates = Encoder::new(client).encode(notice(important));
+        let updates = V1Encoder::new(client).encode(notice(important));
         serde_json::to_value(&updates).unwrap()[0].clone()
     };
     assert_eq!(told(ABLE, false)["sessionUpdate"], "notice");

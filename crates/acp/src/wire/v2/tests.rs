@@ -20,7 +20,7 @@ fn checked(schema: &jsonschema::Validator, update: SessionUpdate) -> Value {
 /// The validated updates of a conversation.
 fn updates(name: &str) -> Vec<Value> {
     let schema = schema();
-    let mut encoder = Encoder::new("message".to_owned(), true);
+    let mut encoder = V2Encoder::new("message".to_owned(), true);
     let updates = events(&fixture(name))
         .into_iter()
         .flat_map(|event| encoder.encode(event));

@@ -10,13 +10,13 @@ pub(super) struct Field {
     pub(super) name: String,
     /// What people see.
     label: String,
-    kind: Kind,
+    kind: FieldKind,
     required: bool,
     default: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum FieldKind {
     Text {
         least: Option<u64>,
         most: Option<u64>,
@@ -45,7 +45,7 @@ struct FieldOption {
 
 /// What a line gives.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Given {
+pub(super) enum FieldInput {
     Value(Value),
     /// The field is left out.
     Nothing,
@@ -86,7 +86,7 @@ impl Field {
         Self {
             name: name.to_owned(),
             label,
-            kind: Kind::of(schema),
+            kind: FieldKind::of(schema),
             required,
             default: schema.get("default").filter(|value| !value.is_null()).cloned(),
         }
@@ -96,7 +96,7 @@ impl Field {
     pub(super) fn prompt(&self) -> String {
         let mut text = format!("  {}", self.label);
         let hint = match &self.kind {
-            Kind::Choice { choices, several } => {
+            FieldKind::Choice { choices, several } => {
                 for (number, choice) in choices.iter().enumerate() {
                     let _ = write!(text, "\n    {}. {}", number + 1, choice.label);
                 }
@@ -108,11 +108,11 @@ impl Field {
                 let _ = write!(text, "\n  {hint}");
                 None
             }
-            Kind::Boolean => Some("y/n".to_owned()),
-            Kind::Number { whole: true, .. } => Some("whole number".to_owned()),
-            Kind::Number { .. } => Some("number".to_owned()),
-            Kind::Text { format, .. } => format.clone(),
-            Kind::Json => Some("JSON".to_owned()),
+            FieldKind::Boolean => Some("y/n".to_owned()),
+            FieldKind::Number { whole: true, .. } => Some("whole number".to_owned()),
+            FieldKind::Number { .. } => Some("number".to_owned()),
+            FieldKind::Text { format, .. } => format.clone(),
+            FieldKind::Json => Some("JSON".to_owned()),
         };
         if let Some(hint) = hint {
             let _ = write!(text, " [{hint}]");
@@ -131,22 +131,22 @@ impl Field {
     }
 
     /// What a line gives.
-    pub(super) fn read(&self, line: &str) -> Given {
+    pub(super) fn read(&self, line: &str) -> FieldInput {
         if line.is_empty() {
             return match &self.default {
-                Some(default) => Given::Value(default.clone()),
-                None if self.required => Given::Wrong("This is needed.".to_owned()),
-                None => Given::Nothing,
+                Some(default) => FieldInput::Value(default.clone()),
+                None if self.required => FieldInput::Wrong("This is needed.".to_owned()),
+                None => FieldInput::Nothing,
             };
         }
         match self.kind.read(line) {
-            Ok(value) => Given::Value(value),
-            Err(why) => Given::Wrong(why),
+            Ok(value) => FieldInput::Value(value),
+            Err(why) => FieldInput::Wrong(why),
         }
     }
 }
 
-impl Kind {
+impl FieldKind {
     fn of(schema: &Value) -> Self {
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
         if let Some(choices) = choices(schema) {
@@ -286,13 +286,13 @@ mod tests {
 
     fn value(schema: Value, line: &str) -> Value {
         match field(schema.clone(), true).read(line) {
-            Given::Value(value) => value,
+            FieldInput::Value(value) => value,
             other => panic!("{schema} {line:?}: {other:?}"),
         }
     }
 
     fn is_wrong(schema: Value, line: &str) -> bool {
-        matches!(field(schema, true).read(line), Given::Wrong(_))
+        matches!(field(schema, true).read(line), FieldInput::Wrong(_))
     }
 
     #[test]
@@ -336,8 +336,11 @@ mod tests {
     #[test]
     fn nothing_is_the_default_or_leaves_the_field_out() {
         let schema = json!({"type": "integer", "default": 4});
-        assert_eq!(field(schema, true).read(""), Given::Value(json!(4)));
-        assert_eq!(field(json!({"type": "string"}), false).read(""), Given::Nothing);
+        assert_eq!(field(schema, true).read(""), FieldInput::Value(json!(4)));
+        assert_eq!(
+            field(json!({"type": "string"}), false).read(""),
+            FieldInput::Nothing
+        );
     }
 
     #[test]

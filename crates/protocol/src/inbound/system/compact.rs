@@ -89,7 +89,7 @@ pub struct CompactMetadata {
     /// Tools that had been found by search.
     pub pre_compact_discovered_tools: Option<Vec<String>>,
     /// Artifacts that had been read.
-    pub pre_compact_artifact_read_versions: Option<Vec<ArtifactVersion>>,
+    pub pre_compact_artifact_read_versions: Option<Vec<ReadArtifact>>,
     /// The messages that were kept, by their ends.
     pub preserved_segment: Option<PreservedSegment>,
     /// The messages that were kept, one by one.
@@ -109,7 +109,7 @@ open_enum! {
 /// A version of an artifact.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
-pub struct ArtifactVersion {
+pub struct ReadArtifact {
     /// The artifact.
     pub slug: String,
     /// The version.

@@ -12,12 +12,12 @@ const MAX_OPEN: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(crate) struct OpenTools {
-    open: HashMap<Box<str>, Tool>,
+    open: HashMap<Box<str>, RunningTool>,
     uncounted: bool,
 }
 
 #[derive(Debug)]
-struct Tool {
+struct RunningTool {
     /// Whether the main conversation made the call, rather than a subagent.
     is_main: bool,
     /// Lasts as long as the tool runs.
@@ -58,7 +58,7 @@ impl OpenTools {
             let span = tracing::debug_span!(parent: turn.and_then(Span::id), "tool", name = %call.name, id = %call.id);
             tracing::debug!(parent: &span, "begun");
             let is_main = frame.parent_tool_use_id().is_none();
-            self.open.insert(call.id.into(), Tool { is_main, span });
+            self.open.insert(call.id.into(), RunningTool { is_main, span });
         }
     }
 

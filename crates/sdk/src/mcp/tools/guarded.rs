@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, Service};
 
-use super::Handler;
+use super::RmcpServer;
 use super::output::failed;
 use crate::conn::Context;
 use crate::mcp::jsonrpc::CANCELLED;
@@ -19,7 +19,7 @@ use crate::mcp::panics::caught;
 const GRACE: Duration = Duration::from_secs(5);
 
 pub(super) struct Guarded {
-    pub(super) handler: Handler,
+    pub(super) handler: RmcpServer,
     pub(super) has_grace: bool,
 }
 

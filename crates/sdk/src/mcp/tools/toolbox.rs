@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::output::failed;
 use super::tool::Tool;
 use super::tool_context::ToolContext;
-use crate::deadline::{Missed, in_time};
+use crate::deadline::{NoResult, in_time};
 use crate::mcp::InvalidServer;
 
 /// The problem of a server's tools, if any.
@@ -220,7 +220,7 @@ impl ServerHandler for ToolServer {
             None => call.await,
             Some(limit) => {
                 let done = in_time(limit, call).await;
-                done.map_err(Missed::unwind).unwrap_or_else(|_| {
+                done.map_err(NoResult::unwind).unwrap_or_else(|_| {
                     failed(format!(
                         "the tool {:?} was given up after {limit:?}, its time limit",
                         tool.name()

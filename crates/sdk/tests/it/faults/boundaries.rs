@@ -14,7 +14,7 @@ use outrigger::permissions::PermissionResult;
 use outrigger::transport::Exit;
 use outrigger::{AmbientEvent, Error, Policy};
 use outrigger_sim::peer;
-use outrigger_sim::peer::faulty::{Death, Faulty, Step};
+use outrigger_sim::peer::faulty::{Death, Faulty, FaultyStep};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -48,8 +48,8 @@ async fn have_it() -> peer::Report {
 }
 
 /// The conversation as a script.
-fn recorded() -> &'static [Step] {
-    static STEPS: OnceLock<Vec<Step>> = OnceLock::new();
+fn recorded() -> &'static [FaultyStep] {
+    static STEPS: OnceLock<Vec<FaultyStep>> = OnceLock::new();
     STEPS.get_or_init(|| {
         // On a thread of its own, since a runtime can't be started inside of another.
         let report = std::thread::spawn(|| {
@@ -63,7 +63,7 @@ fn recorded() -> &'static [Step] {
     })
 }
 
-fn script(report: &peer::Report) -> Vec<Step> {
+fn script(report: &peer::Report) -> Vec<FaultyStep> {
     let mut names = BTreeMap::new();
     let mut steps = Vec::new();
     let (mut prompts, mut requests) = (0, 0);
@@ -71,20 +71,20 @@ fn script(report: &peer::Report) -> Vec<Step> {
         let json = &line.json;
         if !line.from_client {
             if json["request"]["subtype"] == "can_use_tool" && requests == 1 && prompts == 1 {
-                steps.push(Step::Line(json!({"type": "control_request", "request_id": "hook", "request": {
+                steps.push(FaultyStep::Line(json!({"type": "control_request", "request_id": "hook", "request": {
                     "subtype": "hook_callback", "callback_id": "hook_0", "input": {"hook_event_name": "PreToolUse"}}})));
-                steps.push(Step::Await(
+                steps.push(FaultyStep::Await(
                     json!({"type": "control_response", "response": {"request_id": "hook"}}),
                 ));
             }
-            steps.push(Step::Line(named(json, &names)));
+            steps.push(FaultyStep::Line(named(json, &names)));
             continue;
         }
         let mut name = |id: &Value, kind: &str, number: &mut usize| {
             names.insert(id.as_str().unwrap().to_owned(), format!("${kind}.{number}"));
             *number += 1;
         };
-        steps.push(Step::Await(match json["type"].as_str() {
+        steps.push(FaultyStep::Await(match json["type"].as_str() {
             Some("user") => {
                 name(&json["uuid"], "prompt", &mut prompts);
                 json!({"type": "user"})
@@ -126,11 +126,11 @@ enum How {
 }
 
 /// The steps up to the frame at `at`, and the end.
-fn cut(steps: &[Step], at: usize, how: How) -> Faulty {
+fn cut(steps: &[FaultyStep], at: usize, how: How) -> Faulty {
     let mut script = Faulty::from(steps[..=at].to_vec());
     if how == How::InALine {
         let next = steps[at + 1..].iter().find_map(|step| match step {
-            Step::Line(frame) => Some(frame.to_string()),
+            FaultyStep::Line(frame) => Some(frame.to_string()),
             _ => None,
         });
         let next = next.unwrap_or_else(|| json!({"type": "keep_alive"}).to_string());
@@ -143,9 +143,9 @@ fn cut(steps: &[Step], at: usize, how: How) -> Faulty {
 }
 
 /// Whether these steps have the result of a prompt.
-fn has_result(steps: &[Step], prompt: &str) -> bool {
+fn has_result(steps: &[FaultyStep], prompt: &str) -> bool {
     steps.iter().any(|step| match step {
-        Step::Line(frame) => frame["type"] == "result" && frame["user_message_uuid"] == prompt,
+        FaultyStep::Line(frame) => frame["type"] == "result" && frame["user_message_uuid"] == prompt,
         _ => false,
     })
 }
@@ -171,7 +171,7 @@ impl Drop for AtWork {
     }
 }
 
-async fn dies(steps: &[Step], at: usize, how: How) {
+async fn dies(steps: &[FaultyStep], at: usize, how: How) {
     let about = format!("dying behind step {at} ({how:?})");
     let until = &steps[..=at];
     let exit = match how {
@@ -253,7 +253,7 @@ async fn dies(steps: &[Step], at: usize, how: How) {
     is_told(&soon(&about, "the end", session.wait_ended()).await);
     // The first frame answers `initialize`, before anybody listens.
     let said = until.iter().filter_map(|step| match step {
-        Step::Line(frame) => Some(frame["type"].as_str().unwrap().to_owned()),
+        FaultyStep::Line(frame) => Some(frame["type"].as_str().unwrap().to_owned()),
         _ => None,
     });
     let said: Vec<_> = said.skip(1).collect();
@@ -276,7 +276,7 @@ async fn dies(steps: &[Step], at: usize, how: How) {
 async fn behind_every_frame(how: How) {
     let steps = recorded();
     let ends: Vec<_> = (0..steps.len())
-        .filter(|at| matches!(steps[*at], Step::Line(_)))
+        .filter(|at| matches!(steps[*at], FaultyStep::Line(_)))
         .collect();
     assert!(ends.len() > 40, "{} frames", ends.len());
     futures_util::stream::iter(ends)
@@ -318,7 +318,7 @@ async fn killed_in_the_middle_of_every_line() {
 }
 
 /// A conversation of the real CLI.
-fn real() -> Vec<Step> {
+fn real() -> Vec<FaultyStep> {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../protocol/tests/recordings/partial_messages.jsonl"
@@ -326,7 +326,7 @@ fn real() -> Vec<Step> {
     crate::replay::script(&crate::replay::read(std::path::Path::new(path)))
 }
 
-async fn dies_for_real(steps: &[Step], at: usize, how: How) {
+async fn dies_for_real(steps: &[FaultyStep], at: usize, how: How) {
     let about = format!("dying behind step {at} of the real conversation ({how:?})");
     let exit = match how {
         How::Exited => Exit::with_code(0),
@@ -344,7 +344,7 @@ async fn dies_for_real(steps: &[Step], at: usize, how: How) {
     };
     let is_over = steps[..=at]
         .iter()
-        .any(|step| matches!(step, Step::Line(frame) if frame["type"] == "result"));
+        .any(|step| matches!(step, FaultyStep::Line(frame) if frame["type"] == "result"));
     let outcome = match session.prompt("go").await {
         Ok(mut turn) => soon(&about, "the turn", turn.outcome()).await,
         Err(error) => Err(error),
@@ -362,7 +362,7 @@ async fn dies_for_real(steps: &[Step], at: usize, how: How) {
 
 async fn behind_every_real_frame() {
     let steps = real();
-    let ends = (0..steps.len()).filter(|at| matches!(steps[*at], Step::Line(_)));
+    let ends = (0..steps.len()).filter(|at| matches!(steps[*at], FaultyStep::Line(_)));
     let ends: Vec<_> = ends
         .flat_map(|at| [How::Killed, How::Exited, How::InALine].map(|how| (at, how)))
         .collect();

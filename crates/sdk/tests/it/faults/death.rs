@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::transport::Exit;
 use outrigger::{Cause, Error, Session};
-use outrigger_sim::peer::faulty::{Death, Faulty, Grandchild, Piece, Step, frames};
+use outrigger_sim::peer::faulty::{Death, Faulty, FaultyStep, Grandchild, Piece, frames};
 use serde_json::json;
 
 use super::stand::{Stand, on_both_runtimes, read, tell, turn};
@@ -199,7 +199,7 @@ async fn a_turn_that_has_ended_stays_ended() {
 }
 
 async fn a_closed_stdout_is_the_end_of_a_session() {
-    let (told, error) = dies(begun().say("so far").step(Step::CloseStdout).take_end()).await;
+    let (told, error) = dies(begun().say("so far").step(FaultyStep::CloseStdout).take_end()).await;
     assert_eq!(told, ["text so far"]);
     assert!(error.to_string().contains("stdout"), "{error}");
 }
@@ -245,8 +245,8 @@ async fn an_initialize_that_is_never_answered_leaves_nothing() {
             .request("initialize")
             .complain("busy\n")
             .grandchild(Grandchild::default())
-            .step(Step::Survive)
-            .step(Step::Hold),
+            .step(FaultyStep::Survive)
+            .step(FaultyStep::Hold),
     );
     let error = stand
         .options()
@@ -262,7 +262,7 @@ async fn an_initialize_that_is_never_answered_leaves_nothing() {
 
 /// 2 MB before the answer to `initialize` and in mid-turn, from a CLI that goes on only when they are taken.
 async fn much_on_stderr_stops_nothing_and_its_end_is_kept() {
-    let flood = || Step::Stderr(vec![Piece::Times("noise on stderr\n".into(), 131_072)]);
+    let flood = || FaultyStep::Stderr(vec![Piece::Times("noise on stderr\n".into(), 131_072)]);
     let stand = Stand::new(
         &Faulty::new()
             .step(flood())
@@ -295,7 +295,12 @@ async fn much_on_stderr_stops_nothing_and_its_end_is_kept() {
 
 /// Its stdin is closed, so that nothing can be written to it any more.
 async fn a_closed_stdin_is_told_and_ends_it() {
-    let stand = Stand::new(&begun().step(Step::CloseStdin).say("so far").step(Step::Hold));
+    let stand = Stand::new(
+        &begun()
+            .step(FaultyStep::CloseStdin)
+            .say("so far")
+            .step(FaultyStep::Hold),
+    );
     let session = stand
         .options()
         .close_grace(Duration::from_millis(200))

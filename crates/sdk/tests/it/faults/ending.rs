@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use outrigger::Options;
 use outrigger::transport::Exit;
-use outrigger_sim::peer::faulty::{Faulty, Grandchild, Step};
+use outrigger_sim::peer::faulty::{Faulty, FaultyStep, Grandchild};
 
 use super::stand::{Stand, on_both_runtimes, turn};
 
@@ -26,10 +26,10 @@ fn family() -> Faulty {
 /// A CLI that does one turn and then ignores everything.
 fn stubborn() -> Faulty {
     family()
-        .step(Step::Survive)
+        .step(FaultyStep::Survive)
         .initialize()
         .turn("fine")
-        .step(Step::Hold)
+        .step(FaultyStep::Hold)
 }
 
 fn impatient(stand: &Stand) -> Options {
@@ -51,7 +51,7 @@ async fn ignoring_eof_and_sigterm_ends_in_a_kill_of_all() {
 
 /// It ends at once on SIGTERM, its children do not.
 async fn ignoring_eof_alone_ends_in_sigterm() {
-    let stand = Stand::new(&Faulty::new().initialize().turn("fine").step(Step::Hold));
+    let stand = Stand::new(&Faulty::new().initialize().turn("fine").step(FaultyStep::Hold));
     let session = impatient(&stand)
         .term_grace(Duration::from_secs(30))
         .start()
@@ -103,10 +103,10 @@ async fn dropping_without_close_leaves_nothing() {
     // In mid-turn, with a turn and the streams dropped after the session.
     let stand = Stand::new(
         &family()
-            .step(Step::Survive)
+            .step(FaultyStep::Survive)
             .initialize()
             .prompt()
-            .step(Step::Hold),
+            .step(FaultyStep::Hold),
     );
     let session = impatient(&stand).start().await.unwrap();
     let streams = (session.frames(), session.ambient());
@@ -121,9 +121,9 @@ async fn dropping_without_close_leaves_nothing() {
 async fn a_start_that_is_given_up_leaves_nothing() {
     let stand = Stand::new(
         &family()
-            .step(Step::Survive)
+            .step(FaultyStep::Survive)
             .request("initialize")
-            .step(Step::Hold),
+            .step(FaultyStep::Hold),
     );
     let starting = tokio::spawn(impatient(&stand).start());
     stand

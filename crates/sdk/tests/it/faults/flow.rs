@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger::Event;
-use outrigger_sim::peer::faulty::{Faulty, Step, frames};
+use outrigger_sim::peer::faulty::{Faulty, FaultyStep, frames};
 use serde_json::json;
 
 use super::stand::{Stand, on_both_runtimes, read, tell, turn};
@@ -104,7 +104,7 @@ async fn a_cli_that_stops_reading_blocks_nobody() {
         &begun()
             .repeat(1000, Faulty::new().say("$i"))
             .result("fine")
-            .step(Step::Hold),
+            .step(FaultyStep::Hold),
     );
     let session = stand
         .options()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::transport::Exit;
 use outrigger::{Options, Phase, Verdict};
-use outrigger_sim::peer::faulty::{Faulty, Grandchild, Step, frames};
+use outrigger_sim::peer::faulty::{Faulty, FaultyStep, Grandchild, frames};
 use serde_json::json;
 
 use super::stand::{Stand, on_both_runtimes, read, turn};
@@ -68,9 +68,9 @@ async fn a_stall_that_nothing_ends_is_killed_with_its_family() {
         let stand = Stand::new(
             &Faulty::new()
                 .grandchild(deaf)
-                .step(Step::Survive)
+                .step(FaultyStep::Survive)
                 .then(up_to(phase))
-                .step(Step::Hold),
+                .step(FaultyStep::Hold),
         );
         let session = impatient(&stand).start().await.unwrap();
         let mut stalled = session.prompt("go").await.unwrap();

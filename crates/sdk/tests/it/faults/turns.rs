@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use outrigger::{AmbientEvent, Cause, Outcome, Policy, Session, Verdict};
-use outrigger_sim::peer::faulty::{Faulty, Step, frames};
+use outrigger_sim::peer::faulty::{Faulty, FaultyStep, frames};
 use serde_json::{Value, json};
 
 use super::stand::{Stand, on_both_runtimes, read, turn};
 use crate::support::PATIENCE;
 
 fn lines(frames: impl IntoIterator<Item = Value>) -> Faulty {
-    Faulty::from(frames.into_iter().map(Step::Line).collect::<Vec<_>>())
+    Faulty::from(frames.into_iter().map(FaultyStep::Line).collect::<Vec<_>>())
 }
 
 /// A point that the test decides when to pass.

@@ -7,7 +7,7 @@ use outrigger::permissions::PermissionResult;
 use outrigger::protocol::outbound::control::{EndSession, GetTaskOutput, RewindFiles};
 use outrigger::protocol::shared::{JsonObject, PermissionMode};
 use outrigger::{Event, Policy, Session, TaskState, Verdict};
-use outrigger_sim::api::Outcome as Reached;
+use outrigger_sim::api::RequestOutcome as Reached;
 use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outrigger::protocol::RawJson;
 use outrigger::sessions::store::{
-    BoxFuture, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    BoxFuture, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind, StoreLease,
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(crate) struct FileStore(PathBuf);
 
 #[derive(Serialize, Deserialize)]
 struct Held {
-    lease: Lease,
+    lease: StoreLease,
     released: bool,
 }
 
@@ -51,7 +51,7 @@ impl FileStore {
         std::fs::write(file, serde_json::to_vec(held).unwrap()).unwrap();
     }
 
-    fn mine(&self, lease: &Lease) -> Result<Held> {
+    fn mine(&self, lease: &StoreLease) -> Result<Held> {
         let held = self.held(&lease.session_id);
         held.filter(|held| held.lease.fence == lease.fence && !held.released)
             .ok_or_else(|| StoreError::fenced("the lease is over"))
@@ -96,7 +96,7 @@ impl LeaseStore for FileStore {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         let _lock = self.lock();
         let old = self.held(&key.session_id);
         let taken = match &old {
@@ -109,7 +109,7 @@ impl LeaseStore for FileStore {
             }
             old => {
                 let fence = old.as_ref().map_or(0, |held| held.lease.fence) + 1;
-                let lease = Lease::new(key, owner, fence, now_ms() + ttl.as_millis() as u64);
+                let lease = StoreLease::new(key, owner, fence, now_ms() + ttl.as_millis() as u64);
                 self.hold(&Held {
                     lease: lease.clone(),
                     released: false,
@@ -120,7 +120,7 @@ impl LeaseStore for FileStore {
         Box::pin(std::future::ready(taken))
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         let _lock = self.lock();
         let renewed = self.mine(lease).map(|mut held| {
             held.lease.expires_at = now_ms() + ttl.as_millis() as u64;
@@ -130,7 +130,7 @@ impl LeaseStore for FileStore {
         Box::pin(std::future::ready(renewed))
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         let _lock = self.lock();
         if let Ok(mut held) = self.mine(lease) {
             held.released = true;
@@ -141,7 +141,7 @@ impl LeaseStore for FileStore {
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {

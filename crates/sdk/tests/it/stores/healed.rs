@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outrigger::protocol::RawJson;
 use outrigger::sessions::store::{
-    BoxFuture, Lease, LeaseStore, MemoryStore, Result, SessionKey, SessionStore, StoreError,
+    BoxFuture, LeaseStore, MemoryStore, Result, SessionKey, SessionStore, StoreError, StoreLease,
 };
 use outrigger::{LeaseOptions, LeaseProblem, OnBusy, Options};
 use outrigger_sim::api::ApiRequest;
@@ -320,21 +320,21 @@ impl LeaseStore for Leased {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
+    ) -> BoxFuture<'a, Result<StoreLease>> {
         self.memory.acquire(key, owner, ttl)
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         self.memory.renew(lease, ttl)
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         self.memory.release(lease)
     }
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {

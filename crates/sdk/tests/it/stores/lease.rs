@@ -10,7 +10,8 @@ use outrigger::options::Launch;
 use outrigger::protocol::RawJson;
 use outrigger::sessions::lease::driven_by_cli;
 use outrigger::sessions::store::{
-    BoxFuture as StoreFuture, Lease, LeaseStore, MemoryStore, Result as StoreResult, SessionKey, SessionStore,
+    BoxFuture as StoreFuture, LeaseStore, MemoryStore, Result as StoreResult, SessionKey, SessionStore,
+    StoreLease,
 };
 use outrigger::sessions::{SessionId, Sessions};
 use outrigger::transport::{BoxFuture, Connection, Pipes, Transport};
@@ -74,11 +75,11 @@ impl LeaseStore for Leased {
         key: &'a SessionKey,
         owner: &'a str,
         ttl: Duration,
-    ) -> StoreFuture<'a, StoreResult<Lease>> {
+    ) -> StoreFuture<'a, StoreResult<StoreLease>> {
         self.memory.acquire(key, owner, ttl)
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> StoreFuture<'a, StoreResult<Lease>> {
+    fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> StoreFuture<'a, StoreResult<StoreLease>> {
         Box::pin(async move {
             self.renewed.lock().unwrap().push(Instant::now());
             let fate = self.renewals.lock().unwrap().pop_front();
@@ -87,20 +88,20 @@ impl LeaseStore for Leased {
         })
     }
 
-    fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, StoreResult<()>> {
+    fn release<'a>(&'a self, lease: &'a StoreLease) -> StoreFuture<'a, StoreResult<()>> {
         self.memory.release(lease)
     }
 
     fn append_fenced<'a>(
         &'a self,
-        lease: &'a Lease,
+        lease: &'a StoreLease,
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> StoreFuture<'a, StoreResult<()>> {
         self.memory.append_fenced(lease, key, entries)
     }
 
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, StoreResult<Option<Lease>>> {
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, StoreResult<Option<StoreLease>>> {
         self.memory.holder(key)
     }
 }

@@ -56,7 +56,7 @@ async fn what_ends_the_real_cli_in_a_turn_ends_the_turn_and_all_that_it_started(
         // Its stdin ends behind the prompt: it goes on, finishes and ends, and so does the session.
         (Effect::End {}, At::anywhere().input().nth(2).behind()),
     ] {
-        let is_input = place.direction != outrigger::testing::sim::fault::Direction::Output;
+        let is_input = place.direction != outrigger::testing::sim::fault::FrameDirection::Output;
         let schedule = Schedule::new(1).with(effect.clone(), place);
         let (outcome, story) = ended(&rig, schedule, TOOL).await;
         assert!(story.contains("\n  fault 0"), "nothing was struck: {story}");

@@ -44,11 +44,11 @@ impl Fault {
 #[derive(Clone)]
 pub struct FaultyStore {
     inner: Arc<dyn SessionStore>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FaultyState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct FaultyState {
     next: VecDeque<Option<Fault>>,
     away: Option<Fault>,
     struck: u64,
@@ -84,7 +84,7 @@ impl FaultyStore {
         self.state().struck
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use outrigger_sim::peer::{CommandLine, Refusal, Report};
-use outrigger_sim::script::{GateFiles, Gates, Player, Script, json_schema};
+use outrigger_sim::script::{GateFiles, Gates, Script, ScriptPlayer, json_schema};
 
 use super::NO_SCRIPT;
 
@@ -130,7 +130,8 @@ impl Own {
         }
         let path = self.check.as_ref()?;
         let players = |script: Script| {
-            [Player::Simulator, Player::Api, Player::RealCli].map(|player| script.check(player).err())
+            [ScriptPlayer::Simulator, ScriptPlayer::Api, ScriptPlayer::RealCli]
+                .map(|player| script.check(player).err())
         };
         let flaws = match Script::from_file(path).map(players) {
             Ok([Some(simulator), Some(api), Some(_)]) => format!("{simulator}\n{api}\n"),
@@ -154,7 +155,7 @@ impl Own {
             refusal
         };
         let script = Script::from_file(path);
-        let script = script.and_then(|script| script.check(Player::Simulator).map(|()| script));
+        let script = script.and_then(|script| script.check(ScriptPlayer::Simulator).map(|()| script));
         let script = script.map_err(|error| refuse(error.to_string()))?;
         if let (Some(name), None) = (script.gate_names().first(), &self.gates) {
             let how = "say with --gates or OUTRIGGER_SIM_GATES in which directory it is opened";

@@ -64,7 +64,7 @@ impl StageLine {
 /// What may be asked.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Asked {
+enum StageRequest {
     Report { patience_ms: u64 },
 }
 
@@ -113,7 +113,7 @@ async fn keep(scene: &Scene, line: &StageLine) -> std::io::Result<()> {
             return Ok(());
         }
         let reply = match serde_json::from_slice(&asked) {
-            Ok(Asked::Report { patience_ms }) => {
+            Ok(StageRequest::Report { patience_ms }) => {
                 scene.wait(Duration::from_millis(patience_ms)).await?;
                 report(scene, line, name)?
             }

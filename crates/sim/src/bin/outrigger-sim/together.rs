@@ -142,7 +142,7 @@ pub(crate) fn answer() -> Option<ExitCode> {
         }
         #[cfg(feature = "players")]
         "--record-frames" => {
-            let recorder = outrigger_sim::players::Recorder::read(arguments)?;
+            let recorder = outrigger_sim::players::RecorderNotice::read(arguments)?;
             let recorded = outrigger_sim::players::record(&recorder);
             Some(ExitCode::from(u8::from(recorded.is_err())))
         }

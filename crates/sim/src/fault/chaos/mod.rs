@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use case::Case;
 pub use over::{Client, Life, Peer};
 pub use profile::Profile;
-use run::{Runner, Verdict};
+use run::{CaseRunner, CaseVerdict};
 
 use super::{Schedule, Strike};
 
@@ -94,17 +94,17 @@ impl Chaos {
         F: Fn(Case) -> T + Send + Sync + 'static,
         T: Future<Output = Result<(), Box<dyn std::error::Error>>>,
     {
-        let runner = Runner::new(test, self.deadline, self.patience, self.paused);
+        let runner = CaseRunner::new(test, self.deadline, self.patience, self.paused);
         if let Ok(text) = std::env::var(SCHEDULE) {
             let schedule: Schedule = text
                 .parse()
                 .map_err(|error| ChaosFailure::unreadable(SCHEDULE, &error))?;
             return match runner.run(&schedule) {
-                Verdict::Passed(strikes) => Ok(Summary {
+                CaseVerdict::Passed(strikes) => Ok(Summary {
                     runs: 1,
                     strikes: strikes.len() as u64,
                 }),
-                Verdict::Failed(failed) => Err(ChaosFailure::new(&schedule, schedule.clone(), failed, 0)),
+                CaseVerdict::Failed(failed) => Err(ChaosFailure::new(&schedule, schedule.clone(), failed, 0)),
             };
         }
         let only = number(SEED)?;
@@ -117,11 +117,11 @@ impl Chaos {
         for seed in seeds {
             let schedule = self.profile.schedule(seed);
             match runner.run(&schedule) {
-                Verdict::Passed(strikes) => {
+                CaseVerdict::Passed(strikes) => {
                     summary.runs += 1;
                     summary.strikes += strikes.len() as u64;
                 }
-                Verdict::Failed(failed) => {
+                CaseVerdict::Failed(failed) => {
                     let (shrunk, failed, tried) =
                         shrink::shrink(&runner, schedule.clone(), failed, SHRINKING);
                     return Err(ChaosFailure::new(&schedule, shrunk, failed, tried));
@@ -221,7 +221,7 @@ pub struct ChaosFailure {
 }
 
 impl ChaosFailure {
-    fn new(before: &Schedule, schedule: Schedule, failed: run::Failed, tried: usize) -> Box<Self> {
+    fn new(before: &Schedule, schedule: Schedule, failed: run::FailedCase, tried: usize) -> Box<Self> {
         let thread = std::thread::current();
         Box::new(Self {
             cause: failed.cause,

@@ -7,7 +7,7 @@ use tokio::io::DuplexStream;
 
 use super::{Case, Chaos, ChaosFailure, Summary};
 use crate::cassette::{Cassette, Replay};
-use crate::fault::{Direction, FaultyReader, FaultyWriter, FloodedReader, Stage, Unfit, Wire};
+use crate::fault::{FaultyReader, FaultyWriter, FloodedReader, FrameDirection, Stage, Unfit, Wire};
 use crate::peer::{ClientIo, Exit, Running, Signal};
 use crate::script::{Gates, Script};
 
@@ -70,8 +70,8 @@ impl Client {
         let wire = case.wire(Stage::Transport)?;
         let (io, running) = peer.start();
         let client = Self {
-            stdin: wire.writer(Direction::Input, io.stdin),
-            stdout: wire.reader(Direction::Output, io.stdout),
+            stdin: wire.writer(FrameDirection::Input, io.stdin),
+            stdout: wire.reader(FrameDirection::Output, io.stdout),
             stderr: wire.stderr(io.stderr),
             process: Life {
                 wire: wire.clone(),

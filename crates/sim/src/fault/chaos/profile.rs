@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fault::{At, Direction, Effect, Fault, Phase, Schedule, Stage};
+use crate::fault::{At, Effect, Fault, FrameDirection, Phase, Schedule, Stage};
 use crate::inject::random::Random;
 
 /// What every correct client goes through unharmed, in either direction.
@@ -62,7 +62,7 @@ const POINTERS: &[&str] = &[
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Profile {
-    effects: Vec<(&'static str, Direction)>,
+    effects: Vec<(&'static str, FrameDirection)>,
     most: u64,
 }
 
@@ -86,8 +86,11 @@ impl Profile {
     }
 
     fn of(both: &[&'static str], output: &[&'static str]) -> Self {
-        let outward = both.iter().chain(output).map(|name| (*name, Direction::Output));
-        let inward = both.iter().map(|name| (*name, Direction::Input));
+        let outward = both
+            .iter()
+            .chain(output)
+            .map(|name| (*name, FrameDirection::Output));
+        let inward = both.iter().map(|name| (*name, FrameDirection::Input));
         Self {
             effects: outward.chain(inward).collect(),
             most: 4,
@@ -109,7 +112,7 @@ impl Profile {
     /// Only frames of the CLI are struck.
     pub fn output_only(mut self) -> Self {
         self.effects
-            .retain(|(_, direction)| *direction == Direction::Output);
+            .retain(|(_, direction)| *direction == FrameDirection::Output);
         self
     }
 
@@ -140,15 +143,15 @@ impl Profile {
     }
 }
 
-fn place(direction: Direction, random: &mut Random) -> At {
+fn place(direction: FrameDirection, random: &mut Random) -> At {
     let mut at = match (direction, random.below(6)) {
-        (Direction::Output, 0) => At::phase(match random.below(4) {
+        (FrameDirection::Output, 0) => At::phase(match random.below(4) {
             0 => Phase::Initialize,
             1 => Phase::TurnStart,
             2 => Phase::MidStream,
             _ => Phase::Result,
         }),
-        (Direction::Output, 1 | 2) => {
+        (FrameDirection::Output, 1 | 2) => {
             At::kind(random.pick(KINDS).copied().unwrap_or("result")).nth(1 + random.below(4))
         }
         // Short conversations and long ones alike.

@@ -10,25 +10,25 @@ use std::time::Duration;
 use super::{Case, Cause};
 use crate::fault::{Schedule, Strike};
 
-pub(super) enum Verdict {
+pub(super) enum CaseVerdict {
     Passed(Vec<Strike>),
-    Failed(Failed),
+    Failed(FailedCase),
 }
 
-pub(super) struct Failed {
+pub(super) struct FailedCase {
     pub(super) cause: Cause,
     pub(super) strikes: Vec<Strike>,
 }
 
 /// Runs a case to its end, on the thread that calls it.
-type Play = dyn Fn(Case) -> Result<(), Cause> + Send + Sync;
+type RunCase = dyn Fn(Case) -> Result<(), Cause> + Send + Sync;
 
-pub(super) struct Runner {
-    play: Arc<Play>,
+pub(super) struct CaseRunner {
+    play: Arc<RunCase>,
     patience: Duration,
 }
 
-impl Runner {
+impl CaseRunner {
     pub(super) fn new<F, T>(test: F, deadline: Duration, patience: Duration, paused: bool) -> Self
     where
         F: Fn(Case) -> T + Send + Sync + 'static,
@@ -54,7 +54,7 @@ impl Runner {
         }
     }
 
-    pub(super) fn run(&self, schedule: &Schedule) -> Verdict {
+    pub(super) fn run(&self, schedule: &Schedule) -> CaseVerdict {
         let case = Case::from(schedule);
         let (sender, receiver) = channel();
         let play = Arc::clone(&self.play);
@@ -79,8 +79,8 @@ impl Runner {
         };
         let strikes = case.strikes();
         match cause {
-            None => Verdict::Passed(strikes),
-            Some(cause) => Verdict::Failed(Failed { cause, strikes }),
+            None => CaseVerdict::Passed(strikes),
+            Some(cause) => CaseVerdict::Failed(FailedCase { cause, strikes }),
         }
     }
 }

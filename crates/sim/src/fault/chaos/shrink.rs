@@ -1,15 +1,15 @@
 //! From a schedule that breaks a test to the least that does.
 
-use super::run::{Failed, Runner, Verdict};
+use super::run::{CaseRunner, CaseVerdict, FailedCase};
 use crate::fault::{At, Effect, Fault, Schedule};
 
 /// Gives the shrunk schedule, how it fails, and how many were tried.
 pub(super) fn shrink(
-    runner: &Runner,
+    runner: &CaseRunner,
     schedule: Schedule,
-    failed: Failed,
+    failed: FailedCase,
     most: usize,
-) -> (Schedule, Failed, usize) {
+) -> (Schedule, FailedCase, usize) {
     let mut shrinking = Shrinking {
         runner,
         schedule,
@@ -25,9 +25,9 @@ pub(super) fn shrink(
 }
 
 struct Shrinking<'r> {
-    runner: &'r Runner,
+    runner: &'r CaseRunner,
     schedule: Schedule,
-    failed: Failed,
+    failed: FailedCase,
     tried: usize,
     most: usize,
 }
@@ -44,7 +44,7 @@ impl Shrinking<'_> {
             faults,
         };
         match self.runner.run(&candidate) {
-            Verdict::Failed(failed) if failed.cause.is_like(&self.failed.cause) => {
+            CaseVerdict::Failed(failed) if failed.cause.is_like(&self.failed.cause) => {
                 self.schedule = candidate;
                 self.failed = failed;
                 true

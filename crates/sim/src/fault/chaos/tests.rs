@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 
 use super::*;
 use crate::cassette::Cassette;
-use crate::fault::{At, Direction, Effect, Fault, Stage};
+use crate::fault::{At, Effect, Fault, FrameDirection, Stage};
 use crate::peer::{Agent, Exit, Signal};
 use crate::script::Script;
 
@@ -17,8 +17,8 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 async fn credulous(case: Case) -> Done {
     let wire = case.wire(Stage::Transport)?;
     let (io, _running) = Agent::builder().directives().spawn_in_memory();
-    let mut stdin = wire.writer(Direction::Input, io.stdin);
-    let mut lines = BufReader::new(wire.reader(Direction::Output, io.stdout)).lines();
+    let mut stdin = wire.writer(FrameDirection::Input, io.stdin);
+    let mut lines = BufReader::new(wire.reader(FrameDirection::Output, io.stdout)).lines();
     let prompt = "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"%say hi\"}}\n";
     stdin.write_all(prompt.as_bytes()).await?;
     loop {
@@ -225,7 +225,7 @@ fn errors_are_failures_and_several_faults_are_left_if_it_takes_several() {
         .run(|case| async move {
             let wire = case.wire(Stage::Transport)?;
             let lines = "{\"type\":\"x\"}\n".repeat(20);
-            let mut stdout = wire.reader(Direction::Output, lines.as_bytes());
+            let mut stdout = wire.reader(FrameDirection::Output, lines.as_bytes());
             let mut bytes = Vec::new();
             stdout.read_to_end(&mut bytes).await?;
             let struck = case.strikes();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::brain::{FaultKind, Response};
-use super::context::Said;
+use super::brain::{FaultKind, ModelResponse};
+use super::context::ConversationLine;
 use super::not_simulated::{self, Feature};
 use super::payload;
 use super::turn::{End, Turn};
@@ -61,7 +61,7 @@ pub(super) struct LeftOut {
 }
 
 /// A problem that the CLI knows by the API's text.
-struct Known {
+struct KnownProblem {
     /// What the text has in it, in lower case.
     marks: &'static [&'static str],
     /// With which statuses; with any but 429 if there are none.
@@ -75,7 +75,7 @@ struct Known {
 }
 
 /// The first that fits counts.
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownProblem] = &[
     known(
         &["prompt is too long"],
         &[],
@@ -83,7 +83,7 @@ const KNOWN: &[Known] = &[
         "Prompt is too long",
     )
     .ends("prompt_too_long"),
-    Known {
+    KnownProblem {
         repair: Repair::Room,
         ..known(
             &["exceed context limit"],
@@ -143,7 +143,7 @@ const KNOWN: &[Known] = &[
         "billing_error",
         "Credit balance is too low",
     ),
-    Known {
+    KnownProblem {
         api_error: Some("org_disabled_credential"),
         ..known(
             &["organization has been disabled"],
@@ -152,7 +152,7 @@ const KNOWN: &[Known] = &[
             "The key is that of a disabled organization",
         )
     },
-    Known {
+    KnownProblem {
         repair: Repair::Betas,
         ..known(
             &["x-api-key"],
@@ -167,7 +167,7 @@ const KNOWN: &[Known] = &[
         "oauth_org_not_allowed",
         "The organization does not allow a subscription here",
     ),
-    Known {
+    KnownProblem {
         api_error: Some("api_key_auth_disabled"),
         ..known(
             &["api key authentication is disabled"],
@@ -183,8 +183,8 @@ const fn known(
     statuses: &'static [u16],
     error: &'static str,
     text: &'static str,
-) -> Known {
-    Known {
+) -> KnownProblem {
+    KnownProblem {
         marks,
         statuses,
         error,
@@ -200,8 +200,8 @@ const fn media(
     statuses: &'static [u16],
     api_error: Option<&'static str>,
     text: &'static str,
-) -> Known {
-    Known {
+) -> KnownProblem {
+    KnownProblem {
         api_error,
         repair: Repair::FirstBeta,
         ..known(marks, statuses, "invalid_request", text).ends("image_error")
@@ -209,15 +209,15 @@ const fn media(
 }
 
 /// The uses and results of tools do not fit together.
-const fn mismatch(marks: &'static [&'static str], text: &'static str) -> Known {
-    Known {
+const fn mismatch(marks: &'static [&'static str], text: &'static str) -> KnownProblem {
+    KnownProblem {
         api_error: Some("tool_history_mismatch"),
         repair: Repair::Betas,
         ..known(marks, &[400], "invalid_request", text)
     }
 }
 
-impl Known {
+impl KnownProblem {
     const fn ends(self, terminal_reason: &'static str) -> Self {
         Self {
             terminal_reason,
@@ -299,7 +299,7 @@ impl Forms {
 
 impl Turn {
     /// Plays the faults before the response succeeds. Gives whether it then comes whole, not as a stream.
-    pub(super) async fn fail(&mut self, model: &str, response: &Response) -> Result<bool, End> {
+    pub(super) async fn fail(&mut self, model: &str, response: &ModelResponse) -> Result<bool, End> {
         let mut max_retries = self.ctx.config.max_retries;
         let who = self.agent.as_ref().map(|agent| agent.id.clone());
         let mut forms = Forms::new(self.ctx.state().left_out.get(&who).copied().unwrap_or_default());
@@ -309,12 +309,12 @@ impl Turn {
                 let mut failure = ApiFailure::new(&fault.kind, model);
                 overloads += u32::from(failure.is_overloaded());
                 if fault.kind.breaks_off() && !forms.is_whole {
-                    let broken = Response {
+                    let broken = ModelResponse {
                         blocks: fault.came.clone(),
                         breaks: Some(fault.kind.clone()),
                         pace: response.pace,
                         usage: response.usage,
-                        ..Response::default()
+                        ..ModelResponse::default()
                     };
                     self.message(model, &broken, &[], false).await?;
                     self.broken = None;
@@ -412,7 +412,7 @@ impl Turn {
             message["content"][0]["text"] = json!(text);
         }
         self.ctx
-            .say(Said {
+            .say(ConversationLine {
                 agent: self.agent.as_deref(),
                 kind: "assistant",
                 kept: Some(json!({
@@ -514,7 +514,7 @@ impl ApiFailure {
         let (usual_kind, usual_message) = ApiError::usual(status);
         let kind = refusal.kind.as_deref().unwrap_or(usual_kind);
         let message = refusal.message.as_deref().unwrap_or(usual_message);
-        let known = Known::of(status, message);
+        let known = KnownProblem::of(status, message);
         let (error, text) = match (known, status) {
             (Some(known), _) => (known.error, known.text.to_owned()),
             (_, 401 | 403) => (

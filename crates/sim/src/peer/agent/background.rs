@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::brain::Outcome;
-use super::context::{Abort, Context, Stop};
+use super::brain::ToolOutcome;
+use super::context::{Abort, Context, StopTurn};
 use super::ids::wall_ms;
-use super::subagent::{Report, Subagent};
+use super::subagent::{RunningSubagent, SubagentReport};
 use super::tools::{Output, Ran};
 
 /// A command or an agent that is known as a task.
@@ -32,23 +32,23 @@ pub(super) struct Task {
     watcher: Option<AbortHandle>,
     to_background: Option<oneshot::Sender<()>>,
     /// The agent, if it is one, and how it is stopped.
-    agent: Option<(Arc<Subagent>, Stop)>,
+    agent: Option<(Arc<RunningSubagent>, StopTurn)>,
 }
 
 /// A background task has ended.
 pub(super) struct Finished {
     task_id: String,
-    ended: Ended,
+    ended: TaskResult,
 }
 
 /// The result of a background task.
-enum Ended {
+enum TaskResult {
     Command(i32),
-    Agent(Option<Box<Report>>),
+    Agent(Option<Box<SubagentReport>>),
 }
 
 /// How the host hears of the end of a task.
-pub(super) struct Ending {
+pub(super) struct TaskEnding {
     /// The `status` of its `task_notification`.
     pub(super) status: &'static str,
     /// The `status` in the patch of its `task_updated`.
@@ -58,7 +58,7 @@ pub(super) struct Ending {
     pub(super) extra: Value,
 }
 
-impl Ending {
+impl TaskEnding {
     /// Of a task that was stopped.
     pub(super) fn killed(description: &str) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Task {
     }
 
     /// An agent that has just begun.
-    pub(super) fn of_agent(agent: &Arc<Subagent>, abort: Stop) -> (Self, oneshot::Receiver<()>) {
+    pub(super) fn of_agent(agent: &Arc<RunningSubagent>, abort: StopTurn) -> (Self, oneshot::Receiver<()>) {
         let (to_background, moved) = oneshot::channel();
         let task = Self {
             id: agent.id.clone(),
@@ -192,7 +192,7 @@ impl Task {
         entry
     }
 
-    fn notification(&self, ending: &Ending, output_file: &str) -> Value {
+    fn notification(&self, ending: &TaskEnding, output_file: &str) -> Value {
         let mut line = json!({
             "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id, "status": ending.status,
             "output_file": output_file, "summary": ending.summary,
@@ -203,7 +203,7 @@ impl Task {
         line
     }
 
-    fn updated(&self, ending: &Ending, ctx: &Context) -> Value {
+    fn updated(&self, ending: &TaskEnding, ctx: &Context) -> Value {
         let mut patch = json!({"status": ending.patch, "end_time": wall_ms(ctx.log.elapsed())});
         if self.is_agent() && ending.status == "failed" {
             patch["error"] = json!(ending.summary);
@@ -224,7 +224,7 @@ pub(super) async fn send_list(ctx: &Context) {
 }
 
 /// Puts a task into the background from the start.
-pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ran>) -> Outcome {
+pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ran>) -> ToolOutcome {
     let (id, started) = (task.id.clone(), task.started(true));
     task.background = true;
     task.watcher = Some(watch(ctx, &id, job));
@@ -240,7 +240,7 @@ pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ra
 }
 
 /// Continues in the background, at the client's request.
-pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> Outcome {
+pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> ToolOutcome {
     let watcher = watch(ctx, id, job);
     if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
         task.watcher = Some(watcher);
@@ -254,8 +254,8 @@ pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) ->
     outcome
 }
 
-fn outcome(text: String, id: &str) -> Outcome {
-    let mut outcome = Outcome::text(text);
+fn outcome(text: String, id: &str) -> ToolOutcome {
+    let mut outcome = ToolOutcome::text(text);
     outcome.is_error = Some(false);
     outcome.with_details(json!({
         "stdout": "", "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false,
@@ -266,14 +266,14 @@ fn outcome(text: String, id: &str) -> Outcome {
 fn watch(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> AbortHandle {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
     let watcher = tokio::spawn(async move {
-        let ended = Ended::Command(job.await.map_or(137, |ran| ran.code));
+        let ended = TaskResult::Command(job.await.map_or(137, |ran| ran.code));
         let _ = finished.send(Finished { task_id, ended }).await;
     });
     watcher.abort_handle()
 }
 
 /// Puts an agent into the background from the start.
-pub(super) async fn start_agent(ctx: &Context, task: Task, started: Value, job: JoinHandle<Report>) {
+pub(super) async fn start_agent(ctx: &Context, task: Task, started: Value, job: JoinHandle<SubagentReport>) {
     let id = task.id.clone();
     ctx.state().tasks.push(task);
     watch_agent(ctx, &id, job);
@@ -292,21 +292,21 @@ pub(super) fn launched(ctx: &Context, tool_use_id: &str) {
 }
 
 /// Waits for an agent in the background.
-pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<Report>) {
+pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<SubagentReport>) {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
     let (is_over, over) = watch::channel(false);
     if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
         task.over = Some(over);
     }
     tokio::spawn(async move {
-        let ended = Ended::Agent(job.await.ok().map(Box::new));
+        let ended = TaskResult::Agent(job.await.ok().map(Box::new));
         is_over.send_replace(true);
         let _ = finished.send(Finished { task_id, ended }).await;
     });
 }
 
 /// An agent in the foreground is over.
-pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &Ending) {
+pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &TaskEnding) {
     let file = ctx.output_file(id);
     let lines = {
         let mut state = ctx.state();
@@ -339,7 +339,7 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
         task.agent.as_ref().map(|(agent, _)| agent.clone())
     };
     let ending = match (&finished.ended, agent) {
-        (Ended::Agent(Some(report)), Some(agent)) => Some(report.in_background(ctx, &agent)),
+        (TaskResult::Agent(Some(report)), Some(agent)) => Some(report.in_background(ctx, &agent)),
         _ => None,
     };
     let lines = {
@@ -349,8 +349,8 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
         };
         task.done = true;
         let ending = ending.unwrap_or_else(|| match finished.ended {
-            Ended::Command(code) => Ending::of_command(&task.description, code),
-            Ended::Agent(_) => Ending::killed(&task.description),
+            TaskResult::Command(code) => TaskEnding::of_command(&task.description, code),
+            TaskResult::Agent(_) => TaskEnding::killed(&task.description),
         });
         let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
         let origin = task.origin();
@@ -370,9 +370,9 @@ pub(super) async fn end_foreground(ctx: &Context, id: &str, status: &'static str
             return;
         };
         task.done = true;
-        let ending = Ending {
+        let ending = TaskEnding {
             status,
-            ..Ending::killed(&task.description)
+            ..TaskEnding::killed(&task.description)
         };
         task.notification(&ending, "")
     };
@@ -417,7 +417,7 @@ pub(super) async fn stop(ctx: &Context, id: &str, told: bool) {
         task.done = true;
         task.told = told && task.is_agent();
         task.kill();
-        let ending = Ending::killed(&task.description);
+        let ending = TaskEnding::killed(&task.description);
         let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
         let (listed, is_told) = (task.background, task.told);
         // Who waits for the agent counts it.
@@ -477,7 +477,7 @@ pub(super) async fn terminate(ctx: &Context) {
         let end = |task: &mut Task| {
             task.done = true;
             task.kill();
-            let ending = Ending::killed(&task.description);
+            let ending = TaskEnding::killed(&task.description);
             let file = ctx.output_file_of(&state.session_id, &task.id);
             (task.notification(&ending, &file), task.updated(&ending, ctx))
         };

@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use super::act::Act;
 use crate::script::response::Block;
-use crate::script::{ApiError, Pace, Reply, Usage};
+use crate::script::{ApiError, Reply, ResponsePace, Usage};
 
 /// Plays the model: returns the next reply, each time that a real agent would call the API.
 ///
 /// Any `FnMut(&Ask) -> Reply` is a brain.
 pub trait Brain: Send {
     /// The response to one request.
-    fn reply(&mut self, ask: &Ask) -> Reply;
+    fn reply(&mut self, ask: &ModelRequest) -> Reply;
 }
 
-impl<F: FnMut(&Ask) -> Reply + Send> Brain for F {
-    fn reply(&mut self, ask: &Ask) -> Reply {
+impl<F: FnMut(&ModelRequest) -> Reply + Send> Brain for F {
+    fn reply(&mut self, ask: &ModelRequest) -> Reply {
         self(ask)
     }
 }
@@ -25,7 +25,7 @@ impl<F: FnMut(&Ask) -> Reply + Send> Brain for F {
 /// One request to the model.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Ask {
+pub struct ModelRequest {
     /// The text of the turn's prompt, the last one if several were merged; empty if background work woke the turn.
     pub prompt: String,
     /// The texts of all prompts of the turn, without those that were folded in.
@@ -35,7 +35,7 @@ pub struct Ask {
     /// Which turn of the session this is, from 0.
     pub turn: usize,
     /// The results of the tool calls of the response before.
-    pub tool_results: Vec<ToolResult>,
+    pub tool_results: Vec<CallResult>,
     /// Prompts that were folded in since the request before.
     pub folded: Vec<String>,
     /// What hooks have added since the request before.
@@ -94,7 +94,7 @@ pub struct AgentInfo {
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct ToolResult {
+pub struct CallResult {
     /// The tool's name.
     pub name: String,
     /// The content that the model reads.
@@ -105,14 +105,14 @@ pub struct ToolResult {
 
 /// A response of the model, with the handling of its tool calls.
 #[derive(Debug, Default)]
-pub(super) struct Response {
+pub(super) struct ModelResponse {
     pub(super) blocks: Vec<Block>,
     /// The handling of its tool calls, in order.
     pub(super) calls: Vec<CallPlan>,
     /// How fast it comes; all at once unless given.
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<ResponsePace>,
     /// Its faults before it succeeds, in order.
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<ResponseFault>,
     /// Whether it stays open for ever once its content is out.
     pub(super) hang: bool,
     /// What breaks it off in its last block, if something does.
@@ -126,7 +126,7 @@ pub(super) struct Response {
     pub(super) acts: Vec<(usize, Act)>,
 }
 
-impl Response {
+impl ModelResponse {
     /// Its stop reason: the given one, or the one that its blocks demand.
     pub(super) fn stop_reason(&self) -> &str {
         match &self.stop_reason {
@@ -139,7 +139,7 @@ impl Response {
 
 /// Something that goes wrong before a response succeeds.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct ResponseFault {
     pub(super) kind: FaultKind,
     /// How often it does, one after the other.
     pub(super) times: u32,
@@ -147,7 +147,7 @@ pub(super) struct Fault {
     pub(super) came: Vec<Block>,
 }
 
-impl Fault {
+impl ResponseFault {
     pub(super) const fn new(kind: FaultKind, times: u32) -> Self {
         let came = Vec::new();
         Self { kind, times, came }
@@ -187,7 +187,7 @@ pub(super) enum CallPlan {
     /// The tool is run, and a subagent that it starts has this tag.
     RunTagged(u64),
     /// The call has this result.
-    Outcome(Outcome),
+    Outcome(ToolOutcome),
     /// A command that takes its time; for calls of `Bash`, in the background too.
     Command {
         /// How long it runs.
@@ -196,7 +196,7 @@ pub(super) enum CallPlan {
         output: String,
         /// Its exit code.
         code: i32,
-        /// Its tag in [`Ask::woken_by`].
+        /// Its tag in [`ModelRequest::woken_by`].
         tag: u64,
     },
 }
@@ -204,7 +204,7 @@ pub(super) enum CallPlan {
 /// The result of a tool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct ToolOutcome {
     /// The content that the model reads: a text or content blocks.
     pub content: Value,
     /// Whether it failed; missing in the result unless given.
@@ -213,7 +213,7 @@ pub struct Outcome {
     pub details: Value,
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// A success with this text.
     pub fn text(text: impl Into<String>) -> Self {
         let text = Value::String(text.into());

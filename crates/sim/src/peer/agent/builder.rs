@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::models;
-use super::played::{Player, Source};
-use super::{Agent, Brain, Builder, Feature, Outcome, mcp, structured, subagent, transcript};
+use super::played::{ModelPlayer, StepSource};
+use super::{Agent, Brain, Builder, Feature, ToolOutcome, mcp, structured, subagent, transcript};
 use crate::flaw::Flaw;
 use crate::inject::Schedule;
 use crate::running::{ClientIo, Running, Witness};
@@ -17,17 +17,17 @@ use crate::script::{Gates, Progress, Reply, Script};
 impl Builder {
     /// Lets the model follow the [directives](crate::directive) in the prompts. This is the default.
     pub fn directives(self) -> Self {
-        self.source(Source::Prompts)
+        self.source(StepSource::Prompts)
     }
 
     /// Lets the model give these replies in order, to any request, and `ok` once they have run out.
     pub fn replies(self, replies: impl IntoIterator<Item = Reply>) -> Self {
-        self.source(Source::Replies(replies.into_iter().collect()))
+        self.source(StepSource::Replies(replies.into_iter().collect()))
     }
 
     /// Lets this play the model.
     pub fn brain(self, brain: impl Brain + 'static) -> Self {
-        self.source(Source::Brain(Box::new(brain)))
+        self.source(StepSource::Brain(Box::new(brain)))
     }
 
     /// The gates of [replies](Reply::hold), which the test opens.
@@ -39,7 +39,7 @@ impl Builder {
     /// Lets this script play the model, and judge in the end. If the script does not pass its [`check`](Script::check), every reply is
     /// an error with the reason.
     pub fn script(mut self, script: &Script, gates: &Gates) -> Self {
-        self.agent.brain = Player::among_others(script, gates, Progress::new());
+        self.agent.brain = ModelPlayer::among_others(script, gates, Progress::new());
         self.agent.brain.alone = true;
         self
     }
@@ -47,7 +47,7 @@ impl Builder {
     /// Lets this script play the model together with all others that have this progress. It does not judge what is expected in the
     /// end: that is for [`Script::judge`], once all are done.
     pub fn script_in(mut self, script: &Script, gates: &Gates, progress: &Progress) -> Self {
-        self.agent.brain = Player::among_others(script, gates, progress.clone());
+        self.agent.brain = ModelPlayer::among_others(script, gates, progress.clone());
         self
     }
 
@@ -59,7 +59,7 @@ impl Builder {
         }
     }
 
-    fn source(mut self, source: Source) -> Self {
+    fn source(mut self, source: StepSource) -> Self {
         self.agent.brain.source = source;
         self
     }
@@ -191,7 +191,7 @@ impl Builder {
     pub fn tool(
         mut self,
         name: impl Into<String>,
-        run: impl Fn(&Value) -> Outcome + Send + Sync + 'static,
+        run: impl Fn(&Value) -> ToolOutcome + Send + Sync + 'static,
     ) -> Self {
         self.agent.config.handlers.push((name.into(), Arc::new(run)));
         self

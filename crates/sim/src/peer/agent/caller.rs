@@ -7,30 +7,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::brain::{CallPlan, ToolResult};
-use super::context::{Abort, Context, Said, Stop};
-use super::hooks::Asked;
-use super::subagent::{Definition, Subagent, is_agent_tool};
+use super::brain::{CallPlan, CallResult};
+use super::context::{Abort, Context, ConversationLine, StopTurn};
+use super::hooks::PendingCallbacks;
+use super::subagent::{Definition, RunningSubagent, is_agent_tool};
 use super::{disk, inputs, mcp, shell, structured};
 
 /// An agent in a turn, for all that goes on in the turn at the same time.
 pub(super) struct Caller {
     pub(super) ctx: Arc<Context>,
     /// Whose turn it is; none is the main agent's.
-    pub(super) agent: Option<Arc<Subagent>>,
+    pub(super) agent: Option<Arc<RunningSubagent>>,
     /// Why it must stop.
-    pub(super) abort: Stop,
+    pub(super) abort: StopTurn,
     /// The tools that there are, and those that there are not, for a subagent.
     pub(super) only_tools: Option<Vec<String>>,
     pub(super) no_tools: Vec<String>,
     /// Whether a result is being written: what is asked about other calls comes behind it.
     pub(super) telling: watch::Sender<bool>,
-    tally: Mutex<Tally>,
+    tally: Mutex<TurnTally>,
 }
 
 /// What the calls of a turn add to.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct TurnTally {
     /// Missing while a call is taken up that was deferred.
     pub(super) prompt_id: Option<String>,
     /// Structured output that was given, and how often it was wrong.
@@ -53,7 +53,7 @@ pub(super) struct Tally {
 
 /// A tool call of the model.
 #[derive(Default)]
-pub(super) struct Call {
+pub(super) struct ModelCall {
     pub(super) id: String,
     pub(super) name: String,
     /// Whether the model has called it by the name that it had once.
@@ -69,10 +69,10 @@ pub(super) struct Call {
     /// The handling of the call.
     pub(super) plan: CallPlan,
     /// The callbacks before the tool, if they were called when the call was written.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<PendingCallbacks>,
 }
 
-impl Call {
+impl ModelCall {
     pub(super) fn new(id: &str, name: &str, input: Value) -> Self {
         Self {
             id: id.to_owned(),
@@ -93,20 +93,20 @@ impl Call {
 
 /// A call that was made, or refused.
 pub(super) struct Made {
-    pub(super) result: ToolResult,
+    pub(super) result: CallResult,
     /// What is written of it.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<CallLine>,
 }
 
 /// A line that is written when a call is over.
-pub(super) enum Line {
+pub(super) enum CallLine {
     /// What a hook says.
     Message(String),
     /// The result.
     Result { content: Value, extra: Value },
 }
 
-impl Line {
+impl CallLine {
     pub(super) fn result(block: Value, extra: Value) -> Self {
         Self::Result {
             content: json!([block]),
@@ -156,7 +156,7 @@ const SOCIABLE: &[&str] = &[
 ];
 
 impl Caller {
-    pub(super) fn new(ctx: Arc<Context>, abort: Stop, prompt_id: String) -> Self {
+    pub(super) fn new(ctx: Arc<Context>, abort: StopTurn, prompt_id: String) -> Self {
         Self {
             ctx,
             agent: None,
@@ -164,15 +164,15 @@ impl Caller {
             only_tools: None,
             no_tools: Vec::new(),
             telling: watch::Sender::new(false),
-            tally: Mutex::new(Tally {
+            tally: Mutex::new(TurnTally {
                 prompt_id: Some(prompt_id),
-                ..Tally::default()
+                ..TurnTally::default()
             }),
         }
     }
 
     /// The tally. Never held over an await.
-    pub(super) fn tally(&self) -> MutexGuard<'_, Tally> {
+    pub(super) fn tally(&self) -> MutexGuard<'_, TurnTally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,7 +181,7 @@ impl Caller {
     }
 
     /// While what else a call may run.
-    pub(super) fn company(&self, call: &Call) -> Company {
+    pub(super) fn company(&self, call: &ModelCall) -> Company {
         let alias = self.ctx.state().tool_aliases.get(&call.name).cloned();
         let name = alias.as_deref().unwrap_or(&call.name);
         if self.is_structured(name) {
@@ -238,7 +238,7 @@ impl Caller {
     }
 
     /// As whom its tools read and change files.
-    pub(super) fn reader(&self) -> disk::Reader {
+    pub(super) fn reader(&self) -> disk::Viewer {
         self.agent.as_ref().map(|agent| agent.id.clone())
     }
 
@@ -255,13 +255,13 @@ impl Caller {
     }
 
     /// Writes what there is to say of a call.
-    pub(super) async fn write(&self, lines: Vec<Line>) {
+    pub(super) async fn write(&self, lines: Vec<CallLine>) {
         for line in lines {
             match line {
                 // What hooks of agents have to say is shown to nobody.
-                Line::Message(_) if self.agent.is_some() => {}
-                Line::Message(text) => self.send_hook_messages(&[text]).await,
-                Line::Result { content, extra } => self.send_user(content, extra).await,
+                CallLine::Message(_) if self.agent.is_some() => {}
+                CallLine::Message(text) => self.send_hook_messages(&[text]).await,
+                CallLine::Result { content, extra } => self.send_user(content, extra).await,
             }
         }
     }
@@ -295,7 +295,7 @@ impl Caller {
             extra.retain(|key, value| key != "tool_use_result" || value.is_string());
         }
         self.ctx
-            .say(Said {
+            .say(ConversationLine {
                 agent: self.agent.as_deref(),
                 kind: "user",
                 message,
@@ -334,7 +334,7 @@ impl Caller {
     }
 
     /// For a subagent: with the tools of its kind.
-    pub(super) fn of_agent(self, agent: Arc<Subagent>, definition: &Definition) -> Self {
+    pub(super) fn of_agent(self, agent: Arc<RunningSubagent>, definition: &Definition) -> Self {
         Self {
             agent: Some(agent),
             only_tools: definition.tools.clone(),

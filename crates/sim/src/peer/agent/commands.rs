@@ -9,7 +9,7 @@ use super::context::Context;
 use super::{mcp, payload};
 
 /// A command of a file.
-pub(super) struct Command {
+pub(super) struct FileCommand {
     pub(super) name: String,
     /// Whose it is, as settings are named.
     pub(super) source: &'static str,
@@ -30,10 +30,10 @@ pub(super) fn called(text: &str) -> Option<(&str, &str)> {
 }
 
 /// All that there are, by name; those of the project win.
-pub(super) fn all(ctx: &Context) -> Vec<Command> {
+pub(super) fn all(ctx: &Context) -> Vec<FileCommand> {
     let files = markdown(&ctx.config, &ctx.project(), "commands").into_iter();
-    let mut commands: Vec<Command> = files
-        .map(|(name, source, text)| Command::read(name, source, &text))
+    let mut commands: Vec<FileCommand> = files
+        .map(|(name, source, text)| FileCommand::read(name, source, &text))
         .collect();
     commands.sort_by(|a, b| a.name.cmp(&b.name));
     commands.dedup_by(|later, first| later.name == first.name);
@@ -43,7 +43,7 @@ pub(super) fn all(ctx: &Context) -> Vec<Command> {
 /// Those of files, those of the CLI and those of servers, as the reply to `initialize` has them.
 pub(super) fn listed(ctx: &Context) -> Value {
     let own = all(ctx);
-    let own = own.iter().map(Command::listed);
+    let own = own.iter().map(FileCommand::listed);
     let commands = own.chain(payload::commands());
     commands
         .chain(mcp::prompts(&ctx.state().servers).map(|prompt| prompt.listed()))
@@ -100,7 +100,7 @@ pub(super) fn field(head: &str, key: &str) -> Option<String> {
     Some(value.trim().trim_matches('"').to_owned())
 }
 
-impl Command {
+impl FileCommand {
     fn read(name: String, source: &'static str, text: &str) -> Self {
         let (head, body) = parts(text);
         let first = || body.lines().next().unwrap_or_default().to_owned();
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_command_is_read_and_expanded() {
         let text = "---\ndescription: Greets\nargument-hint: \"[whom]\"\n---\nsay hello to $ARGUMENTS\n";
-        let command = Command::read("greet".to_owned(), "projectSettings", text);
+        let command = FileCommand::read("greet".to_owned(), "projectSettings", text);
         assert_eq!(command.expand("you"), "say hello to you");
         assert_eq!(
             command.listed(),

@@ -19,13 +19,13 @@ use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
 use super::models;
-use super::played::Player;
-use super::rules::{Rules, Source};
+use super::played::ModelPlayer;
+use super::rules::{PermissionRules, RuleSource};
 use super::settings::Settings;
 use super::structured::Schema;
-use super::subagent::{self, Definition, Stats, Subagent};
+use super::subagent::{self, Definition, RunningSubagent, Stats};
 use super::todos::Todos;
-use super::transcript::{self, Deferred, Record, Transcript};
+use super::transcript::{self, Deferred, Record, SessionTranscript};
 use crate::running::{self, Exit, Log};
 
 /// Shared by the session's loop and its turn.
@@ -44,25 +44,25 @@ pub(super) struct Context {
     pub(super) out: mpsc::Sender<Option<Vec<u8>>>,
     pub(super) complaints: mpsc::Sender<Option<String>>,
     /// Why the running turn must stop.
-    pub(super) abort: Stop,
-    pub(super) brain: tokio::sync::Mutex<Player>,
+    pub(super) abort: StopTurn,
+    pub(super) brain: tokio::sync::Mutex<ModelPlayer>,
     pub(super) finished: mpsc::Sender<Finished>,
     /// How the process is to end at once.
     pub(super) exit: watch::Sender<Option<Exit>>,
     /// Whether no MCP server is connecting.
     pub(super) servers_settled: watch::Sender<bool>,
-    state: Mutex<State>,
+    state: Mutex<AgentState>,
     /// The session on disk, if it is kept.
-    transcript: Mutex<Option<Transcript>>,
+    transcript: Mutex<Option<SessionTranscript>>,
 }
 
 /// Stops a turn.
-pub(super) type Stop = Arc<watch::Sender<Option<Abort>>>;
+pub(super) type StopTurn = Arc<watch::Sender<Option<Abort>>>;
 
 /// A line of the conversation: an `assistant` or a `user`.
-pub(super) struct Said<'a> {
+pub(super) struct ConversationLine<'a> {
     /// The agent that writes it; none is the main agent.
-    pub(super) agent: Option<&'a Subagent>,
+    pub(super) agent: Option<&'a RunningSubagent>,
     pub(super) kind: &'static str,
     pub(super) message: Value,
     pub(super) extra: Value,
@@ -85,7 +85,7 @@ pub(super) enum Abort {
 
 /// A prompt that waits for its turn.
 #[derive(Debug, Clone)]
-pub(super) struct Prompt {
+pub(super) struct QueuedPrompt {
     pub(super) uuid: Option<String>,
     pub(super) text: String,
     /// The line's `message`.
@@ -124,13 +124,13 @@ pub(super) enum Cancel {
 
 /// A request of ours that waits for its answer.
 pub(super) struct Pending {
-    pub(super) sender: oneshot::Sender<Answer>,
+    pub(super) sender: oneshot::Sender<HostReply>,
     cancel: Cancel,
 }
 
 /// What came back for a request of ours.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum HostReply {
     Success(Value),
     Error(String),
     /// The client's input has ended.
@@ -139,19 +139,19 @@ pub(super) enum Answer {
 
 /// What changes while the agent runs.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct AgentState {
     pub(super) ids: Ids,
     pub(super) session_id: String,
     pub(super) model: String,
     pub(super) mode: String,
     /// Whether the answer to a permission request has set the mode.
     pub(super) is_mode_answered: bool,
-    pub(super) rules: Rules,
+    pub(super) rules: PermissionRules,
     pub(super) directories: Vec<String>,
     /// Directories that were added for good, and where they stand.
-    pub(super) granted: Vec<(String, Source)>,
+    pub(super) granted: Vec<(String, RuleSource)>,
     pub(super) files: BTreeMap<String, String>,
-    pub(super) queue: VecDeque<Prompt>,
+    pub(super) queue: VecDeque<QueuedPrompt>,
     pub(super) seen: HashSet<String>,
     /// Texts of prompts without a query, for the next request.
     pub(super) unasked: Vec<String>,
@@ -251,7 +251,7 @@ pub(super) struct State {
 impl Context {
     pub(super) fn new(
         config: Config,
-        brain: Player,
+        brain: ModelPlayer,
         log: Arc<Log>,
         out: mpsc::Sender<Option<Vec<u8>>>,
         complaints: mpsc::Sender<Option<String>>,
@@ -260,7 +260,7 @@ impl Context {
         let mut ids = Ids::new(config.seed);
         let session_id = config.session_id.clone().unwrap_or_else(|| ids.uuid());
         let settings = Settings::new(&config);
-        let mut rules = Rules::new(&config.allowed, &config.disallowed);
+        let mut rules = PermissionRules::new(&config.allowed, &config.disallowed);
         let granted = settings.grant(&mut rules);
         let set = |path: &[&str], given: bool| {
             let value = settings.get(path).filter(|_| !given);
@@ -269,7 +269,7 @@ impl Context {
         let model = set(&["model"], config.model_given).map(|model| models::resolve(&model));
         let mode = set(&["permissions", "defaultMode"], config.mode_given);
         let mode = mode.unwrap_or_else(|| config.mode.clone());
-        let state = State {
+        let state = AgentState {
             ids,
             session_id,
             model: model.unwrap_or_else(|| config.model.clone()),
@@ -292,7 +292,7 @@ impl Context {
             system_prompt: config.system_prompt.clone(),
             appended_prompt: config.appended_prompt.clone(),
             settings,
-            ..State::default()
+            ..AgentState::default()
         };
         Self {
             config,
@@ -314,7 +314,7 @@ impl Context {
     }
 
     /// Finds the session to resume, and begins to record it, if these were set.
-    pub(super) fn open(&self) -> Result<(), transcript::Failed> {
+    pub(super) fn open(&self) -> Result<(), transcript::LoadFailure> {
         let kept = transcript::load(&self.config)?;
         let mut state = self.state();
         if let Some(kept) = &kept {
@@ -352,7 +352,7 @@ impl Context {
             state.title = kept.title.clone().or(state.title.take());
         }
         if let (Some(config_dir), true) = (&self.config.config_dir, self.config.persist) {
-            let mut transcript = Transcript::new(&transcript::Surroundings {
+            let mut transcript = SessionTranscript::new(&transcript::SessionSurroundings {
                 config_dir,
                 cwd: &self.config.cwd,
                 session_id: &state.session_id,
@@ -362,7 +362,7 @@ impl Context {
             match &kept {
                 Some(kept) => transcript.resume(kept, self.config.fork),
                 None if self.config.session_id.is_some() && transcript.exists() => {
-                    return Err(transcript::Failed::taken(&state.session_id));
+                    return Err(transcript::LoadFailure::taken(&state.session_id));
                 }
                 None => {}
             }
@@ -371,12 +371,12 @@ impl Context {
         Ok(())
     }
 
-    fn lock_transcript(&self) -> MutexGuard<'_, Option<Transcript>> {
+    fn lock_transcript(&self) -> MutexGuard<'_, Option<SessionTranscript>> {
         self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something with the transcript, if there is one.
-    pub(super) fn keep<T>(&self, work: impl FnOnce(&mut Transcript) -> T) -> Option<T> {
+    pub(super) fn keep<T>(&self, work: impl FnOnce(&mut SessionTranscript) -> T) -> Option<T> {
         self.lock_transcript().as_mut().map(work)
     }
 
@@ -440,7 +440,7 @@ impl Context {
     }
 
     /// The state. Never held over an await.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, AgentState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -479,7 +479,7 @@ impl Context {
     }
 
     /// Writes an `assistant` or `user` line, and keeps it. Gives its uuid.
-    pub(super) async fn say(&self, said: Said<'_>) -> String {
+    pub(super) async fn say(&self, said: ConversationLine<'_>) -> String {
         let uuid = self.uuid();
         let mut line = json!({
             "type": said.kind,
@@ -501,14 +501,20 @@ impl Context {
         if let Some(fields) = said.kept {
             self.record(said.agent, said.kind, &uuid, fields);
         }
-        if said.shown && !said.agent.is_some_and(Subagent::is_hidden) {
+        if said.shown && !said.agent.is_some_and(RunningSubagent::is_hidden) {
             self.send(line).await;
         }
         uuid
     }
 
     /// Keeps a prompt or an answer, or what belongs to one.
-    pub(super) fn record(&self, agent: Option<&Subagent>, kind: &'static str, uuid: &str, fields: Value) {
+    pub(super) fn record(
+        &self,
+        agent: Option<&RunningSubagent>,
+        kind: &'static str,
+        uuid: &str,
+        fields: Value,
+    ) {
         if agent.is_none() && kind != "attachment" {
             self.state().history += 1;
         }
@@ -525,7 +531,7 @@ impl Context {
     }
 
     /// Reports the progress of a prompt; only for prompts with a uuid.
-    pub(super) async fn send_lifecycle(&self, prompt: &Prompt, stage: &str) {
+    pub(super) async fn send_lifecycle(&self, prompt: &QueuedPrompt, stage: &str) {
         if let Some(uuid) = &prompt.uuid {
             self.send_stamped(json!({"type": "command_lifecycle", "command_uuid": uuid, "state": stage}))
                 .await;
@@ -572,13 +578,13 @@ impl Context {
         &self,
         request: Value,
         cancel: Cancel,
-    ) -> (String, oneshot::Receiver<Answer>) {
+    ) -> (String, oneshot::Receiver<HostReply>) {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut state = self.state();
             let id = state.ids.uuid();
             if state.closed {
-                let _ = sender.send(Answer::Closed);
+                let _ = sender.send(HostReply::Closed);
             } else {
                 state.pending.insert(id.clone(), Pending { sender, cancel });
             }
@@ -701,7 +707,7 @@ impl Context {
     }
 }
 
-impl State {
+impl AgentState {
     /// All directories that were added, for this session or for good.
     pub(super) fn all_directories(&self) -> impl Iterator<Item = &String> {
         self.directories

@@ -23,7 +23,7 @@ pub(super) const MODES: &[&str] = &[
 ];
 
 /// The reply to a request.
-pub(super) enum Reply {
+pub(super) enum ControlReply {
     /// A success without a payload.
     Done,
     /// Something, once it is there.
@@ -63,7 +63,7 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
         }
         "cancel_async_message" => cancel(ctx, string("message_uuid").unwrap_or_default()).await,
         "claim_session" => claim(ctx, request),
-        "set_model" if ctx.is_parked() => Some(Reply::Error(
+        "set_model" if ctx.is_parked() => Some(ControlReply::Error(
             "not_claimed: this process is a spare waiting for claim_session; send this request after the claim"
                 .to_owned(),
         )),
@@ -84,16 +84,16 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
                 .any(|known| display == known);
             if (tokens.is_null() || tokens.is_i64()) && (display.is_null() || known) {
                 ctx.state().thinking = tokens.as_u64();
-                Some(Reply::Done)
+                Some(ControlReply::Done)
             } else {
                 let what = "max_thinking_tokens must be an integer or null and thinking_display must be \"summarized\", \
                             \"omitted\", \"highlights\", or null";
-                Some(Reply::Error(format!("set_max_thinking_tokens: {what}")))
+                Some(ControlReply::Error(format!("set_max_thinking_tokens: {what}")))
             }
         }
-        "mcp_status" => Some(Reply::Payload(mcp::status(ctx))),
+        "mcp_status" => Some(ControlReply::Payload(mcp::status(ctx))),
         "mcp_set_servers" => match mcp::set(ctx, &request["servers"]) {
-            Err(error) => Some(Reply::Error(error)),
+            Err(error) => Some(ControlReply::Error(error)),
             Ok(set) => {
                 mcp_control::set(ctx, id, set);
                 None
@@ -112,28 +112,28 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
             }
             None
         }
-        "get_context_usage" => Some(Reply::Payload(context_usage(ctx))),
-        "list_models" => Some(Reply::Payload(json!({"models": payload::models()}))),
-        "get_binary_version" => Some(Reply::Payload(json!({
+        "get_context_usage" => Some(ControlReply::Payload(context_usage(ctx))),
+        "list_models" => Some(ControlReply::Payload(json!({"models": payload::models()}))),
+        "get_binary_version" => Some(ControlReply::Payload(json!({
             "version": payload::VERSION, "buildTime": "2026-11-20T17:34:37Z", "oldestDesktopSdk": "0.3.280",
         }))),
         "stop_task" if !request["task_id"].is_string() => {
-            Some(Reply::Error("stop_task: task_id must be a string".to_owned()))
+            Some(ControlReply::Error("stop_task: task_id must be a string".to_owned()))
         }
         "stop_task" => {
             background::stop(ctx, string("task_id").unwrap_or_default(), true).await;
-            Some(Reply::Payload(json!({})))
+            Some(ControlReply::Payload(json!({})))
         }
         "background_tasks" => {
             background::move_all(ctx).await;
-            Some(Reply::Payload(json!({})))
+            Some(ControlReply::Payload(json!({})))
         }
         "get_task_output" => Some(
             match background::output(ctx, string("task_id").unwrap_or_default()) {
                 Some(output) => {
-                    Reply::Payload(json!({"output": output, "total_bytes": output.len(), "truncated": false}))
+                    ControlReply::Payload(json!({"output": output, "total_bytes": output.len(), "truncated": false}))
                 }
-                None => Reply::Error(
+                None => ControlReply::Error(
                     "get_task_output: no shell or Monitor task with that task_id in this session".to_owned(),
                 ),
             },
@@ -141,26 +141,26 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
         "rename_session" => match string("title") {
             Some(title) => {
                 rename(ctx, title).await;
-                Some(Reply::Done)
+                Some(ControlReply::Done)
             }
-            None => Some(Reply::Error("rename_session: title must be a string".to_owned())),
+            None => Some(ControlReply::Error("rename_session: title must be a string".to_owned())),
         },
         "rewind_files" => Some(files::rewind(ctx, request).await),
-        "set_has_subscribers" | "seed_read_state" | "set_prompt_suggestions_paused" => Some(Reply::Done),
+        "set_has_subscribers" | "seed_read_state" | "set_prompt_suggestions_paused" => Some(ControlReply::Done),
         _ => Some(elsewhere(ctx, id, subtype, request).await),
     };
     let line = match reply {
-        None | Some(Reply::Later) => return false,
-        Some(Reply::Done) => success(id, None),
-        Some(Reply::Payload(payload)) => success(id, Some(payload)),
-        Some(Reply::Error(error)) => failure(id, &error, None),
-        Some(Reply::Coded(error, code)) => failure(id, &error, Some(code)),
-        Some(Reply::SameModel(error, code)) => {
+        None | Some(ControlReply::Later) => return false,
+        Some(ControlReply::Done) => success(id, None),
+        Some(ControlReply::Payload(payload)) => success(id, Some(payload)),
+        Some(ControlReply::Error(error)) => failure(id, &error, None),
+        Some(ControlReply::Coded(error, code)) => failure(id, &error, Some(code)),
+        Some(ControlReply::SameModel(error, code)) => {
             let mut line = failure(id, &error, Some(code));
             line["response"]["model"] = json!(ctx.state().model);
             line
         }
-        Some(Reply::Unsupported) => {
+        Some(ControlReply::Unsupported) => {
             let error = format!("Unsupported control request subtype: {subtype}");
             failure(id, &error, Some("unsupported_request"))
         }
@@ -170,7 +170,7 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
 }
 
 /// Requests that are answered in files of their own.
-async fn elsewhere(ctx: &Arc<Context>, id: Option<&Value>, subtype: &str, request: &Value) -> Reply {
+async fn elsewhere(ctx: &Arc<Context>, id: Option<&Value>, subtype: &str, request: &Value) -> ControlReply {
     if let Some(reply) = settings::handle(ctx, subtype, request).await {
         return reply;
     }
@@ -180,9 +180,9 @@ async fn elsewhere(ctx: &Arc<Context>, id: Option<&Value>, subtype: &str, reques
     match not_simulated::request(subtype) {
         Some(text) => {
             ctx.log.flaw(Flaw::new("control_request", text.clone()));
-            Reply::Error(text)
+            ControlReply::Error(text)
         }
-        None => Reply::Unsupported,
+        None => ControlReply::Unsupported,
     }
 }
 
@@ -267,16 +267,16 @@ pub(super) async fn rename(ctx: &Context, title: &str) {
 }
 
 /// Becomes a session. As with the CLI, one that was refused can be claimed again.
-fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
+fn claim(ctx: &Context, request: &Value) -> Option<ControlReply> {
     if !ctx.is_parked() {
         let error = "not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been \
                      claimed yet";
-        return Some(Reply::Error(error.to_owned()));
+        return Some(ControlReply::Error(error.to_owned()));
     }
     let cwd = request["cwd"].as_str().unwrap_or_default();
     if !cwd.starts_with('/') {
         let error = "cwd_not_found: the claim cwd does not exist or is not accessible";
-        return Some(Reply::Error(error.to_owned()));
+        return Some(ControlReply::Error(error.to_owned()));
     }
     let mode = match request["permission_mode"].as_str() {
         Some(mode) if !MODES.contains(&mode) => {
@@ -284,7 +284,7 @@ fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
                 "permission_mode_not_claimable: Cannot set permission mode: must be one of {}",
                 MODES.join(", ")
             );
-            return Some(Reply::Error(error));
+            return Some(ControlReply::Error(error));
         }
         mode => mode,
     };
@@ -305,7 +305,7 @@ fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
         reply["initialize"] =
             payload::initialize(&ctx.config.home, &state.mode, &state.model, state.session_state);
     }
-    Some(Reply::Payload(reply))
+    Some(ControlReply::Payload(reply))
 }
 
 /// The problem of an `initialize`, if there is one.
@@ -339,7 +339,7 @@ fn flaw(request: &Value) -> Option<&'static str> {
     None
 }
 
-async fn interrupt(ctx: &Context, request: &Value) -> Option<Reply> {
+async fn interrupt(ctx: &Context, request: &Value) -> Option<ControlReply> {
     let cancelled = if request["cancel_queued"] == true {
         let queue = std::mem::take(&mut ctx.state().queue);
         for prompt in &queue {
@@ -370,10 +370,10 @@ async fn interrupt(ctx: &Context, request: &Value) -> Option<Reply> {
     if let Some(cancelled) = cancelled {
         receipt["cancelled"] = json!(cancelled);
     }
-    Some(Reply::Payload(receipt))
+    Some(ControlReply::Payload(receipt))
 }
 
-async fn cancel(ctx: &Context, uuid: &str) -> Option<Reply> {
+async fn cancel(ctx: &Context, uuid: &str) -> Option<ControlReply> {
     let prompt = {
         let mut state = ctx.state();
         let position = state
@@ -382,7 +382,7 @@ async fn cancel(ctx: &Context, uuid: &str) -> Option<Reply> {
             .position(|prompt| prompt.uuid.as_deref() == Some(uuid));
         position.and_then(|n| state.queue.remove(n))
     };
-    Some(Reply::Payload(match prompt {
+    Some(ControlReply::Payload(match prompt {
         Some(prompt) => {
             ctx.send_lifecycle(&prompt, "cancelled").await;
             json!({"cancelled": true, "message_uuid": uuid})
@@ -391,19 +391,19 @@ async fn cancel(ctx: &Context, uuid: &str) -> Option<Reply> {
     }))
 }
 
-async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<Reply> {
+async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<ControlReply> {
     let mode = match request["mode"].as_str() {
         Some("manual") => "default",
         Some(mode) if MODES.contains(&mode) => mode,
         _ => {
             let error = format!("Cannot set permission mode: must be one of {}", MODES.join(", "));
-            return Some(Reply::Coded(error, "invalid_mode"));
+            return Some(ControlReply::Coded(error, "invalid_mode"));
         }
     };
     if mode == "bypassPermissions" && !ctx.config.may_bypass() {
         let error = "Cannot set permission mode to bypassPermissions because the session was not launched with \
                      --dangerously-skip-permissions";
-        return Some(Reply::Coded(error.to_owned(), "bypass_not_launched"));
+        return Some(ControlReply::Coded(error.to_owned(), "bypass_not_launched"));
     }
     let changed = {
         let mut state = ctx.state();

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::brain::ToolResult;
-use super::caller::Call;
-use super::context::{Context, Priority, Prompt};
+use super::brain::CallResult;
+use super::caller::ModelCall;
+use super::context::{Context, Priority, QueuedPrompt};
 use super::transcript::Deferred;
 use super::turn::{End, Turn};
 
@@ -12,8 +12,8 @@ use super::turn::{End, Turn};
 pub(super) const PROMPT: &str = "Continue from where you left off.";
 
 /// Announces that a deferred call is about to be taken up. Gives the prompt that stands for it.
-pub(super) async fn announce(ctx: &Context) -> Prompt {
-    let prompt = Prompt {
+pub(super) async fn announce(ctx: &Context) -> QueuedPrompt {
+    let prompt = QueuedPrompt {
         uuid: Some(ctx.uuid()),
         text: PROMPT.to_owned(),
         message: json!({"role": "user", "content": PROMPT}),
@@ -47,7 +47,7 @@ impl Turn {
     }
 
     /// Makes a deferred call, before the turn begins for the host.
-    pub(super) async fn take_up(&mut self, deferred: &Deferred) -> Result<Vec<ToolResult>, End> {
+    pub(super) async fn take_up(&mut self, deferred: &Deferred) -> Result<Vec<CallResult>, End> {
         if self.missing(&deferred.name).is_some() {
             return Err(End::Unavailable(
                 json!({"id": deferred.id, "name": deferred.name, "input": deferred.input}),
@@ -60,8 +60,11 @@ impl Turn {
         };
         // What comes of the call stands directly behind it.
         self.ctx.keep(|transcript| transcript.go_back(&deferred.answer));
-        self.hands
-            .take(Call::new(&deferred.id, &deferred.name, deferred.input.clone()));
+        self.hands.take(ModelCall::new(
+            &deferred.id,
+            &deferred.name,
+            deferred.input.clone(),
+        ));
         let hands = self.hands.clone();
         let results = hands.beside(self.finish_calls()).await?;
         {

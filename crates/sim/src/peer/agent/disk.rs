@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::brain::{CallPlan, Outcome};
-use super::caller::Call;
-use super::context::{Context, State};
+use super::brain::{CallPlan, ToolOutcome};
+use super::caller::ModelCall;
+use super::context::{AgentState, Context};
 use super::models::Model;
-use super::rules::{Access, Place};
+use super::rules::{Access, RuleRoots};
 use super::{commands, files, not_simulated, paths, payload, plans, shell};
 
 /// A path as the tools take it.
@@ -62,8 +62,8 @@ pub(super) async fn store(ctx: &Context, path: &str, content: &str, real: bool) 
 }
 
 /// A result without `is_error`, as the file tools give them.
-fn file_outcome(content: String, details: Value) -> Outcome {
-    Outcome::text(content).with_details(details)
+fn file_outcome(content: String, details: Value) -> ToolOutcome {
+    ToolOutcome::text(content).with_details(details)
 }
 
 /// The largest file that is read as a whole, and how many characters of a file the model gets: it counts tokens, and this is what
@@ -105,14 +105,14 @@ const CHANGED: &str = "File has been modified since read, either by the user or 
 
 /// Whether a file must be read before it is changed: the agent has not seen it, and may not read it unasked. Older models have to read
 /// each file.
-fn is_strange(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
+fn is_strange(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
     let state = ctx.state();
     let unread = real && Path::new(path).is_file() && seen(&state, by, path).is_none();
     let path = Path::new(path);
     let inside = || {
         let (project, cwd) = (ctx.project(), ctx.cwd());
         let area = paths::Area::new(ctx, &state);
-        let place = Place {
+        let place = RuleRoots {
             project: &project,
             cwd: &cwd,
             home: Path::new(&ctx.config.home),
@@ -126,7 +126,7 @@ fn is_strange(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
 }
 
 /// Why a file must not be replaced: the model does not know what is in it.
-async fn unknown(ctx: &Context, by: &Reader, path: &str, real: bool) -> Option<&'static str> {
+async fn unknown(ctx: &Context, by: &Viewer, path: &str, real: bool) -> Option<&'static str> {
     match is_stale(ctx, by, path, real).await {
         true => Some(CHANGED),
         false => is_strange(ctx, by, path, real).then_some(UNREAD),
@@ -134,22 +134,22 @@ async fn unknown(ctx: &Context, by: &Reader, path: &str, real: bool) -> Option<&
 }
 
 /// Who has seen a file: the subagent of this id, or the main agent.
-pub(super) type Reader = Option<String>;
+pub(super) type Viewer = Option<String>;
 
 /// The files that each agent has seen.
-pub(super) type FilesSeen = BTreeMap<Reader, BTreeMap<String, Seen>>;
+pub(super) type FilesSeen = BTreeMap<Viewer, BTreeMap<String, SeenFile>>;
 
-fn seen<'a>(state: &'a State, by: &Reader, path: &str) -> Option<&'a Seen> {
+fn seen<'a>(state: &'a AgentState, by: &Viewer, path: &str) -> Option<&'a SeenFile> {
     state.files_seen.get(by)?.get(path)
 }
 
-fn has_seen(state: &mut State, by: &Reader, path: String, seen: Seen) {
+fn has_seen(state: &mut AgentState, by: &Viewer, path: String, seen: SeenFile) {
     state.files_seen.entry(by.clone()).or_default().insert(path, seen);
 }
 
 /// What the model has seen of a file.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct SeenFile {
     /// What was in the file then.
     content: String,
     /// Whether it has seen all of it.
@@ -157,20 +157,20 @@ pub(super) struct Seen {
 }
 
 /// Remembers the files that a command line has shown: those of one command that prints files.
-pub(super) async fn show(ctx: &Context, by: &Reader, line: &str, real: bool) {
+pub(super) async fn show(ctx: &Context, by: &Viewer, line: &str, real: bool) {
     let line = shell::parse(line, Path::new(&ctx.config.home));
     let [command] = &line.commands[..] else { return };
     let Some(whole) = command.shows() else { return };
     for path in command.paths(&ctx.cwd(), Path::new(&ctx.config.home)).read {
         let path = path.to_string_lossy().into_owned();
         if let Some(content) = load(ctx, &path, real).await {
-            has_seen(&mut ctx.state(), by, path, Seen { content, whole });
+            has_seen(&mut ctx.state(), by, path, SeenFile { content, whole });
         }
     }
 }
 
 /// Whether a file has something else in it than the model has seen.
-async fn is_stale(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
+async fn is_stale(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
     let seen = seen(&ctx.state(), by, path).cloned();
     match seen {
         Some(seen) => load(ctx, path, real)
@@ -181,7 +181,7 @@ async fn is_stale(ctx: &Context, by: &Reader, path: &str, real: bool) -> bool {
 }
 
 /// The files that the model has seen and that are others by now.
-pub(super) async fn stale(ctx: &Context, by: &Reader, real: bool) -> Vec<String> {
+pub(super) async fn stale(ctx: &Context, by: &Viewer, real: bool) -> Vec<String> {
     let seen = ctx.state().files_seen.get(by).cloned().unwrap_or_default();
     let mut stale = Vec::new();
     for path in seen.into_keys() {
@@ -193,7 +193,7 @@ pub(super) async fn stale(ctx: &Context, by: &Reader, real: bool) -> Vec<String>
 }
 
 /// Why a call cannot be made, whatever is decided about it; nothing for calls that a test answers itself.
-pub(super) async fn unfit(ctx: &Context, by: &Reader, call: &Call) -> Option<String> {
+pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Option<String> {
     let handled = ctx.config.handlers.iter().any(|(tool, _)| *tool == call.name);
     if handled || matches!(call.plan, CallPlan::Outcome(_)) {
         return None;
@@ -319,18 +319,18 @@ fn patch(before: &str, after: &str) -> Value {
 }
 
 /// `Read`.
-pub(super) async fn read(ctx: &Context, by: &Reader, input: &Value, real: bool) -> Outcome {
+pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) -> ToolOutcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     if real && Path::new(&path).is_dir() {
-        return Outcome::error(format!("EISDIR: illegal operation on a directory, read '{path}'"));
+        return ToolOutcome::error(format!("EISDIR: illegal operation on a directory, read '{path}'"));
     }
     let Some(content) = load(ctx, &path, real).await else {
-        return Outcome::error(no_such_file(ctx));
+        return ToolOutcome::error(no_such_file(ctx));
     };
     let is_part = ["offset", "limit"].iter().any(|key| input[*key].is_u64()) || input["allow_large"] == true;
     if content.len() > LARGEST && !is_part {
-        return Outcome::error(format!(
+        return ToolOutcome::error(format!(
             "File content ({}) exceeds maximum allowed size (256KB). Read parts of it by offset and limit, or all that fits by \
              allow_large.",
             size(content.len())
@@ -357,7 +357,7 @@ pub(super) async fn read(ctx: &Context, by: &Reader, input: &Value, real: bool) 
     let numbered: Vec<String> = numbered.take_while(fits).collect();
     let is_cut = numbered.len() < shown.len();
     let shown = &shown[..numbered.len()];
-    let seen = Seen {
+    let seen = SeenFile {
         content: seen,
         whole: shown.len() == lines.len(),
     };
@@ -381,13 +381,13 @@ pub(super) async fn read(ctx: &Context, by: &Reader, input: &Value, real: bool) 
 }
 
 /// `Write`.
-pub(super) async fn write(ctx: &Context, by: &Reader, input: &Value, real: bool) -> Outcome {
+pub(super) async fn write(ctx: &Context, by: &Viewer, input: &Value, real: bool) -> ToolOutcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     let content = input["content"].as_str().unwrap_or_default();
     // Somebody may have named another file behind the check.
     if let Some(why) = unknown(ctx, by, &path, real).await {
-        return Outcome::error(why);
+        return ToolOutcome::error(why);
     }
     let original = load(ctx, &path, real).await;
     files::remember(ctx, &path, original.as_ref(), real);
@@ -395,9 +395,9 @@ pub(super) async fn write(ctx: &Context, by: &Reader, input: &Value, real: bool)
         ctx.state().plan = Some((path.clone(), real));
     }
     if let Err(error) = store(ctx, &path, content, real).await {
-        return Outcome::error(error.to_string());
+        return ToolOutcome::error(error.to_string());
     }
-    let seen = Seen {
+    let seen = SeenFile {
         content: content.to_owned(),
         whole: true,
     };
@@ -425,7 +425,7 @@ pub(super) async fn write(ctx: &Context, by: &Reader, input: &Value, real: bool)
 }
 
 /// `Edit`.
-pub(super) async fn edit(ctx: &Context, by: &Reader, input: &Value, real: bool) -> Outcome {
+pub(super) async fn edit(ctx: &Context, by: &Viewer, input: &Value, real: bool) -> ToolOutcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     let (old, new) = (
@@ -439,14 +439,14 @@ pub(super) async fn edit(ctx: &Context, by: &Reader, input: &Value, real: bool) 
     let is_stale = is_stale(ctx, by, &path, real).await;
     // Somebody may have changed the input behind the check.
     let content = match content {
-        None if !old.is_empty() => return Outcome::error(no_such_file(ctx)),
+        None if !old.is_empty() => return ToolOutcome::error(no_such_file(ctx)),
         Some(content) if old.is_empty() && !content.is_empty() => {
-            return Outcome::error("Cannot create new file - file already exists.");
+            return ToolOutcome::error("Cannot create new file - file already exists.");
         }
         content => content.unwrap_or_default(),
     };
     if !content.contains(old) {
-        return Outcome::error(format!("String to replace not found in file.\nString: {old}"));
+        return ToolOutcome::error(format!("String to replace not found in file.\nString: {old}"));
     }
     let edited = if all {
         content.replace(old, new)
@@ -454,7 +454,7 @@ pub(super) async fn edit(ctx: &Context, by: &Reader, input: &Value, real: bool) 
         content.replacen(old, new, 1)
     };
     if let Err(error) = store(ctx, &path, &edited, real).await {
-        return Outcome::error(error.to_string());
+        return ToolOutcome::error(error.to_string());
     }
     let known = {
         let mut state = ctx.state();
@@ -462,7 +462,7 @@ pub(super) async fn edit(ctx: &Context, by: &Reader, input: &Value, real: bool) 
         let whole = is_new || before.is_some_and(|seen| seen.whole && !is_stale);
         let content = edited.clone();
         if is_new || before.is_some() {
-            has_seen(&mut state, by, path, Seen { content, whole });
+            has_seen(&mut state, by, path, SeenFile { content, whole });
         }
         whole
     };

@@ -41,13 +41,13 @@ pub(super) enum End {
 }
 
 /// The parts of a result: the subtype, the text or the errors, and whether it is an error.
-struct Verdict {
+struct ResultParts {
     subtype: &'static str,
     text: String,
     failed: bool,
 }
 
-impl Verdict {
+impl ResultParts {
     fn success(text: impl Into<String>) -> Self {
         Self {
             subtype: "success",
@@ -67,47 +67,47 @@ impl Verdict {
 
 impl Turn {
     /// What this end is, and the fields that are particular to it.
-    fn judge_end(&mut self, end: Option<&End>, fields: &mut Map<String, Value>) -> Verdict {
+    fn judge_end(&mut self, end: Option<&End>, fields: &mut Map<String, Value>) -> ResultParts {
         let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         let reason = |name: &str| json!(name);
         match end {
             None => {
                 set("terminal_reason", reason("completed"));
                 set("api_error_status", Value::Null);
-                Verdict::success(&self.text)
+                ResultParts::success(&self.text)
             }
             Some(End::Structured(output)) => {
                 set("terminal_reason", reason("completed"));
                 set("api_error_status", Value::Null);
                 set("structured_output", output.clone());
-                Verdict::success(output.to_string())
+                ResultParts::success(output.to_string())
             }
             Some(End::StopHookPrevented) => {
                 set("terminal_reason", reason("stop_hook_prevented"));
                 set("api_error_status", Value::Null);
-                Verdict::success(&self.text)
+                ResultParts::success(&self.text)
             }
             Some(End::NoQuery(text)) => {
                 self.stop_reason = None;
-                Verdict::success(text)
+                ResultParts::success(text)
             }
             Some(End::Local { command, text }) => {
                 self.stop_reason = None;
                 if let Some(command) = command {
                     set("local_command", json!(command));
                 }
-                Verdict::success(text)
+                ResultParts::success(text)
             }
-            Some(End::NotSimulated(text)) => Verdict::error("error_during_execution", text.clone()),
+            Some(End::NotSimulated(text)) => ResultParts::error("error_during_execution", text.clone()),
             Some(End::Unexpanded(text)) => {
                 self.stop_reason = None;
                 set("local_command", json!("custom"));
-                Verdict::success(text)
+                ResultParts::success(text)
             }
             Some(End::HookStopped) => {
                 set("terminal_reason", reason("hook_stopped"));
                 set("api_error_status", Value::Null);
-                Verdict::success("")
+                ResultParts::success("")
             }
             Some(End::Deferred(call)) => {
                 self.stop_reason = Some("tool_deferred".to_owned());
@@ -116,16 +116,16 @@ impl Turn {
                     set("terminal_reason", reason("tool_deferred"));
                 }
                 set("deferred_tool_use", call.clone());
-                Verdict::success("")
+                ResultParts::success("")
             }
             Some(End::Unavailable(call)) => {
                 self.stop_reason = Some("tool_deferred_unavailable".to_owned());
                 set("terminal_reason", reason("tool_deferred_unavailable"));
                 set("deferred_tool_use", call.clone());
                 let tool = call["name"].as_str().unwrap_or_default();
-                Verdict {
+                ResultParts {
                     failed: true,
-                    ..Verdict::success(format!(
+                    ..ResultParts::success(format!(
                         "{tool} isn't available, so its deferred call didn't run. Reconnect the tool and resume."
                     ))
                 }
@@ -139,12 +139,12 @@ impl Turn {
                 set("terminal_reason", reason(aborted));
                 if *why == Abort::Displaced {
                     set("api_error_status", Value::Null);
-                    return Verdict::success(&self.text);
+                    return ResultParts::success(&self.text);
                 }
                 let stop = self.stop_reason.as_deref().unwrap_or("null");
                 let text =
                     format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop}");
-                Verdict::error("error_during_execution", text)
+                ResultParts::error("error_during_execution", text)
             }
             Some(End::Api(failure)) => {
                 self.stop_reason = Some(failure.stop_reason.to_owned());
@@ -153,19 +153,19 @@ impl Turn {
                 for (key, value) in failure.ended.as_object().into_iter().flatten() {
                     set(key, value.clone());
                 }
-                Verdict {
+                ResultParts {
                     failed: true,
-                    ..Verdict::success(&failure.text)
+                    ..ResultParts::success(&failure.text)
                 }
             }
             Some(End::MaxTurns(limit)) => {
                 set("terminal_reason", reason("max_turns"));
                 let text = format!("Reached maximum number of turns ({limit})");
-                Verdict::error("error_max_turns", text)
+                ResultParts::error("error_max_turns", text)
             }
             Some(End::Budget(limit)) => {
                 set("terminal_reason", reason("budget_exhausted"));
-                Verdict::error(
+                ResultParts::error(
                     "error_max_budget_usd",
                     format!("Reached maximum budget (${limit})"),
                 )
@@ -176,7 +176,7 @@ impl Turn {
                     "Failed to provide valid structured output after {attempts} attempts — last StructuredOutput error: \
                      {error}"
                 );
-                Verdict::error("error_max_structured_output_retries", text)
+                ResultParts::error("error_max_structured_output_retries", text)
             }
         }
     }
@@ -267,7 +267,7 @@ impl Turn {
                 .send_lifecycle(prompt, if aborted { "cancelled" } else { "completed" })
                 .await;
         }
-        self.ctx.keep(super::transcript::Transcript::mark_tip);
+        self.ctx.keep(super::transcript::SessionTranscript::mark_tip);
         self.ctx.send_mirror().await;
         self.ctx.state().results_due.push(fields);
         self.ctx.send_results(false).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::control::Reply;
+use super::control::ControlReply;
 use super::disk;
 
 /// How files were before a prompt changed them.
@@ -45,7 +45,7 @@ pub(super) fn remember(ctx: &Context, path: &str, content: Option<&String>, real
 }
 
 /// Brings files back to their state before a prompt.
-pub(super) async fn rewind(ctx: &Context, request: &Value) -> Reply {
+pub(super) async fn rewind(ctx: &Context, request: &Value) -> ControlReply {
     let unknown = match ctx.config.checkpoints {
         true => "No file checkpoint found for this message.",
         false => "File rewinding is not enabled.",
@@ -69,9 +69,9 @@ pub(super) async fn rewind(ctx: &Context, request: &Value) -> Reply {
     let dry = request["dry_run"] == true;
     let Some(before) = before else {
         return if dry {
-            Reply::Payload(json!({"canRewind": false, "error": unknown}))
+            ControlReply::Payload(json!({"canRewind": false, "error": unknown}))
         } else {
-            Reply::Error(unknown.to_owned())
+            ControlReply::Error(unknown.to_owned())
         };
     };
     let (mut changed, mut insertions, mut deletions) = (Vec::new(), 0, 0);
@@ -92,12 +92,12 @@ pub(super) async fn rewind(ctx: &Context, request: &Value) -> Reply {
                 None => disk::remove(ctx, &path, real).await,
             };
             if let Err(error) = restored {
-                return Reply::Error(format!("cannot restore {path}: {error}"));
+                return ControlReply::Error(format!("cannot restore {path}: {error}"));
             }
         }
         changed.push(path);
     }
-    Reply::Payload(if dry {
+    ControlReply::Payload(if dry {
         json!({"canRewind": true, "filesChanged": changed, "insertions": insertions, "deletions": deletions})
     } else {
         json!({"canRewind": true, "skippedLinks": 0})

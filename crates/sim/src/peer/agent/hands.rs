@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::background;
-use super::brain::ToolResult;
-use super::caller::{Call, Caller, Company, Halt, Made};
+use super::brain::CallResult;
+use super::caller::{Caller, Company, Halt, Made, ModelCall};
 use super::context::Abort;
 use crate::running::Exit;
 
@@ -19,13 +19,13 @@ use crate::running::Exit;
 /// A call begins once those before it have begun, and while others run only if it and they may run beside others.
 pub(super) struct Hands {
     caller: Arc<Caller>,
-    work: Mutex<Work>,
+    work: Mutex<CallsAtWork>,
     /// One of them is over.
     over: Notify,
 }
 
 #[derive(Default)]
-struct Work {
+struct CallsAtWork {
     slots: Vec<Slot>,
     outcomes: Outcomes,
 }
@@ -33,15 +33,15 @@ struct Work {
 struct Slot {
     id: String,
     company: Company,
-    state: State,
+    state: CallState,
 }
 
-type Ended = Result<Made, Halt>;
+type CallEnd = Result<Made, Halt>;
 
-enum State {
-    Waiting(Box<Call>),
-    Running(Pin<Box<dyn Future<Output = Ended> + Send>>),
-    Ended(Ended),
+enum CallState {
+    Waiting(Box<ModelCall>),
+    Running(Pin<Box<dyn Future<Output = CallEnd> + Send>>),
+    Ended(CallEnd),
     /// What came of it is being written.
     Telling,
     Over,
@@ -51,7 +51,7 @@ enum State {
 #[derive(Default)]
 pub(super) struct Outcomes {
     /// In the order in which they came.
-    pub(super) results: Vec<ToolResult>,
+    pub(super) results: Vec<CallResult>,
     /// Of several calls that are deferred the last one.
     pub(super) deferred: Option<Value>,
     /// Why some have no result.
@@ -79,16 +79,16 @@ impl Hands {
         }
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
+    fn work(&self) -> MutexGuard<'_, CallsAtWork> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes over a call, which is made [beside](Self::beside) what goes on.
-    pub(super) fn take(&self, call: Call) {
+    pub(super) fn take(&self, call: ModelCall) {
         let slot = Slot {
             id: call.id.clone(),
             company: self.caller.company(&call),
-            state: State::Waiting(Box::new(call)),
+            state: CallState::Waiting(Box::new(call)),
         };
         self.work().slots.push(slot);
     }
@@ -103,7 +103,7 @@ impl Hands {
         let work = self.work();
         work.slots
             .iter()
-            .any(|slot| !matches!(slot.state, State::Waiting(_)))
+            .any(|slot| !matches!(slot.state, CallState::Waiting(_)))
     }
 
     /// Lets the calls and what they have started go on for a moment, without letting time pass.
@@ -139,8 +139,8 @@ impl Hands {
             {
                 let mut work = self.work();
                 let is_over = |slot: &Slot| match slot.state {
-                    State::Over => true,
-                    State::Waiting(_) => abort.is_some(),
+                    CallState::Over => true,
+                    CallState::Waiting(_) => abort.is_some(),
                     _ => false,
                 };
                 if work.slots.iter().all(is_over) {
@@ -150,7 +150,7 @@ impl Hands {
                     self.caller.tally().batch.sort_by_key(place);
                     let mut outcomes = std::mem::take(&mut work.outcomes);
                     for (number, slot) in slots.into_iter().enumerate() {
-                        if let State::Waiting(_) = slot.state {
+                        if let CallState::Waiting(_) = slot.state {
                             outcomes.why = outcomes.why.or(abort);
                             outcomes.stop(number, slot.id, "", false);
                         }
@@ -192,9 +192,9 @@ impl Hands {
             };
             {
                 let mut work = self.work();
-                let Work { slots, outcomes } = &mut *work;
+                let CallsAtWork { slots, outcomes } = &mut *work;
                 if let Some(slot) = slots.get_mut(number) {
-                    slot.state = State::Over;
+                    slot.state = CallState::Over;
                     let id = slot.id.clone();
                     match halt {
                         None => {}
@@ -216,16 +216,16 @@ impl Hands {
         }
     }
 
-    fn poll(&self, cx: &mut std::task::Context<'_>) -> Poll<(usize, Ended)> {
+    fn poll(&self, cx: &mut std::task::Context<'_>) -> Poll<(usize, CallEnd)> {
         self.begin(cx);
         for (number, slot) in self.work().slots.iter_mut().enumerate() {
-            if let State::Running(call) = &mut slot.state
+            if let CallState::Running(call) = &mut slot.state
                 && let Poll::Ready(ended) = call.as_mut().poll(cx)
             {
-                slot.state = State::Ended(ended);
+                slot.state = CallState::Ended(ended);
             }
-            if let State::Ended(_) = slot.state
-                && let State::Ended(ended) = std::mem::replace(&mut slot.state, State::Telling)
+            if let CallState::Ended(_) = slot.state
+                && let CallState::Ended(ended) = std::mem::replace(&mut slot.state, CallState::Telling)
             {
                 return Poll::Ready((number, ended));
             }
@@ -239,14 +239,14 @@ impl Hands {
         let running = work
             .slots
             .iter()
-            .filter(|slot| matches!(slot.state, State::Running(_)));
+            .filter(|slot| matches!(slot.state, CallState::Running(_)));
         let mut running: Vec<Company> = running.map(|slot| slot.company).collect();
         if self.caller.abort.borrow().is_some() {
             return;
         }
         let mut blocked = false;
         for slot in &mut work.slots {
-            let State::Waiting(call) = &mut slot.state else {
+            let CallState::Waiting(call) = &mut slot.state else {
                 continue;
             };
             if slot.company != Company::Any {
@@ -258,10 +258,10 @@ impl Hands {
             }
             let mut call = Box::pin(self.caller.clone().call(*std::mem::take(call)));
             slot.state = match call.as_mut().poll(cx) {
-                Poll::Ready(ended) => State::Ended(ended),
+                Poll::Ready(ended) => CallState::Ended(ended),
                 Poll::Pending => {
                     running.push(slot.company);
-                    State::Running(call)
+                    CallState::Running(call)
                 }
             };
         }

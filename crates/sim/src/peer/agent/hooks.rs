@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::caller::{Call, Caller};
-use super::context::{Abort, Answer, Cancel, Context};
+use super::caller::{Caller, ModelCall};
+use super::context::{Abort, Cancel, Context, HostReply};
 use super::models::Model;
-use super::subagent::Subagent;
+use super::subagent::RunningSubagent;
 use super::turn::INTERRUPTED;
 use super::{mcp, settings};
 
@@ -58,7 +58,7 @@ pub(super) enum Fired {
 /// The decision of PreToolUse callbacks.
 #[derive(Debug, Default)]
 pub(super) struct BeforeTool {
-    pub(super) decision: Option<Decision>,
+    pub(super) decision: Option<HookDecision>,
     /// Refuse with this text, which has no permission behind it.
     pub(super) broken: Option<&'static str>,
     pub(super) updated_input: Option<Value>,
@@ -69,7 +69,7 @@ pub(super) struct BeforeTool {
 
 /// A decision of a hook, the strongest last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Decision {
+pub(super) enum HookDecision {
     Allow,
     Ask(String),
     Defer,
@@ -125,13 +125,13 @@ impl Hook {
 }
 
 /// Callbacks that were called and have not replied yet.
-pub(super) struct Asked {
-    waiting: Vec<(String, oneshot::Receiver<Answer>, String, Hook)>,
+pub(super) struct PendingCallbacks {
+    waiting: Vec<(String, oneshot::Receiver<HostReply>, String, Hook)>,
     began: Instant,
 }
 
 /// What an event belongs to.
-pub(super) struct Cause<'a> {
+pub(super) struct HookCause<'a> {
     /// The prompt that it comes of, if any.
     pub(super) prompt_id: Option<&'a str>,
     /// The id and the kind of the agent that it happens to.
@@ -140,7 +140,7 @@ pub(super) struct Cause<'a> {
     pub(super) cancel: fn(Option<&str>) -> Cancel,
 }
 
-impl<'a> Cause<'a> {
+impl<'a> HookCause<'a> {
     /// Something that does not end with the turn.
     pub(super) fn session(prompt_id: Option<&'a str>) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl<'a> Cause<'a> {
     }
 
     /// Something in a turn.
-    pub(super) fn turn(prompt_id: Option<&'a str>, agent: Option<&'a Subagent>) -> Self {
+    pub(super) fn turn(prompt_id: Option<&'a str>, agent: Option<&'a RunningSubagent>) -> Self {
         Self {
             prompt_id,
             agent: agent.map(|agent| (agent.id.as_str(), agent.kind.as_str())),
@@ -175,9 +175,9 @@ impl Context {
         event: &str,
         subject: Option<&str>,
         tool_use_id: Option<&str>,
-        cause: &Cause<'_>,
+        cause: &HookCause<'_>,
         fields: Value,
-    ) -> Asked {
+    ) -> PendingCallbacks {
         let hooks: Vec<Hook> = {
             let state = self.state();
             state
@@ -187,7 +187,7 @@ impl Context {
                 .cloned()
                 .collect()
         };
-        let mut asked = Asked {
+        let mut asked = PendingCallbacks {
             waiting: Vec::new(),
             began: Instant::now(),
         };
@@ -243,7 +243,7 @@ impl Context {
     }
 
     /// Waits for what callbacks answer.
-    pub(super) async fn collect(&self, asked: Asked) -> Vec<Fired> {
+    pub(super) async fn collect(&self, asked: PendingCallbacks) -> Vec<Fired> {
         let mut fired = Vec::new();
         for (id, answer, callback_id, hook) in asked.waiting {
             let failed = |callback_id| Fired::Failed {
@@ -252,7 +252,7 @@ impl Context {
             };
             let answer = tokio::time::timeout_at(asked.began + hook.timeout, answer).await;
             fired.push(match answer {
-                Ok(Ok(Answer::Success(answer))) if fits(&answer) => Fired::Answer(answer),
+                Ok(Ok(HostReply::Success(answer))) if fits(&answer) => Fired::Answer(answer),
                 Ok(_) => failed(callback_id),
                 Err(_) => {
                     self.withdraw(&id).await;
@@ -271,14 +271,14 @@ impl Context {
         prompt_id: Option<&str>,
         fields: Value,
     ) -> Vec<Fired> {
-        let cause = Cause::session(prompt_id);
+        let cause = HookCause::session(prompt_id);
         let asked = self.call_hooks(event, subject, None, &cause, fields).await;
         self.collect(asked).await
     }
 }
 
 /// Why hooks are against a prompt.
-pub(super) enum Refusal {
+pub(super) enum PromptRefusal {
     /// It is dropped.
     Blocked(Option<String>),
     /// It is kept, and not answered.
@@ -295,7 +295,7 @@ fn reason_of(answer: &Value) -> String {
 
 /// What hooks say where a turn would end.
 #[derive(Default)]
-pub(super) struct Stop {
+pub(super) struct StopReply {
     /// It ends, whatever others say.
     pub(super) prevented: bool,
     /// Why it goes on.
@@ -307,17 +307,17 @@ pub(super) struct Stop {
 }
 
 /// A field of an answer that the CLI knows, and whether a value fits it.
-type Known = (&'static str, fn(&Value) -> bool);
+type KnownField = (&'static str, fn(&Value) -> bool);
 
 /// Whether an answer is one: a field that the CLI knows has a value that it takes, and others may be anything.
 fn fits(answer: &Value) -> bool {
-    let all = |object: &Value, fields: &[Known]| {
+    let all = |object: &Value, fields: &[KnownField]| {
         object.is_object()
             && fields
                 .iter()
                 .all(|(key, is_fit)| object.get(key).is_none_or(is_fit))
     };
-    let top: &[Known] = &[
+    let top: &[KnownField] = &[
         ("continue", Value::is_boolean),
         ("suppressOutput", Value::is_boolean),
         ("stopReason", Value::is_string),
@@ -327,7 +327,7 @@ fn fits(answer: &Value) -> bool {
             decision == "approve" || decision == "block"
         }),
     ];
-    let specific: &[Known] = &[
+    let specific: &[KnownField] = &[
         ("permissionDecision", |decision| {
             ["allow", "deny", "ask", "defer"]
                 .iter()
@@ -338,11 +338,11 @@ fn fits(answer: &Value) -> bool {
         ("additionalContext", Value::is_string),
     ];
     // What a decision of the other kind would have does not matter.
-    let allowing: &[Known] = &[
+    let allowing: &[KnownField] = &[
         ("updatedInput", Value::is_object),
         ("updatedPermissions", settings::are_updates),
     ];
-    let denying: &[Known] = &[("message", Value::is_string), ("interrupt", Value::is_boolean)];
+    let denying: &[KnownField] = &[("message", Value::is_string), ("interrupt", Value::is_boolean)];
     let decides = |decision: &Value| match decision["behavior"].as_str() {
         Some("allow") => all(decision, allowing),
         Some("deny") => all(decision, denying),
@@ -372,7 +372,7 @@ impl Caller {
         subject: Option<&str>,
         tool_use_id: Option<&str>,
         mut fields: Value,
-    ) -> Asked {
+    ) -> PendingCallbacks {
         let server = fields["tool_name"]
             .as_str()
             .and_then(|name| mcp::find(&self.ctx, name));
@@ -380,7 +380,7 @@ impl Caller {
             fields["mcp_server"] = json!({"name": found.server, "source": "sdk"});
         }
         let prompt_id = self.prompt_id();
-        let cause = Cause::turn(prompt_id.as_deref(), self.agent.as_deref());
+        let cause = HookCause::turn(prompt_id.as_deref(), self.agent.as_deref());
         self.ctx
             .call_hooks(event, subject, tool_use_id, &cause, fields)
             .await
@@ -421,20 +421,21 @@ impl Caller {
     }
 
     /// Calls the hooks before a tool.
-    pub(super) async fn ask_before_tool(&self, id: &str, name: &str, input: &Value) -> Asked {
+    pub(super) async fn ask_before_tool(&self, id: &str, name: &str, input: &Value) -> PendingCallbacks {
         let fields = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
         self.call_hooks("PreToolUse", Some(name), Some(id), fields).await
     }
 
     /// PreToolUse.
-    pub(super) async fn before_tool(&self, call: &mut Call) -> Result<BeforeTool, Abort> {
+    pub(super) async fn before_tool(&self, call: &mut ModelCall) -> Result<BeforeTool, Abort> {
         let asked = match call.asked.take() {
             Some(asked) => asked,
             None => self.ask_before_tool(&call.id, &call.name, &call.shown).await,
         };
         let fired = self.or_abort(self.ctx.collect(asked)).await?;
         let mut before = BeforeTool::default();
-        let mut decide = |decision: Decision| before.decision = before.decision.take().max(Some(decision));
+        let mut decide =
+            |decision: HookDecision| before.decision = before.decision.take().max(Some(decision));
         for fired in fired {
             match fired {
                 Fired::TimedOut => {
@@ -445,7 +446,7 @@ impl Caller {
                 Fired::Failed { callback_id, blocks } => {
                     self.send_failed("PreToolUse", &callback_id, blocks).await;
                     if blocks {
-                        decide(Decision::Deny(format!(
+                        decide(HookDecision::Deny(format!(
                             "[callback]: failed; blocking because onFailure is \"block\"\nHook callback {callback_id} \
                              failed: the SDK host replied with an error or an invalid answer."
                         )));
@@ -459,15 +460,15 @@ impl Caller {
                     }
                     let given = output["permissionDecisionReason"].as_str();
                     match output["permissionDecision"].as_str() {
-                        Some("allow") => decide(Decision::Allow),
-                        Some("ask") => decide(Decision::Ask(given.unwrap_or_default().to_owned())),
-                        Some("defer") => decide(Decision::Defer),
-                        Some("deny") => decide(Decision::Deny(given.unwrap_or(BLOCKED).to_owned())),
+                        Some("allow") => decide(HookDecision::Allow),
+                        Some("ask") => decide(HookDecision::Ask(given.unwrap_or_default().to_owned())),
+                        Some("defer") => decide(HookDecision::Defer),
+                        Some("deny") => decide(HookDecision::Deny(given.unwrap_or(BLOCKED).to_owned())),
                         _ => {}
                     }
                     match answer["decision"].as_str() {
-                        Some("block") => decide(Decision::Deny(reason_of(&answer))),
-                        Some("approve") => decide(Decision::Allow),
+                        Some("block") => decide(HookDecision::Deny(reason_of(&answer))),
+                        Some("approve") => decide(HookDecision::Allow),
                         _ => {}
                     }
                     if output["updatedInput"].is_object() {
@@ -488,8 +489,8 @@ impl Caller {
     /// PostToolUse, or PostToolUseFailure: may replace what came out of the tool. Returns what is to be said behind the result.
     pub(super) async fn after_tool(
         &self,
-        call: &Call,
-        outcome: &mut super::brain::Outcome,
+        call: &ModelCall,
+        outcome: &mut super::brain::ToolOutcome,
         took: Duration,
     ) -> Result<Vec<String>, Abort> {
         let mut messages = Vec::new();
@@ -576,7 +577,7 @@ impl Caller {
         &self,
         prompt: &str,
         messages: &mut Vec<String>,
-    ) -> Result<(Option<Refusal>, Vec<String>), Abort> {
+    ) -> Result<(Option<PromptRefusal>, Vec<String>), Abort> {
         let (mut refusal, mut context) = (None, Vec::new());
         let mut fields = json!({"prompt": prompt});
         if let Some(title) = &self.ctx.state().title {
@@ -591,9 +592,9 @@ impl Caller {
                 Fired::Answer(answer) => {
                     let text = |value: &Value| value.as_str().map(str::to_owned);
                     if answer["decision"] == "block" {
-                        refusal = Some(Refusal::Blocked(text(&answer["reason"])));
+                        refusal = Some(PromptRefusal::Blocked(text(&answer["reason"])));
                     } else if answer["continue"] == false {
-                        refusal = Some(Refusal::Stopped(text(&answer["stopReason"])));
+                        refusal = Some(PromptRefusal::Stopped(text(&answer["stopReason"])));
                     }
                     let output = &answer["hookSpecificOutput"];
                     context.extend(output["additionalContext"].as_str().map(str::to_owned));
@@ -644,7 +645,7 @@ impl Caller {
     }
 
     /// Stop, or SubagentStop.
-    pub(super) async fn before_stop(&self, again: bool, last: &str) -> Result<Stop, Abort> {
+    pub(super) async fn before_stop(&self, again: bool, last: &str) -> Result<StopReply, Abort> {
         let tasks: Vec<Value> = {
             let state = self.ctx.state();
             let running = state.tasks.iter().filter(|task| task.runs());
@@ -662,7 +663,7 @@ impl Caller {
             None => "Stop",
         };
         let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
-        let mut stop = Stop::default();
+        let mut stop = StopReply::default();
         for fired in self.fire(event, kind, None, fields).await? {
             match fired {
                 Fired::TimedOut => {}

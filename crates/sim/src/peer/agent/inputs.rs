@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::paths;
 
 /// A template of ours; a test reads it.
-static TOOLS: LazyLock<BTreeMap<String, Shape>> =
+static TOOLS: LazyLock<BTreeMap<String, InputShape>> =
     LazyLock::new(|| serde_json::from_str(include_str!("tool_inputs.json")).unwrap_or_default());
 
 /// Tools of which the assistant message has the form of [`read`], if there is one.
@@ -23,7 +23,7 @@ const WRITTEN_AS_READ: &[&str] = &["Bash", "Edit", "Write"];
 /// The fields of a tool's input.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shape {
+struct InputShape {
     /// Whether unknown fields are an error; else they are dropped.
     strict: bool,
     /// Whether unknown fields are kept.
@@ -38,7 +38,7 @@ struct Shape {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Field {
-    is: Kind,
+    is: JsonKind,
     #[serde(default)]
     required: bool,
     default: Option<Value>,
@@ -61,7 +61,7 @@ struct Field {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum JsonKind {
     String,
     Number,
     Integer,
@@ -82,7 +82,7 @@ fn maybe_in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<(Stri
     in_order(from).map(Some)
 }
 
-impl Kind {
+impl JsonKind {
     fn of(value: &Value) -> &'static str {
         match value {
             Value::Null => "null",
@@ -149,7 +149,7 @@ pub(super) fn written(tool: &str, schema: Option<&Value>, input: &Value, cwd: &P
     let mut fields = fields.clone();
     if let Some(schema) = schema {
         for (name, value) in &mut fields {
-            let kind = Kind::named(schema["properties"][name]["type"].as_str());
+            let kind = JsonKind::named(schema["properties"][name]["type"].as_str());
             let converted = value.as_str().and_then(|text| kind.converted(text));
             if let Some(converted) = converted.filter(|value| kind.expected(value).is_none()) {
                 *value = converted;
@@ -206,7 +206,7 @@ fn tidy(tool: &str, input: &mut Value, cwd: &Path) {
 
 /// What is wrong with an input.
 #[derive(Default)]
-struct Flaws {
+struct InputFlaws {
     missing: Vec<String>,
     unexpected: Vec<String>,
     mistyped: Vec<String>,
@@ -214,7 +214,7 @@ struct Flaws {
     others: Vec<(String, Value)>,
 }
 
-impl Flaws {
+impl InputFlaws {
     fn check(&mut self, fields: &[(String, Field)], input: &mut Map<String, Value>, place: &str) {
         for (name, field) in fields {
             let path = format!("{place}{name}");
@@ -240,7 +240,7 @@ impl Flaws {
                 *value = json!(text.trim());
             }
             if let Some(expected) = field.is.expected(value) {
-                let seen = Kind::of(value);
+                let seen = JsonKind::of(value);
                 self.mistyped.push(format!(
                     "The parameter `{path}` type is expected as `{expected}` but provided as `{seen}`"
                 ));
@@ -348,7 +348,7 @@ fn read_as(tool: &str, input: &Value, strictly: bool) -> Result<Value, String> {
     let Some(shape) = TOOLS.get(tool) else {
         return Ok(Value::Object(fields));
     };
-    let mut flaws = Flaws::default();
+    let mut flaws = InputFlaws::default();
     if !shape.keeps_unknown {
         let known = |key: &String| shape.fields.iter().any(|(name, _)| name == key);
         if shape.strict && strictly {

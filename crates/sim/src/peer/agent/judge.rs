@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::caller::Call;
-use super::context::{Context, State};
+use super::caller::ModelCall;
+use super::context::{AgentState, Context};
 use super::models::Model;
 use super::paths::{self, Area};
-use super::rules::{Access, Place, Rule, Rules, Source, Subject, What};
-use super::shell::{self, Command, Doubt};
+use super::rules::{Access, Accessed, PermissionRule, PermissionRules, RuleRoots, RuleSource, Subject};
+use super::shell::{self, Doubt, ShellCommand};
 use super::subagent::is_agent_tool;
 use super::{mcp, plans};
 
 /// Whether this tool is taken away altogether. A tool of the CLI's own that is denied in mid-session stays, and is refused.
-pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
-    let counts = |rule: &&Rule| rule.source != Source::Session || tool.starts_with("mcp__");
+pub(super) fn disallowed(rules: &PermissionRules, tool: &str) -> bool {
+    let counts = |rule: &&PermissionRule| rule.source != RuleSource::Session || tool.starts_with("mcp__");
     rules.deny.iter().filter(counts).any(|rule| rule.is_for_all(tool))
 }
 
@@ -23,7 +23,7 @@ pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
 pub(super) enum Verdict {
     Allow(&'static str),
     /// By a rule from there.
-    AllowByRule(Source),
+    AllowByRule(RuleSource),
     Deny {
         message: String,
         reason: &'static str,
@@ -48,11 +48,11 @@ pub(super) enum Why {
     /// The mode wants it.
     Mode,
     /// A rule of this source wants it.
-    Rule(Source),
+    Rule(RuleSource),
     /// A rule wants it for a part of a line.
     RuleForPart,
     /// A rule wants it for a command inside of another one, or what the line does cannot be checked.
-    RuleInDoubt(Rule, Doubt),
+    RuleInDoubt(PermissionRule, Doubt),
     /// A hook wants it, for this reason.
     Hook(String),
     /// The file is elsewhere.
@@ -152,35 +152,35 @@ const UNASKED: &[&str] = &[
 fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
     let text = |key: &str| input[key].as_str().unwrap_or_default();
     let what = match tool {
-        "Bash" | "Monitor" => What::Command(text("command")),
-        "Read" => What::File(Access::Read, text("file_path")),
+        "Bash" | "Monitor" => Accessed::Command(text("command")),
+        "Read" => Accessed::File(Access::Read, text("file_path")),
         // A pattern may begin with a directory.
         "Glob" if text("pattern").starts_with('/') => {
             let pattern = text("pattern");
             let fixed = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
             let end = pattern[..fixed].rfind('/').unwrap_or_default();
-            What::File(Access::Read, &pattern[..end])
+            Accessed::File(Access::Read, &pattern[..end])
         }
-        "Glob" | "Grep" => What::File(Access::Read, text("path")),
-        "Write" | "Edit" => What::File(Access::Write, text("file_path")),
-        "NotebookEdit" => What::File(Access::Write, text("notebook_path")),
-        "WebFetch" => What::Url(text("url")),
-        _ => What::Other,
+        "Glob" | "Grep" => Accessed::File(Access::Read, text("path")),
+        "Write" | "Edit" => Accessed::File(Access::Write, text("file_path")),
+        "NotebookEdit" => Accessed::File(Access::Write, text("notebook_path")),
+        "WebFetch" => Accessed::Url(text("url")),
+        _ => Accessed::Other,
     };
     Subject { tool, what }
 }
 
 /// Why a file must not be used by a tool, whatever hooks say.
-pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&'static str, Source)> {
+pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&'static str, RuleSource)> {
     let (project, cwd) = (ctx.project(), ctx.cwd());
-    let place = Place {
+    let place = RuleRoots {
         project: &project,
         cwd: &cwd,
         home: Path::new(&ctx.config.home),
         links: None,
     };
     let call = looked_at(tool, input);
-    let What::File(access, path) = call.what else {
+    let Accessed::File(access, path) = call.what else {
         return None;
     };
     let state = ctx.state();
@@ -191,7 +191,7 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&
         // Where its links lead counts here for what may not be read and would be written.
         let is_hidden = access == Access::Write && rule.is_about("Read");
         let followed = Subject {
-            what: What::File(access, &led_to),
+            what: Accessed::File(access, &led_to),
             ..call
         };
         rule.touches(&call, &place) || (is_hidden && rule.touches(&followed, &place))
@@ -209,9 +209,9 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&
 }
 
 /// The surroundings of a decision.
-struct Scene<'a> {
+struct JudgeScene<'a> {
     ctx: &'a Context,
-    state: &'a State,
+    state: &'a AgentState,
     /// What rules are about.
     project: PathBuf,
     /// What paths in commands are about.
@@ -224,7 +224,7 @@ struct Scene<'a> {
 }
 
 /// Whether a check on the server decides what is not allowed otherwise.
-fn is_checked(ctx: &Context, state: &State) -> bool {
+fn is_checked(ctx: &Context, state: &AgentState) -> bool {
     match state.mode.as_str() {
         "auto" => true,
         "plan" => {
@@ -235,10 +235,10 @@ fn is_checked(ctx: &Context, state: &State) -> bool {
 }
 
 /// Whether no hook can allow this command: where plans are made without that check, and it may do more than read.
-pub(super) fn is_kept_from_plans(ctx: &Context, state: &State, line: &str) -> bool {
+pub(super) fn is_kept_from_plans(ctx: &Context, state: &AgentState, line: &str) -> bool {
     let is_unchecked = state.mode == "plan" && !is_checked(ctx, state);
     let parsed = shell::parse(line, Path::new(&ctx.config.home));
-    let reads = |command: &Command| command.only_reads() && command.writes.is_empty();
+    let reads = |command: &ShellCommand| command.only_reads() && command.writes.is_empty();
     let only_reads = parsed.doubt.is_none() && parsed.commands.iter().all(reads) && !line.contains('$');
     is_unchecked && !only_reads
 }
@@ -252,8 +252,8 @@ fn written_link(ctx: &Context, tool: &str, input: &Value) -> Option<(PathBuf, Pa
     Some((path, target))
 }
 
-pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
-    let scene = Scene {
+pub(super) fn judge(ctx: &Context, state: &AgentState, tool: &str, input: &Value) -> Verdict {
+    let scene = JudgeScene {
         ctx,
         state,
         project: ctx.project(),
@@ -268,7 +268,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     let mut denying = state.rules.deny.iter();
     if let Some(rule) = denying.find(|rule| rule.touches(&call, &place)) {
         let (message, reason) = match call.what {
-            What::Command(line) if !rule.is_for_all(tool) => {
+            Accessed::Command(line) if !rule.is_for_all(tool) => {
                 let parsed = shell::parse(line, scene.home);
                 let denied = rule.touched(&parsed, &place, true).into_iter().next();
                 let denied = denied.filter(|_| parsed.has_pipes && !parsed.is_in_doubt());
@@ -281,11 +281,11 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
                 let message = format!("Permission to use {tool} with command {denied} has been denied.");
                 (message, if whole { "rule" } else { "subcommandResults" })
             }
-            What::File(access, path) if !rule.is_for_all(tool) => {
+            Accessed::File(access, path) if !rule.is_for_all(tool) => {
                 let does = if access == Access::Read { "read" } else { "edit" };
                 (format!("Permission to {does} {path} has been denied."), "rule")
             }
-            What::Url(url) => (format!("WebFetch denied access to domain:{}.", host(url)), "rule"),
+            Accessed::Url(url) => (format!("WebFetch denied access to domain:{}.", host(url)), "rule"),
             _ => (format!("Permission to use {tool} has been denied."), "rule"),
         };
         return Verdict::Deny {
@@ -323,35 +323,36 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
     if (tool == "AskUserQuestion" && state.mode != "dontAsk") || tool == "ExitPlanMode" {
         return Verdict::Ask(Why::Undecided);
     }
-    if let What::Command(line) = call.what {
+    if let Accessed::Command(line) = call.what {
         if let Some(why) = scene.asked(&shell::parse(line, scene.home), tool) {
             return Verdict::Ask(why);
         }
     } else {
         // A rule that asks about reading does not ask about writing.
-        let writes = matches!(call.what, What::File(Access::Write, _));
-        let counts = |rule: &&Rule| rule.touches(&call, &place) && !(writes && rule.is_about("Read"));
+        let writes = matches!(call.what, Accessed::File(Access::Write, _));
+        let counts =
+            |rule: &&PermissionRule| rule.touches(&call, &place) && !(writes && rule.is_about("Read"));
         if let Some(rule) = state.rules.ask.iter().find(counts) {
             return Verdict::Ask(Why::Rule(rule.source));
         }
     }
     if state.mode == "bypassPermissions" {
         let critical = match call.what {
-            What::Command(line) => scene.critical(&shell::parse(line, scene.home)),
+            Accessed::Command(line) => scene.critical(&shell::parse(line, scene.home)),
             _ => None,
         };
         return critical.map_or(Verdict::Allow("mode"), |path| Verdict::Ask(Why::Critical(path)));
     }
-    let counts = |rule: &&Rule| !(scene.checked && rule.is_too_wide());
+    let counts = |rule: &&PermissionRule| !(scene.checked && rule.is_too_wide());
     let mut allowing = state.rules.allow.iter().filter(counts);
     let allowing = allowing.find(|rule| rule.allows(&call, &place));
     let verdict = match call.what {
-        What::Command(line) => scene.command(line, allowing.is_some()),
-        What::File(access, path) => {
+        Accessed::Command(line) => scene.command(line, allowing.is_some()),
+        Accessed::File(access, path) => {
             let path = paths::absolute(path, &scene.cwd, scene.home);
             // What may be used anyway is put down to a rule for the whole tool alone, and what may be read to one about writing too.
-            let edits = |rule: &Rule| rule.is_about("Edit") && !rule.is_for_all("Edit");
-            let is_named = |rule: &Rule| {
+            let edits = |rule: &PermissionRule| rule.is_about("Edit") && !rule.is_for_all("Edit");
+            let is_named = |rule: &PermissionRule| {
                 let counts = access == Access::Write || (edits(rule) && rule.allows(&call, &place));
                 counts && state.mode != "acceptEdits"
             };
@@ -367,7 +368,9 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
         _ => Verdict::Ask(Why::Undecided),
     };
     match verdict {
-        Verdict::Allow("rule") => Verdict::AllowByRule(allowing.map_or(Source::CliArg, |rule| rule.source)),
+        Verdict::Allow("rule") => {
+            Verdict::AllowByRule(allowing.map_or(RuleSource::CliArg, |rule| rule.source))
+        }
         // What a command does is up to the check.
         Verdict::Ask(why) if scene.checked && why != Why::Mode => Verdict::Unchecked {
             firm: tool == "Bash" || why.is_firm(),
@@ -385,7 +388,7 @@ pub(super) fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> 
 }
 
 /// What is to be said about one command of a line.
-enum Part {
+enum CommandPart {
     Fine,
     /// It changes files, as the mode allows.
     FineByMode,
@@ -393,9 +396,9 @@ enum Part {
     Unknown(Why),
 }
 
-impl Scene<'_> {
-    fn place(&self) -> Place<'_> {
-        Place {
+impl JudgeScene<'_> {
+    fn place(&self) -> RuleRoots<'_> {
+        RuleRoots {
             project: &self.project,
             cwd: &self.cwd,
             home: self.home,
@@ -436,7 +439,7 @@ impl Scene<'_> {
     }
 
     /// The reason of a request about a line, if a rule asks about it.
-    fn asked(&self, line: &shell::Line, tool: &str) -> Option<Why> {
+    fn asked(&self, line: &shell::ShellLine, tool: &str) -> Option<Why> {
         let place = self.place();
         let rules = &self.state.rules;
         if let Some(rule) = rules.ask.iter().find(|rule| rule.is_for_all(tool)) {
@@ -447,11 +450,12 @@ impl Scene<'_> {
             .iter()
             .map(|rule| (rule, rule.touched(line, &place, false)));
         let (rule, meant) = asking.find(|(_, meant)| !meant.is_empty())?;
-        let allows = |command: &Command| {
+        let allows = |command: &ShellCommand| {
             command.only_reads() || rules.allow.iter().any(|rule| rule.means_command(command, false))
         };
-        let is_asked =
-            |command: &&Command| meant.iter().any(|meant| std::ptr::eq(*meant, *command)) || !allows(command);
+        let is_asked = |command: &&ShellCommand| {
+            meant.iter().any(|meant| std::ptr::eq(*meant, *command)) || !allows(command)
+        };
         Some(match line.doubt {
             Some(doubt) if meant.iter().all(|command| command.nested) => {
                 Why::RuleInDoubt(rule.clone(), doubt)
@@ -462,7 +466,7 @@ impl Scene<'_> {
     }
 
     /// What a line would remove that nobody may remove.
-    fn critical(&self, line: &shell::Line) -> Option<PathBuf> {
+    fn critical(&self, line: &shell::ShellLine) -> Option<PathBuf> {
         let mut commands = line.commands.iter();
         commands.find_map(|command| command.removes_critical(&self.cwd, self.home))
     }
@@ -488,7 +492,7 @@ impl Scene<'_> {
         }
         let rules = &self.state.rules.allow;
         if let Some(rule) = rules.iter().find(|rule| rule.names(text)) {
-            let is_one = line.commands.len() == 1 && rule.source != Source::Session;
+            let is_one = line.commands.len() == 1 && rule.source != RuleSource::Session;
             let only_reads = matches!(line.commands.as_slice(), [command] if command.only_reads());
             return if only_reads || is_one || rule.source.is_file() {
                 Verdict::AllowByRule(rule.source)
@@ -511,7 +515,7 @@ impl Scene<'_> {
         if cds.clone().count() > 1 {
             return Verdict::Ask(Why::Doubt(Doubt::Directories));
         }
-        let goes = |command: &&&Command| {
+        let goes = |command: &&&ShellCommand| {
             let to = command.words.get(1).map_or(".", String::as_str);
             !to.starts_with('/') && to != "."
         };
@@ -521,7 +525,7 @@ impl Scene<'_> {
         let moves = moves.then(|| changed.any(|paths| paths.written.len() > paths.redirected.len()));
         let mut denied = self.state.rules.deny.iter();
         if cds.count() > 0
-            && line.commands.iter().any(Command::reads_here)
+            && line.commands.iter().any(ShellCommand::reads_here)
             && denied.any(|rule| rule.is_about("Read"))
         {
             return Verdict::Ask(Why::Doubt(Doubt::ReadElsewhere));
@@ -532,21 +536,23 @@ impl Scene<'_> {
             if command.name() == "cd" {
                 let to = command.words.get(1).map_or("~", String::as_str);
                 at = paths::absolute(to, &at, self.home);
-                if matches!(part, Part::Fine) {
+                if matches!(part, CommandPart::Fine) {
                     continue;
                 }
             }
             parts.push((command, part));
         }
         let several = commands.iter().filter(|command| !command.is_assignment()).count() > 1;
-        let by_mode = parts.iter().any(|(_, part)| matches!(part, Part::FineByMode));
+        let by_mode = parts
+            .iter()
+            .any(|(_, part)| matches!(part, CommandPart::FineByMode));
         let unclear = parts
             .iter()
-            .filter(|(_, part)| !matches!(part, Part::Fine))
+            .filter(|(_, part)| !matches!(part, CommandPart::Fine))
             .count();
-        parts.retain(|(_, part)| !matches!(part, Part::Fine | Part::FineByMode));
+        parts.retain(|(_, part)| !matches!(part, CommandPart::Fine | CommandPart::FineByMode));
         let outside = parts.iter().find_map(|(_, part)| match part {
-            Part::Blocked(blocked, true) => Some(blocked.clone()),
+            CommandPart::Blocked(blocked, true) => Some(blocked.clone()),
             _ => None,
         });
         if let Some(blocked) = outside
@@ -560,12 +566,12 @@ impl Scene<'_> {
         {
             return Verdict::Ask(Why::Moves(changes));
         }
-        let rules = |(command, part): &(&Command, Part)| match part {
-            Part::Blocked(blocked, true) if blocked.access == Access::Read => {
+        let rules = |(command, part): &(&ShellCommand, CommandPart)| match part {
+            CommandPart::Blocked(blocked, true) if blocked.access == Access::Read => {
                 rules_to_read(&self.area, &blocked.path)
             }
-            Part::Unknown(Why::Acts) => Vec::new(),
-            Part::Unknown(_) => vec![("Bash", command.pattern())],
+            CommandPart::Unknown(Why::Acts) => Vec::new(),
+            CommandPart::Unknown(_) => vec![("Bash", command.pattern())],
             _ => vec![("Bash", shell::pattern(&command.text))],
         };
         match parts.as_slice() {
@@ -574,23 +580,22 @@ impl Scene<'_> {
             [] => exact.map_or(Verdict::Allow("subcommandResults"), |rule| {
                 Verdict::AllowByRule(rule.source)
             }),
-            [(_, Part::Blocked(blocked, _))] if line.has_pipes && !blocked.redirected => {
+            [(_, CommandPart::Blocked(blocked, _))] if line.has_pipes && !blocked.redirected => {
                 let rule = Hint::Rules(vec![("Bash", shell::pattern(text))]);
                 Verdict::Ask(Why::Several(vec![rule, Hint::Files(blocked.clone())]))
             }
-            [(_, Part::Blocked(blocked, _))] => Verdict::Ask(Why::Path(blocked.clone())),
-            [(_, Part::Unknown(why @ Why::Winding(_)))] => Verdict::Ask(why.clone()),
-            [(_, Part::Unknown(why))] if !several => Verdict::Ask(why.clone()),
+            [(_, CommandPart::Blocked(blocked, _))] => Verdict::Ask(Why::Path(blocked.clone())),
+            [(_, CommandPart::Unknown(why @ Why::Winding(_)))] => Verdict::Ask(why.clone()),
+            [(_, CommandPart::Unknown(why))] if !several => Verdict::Ask(why.clone()),
             parts => {
-                let is_redirected =
-                    |(_, part): &(_, Part)| matches!(part, Part::Blocked(blocked, _) if blocked.redirected);
+                let is_redirected = |(_, part): &(_, CommandPart)| matches!(part, CommandPart::Blocked(blocked, _) if blocked.redirected);
                 if moves.is_some() || (parts.len() > 1 && parts.iter().any(is_redirected)) {
                     return Verdict::Ask(Why::Several(Vec::new()));
                 }
                 // What is allowed in a pipe is suggested one by one.
                 if line.has_pipes && !line.has_lists {
-                    let hint = |part: &(&Command, Part)| match &part.1 {
-                        Part::Blocked(blocked, false) => Hint::Files(blocked.clone()),
+                    let hint = |part: &(&ShellCommand, CommandPart)| match &part.1 {
+                        CommandPart::Blocked(blocked, false) => Hint::Files(blocked.clone()),
                         _ => Hint::Rules(rules(part)),
                     };
                     return Verdict::Ask(Why::Several(parts.iter().map(hint).collect()));
@@ -606,7 +611,7 @@ impl Scene<'_> {
         }
     }
 
-    fn part(&self, command: &Command, at: &Path) -> Part {
+    fn part(&self, command: &ShellCommand, at: &Path) -> CommandPart {
         let paths = command.paths(at, self.home);
         let blocked = |path: &PathBuf, access| Blocked {
             path: self.area.resolved(path),
@@ -616,7 +621,7 @@ impl Scene<'_> {
         // Which files are written must be known.
         if let Some(path) = paths.pattern.clone() {
             let (access, redirected) = (Access::Write, false);
-            return Part::Blocked(
+            return CommandPart::Blocked(
                 Blocked {
                     path,
                     access,
@@ -626,7 +631,7 @@ impl Scene<'_> {
             );
         }
         if let Some(path) = paths.winding.clone() {
-            return Part::Unknown(Why::Winding(path));
+            return CommandPart::Unknown(Why::Winding(path));
         }
         let place = self.place();
         let by_rule_for_files = |path: &PathBuf, access| {
@@ -635,10 +640,10 @@ impl Scene<'_> {
         };
         let outside = |path: &PathBuf, access| !self.area.includes(path) && !by_rule_for_files(path, access);
         if let Some(path) = paths.written.iter().find(|path| outside(path, Access::Write)) {
-            return Part::Blocked(blocked(path, Access::Write), true);
+            return CommandPart::Blocked(blocked(path, Access::Write), true);
         }
         if let Some(path) = paths.read.iter().find(|path| outside(path, Access::Read)) {
-            return Part::Blocked(blocked(path, Access::Read), true);
+            return CommandPart::Blocked(blocked(path, Access::Read), true);
         }
         let by_rule = self
             .state
@@ -651,12 +656,12 @@ impl Scene<'_> {
         let known = allowed || (self.edits && command.only_changes_files());
         let mut written = paths.written.iter();
         match written.find(|path| !by_rule_for_files(path, Access::Write)) {
-            _ if allowed && paths.redirected.is_empty() => Part::Fine,
-            _ if known && (paths.redirected.is_empty() || self.edits) => Part::FineByMode,
-            Some(path) if !self.edits => Part::Blocked(blocked(path, Access::Write), false),
-            None if allowed => Part::Fine,
-            _ if command.acts() => Part::Unknown(Why::Acts),
-            _ => Part::Unknown(Why::Unknown),
+            _ if allowed && paths.redirected.is_empty() => CommandPart::Fine,
+            _ if known && (paths.redirected.is_empty() || self.edits) => CommandPart::FineByMode,
+            Some(path) if !self.edits => CommandPart::Blocked(blocked(path, Access::Write), false),
+            None if allowed => CommandPart::Fine,
+            _ if command.acts() => CommandPart::Unknown(Why::Acts),
+            _ => CommandPart::Unknown(Why::Unknown),
         }
     }
 }
@@ -709,10 +714,10 @@ pub(super) fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
 /// The `can_use_tool` request.
 pub(super) fn question(
     ctx: &Context,
-    state: &State,
-    call: &Call,
+    state: &AgentState,
+    call: &ModelCall,
     why: Why,
-    mcp: Option<&mcp::Found>,
+    mcp: Option<&mcp::FoundTool>,
 ) -> Value {
     let tool = call.name.as_str();
     let mut request = json!({

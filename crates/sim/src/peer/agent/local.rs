@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::context::Prompt;
+use super::context::QueuedPrompt;
 use super::turn::{End, Turn};
 use super::{background, commands, not_simulated};
 use crate::flaw::Flaw;
@@ -47,7 +47,7 @@ impl Turn {
     }
 
     /// Begins another conversation, with another id.
-    async fn clear(&mut self, prompt: &Prompt) -> End {
+    async fn clear(&mut self, prompt: &QueuedPrompt) -> End {
         let _ = self
             .fire("SessionEnd", Some("clear"), None, json!({"reason": "clear"}))
             .await;

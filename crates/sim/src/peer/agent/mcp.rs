@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::brain::Outcome;
-use super::context::{Answer, Cancel, Context};
+use super::brain::ToolOutcome;
+use super::context::{Cancel, Context, HostReply};
 use super::pipe::Pipe;
 use super::{commands, payload};
 
@@ -98,7 +98,7 @@ fn tool_name(server: &str, tool: &str) -> String {
 }
 
 /// A tool of a server: who runs it, and its own name.
-pub(super) struct Found {
+pub(super) struct FoundTool {
     pub(super) server: String,
     /// The name that the server gives itself.
     pub(super) server_shown: String,
@@ -116,10 +116,10 @@ fn known<'a>(servers: &'a [Server], name: &str) -> Option<(&'a Server, &'a Value
 }
 
 /// Finds the tool that the model knows by this name.
-pub(super) fn find(ctx: &Context, name: &str) -> Option<Found> {
+pub(super) fn find(ctx: &Context, name: &str) -> Option<FoundTool> {
     let state = ctx.state();
     let (server, tool) = known(&state.servers, name)?;
-    Some(Found {
+    Some(FoundTool {
         server: server.name.clone(),
         server_shown: server.info["name"].as_str().unwrap_or(&server.name).to_owned(),
         tool: tool["name"].as_str()?.to_owned(),
@@ -381,7 +381,7 @@ pub(super) fn has_gone(ctx: &Context, name: &str, is_it: impl Fn(&Pipe) -> bool)
     announce(ctx);
 }
 
-async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<Answer> {
+async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<HostReply> {
     // Servers of the host can't send requests through the CLI.
     let is_process = pipe_of(ctx, name).is_some();
     let capabilities = if is_process {
@@ -401,7 +401,7 @@ async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<Answer>
 }
 
 /// Sends a JSON-RPC request and gives its id.
-async fn call(ctx: &Context, name: &str, method: &str, params: Value) -> (u64, oneshot::Receiver<Answer>) {
+async fn call(ctx: &Context, name: &str, method: &str, params: Value) -> (u64, oneshot::Receiver<HostReply>) {
     let id = {
         let mut state = ctx.state();
         match state.servers.iter_mut().find(|server| server.name == name) {
@@ -445,7 +445,7 @@ pub(super) async fn reply(ctx: &Context, server: &str, response: Value) {
     drop(send(ctx, server, response, Cancel::Never).await);
 }
 
-async fn send(ctx: &Context, server: &str, message: Value, cancel: Cancel) -> oneshot::Receiver<Answer> {
+async fn send(ctx: &Context, server: &str, message: Value, cancel: Cancel) -> oneshot::Receiver<HostReply> {
     if let Some(pipe) = pipe_of(ctx, server) {
         return pipe.send(message).await;
     }
@@ -467,9 +467,9 @@ pub(super) async fn cancel_call(ctx: &Context, server: &str, id: u64) {
 }
 
 /// The result of a JSON-RPC request, or the reason of its failure.
-async fn result(answer: oneshot::Receiver<Answer>) -> Result<Value, String> {
+async fn result(answer: oneshot::Receiver<HostReply>) -> Result<Value, String> {
     match answer.await {
-        Ok(Answer::Success(payload)) => {
+        Ok(HostReply::Success(payload)) => {
             let response = &payload["mcp_response"];
             if let Some(error) = response.get("error") {
                 return Err(error["message"]
@@ -483,13 +483,13 @@ async fn result(answer: oneshot::Receiver<Answer>) -> Result<Value, String> {
                 None => std::future::pending().await,
             }
         }
-        Ok(Answer::Error(error)) => Err(error),
-        Ok(Answer::Closed) | Err(_) => Err("the host has closed its input".to_owned()),
+        Ok(HostReply::Error(error)) => Err(error),
+        Ok(HostReply::Closed) | Err(_) => Err("the host has closed its input".to_owned()),
     }
 }
 
 /// Takes a server from its first message to the list of its tools; tries twice.
-async fn handshake(ctx: &Context, name: &str, mut first: Option<oneshot::Receiver<Answer>>) {
+async fn handshake(ctx: &Context, name: &str, mut first: Option<oneshot::Receiver<HostReply>>) {
     let mut connected = None;
     for _ in 0..2 {
         let answer = match first.take() {
@@ -539,18 +539,18 @@ pub(super) async fn tell_commands(ctx: &Context) {
 }
 
 /// A prompt of a server, as a slash command.
-pub(super) struct Prompt {
+pub(super) struct McpPrompt {
     pub(super) name: String,
     server: String,
     prompt: Value,
 }
 
 /// The prompts of all servers.
-pub(super) fn prompts(servers: &[Server]) -> impl Iterator<Item = Prompt> {
+pub(super) fn prompts(servers: &[Server]) -> impl Iterator<Item = McpPrompt> {
     let connected = servers.iter().filter(|server| server.status == Status::Connected);
     connected.flat_map(|server| {
         server.prompts.iter().filter_map(|prompt| {
-            Some(Prompt {
+            Some(McpPrompt {
                 name: tool_name(&server.name, prompt["name"].as_str()?),
                 server: server.name.clone(),
                 prompt: prompt.clone(),
@@ -559,7 +559,7 @@ pub(super) fn prompts(servers: &[Server]) -> impl Iterator<Item = Prompt> {
     })
 }
 
-impl Prompt {
+impl McpPrompt {
     fn arguments(&self) -> impl Iterator<Item = &str> {
         let arguments = self.prompt["arguments"].as_array().into_iter().flatten();
         arguments.filter_map(|argument| argument["name"].as_str())
@@ -589,14 +589,14 @@ impl Prompt {
     }
 }
 
-async fn attempt(ctx: &Context, name: &str, answer: oneshot::Receiver<Answer>) -> Option<Connected> {
+async fn attempt(ctx: &Context, name: &str, answer: oneshot::Receiver<HostReply>) -> Option<Connected> {
     let timed = |answer| tokio::time::timeout(TIMEOUT, answer);
     let initialized = timed(Box::pin(result(answer))).await.ok()?.ok()?;
     let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let ack = send(ctx, name, notification, Cancel::Never).await;
     // Any answer will do, but there must be one.
     match tokio::time::timeout(TIMEOUT, ack).await {
-        Ok(Ok(Answer::Success(_) | Answer::Error(_))) => {}
+        Ok(Ok(HostReply::Success(_) | HostReply::Error(_))) => {}
         _ => return None,
     }
     let tools = list(ctx, name, "tools").await?;
@@ -617,7 +617,7 @@ async fn list(ctx: &Context, name: &str, what: &str) -> Option<Vec<Value>> {
 /// Calls a tool and returns the server's result.
 pub(super) async fn call_tool(
     ctx: &Context,
-    found: &Found,
+    found: &FoundTool,
     input: &Value,
     tool_use_id: Option<&str>,
 ) -> Result<Value, String> {
@@ -697,20 +697,20 @@ pub(super) async fn reconnect(ctx: &Arc<Context>, name: &str) -> bool {
 }
 
 /// Runs a tool of a server.
-pub(super) async fn run(ctx: &Context, found: &Found, input: &Value, tool_use_id: &str) -> Outcome {
+pub(super) async fn run(ctx: &Context, found: &FoundTool, input: &Value, tool_use_id: &str) -> ToolOutcome {
     let result = match call_tool(ctx, found, input, Some(tool_use_id)).await {
         Ok(result) => result,
-        Err(error) => return Outcome::error(error),
+        Err(error) => return ToolOutcome::error(error),
     };
     if result["isError"] == true {
         let text = text_of(&result);
-        return Outcome::error(if text.is_empty() {
+        return ToolOutcome::error(if text.is_empty() {
             "Unknown error".to_owned()
         } else {
             text
         });
     }
-    let mut outcome = Outcome::text("");
+    let mut outcome = ToolOutcome::text("");
     if let Some(structured) = result.get("structuredContent") {
         let text = json!(structured.to_string());
         let mut details = json!({"content": text, "structuredContent": structured});

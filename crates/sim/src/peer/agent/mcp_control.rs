@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::control::Reply;
+use super::control::ControlReply;
 use super::mcp;
 use super::session::{failure, success};
 
@@ -19,10 +19,10 @@ pub(super) fn handle(
     id: Option<&Value>,
     subtype: &str,
     request: &Value,
-) -> Option<Reply> {
+) -> Option<ControlReply> {
     let name = request["serverName"].as_str().unwrap_or_default();
     let transport = || mcp::transport(ctx, name);
-    let unknown = || Reply::Error(format!("Server not found: {name}"));
+    let unknown = || ControlReply::Error(format!("Server not found: {name}"));
     Some(match subtype {
         "mcp_call" => call(ctx, id, request),
         "mcp_toggle" => {
@@ -36,20 +36,20 @@ pub(super) fn handle(
             } else {
                 spawn(ctx, None, forget(ctx.clone()));
             }
-            Reply::Done
+            ControlReply::Done
         }
         "mcp_reconnect" => {
             if transport().is_none() {
                 return Some(unknown());
             }
             if transport().as_deref() == Some("sdk") {
-                return Some(Reply::Error(
+                return Some(ControlReply::Error(
                     "SDK servers should be handled in print.ts".to_owned(),
                 ));
             }
             mcp::set_enabled(ctx, name, true);
             spawn(ctx, id.cloned(), reconnect(ctx.clone(), name.to_owned()));
-            Reply::Later
+            ControlReply::Later
         }
         _ => return None,
     })
@@ -95,13 +95,13 @@ pub(super) async fn cancel(ctx: &Context, id: &Value) {
     }
 }
 
-type Answer = Result<Option<Value>, String>;
+type McpAnswer = Result<Option<Value>, String>;
 
 /// Answers once the work is done, if there is a request to answer.
 fn spawn(
     ctx: &Arc<Context>,
     id: Option<Value>,
-    work: impl Future<Output = Answer> + Send + 'static,
+    work: impl Future<Output = McpAnswer> + Send + 'static,
 ) -> tokio::task::AbortHandle {
     let task_ctx = ctx.clone();
     let task = tokio::spawn(async move {
@@ -130,7 +130,7 @@ fn spawn(
     handle
 }
 
-async fn reconnect(ctx: Arc<Context>, name: String) -> Answer {
+async fn reconnect(ctx: Arc<Context>, name: String) -> McpAnswer {
     if mcp::reconnect(&ctx, &name).await {
         Ok(None)
     } else {
@@ -139,24 +139,24 @@ async fn reconnect(ctx: Arc<Context>, name: String) -> Answer {
 }
 
 /// Tells the host, behind the answer, that the prompts of a server have gone.
-async fn forget(ctx: Arc<Context>) -> Answer {
+async fn forget(ctx: Arc<Context>) -> McpAnswer {
     ctx.pause(ctx.config.latency).await;
     mcp::tell_commands(&ctx).await;
     Ok(None)
 }
 
-fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {
+fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> ControlReply {
     let Some(tool) = request["tool"].as_str() else {
-        return Reply::Error("mcp_call: tool must be a string".to_owned());
+        return ControlReply::Error("mcp_call: tool must be a string".to_owned());
     };
     let Some(found) = mcp::find(ctx, tool) else {
         let server = tool.strip_prefix("mcp__").and_then(|tool| tool.split_once("__"));
         let server = server.map_or(tool, |(server, _)| server);
-        return Reply::Error(format!("MCP server not connected: {server}"));
+        return ControlReply::Error(format!("MCP server not connected: {server}"));
     };
     let (server, task_ctx) = (found.server.clone(), ctx.clone());
     if mcp::transport(ctx, &server).as_deref() == Some("sdk") {
-        return Reply::Error(format!(
+        return ControlReply::Error(format!(
             "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke {server} directly."
         ));
     }
@@ -181,5 +181,5 @@ fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {
     if let Some(id) = id {
         ctx.state().calls.insert(id.to_string(), (server, handle));
     }
-    Reply::Later
+    ControlReply::Later
 }

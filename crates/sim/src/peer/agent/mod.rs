@@ -74,11 +74,11 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use crate::flaw::Flaw;
-use crate::inject::{Direction, Schedule, Stage, Wire};
+use crate::inject::{FrameDirection, Schedule, Stage, Wire};
 use crate::running::{self, ClientIo, Exit, Running, Witness};
 
 pub use crate::script::{Gate, Reply};
-pub use brain::{AgentInfo, Ask, Brain, Outcome, ToolResult};
+pub use brain::{AgentInfo, Brain, CallResult, ModelRequest, ToolOutcome};
 pub(in crate::peer) use not_simulated::Feature;
 
 /// A simulated agent that is ready to run.
@@ -98,7 +98,7 @@ pub(in crate::peer) use not_simulated::Feature;
 /// ```
 pub struct Agent {
     config: Config,
-    brain: played::Player,
+    brain: played::ModelPlayer,
 }
 
 /// The settings of a simulated agent.
@@ -111,7 +111,7 @@ pub struct Builder {
 const LINGER: Duration = Duration::from_secs(10);
 
 /// A tool of the test's own.
-pub(super) type Handler = Arc<dyn Fn(&Value) -> Outcome + Send + Sync>;
+pub(super) type Handler = Arc<dyn Fn(&Value) -> ToolOutcome + Send + Sync>;
 
 /// The settings of a simulated agent.
 #[derive(Clone, Default)]
@@ -230,7 +230,7 @@ impl Agent {
         Builder {
             agent: Self {
                 config,
-                brain: played::Player::new(),
+                brain: played::ModelPlayer::new(),
             },
         }
     }
@@ -277,8 +277,8 @@ impl Agent {
             let exit: Exit = match config.wire.clone() {
                 None => session::run(config, brain, log, signal, stdin, stdout, stderr).await,
                 Some(wire) => {
-                    let stdin = wire.reader(Direction::Input, stdin);
-                    let stdout = wire.writer(Direction::Output, stdout);
+                    let stdin = wire.reader(FrameDirection::Input, stdin);
+                    let stdout = wire.writer(FrameDirection::Output, stdout);
                     // Stderr goes through a pipe, so that a flood comes between the lines.
                     let (complaints, pipe) = tokio::io::duplex(running::PIPE);
                     let mut flooded = wire.stderr(pipe);

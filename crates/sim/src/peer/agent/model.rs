@@ -2,29 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::context::{Context, Said};
-use super::control::Reply;
+use super::context::{Context, ConversationLine};
+use super::control::ControlReply;
 use super::hooks::Fired;
 use super::models::{self, Model};
 
 /// `set_model`.
-pub(super) async fn set(ctx: &Context, request: &Value) -> Reply {
+pub(super) async fn set(ctx: &Context, request: &Value) -> ControlReply {
     let name = match &request["model"] {
         Value::Null => "default",
         Value::String(name) => name,
         _ => {
             let error = "set_model: model must be a string";
-            return Reply::SameModel(error.to_owned(), "invalid_request");
+            return ControlReply::SameModel(error.to_owned(), "invalid_request");
         }
     };
     match switch(ctx, name).await {
-        Ok(model) => Reply::Payload(json!({"model": model})),
+        Ok(model) => ControlReply::Payload(json!({"model": model})),
         Err(refused) => refused,
     }
 }
 
 /// Switches the model unless a hook blocks it, reports it if it is another one, and returns it.
-pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
+pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, ControlReply> {
     let model = models::resolve(name);
     let before = ctx.state().model.clone();
     if model == before {
@@ -54,7 +54,7 @@ pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
         if output["permissionDecision"] == "deny" {
             let reason = output["permissionDecisionReason"].as_str().unwrap_or_default();
             let error = format!("Model switch blocked by a PreModelSwitch hook: {reason}");
-            return Err(Reply::SameModel(error, "blocked_by_hook"));
+            return Err(ControlReply::SameModel(error, "blocked_by_hook"));
         }
     }
     {
@@ -76,7 +76,7 @@ pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
         return Ok(model);
     }
     let content = format!("<local-command-stdout>Set model to `{shown}`</local-command-stdout>");
-    ctx.say(Said {
+    ctx.say(ConversationLine {
         agent: None,
         kind: "user",
         message: json!({"role": "user", "content": content}),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::commands;
-use super::context::{Context, Prompt};
+use super::context::{Context, QueuedPrompt};
 
 /// `docs/testing.md` has the same.
 static LIST: LazyLock<List> =
@@ -103,7 +103,7 @@ pub(super) fn feature(feature: Feature) -> String {
 }
 
 /// What a turn with these prompts uses that is not simulated.
-pub(super) fn used(ctx: &Context, prompts: &[Prompt]) -> Option<Feature> {
+pub(super) fn used(ctx: &Context, prompts: &[QueuedPrompt]) -> Option<Feature> {
     let config = &ctx.config;
     if let Some(feature) = config.unsimulated.first() {
         return Some(*feature);

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::context::{Context, State};
+use super::context::{AgentState, Context};
 
 /// Files and directories that always need a permission request to change, whatever rule allows it.
 const SENSITIVE: &[&str] = &[
@@ -75,7 +75,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    pub(super) fn new(ctx: &Context, state: &State) -> Self {
+    pub(super) fn new(ctx: &Context, state: &AgentState) -> Self {
         let mut directories = vec![ctx.project()];
         directories.extend(state.all_directories().map(PathBuf::from));
         let real = ctx.config.real_tools;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::oneshot::error::RecvError;
 
-use super::brain::ToolResult;
-use super::caller::{Call, Caller, Halt, Line, Made};
-use super::context::{Abort, Answer};
+use super::brain::CallResult;
+use super::caller::{CallLine, Caller, Halt, Made, ModelCall};
+use super::context::{Abort, HostReply};
 use super::hands::Stopped;
 use super::hooks::{self, Fired};
 use super::judge::{self, Verdict, Why, judge, question};
@@ -47,7 +47,7 @@ enum Decision {
 
 impl Caller {
     /// One tool call. Hooks are told of all calls of a response, whatever came of them.
-    pub(super) async fn call(self: Arc<Self>, call: Call) -> Result<Made, Halt> {
+    pub(super) async fn call(self: Arc<Self>, call: ModelCall) -> Result<Made, Halt> {
         let (id, input) = (call.id.clone(), call.input.clone());
         let made = self.clone().make(call).await?;
         self.tally().batch.push(json!({
@@ -57,7 +57,7 @@ impl Caller {
     }
 
     /// Hooks, permission, work, result.
-    async fn make(self: Arc<Self>, mut call: Call) -> Result<Made, Halt> {
+    async fn make(self: Arc<Self>, mut call: ModelCall) -> Result<Made, Halt> {
         if self.is_structured(&call.name) {
             self.send_stop().await;
             return Ok(self.take_structured(call));
@@ -99,9 +99,11 @@ impl Caller {
                 call.shown = from_model;
             }
         }
-        let is_denied = matches!(before.decision, Some(hooks::Decision::Deny(_)));
+        let is_denied = matches!(before.decision, Some(hooks::HookDecision::Deny(_)));
         let decision = match before.decision {
-            decision if refused_rewrite.is_some() && !matches!(decision, Some(hooks::Decision::Deny(_))) => {
+            decision
+                if refused_rewrite.is_some() && !matches!(decision, Some(hooks::HookDecision::Deny(_))) =>
+            {
                 let reason = refused_rewrite.unwrap_or_default();
                 Decision::Refuse {
                     message: format!(
@@ -111,7 +113,7 @@ impl Caller {
                     meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
                 }
             }
-            Some(hooks::Decision::Deny(reason)) => {
+            Some(hooks::HookDecision::Deny(reason)) => {
                 // The result knows an agent by its old name then.
                 call.by_old_name |= is_agent_tool(&call.name);
                 // What is said of a path that was not absolute is the reason alone.
@@ -124,13 +126,13 @@ impl Caller {
                     meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
                 }
             }
-            Some(hooks::Decision::Defer) => {
+            Some(hooks::HookDecision::Defer) => {
                 self.send_stop().await;
                 return Err(Halt::Deferred(
                     json!({"id": call.id, "name": call.name, "input": call.shown}),
                 ));
             }
-            Some(hooks::Decision::Ask(reason)) => {
+            Some(hooks::HookDecision::Ask(reason)) => {
                 // So does the result here, if a person refuses the agent.
                 call.by_old_name |= is_agent_tool(&call.name);
                 let verdict = match judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown) {
@@ -209,7 +211,7 @@ impl Caller {
                     meta["non_execution_kind"] == "automode-unavailable" && is_agent_tool(&call.name);
                 self.deny(&call);
                 let mut made = failed(&call, &message, &format!("Error: {message}"), Some(meta));
-                let messages = before.messages.into_iter().map(Line::Message);
+                let messages = before.messages.into_iter().map(CallLine::Message);
                 made.lines.splice(0..0, messages);
                 Ok(made)
             }
@@ -230,7 +232,7 @@ impl Caller {
     }
 
     /// Reads the input of a call, and checks what needs no decision. Gives the result of a call that cannot be made.
-    async fn prepare(&self, call: &mut Call) -> Option<Made> {
+    async fn prepare(&self, call: &mut ModelCall) -> Option<Made> {
         let mut meta = None;
         let error = match inputs::read(&call.name, &call.input) {
             Err(flaws) => Some((
@@ -294,7 +296,7 @@ impl Caller {
     }
 
     /// The answer in the shape of the schema, or an attempt at one.
-    fn take_structured(&self, call: Call) -> Made {
+    fn take_structured(&self, call: ModelCall) -> Made {
         let flaws = self
             .ctx
             .state()
@@ -321,16 +323,16 @@ impl Caller {
         };
         let extra = json!({"tool_use_result": details, "tool_result_meta": [meta]});
         Made {
-            result: ToolResult {
+            result: CallResult {
                 name: call.name,
                 content: json!(content),
                 is_error: !flaws.is_empty(),
             },
-            lines: vec![Line::result(block, extra)],
+            lines: vec![CallLine::result(block, extra)],
         }
     }
 
-    async fn settle(&self, call: &Call, verdict: Verdict) -> Result<Decision, Abort> {
+    async fn settle(&self, call: &ModelCall, verdict: Verdict) -> Result<Decision, Abort> {
         Ok(match verdict {
             // Agents are started without a rule.
             Verdict::Allow("") => Decision::Allow {
@@ -387,7 +389,7 @@ impl Caller {
     }
 
     /// Refuses a call that only a check on the server could allow. A scripted API has no such check.
-    async fn refuse_unchecked(&self, call: &Call) -> Decision {
+    async fn refuse_unchecked(&self, call: &ModelCall) -> Decision {
         if !std::mem::replace(&mut self.ctx.state().told_unchecked, true) {
             let content = "Auto mode can't check actions in this session: the API has no safety check. Every action that \
                            needs it is refused.";
@@ -409,7 +411,7 @@ impl Caller {
     }
 
     /// Lets the hooks for permission requests decide where there is nobody else.
-    async fn ask_only_hooks(&self, call: &Call, why: Why) -> Result<Option<Decision>, Abort> {
+    async fn ask_only_hooks(&self, call: &ModelCall, why: Why) -> Result<Option<Decision>, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
         let request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
         let (input, mut suggestions) = (
@@ -430,12 +432,17 @@ impl Caller {
             let message = decision["message"].as_str().unwrap_or_default();
             self.send_denied(call, message, Some("hook")).await;
         }
-        let answer = Ok(Answer::Success(decision));
+        let answer = Ok(HostReply::Success(decision));
         Ok(Some(self.take_answer(call, answer).await))
     }
 
     /// Calls the hooks for permission requests; none if they leave the decision to others.
-    async fn ask_hooks(&self, call: &Call, input: Value, suggestions: Value) -> Result<Option<Value>, Abort> {
+    async fn ask_hooks(
+        &self,
+        call: &ModelCall,
+        input: Value,
+        suggestions: Value,
+    ) -> Result<Option<Value>, Abort> {
         let mut fields = json!({"tool_name": call.name, "tool_input": input});
         if !suggestions.is_null() {
             fields["permission_suggestions"] = suggestions;
@@ -459,7 +466,7 @@ impl Caller {
     }
 
     /// Sends a permission request to the client.
-    async fn ask(&self, call: &Call, why: Why) -> Result<Decision, Abort> {
+    async fn ask(&self, call: &ModelCall, why: Why) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
         let mut request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
         if let Some(agent) = &self.agent {
@@ -477,7 +484,7 @@ impl Caller {
                     if decision["message"].is_null() {
                         decision["message"] = json!("Permission denied by PermissionRequest hook");
                     }
-                    Ok(Ok(Answer::Success(decision)))
+                    Ok(Ok(HostReply::Success(decision)))
                 }
                 None => std::future::pending().await,
             }
@@ -514,18 +521,18 @@ impl Caller {
     }
 
     /// What the answer to a permission request means.
-    async fn take_answer(&self, call: &Call, answer: Result<Answer, RecvError>) -> Decision {
+    async fn take_answer(&self, call: &ModelCall, answer: Result<HostReply, RecvError>) -> Decision {
         let refuse = |message: String| Decision::Refuse {
             message,
             meta: refused(json!({"decision": "reject", "source": "config", "reason_type": "other"})),
         };
         let payload = match answer {
-            Ok(Answer::Success(payload)) => payload,
-            Ok(Answer::Error(error)) => {
+            Ok(HostReply::Success(payload)) => payload,
+            Ok(HostReply::Error(error)) => {
                 return refuse(format!("Tool permission request failed: Error: {error}"));
             }
             // The channel is only dropped by an abort, which has been handled.
-            Ok(Answer::Closed) | Err(_) => {
+            Ok(HostReply::Closed) | Err(_) => {
                 let error = "Tool permission stream closed before response received";
                 return refuse(format!("Tool permission request failed: Error: {error}"));
             }
@@ -574,13 +581,13 @@ impl Caller {
         }
     }
 
-    fn deny(&self, call: &Call) {
+    fn deny(&self, call: &ModelCall) {
         let name = if call.by_old_name { "Task" } else { &call.name };
         let denial = json!({"tool_name": name, "tool_use_id": call.id, "tool_input": call.shown});
         self.tally().denials.push(denial);
     }
 
-    async fn send_denied(&self, call: &Call, message: &str, reason: Option<&str>) {
+    async fn send_denied(&self, call: &ModelCall, message: &str, reason: Option<&str>) {
         let mut fields = json!({"tool_name": call.name, "tool_use_id": call.id, "message": message});
         if let Some(agent) = &self.agent {
             fields["agent_id"] = json!(agent.id);
@@ -617,7 +624,7 @@ impl Caller {
 }
 
 /// A call that did not run.
-fn failed(call: &Call, content: &str, details: &str, meta: Option<Value>) -> Made {
+fn failed(call: &ModelCall, content: &str, details: &str, meta: Option<Value>) -> Made {
     let block = json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": call.id});
     let mut extra = json!({"tool_use_result": details});
     if let Some(mut meta) = meta {
@@ -625,12 +632,12 @@ fn failed(call: &Call, content: &str, details: &str, meta: Option<Value>) -> Mad
         extra["tool_result_meta"] = json!([meta]);
     }
     Made {
-        result: ToolResult {
+        result: CallResult {
             name: call.name.clone(),
             content: json!(content),
             is_error: true,
         },
-        lines: vec![Line::result(block, extra)],
+        lines: vec![CallLine::result(block, extra)],
     }
 }
 

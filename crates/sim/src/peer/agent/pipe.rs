@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 
-use super::context::{Answer, Cancel, Context};
+use super::context::{Cancel, Context, HostReply};
 use super::mcp;
 use crate::running;
 
@@ -17,7 +17,7 @@ use crate::running;
 const BACKLOG: usize = 64;
 
 /// Requests that wait for the server, by their ids.
-type Open = Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>;
+type Open = Arc<Mutex<HashMap<String, oneshot::Sender<HostReply>>>>;
 
 /// The way to a server.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ impl Pipe {
     }
 
     /// Sends a message. A request gets its answer; anything else counts as answered once it is on its way.
-    pub(super) async fn send(&self, message: Value) -> oneshot::Receiver<Answer> {
+    pub(super) async fn send(&self, message: Value) -> oneshot::Receiver<HostReply> {
         let (sender, receiver) = oneshot::channel();
         let is_request = message["method"].is_string() && !message["id"].is_null();
         let id = message["id"].to_string();
@@ -75,7 +75,7 @@ impl Pipe {
                 lock(&self.open).remove(&id);
             }
         } else if self.lines.send(message).await.is_ok() {
-            let _ = sender.send(Answer::Success(json!({})));
+            let _ = sender.send(HostReply::Success(json!({})));
         }
         receiver
     }
@@ -124,7 +124,7 @@ async fn take(ctx: &Arc<Context>, name: &str, message: Value, open: &Open) {
         None => {
             let waiting = lock(open).remove(&message["id"].to_string());
             if let Some(waiting) = waiting {
-                let _ = waiting.send(Answer::Success(json!({"mcp_response": message})));
+                let _ = waiting.send(HostReply::Success(json!({"mcp_response": message})));
             }
         }
         Some("elicitation/create") => {
@@ -171,7 +171,7 @@ async fn elicit(ctx: &Arc<Context>, name: &str, message: &Value) {
     let mode = request["mode"].clone();
     let (_, answer) = ctx.request(request, Cancel::Never).await;
     let result = match answer.await {
-        Ok(Answer::Success(answer)) if answer["action"].is_string() => answer,
+        Ok(HostReply::Success(answer)) if answer["action"].is_string() => answer,
         _ => json!({"action": "cancel"}),
     };
     let mut fields = json!({"mcp_server_name": name, "mode": mode, "action": result["action"]});

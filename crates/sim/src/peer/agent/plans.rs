@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::brain::Outcome;
+use super::brain::ToolOutcome;
 use super::context::Context;
 
 /// Where plans are kept.
@@ -24,7 +24,7 @@ pub(super) fn written(ctx: &Context) -> Option<(String, String)> {
 }
 
 /// The result of the tool, once the person has answered.
-pub(super) fn answered(input: &Value) -> Outcome {
+pub(super) fn answered(input: &Value) -> ToolOutcome {
     let answers = input["answers"].as_object().into_iter().flatten();
     let shown: Vec<String> = answers
         .map(|(question, answer)| {
@@ -41,11 +41,11 @@ pub(super) fn answered(input: &Value) -> Outcome {
         )
     };
     let answers = input.get("answers").cloned().unwrap_or_else(|| json!({}));
-    Outcome::text(text).with_details(json!({"questions": input["questions"], "answers": answers}))
+    ToolOutcome::text(text).with_details(json!({"questions": input["questions"], "answers": answers}))
 }
 
 /// The tool that begins a plan, and the one that ends it.
-pub(super) async fn switch(ctx: &Context, entering: bool) -> Outcome {
+pub(super) async fn switch(ctx: &Context, entering: bool) -> ToolOutcome {
     let mode = if entering { "plan" } else { "default" };
     let changes = {
         let mut state = ctx.state();
@@ -61,10 +61,11 @@ pub(super) async fn switch(ctx: &Context, entering: bool) -> Outcome {
         ctx.send_system("status", fields).await;
     }
     if entering {
-        return Outcome::text("Entered plan mode.").with_details(json!({"message": "Entered plan mode."}));
+        return ToolOutcome::text("Entered plan mode.")
+            .with_details(json!({"message": "Entered plan mode."}));
     }
     match written(ctx) {
-        Some((path, plan)) => Outcome::text(format!(
+        Some((path, plan)) => ToolOutcome::text(format!(
             "User has approved your plan. You can now start coding. Start with updating your todo list if applicable\n\nYour \
              plan has been saved to: {path}\nYou can refer back to it if needed during implementation.\n\n## Approved \
              Plan:\n{plan}"
@@ -72,7 +73,7 @@ pub(super) async fn switch(ctx: &Context, entering: bool) -> Outcome {
         .with_details(json!({"plan": plan, "isAgent": false, "filePath": path})),
         None => {
             let path = format!("{}plan.md", directory(ctx));
-            Outcome::text("User has approved exiting plan mode. You can now proceed.")
+            ToolOutcome::text("User has approved exiting plan mode. You can now proceed.")
                 .with_details(json!({"plan": null, "isAgent": false, "filePath": path}))
         }
     }

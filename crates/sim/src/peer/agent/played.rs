@@ -9,25 +9,25 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::act::{Act, Deed, Look, rate_limit};
-use super::brain::{Ask, Brain, CallPlan, Fault, FaultKind, Outcome, Response};
+use super::brain::{Brain, CallPlan, FaultKind, ModelRequest, ModelResponse, ResponseFault, ToolOutcome};
 use super::{Agent, Builder};
 use crate::directive;
 use crate::flaw::Flaw;
 use crate::inject::Schedule;
 use crate::running::{ClientIo, Exit, Line, Running};
-use crate::script::course::{Engine, Found, Next, Request, Who};
+use crate::script::course::{Engine, Found, ModelCaller, NextStep, Request};
 use crate::script::fill::Variables;
 use crate::script::response::Block;
 use crate::script::{
-    self, ApiError, Assert, Call, Clock, Compact, Elicitation, Gates, Pace, Permission, Placed, Progress,
-    Raw, Reply, Run, Script, ScriptError, Step, Unmatched, Wait, judge,
+    self, ApiError, Assert, Call, Clock, Compact, Elicitation, Gates, Permission, Placed, Progress, Raw,
+    Reply, ResponsePace, Run, Script, ScriptError, Step, Unmatched, Wait, judge,
 };
 
 /// Plays the model.
 #[derive(Debug)]
-pub(super) struct Player {
+pub(super) struct ModelPlayer {
     engine: Engine,
-    pub(super) source: Source,
+    pub(super) source: StepSource,
     pub(super) gates: Gates,
     /// Whether nobody else plays the script, so that its expectations can be judged in the end.
     pub(super) alone: bool,
@@ -38,7 +38,7 @@ pub(super) struct Player {
 }
 
 /// Where the steps come from.
-pub(super) enum Source {
+pub(super) enum StepSource {
     /// The rules of the script.
     Script,
     /// The [directives](crate::directive) in the prompts.
@@ -53,7 +53,7 @@ pub(super) enum Source {
     Brain(Box<dyn Brain>),
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for StepSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Script => "script",
@@ -64,12 +64,12 @@ impl fmt::Debug for Source {
     }
 }
 
-impl Player {
+impl ModelPlayer {
     /// Takes the steps from the prompts.
     pub(super) fn new() -> Self {
         Self {
             engine: Engine::new(Script::new()),
-            source: Source::Prompts,
+            source: StepSource::Prompts,
             gates: Gates::default(),
             alone: false,
             unfit: None,
@@ -79,10 +79,10 @@ impl Player {
 
     /// Goes on where others are.
     pub(super) fn among_others(script: &Script, gates: &Gates, progress: Progress) -> Self {
-        let fit = script.check(script::Player::Simulator);
+        let fit = script.check(script::ScriptPlayer::Simulator);
         Self {
             engine: Engine::among_others(script.clone(), progress),
-            source: Source::Script,
+            source: StepSource::Script,
             gates: gates.clone(),
             unfit: fit.err().map(|error| error.to_string()),
             ..Self::new()
@@ -90,7 +90,7 @@ impl Player {
     }
 
     /// The reply to a prompt without a rule, or to a loop.
-    fn refuse(&mut self, request: &Request, what: String) -> Response {
+    fn refuse(&mut self, request: &Request, what: String) -> ModelResponse {
         let script = self.engine.script();
         let is_flaw = script.expect.no_unmatched || self.unfit.is_some();
         let place = script.name().to_owned();
@@ -103,20 +103,21 @@ impl Player {
     }
 
     /// An error of the API, and the end of the turn.
-    fn fail(&mut self, request: &Request, what: String) -> Response {
+    fn fail(&mut self, request: &Request, what: String) -> ModelResponse {
         self.engine.give_up(&request.who);
-        let mut response = Response::default();
+        let mut response = ModelResponse::default();
         response.fail(ApiError::new(400).message(what));
         response
     }
 
     /// The next response: steps up to the next tool call.
-    fn next(&mut self, request: &Request) -> Response {
+    fn next(&mut self, request: &Request) -> ModelResponse {
         let pacing = self.engine.script().pacing;
-        let pace = (!pacing.every.is_zero()).then(|| Pace::new(pacing.chunk.unwrap_or(8), pacing.every));
-        let mut response = Response {
+        let pace =
+            (!pacing.every.is_zero()).then(|| ResponsePace::new(pacing.chunk.unwrap_or(8), pacing.every));
+        let mut response = ModelResponse {
             pace,
-            ..Response::default()
+            ..ModelResponse::default()
         };
         let exact = loop {
             let taken = self.engine.next(request);
@@ -127,20 +128,22 @@ impl Player {
             if !again {
                 break taken.exact;
             }
-            let is_broken = |fault: &mut Fault| fault.kind.breaks_off();
+            let is_broken = |fault: &mut ResponseFault| fault.kind.breaks_off();
             // The CLI keeps the blocks that were complete, and goes on behind them.
             if response.blocks.len() > 1
                 && let Some(fault) = response.faults.pop_if(is_broken)
             {
                 response.breaks = Some(fault.kind);
                 // In the conversation such a response is one that has come, by which a prompt counts.
-                if matches!(self.source, Source::Prompts) && response.blocks.iter().any(Block::is_tool_use) {
+                if matches!(self.source, StepSource::Prompts)
+                    && response.blocks.iter().any(Block::is_tool_use)
+                {
                     self.engine.skip_response(&request.who);
                 }
                 return response;
             }
             // Otherwise the response is asked for again.
-            let Response {
+            let ModelResponse {
                 mut faults,
                 mut acts,
                 blocks,
@@ -150,11 +153,11 @@ impl Player {
                 fault.came = blocks;
             }
             acts.iter_mut().for_each(|(index, _)| *index = 0);
-            response = Response {
+            response = ModelResponse {
                 faults,
                 acts,
                 pace,
-                ..Response::default()
+                ..ModelResponse::default()
             };
         };
         // A response of the model needs content, unless it fails for good, or the steps say that it has none.
@@ -166,7 +169,7 @@ impl Player {
     }
 
     /// Adds a step to a response. Returns whether the response breaks off here, and is asked for again.
-    fn add(&mut self, response: &mut Response, next: Next, request: &Request) -> bool {
+    fn add(&mut self, response: &mut ModelResponse, next: NextStep, request: &Request) -> bool {
         let (blocks, tag) = self.engine.blocks(&request.who, &next);
         if !blocks.is_empty() {
             response.blocks.extend(blocks);
@@ -177,7 +180,7 @@ impl Player {
         let place = next.place.clone();
         let act = |deed: Deed| response.acts.push((index, Act { place, deed }));
         let mut breaks = |kind: FaultKind| {
-            response.faults.push(Fault::new(kind, 1));
+            response.faults.push(ResponseFault::new(kind, 1));
             true
         };
         match next.step {
@@ -262,7 +265,7 @@ impl Player {
     }
 
     /// The response to one request.
-    pub(super) fn respond(&mut self, ask: &Ask) -> Response {
+    pub(super) fn respond(&mut self, ask: &ModelRequest) -> ModelResponse {
         let begins = ask.round == 0 && ask.agent.is_none();
         if begins {
             self.looked.store(ask.seen, Ordering::Relaxed);
@@ -275,7 +278,7 @@ impl Player {
         };
         let variables = [("cwd", &ask.cwd), ("home", &ask.home)];
         let request = Request {
-            who: Who {
+            who: ModelCaller {
                 session: None,
                 agent: ask.agent.as_ref().map(|agent| agent.id.clone()),
             },
@@ -299,7 +302,7 @@ impl Player {
         if let Err(refused) = self.take(ask, &request) {
             return *refused;
         }
-        if ask.continued && !matches!(self.source, Source::Replies(_) | Source::Brain(_)) {
+        if ask.continued && !matches!(self.source, StepSource::Replies(_) | StepSource::Brain(_)) {
             // The process before has given these.
             for _ in 0..ask.round {
                 self.next(&request);
@@ -321,10 +324,10 @@ impl Player {
     }
 
     /// Gets the engine the steps for a request, unless it has them. Otherwise the response is this one.
-    fn take(&mut self, ask: &Ask, request: &Request) -> Result<(), Box<Response>> {
+    fn take(&mut self, ask: &ModelRequest, request: &Request) -> Result<(), Box<ModelResponse>> {
         let reply = match &mut self.source {
-            Source::Script => return self.take_rule(request),
-            Source::Prompts => {
+            StepSource::Script => return self.take_rule(request),
+            StepSource::Prompts => {
                 let prompt = if ask.continued || (ask.round == 0 && !ask.woken) {
                     Some(&ask.prompt)
                 } else {
@@ -339,12 +342,12 @@ impl Player {
                 self.engine.put(&request.who, prompt, &steps, Variables::new());
                 return Ok(());
             }
-            Source::Replies(replies) => replies.pop_front(),
-            Source::Brain(brain) => Some(brain.reply(ask)),
+            StepSource::Replies(replies) => replies.pop_front(),
+            StepSource::Brain(brain) => Some(brain.reply(ask)),
         };
         if let Some(why) = reply
             .as_ref()
-            .and_then(|reply| reply.unfit(script::Player::Simulator))
+            .and_then(|reply| reply.unfit(script::ScriptPlayer::Simulator))
         {
             return Err(Box::new(self.refuse(request, why)));
         }
@@ -355,7 +358,7 @@ impl Player {
     }
 
     /// Takes the rule of the script for a request.
-    fn take_rule(&mut self, request: &Request) -> Result<(), Box<Response>> {
+    fn take_rule(&mut self, request: &Request) -> Result<(), Box<ModelResponse>> {
         if let Some(why) = self.unfit.clone() {
             return Err(Box::new(self.refuse(request, why)));
         }
@@ -368,12 +371,12 @@ impl Player {
     }
 }
 
-impl Response {
+impl ModelResponse {
     /// Lets it fail like this first.
     fn fail(&mut self, error: ApiError) {
         let times = error.times.unwrap_or(u32::MAX);
         let kind = FaultKind::Status(error);
-        self.faults.push(Fault::new(kind, times));
+        self.faults.push(ResponseFault::new(kind, times));
     }
 }
 
@@ -393,7 +396,7 @@ impl Script {
     ///
     /// As [`agent`](Self::agent).
     pub fn agent_with(&self, gates: &Gates) -> Result<Builder, ScriptError> {
-        self.check(script::Player::Simulator)?;
+        self.check(script::ScriptPlayer::Simulator)?;
         Ok(self.setting().script(self, gates))
     }
 
@@ -495,9 +498,9 @@ fn plan(call: &Call) -> CallPlan {
     };
     let text = judge::text_of(result);
     let mut outcome = if call.is_error {
-        Outcome::error(text)
+        ToolOutcome::error(text)
     } else {
-        Outcome::text(text)
+        ToolOutcome::text(text)
     };
     outcome.content = result.clone();
     if let Some(details) = &call.details {

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::paths::{self, Area};
 use super::runners::spellings;
-use super::shell::{self, Command, Doubt, Line};
+use super::shell::{self, Doubt, ShellCommand, ShellLine};
 use super::subagent::is_agent_tool;
 
 /// Where a rule, or a directory, comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum RuleSource {
     /// A flag for tools.
     CliArg,
     /// `--settings`, or later settings of the host.
@@ -23,7 +23,7 @@ pub(super) enum Source {
     Local,
 }
 
-impl Source {
+impl RuleSource {
     /// The destination of a permission update; anything that is not a file counts for the session.
     pub(super) fn destination(update: &Value) -> Self {
         match update["destination"].as_str() {
@@ -72,35 +72,35 @@ impl Source {
 
 /// A rule, as `Tool` or `Tool(content)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct PermissionRule {
     pub(super) text: String,
-    pub(super) source: Source,
+    pub(super) source: RuleSource,
 }
 
 /// Allow, deny and ask rules.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rules {
-    pub(super) allow: Vec<Rule>,
-    pub(super) deny: Vec<Rule>,
-    pub(super) ask: Vec<Rule>,
+pub(super) struct PermissionRules {
+    pub(super) allow: Vec<PermissionRule>,
+    pub(super) deny: Vec<PermissionRule>,
+    pub(super) ask: Vec<PermissionRule>,
 }
 
-impl Rules {
+impl PermissionRules {
     /// The rules of flags.
     pub(super) fn new(allow: &[String], deny: &[String]) -> Self {
         let mut rules = Self::default();
         for (list, given) in [(&mut rules.allow, allow), (&mut rules.deny, deny)] {
             // One argument may hold several rules, divided by commas or spaces outside of parentheses.
             let texts = given.iter().flat_map(|rules| split(rules));
-            list.extend(texts.map(|text| Rule {
+            list.extend(texts.map(|text| PermissionRule {
                 text,
-                source: Source::CliArg,
+                source: RuleSource::CliArg,
             }));
         }
         rules
     }
 
-    pub(super) fn list(&mut self, behavior: &str) -> Option<&mut Vec<Rule>> {
+    pub(super) fn list(&mut self, behavior: &str) -> Option<&mut Vec<PermissionRule>> {
         match behavior {
             "allow" => Some(&mut self.allow),
             "deny" => Some(&mut self.deny),
@@ -119,7 +119,7 @@ impl Rules {
     }
 }
 
-impl Rule {
+impl PermissionRule {
     /// The tool of the rule, and its pattern for the input. `Tool()` and `Tool(*)` are `Tool`.
     fn parts(&self) -> (&str, Option<&str>) {
         match self.text.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
@@ -159,7 +159,7 @@ impl Rule {
 
     /// Whether it means this one command, of which a line may have several. Who denies or asks is about more spellings of it than who
     /// allows.
-    pub(super) fn means_command(&self, command: &Command, restricts: bool) -> bool {
+    pub(super) fn means_command(&self, command: &ShellCommand, restricts: bool) -> bool {
         let ("Bash", Some(pattern)) = self.parts() else {
             return false;
         };
@@ -199,14 +199,14 @@ impl Rule {
     }
 
     /// Whether it allows to use this file so, by its name and where its links lead. A relative path in it begins where the shell is.
-    pub(super) fn allows_file(&self, access: Access, path: &Path, place: &Place<'_>) -> bool {
+    pub(super) fn allows_file(&self, access: Access, path: &Path, place: &RuleRoots<'_>) -> bool {
         let spellings = place.spellings(path);
         let mut spellings = spellings.iter();
         spellings.all(|path| self.means_file(access, path, place, &[place.cwd]))
     }
 
     /// Whether it means this file, if relative paths begin there. Who may write a file may read it.
-    fn means_file(&self, access: Access, path: &Path, place: &Place<'_>, bases: &[&Path]) -> bool {
+    fn means_file(&self, access: Access, path: &Path, place: &RuleRoots<'_>, bases: &[&Path]) -> bool {
         let (name, Some(pattern)) = self.parts() else {
             return false;
         };
@@ -223,24 +223,24 @@ impl Rule {
     }
 
     /// Whether it allows this call whole; a line of commands may need several rules.
-    pub(super) fn allows(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
+    pub(super) fn allows(&self, call: &Subject<'_>, place: &RuleRoots<'_>) -> bool {
         self.allows_all(call.tool)
             || match call.what {
-                What::File(access, path) => self.allows_file(access, &place.cwd.join(path), place),
-                What::Command(_) => false,
-                What::Url(url) => self.means_host(url),
-                What::Other => false,
+                Accessed::File(access, path) => self.allows_file(access, &place.cwd.join(path), place),
+                Accessed::Command(_) => false,
+                Accessed::Url(url) => self.means_host(url),
+                Accessed::Other => false,
             }
     }
 
     /// Whether it asks about this call, or denies it. A relative path in it begins where the shell is, or at the project.
-    pub(super) fn touches(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
+    pub(super) fn touches(&self, call: &Subject<'_>, place: &RuleRoots<'_>) -> bool {
         if self.is_for_all(call.tool) {
             return true;
         }
         let bases = [place.cwd, place.project];
         match call.what {
-            What::File(access, path) => {
+            Accessed::File(access, path) => {
                 let spellings = place.spellings(&place.cwd.join(path));
                 // What may not be read may not be written.
                 let read = self.parts().0 == "Read";
@@ -249,17 +249,22 @@ impl Rule {
                 (read || access == Access::Write)
                     && spellings.any(|path| self.means_file(denied, path, place, &bases))
             }
-            What::Command(line) => {
+            Accessed::Command(line) => {
                 let line = shell::parse(line, place.home);
                 !self.touched(&line, place, true).is_empty()
             }
-            What::Url(url) => self.means_host(url),
-            What::Other => false,
+            Accessed::Url(url) => self.means_host(url),
+            Accessed::Other => false,
         }
     }
 
     /// The commands of a line that it asks about, or denies. Who asks about files does not ask about commands.
-    pub(super) fn touched<'a>(&self, line: &'a Line, place: &Place<'_>, denies: bool) -> Vec<&'a Command> {
+    pub(super) fn touched<'a>(
+        &self,
+        line: &'a ShellLine,
+        place: &RuleRoots<'_>,
+        denies: bool,
+    ) -> Vec<&'a ShellCommand> {
         let mut at = place.cwd.to_owned();
         let mut touched = Vec::new();
         for command in &line.commands {
@@ -277,7 +282,7 @@ impl Rule {
     }
 
     /// Whether it means a file that this command uses there.
-    fn means_files_of(&self, command: &Command, at: &Path, place: &Place<'_>) -> bool {
+    fn means_files_of(&self, command: &ShellCommand, at: &Path, place: &RuleRoots<'_>) -> bool {
         let bases = [place.cwd, place.project];
         let paths = command.paths(at, place.home);
         let means = |access, path: &PathBuf| {
@@ -318,7 +323,7 @@ impl Rule {
     }
 
     /// Whether it is for this one command without anything behind it.
-    pub(super) fn names_command(&self, command: &Command) -> bool {
+    pub(super) fn names_command(&self, command: &ShellCommand) -> bool {
         let ("Bash", Some(pattern)) = self.parts() else {
             return false;
         };
@@ -367,11 +372,11 @@ impl Rule {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) tool: &'a str,
-    pub(super) what: What<'a>,
+    pub(super) what: Accessed<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What<'a> {
+pub(super) enum Accessed<'a> {
     Command(&'a str),
     File(Access, &'a str),
     Url(&'a str),
@@ -386,7 +391,7 @@ pub(super) enum Access {
 }
 
 /// What paths in rules begin with.
-pub(super) struct Place<'a> {
+pub(super) struct RuleRoots<'a> {
     /// What the session is about.
     pub(super) project: &'a Path,
     /// Where the shell is.
@@ -396,7 +401,7 @@ pub(super) struct Place<'a> {
     pub(super) links: Option<&'a Area>,
 }
 
-impl Place<'_> {
+impl RuleRoots<'_> {
     /// A path, and where its links lead.
     fn spellings(&self, path: &Path) -> Vec<PathBuf> {
         let mut spellings = vec![path.to_owned()];
@@ -407,7 +412,7 @@ impl Place<'_> {
 }
 
 /// Whether a pattern for files, as in a `.gitignore`, means this one. A relative one begins at one of these directories.
-fn is_below(pattern: &str, path: &Path, place: &Place<'_>, bases: &[&Path]) -> bool {
+fn is_below(pattern: &str, path: &Path, place: &RuleRoots<'_>, bases: &[&Path]) -> bool {
     let (base, pattern) = match pattern {
         _ if pattern.starts_with("//") => (Path::new("/"), pattern.trim_start_matches('/')),
         _ if pattern.starts_with("~/") => (place.home, &pattern[2..]),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 use serde::Deserialize;
 
-use super::shell::{self, Command};
+use super::shell::{self, ShellCommand};
 
 static RUNNERS: LazyLock<BTreeMap<String, Runner>> =
     LazyLock::new(|| serde_json::from_str(include_str!("runners.json")).unwrap_or_default());
@@ -54,7 +54,7 @@ static VARIABLES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// How a command may be written for a rule to be about it. A rule that denies or asks also sees through programs that run others
 /// as somebody else or elsewhere, all variables, and the directory of the program.
-pub(super) fn spellings(command: &Command, restricts: bool) -> Vec<String> {
+pub(super) fn spellings(command: &ShellCommand, restricts: bool) -> Vec<String> {
     let text = command.plain().to_owned();
     let mut found = vec![seen_through(&text), text];
     if restricts {

@@ -3,13 +3,13 @@
 /// A call of `sed`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sed {
-    pub(super) kind: Kind,
+    pub(super) kind: SedKind,
     pub(super) files: Vec<String>,
     pub(super) in_place: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SedKind {
     /// It prints lines of certain numbers.
     Prints,
     /// It replaces one thing by another.
@@ -61,9 +61,9 @@ impl Sed {
             .iter()
             .any(|option| QUIET.contains(option) || (short("nErz", option) && option.contains('n')));
         let kind = match script {
-            Some(script) if is_quiet && all("nErz", QUIET) && prints(script) => Kind::Prints,
-            Some(script) if all("Eri", &["--in-place"]) && substitutes(script) => Kind::Substitutes,
-            _ => Kind::Other,
+            Some(script) if is_quiet && all("nErz", QUIET) && prints(script) => SedKind::Prints,
+            Some(script) if all("Eri", &["--in-place"]) && substitutes(script) => SedKind::Substitutes,
+            _ => SedKind::Other,
         };
         let in_place = |option: &&str| {
             option.starts_with("--in-place") || (!option.starts_with("--") && option.contains('i'))
@@ -78,9 +78,9 @@ impl Sed {
     /// Whether it changes nothing, and reads no file that the CLI takes for one to be changed.
     pub(super) fn only_reads(&self) -> bool {
         match self.kind {
-            Kind::Prints => true,
-            Kind::Substitutes => !self.in_place && self.files.is_empty(),
-            Kind::Other => false,
+            SedKind::Prints => true,
+            SedKind::Substitutes => !self.in_place && self.files.is_empty(),
+            SedKind::Other => false,
         }
     }
 }
@@ -115,7 +115,7 @@ fn substitutes(script: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn kind(words: &str) -> Kind {
+    fn kind(words: &str) -> SedKind {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         Sed::read(&words).kind
     }
@@ -129,7 +129,7 @@ mod tests {
             "-n 1p -E x",
             "-z -n 1p",
         ] {
-            assert_eq!(kind(words), Kind::Prints, "{words}");
+            assert_eq!(kind(words), SedKind::Prints, "{words}");
         }
         for words in [
             "1,5p x",
@@ -140,7 +140,7 @@ mod tests {
             "-ni 1p x",
             "-n 1,2,3p x",
         ] {
-            assert_eq!(kind(words), Kind::Other, "{words}");
+            assert_eq!(kind(words), SedKind::Other, "{words}");
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
             "--in-place s/a/b/ x",
             "-i --posix s/a/b/",
         ] {
-            assert_eq!(kind(words), Kind::Substitutes, "{words}");
+            assert_eq!(kind(words), SedKind::Substitutes, "{words}");
         }
         for words in [
             "-i.bak s/a/b/ x",
@@ -170,7 +170,7 @@ mod tests {
             "-f x y",
             "s/a/b x",
         ] {
-            assert_eq!(kind(words), Kind::Other, "{words}");
+            assert_eq!(kind(words), SedKind::Other, "{words}");
         }
     }
 

@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::background::{self, Finished};
-use super::context::{Abort, Answer, Context, Priority, Prompt, State, UNCLASSIFIED};
-use super::played::Player;
-use super::turn::{self, Work};
+use super::context::{Abort, AgentState, Context, HostReply, Priority, QueuedPrompt, UNCLASSIFIED};
+use super::played::ModelPlayer;
+use super::turn::{self, TurnWork};
 use super::{Config, control, cost, deferral, ids, mcp_control, payload, transcript};
 use crate::inject::Wire;
 use crate::matcher::prompt_text;
@@ -26,17 +26,17 @@ const BACKLOG: usize = 256;
 /// How long a command that gets SIGTERM may take to write its last output.
 const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(2);
 
-type Running = Pin<Box<dyn Future<Output = bool> + Send>>;
+type RunningTurn = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 struct Session<I> {
     ctx: Arc<Context>,
     stdin: LineReader<I>,
     signals: mpsc::Receiver<Signal>,
     finished: mpsc::Receiver<Finished>,
-    turn: Option<(Running, Vec<Prompt>)>,
+    turn: Option<(RunningTurn, Vec<QueuedPrompt>)>,
     ended: bool,
     /// What stands for a deferred call, once the host knows that it is about to be taken up.
-    announced: Option<Prompt>,
+    announced: Option<QueuedPrompt>,
     /// Exit with this code once the turn is over.
     last: Option<i32>,
     /// Until when agents in the background are waited for, once there is nothing else to do.
@@ -45,7 +45,7 @@ struct Session<I> {
 
 pub(super) async fn run<I, O, E>(
     config: Config,
-    brain: Player,
+    brain: ModelPlayer,
     log: Arc<Log>,
     signals: mpsc::Receiver<Signal>,
     stdin: I,
@@ -116,7 +116,7 @@ where
 }
 
 /// The session to resume does not exist, or a new session has the id of another.
-async fn refuse_to_open(ctx: &Context, failed: transcript::Failed) -> Exit {
+async fn refuse_to_open(ctx: &Context, failed: transcript::LoadFailure) -> Exit {
     ctx.complain(failed.text.clone()).await;
     if failed.told {
         if let Some(id) = failed.session_id {
@@ -197,7 +197,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     continue;
                 }
                 let is_idle =
-                    |state: &State| state.last_aborted || state.tasks.iter().all(|task| !task.runs());
+                    |state: &AgentState| state.last_aborted || state.tasks.iter().all(|task| !task.runs());
                 if self.ended && is_idle(&self.ctx.state()) {
                     background::stop_commands(&self.ctx).await;
                     self.ctx.send_results(true).await;
@@ -296,7 +296,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
         };
         self.ctx.abort.send_replace(abort.then_some(Abort::Interrupt));
         self.ctx.set_session_state("running").await;
-        let work = Work {
+        let work = TurnWork {
             prompts: Vec::new(),
             origin: None,
             deferred,
@@ -340,7 +340,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
     async fn begin(&mut self) {
         let (prompts, origin, abort) = {
             let mut state = self.ctx.state();
-            let mut prompts: Vec<Prompt> = Vec::new();
+            let mut prompts: Vec<QueuedPrompt> = Vec::new();
             // What waits together is merged, but `later` prompts keep to themselves, and so do those without a query.
             let first = state
                 .queue
@@ -348,12 +348,13 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 .position(|prompt| prompt.priority != Priority::Later)
                 .unwrap_or(0);
             if let Some(prompt) = state.queue.remove(first) {
-                let merges = |prompt: &Prompt| prompt.query && prompt.priority != Priority::Later;
+                let merges = |prompt: &QueuedPrompt| prompt.query && prompt.priority != Priority::Later;
                 let merge = merges(&prompt);
                 prompts.push(prompt);
                 if merge {
                     let queue = std::mem::take(&mut state.queue);
-                    let (merged, left): (Vec<Prompt>, Vec<Prompt>) = queue.into_iter().partition(merges);
+                    let (merged, left): (Vec<QueuedPrompt>, Vec<QueuedPrompt>) =
+                        queue.into_iter().partition(merges);
                     prompts.extend(merged);
                     state.queue = left.into();
                 }
@@ -373,7 +374,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
             self.ctx.send_lifecycle(prompt, "started").await;
         }
         self.ctx.set_session_state("running").await;
-        let work = Work {
+        let work = TurnWork {
             prompts: prompts.clone(),
             origin,
             deferred: None,
@@ -420,7 +421,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 "Error: --await-initialize requires the initialize control request as the first stdin line, and the first line \
                  is {what}."
             );
-            let failed = transcript::Failed {
+            let failed = transcript::LoadFailure {
                 text,
                 session_id: None,
                 told: self.ctx.config.startup_failure_results,
@@ -491,7 +492,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     .await,
             );
         }
-        let prompt = Prompt {
+        let prompt = QueuedPrompt {
             uuid: json["uuid"].as_str().map(str::to_owned),
             text: prompt_text(json),
             message: json["message"].clone(),
@@ -560,9 +561,9 @@ impl<I: AsyncRead + Unpin> Session<I> {
             return;
         };
         let answer = if response["subtype"] == "error" {
-            Answer::Error(response["error"].as_str().unwrap_or_default().to_owned())
+            HostReply::Error(response["error"].as_str().unwrap_or_default().to_owned())
         } else {
-            Answer::Success(response["response"].clone())
+            HostReply::Success(response["response"].clone())
         };
         let _ = waiting.sender.send(answer);
     }
@@ -575,7 +576,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
             std::mem::take(&mut state.pending)
         };
         for waiting in pending.into_values() {
-            let _ = waiting.sender.send(Answer::Closed);
+            let _ = waiting.sender.send(HostReply::Closed);
         }
     }
 

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::Config;
-use super::context::{Context, State};
-use super::control::{MODES, Reply};
+use super::context::{AgentState, Context};
+use super::control::{ControlReply, MODES};
 use super::model;
 use super::models::Model;
-use super::rules::{Rule, Rules, Source};
+use super::rules::{PermissionRule, PermissionRules, RuleSource};
 use super::settings_files::{self, Files, strings};
 
 /// Settings of all sources.
@@ -28,18 +28,18 @@ impl Settings {
     }
 
     /// All of them, the strongest last.
-    fn sources(&self) -> impl Iterator<Item = (Source, &Map<String, Value>)> {
+    fn sources(&self) -> impl Iterator<Item = (RuleSource, &Map<String, Value>)> {
         let files = self
             .files
             .kept
             .iter()
             .map(|(source, settings)| (*source, settings));
-        let all = files.chain([(Source::Flag, &self.flags)]);
+        let all = files.chain([(RuleSource::Flag, &self.flags)]);
         all.filter(|(_, settings)| !settings.is_empty())
     }
 
-    fn of(&mut self, source: Source) -> Option<&mut Map<String, Value>> {
-        if source == Source::Flag {
+    fn of(&mut self, source: RuleSource) -> Option<&mut Map<String, Value>> {
+        if source == RuleSource::Flag {
             return Some(&mut self.flags);
         }
         let mut files = self.files.kept.iter_mut();
@@ -72,12 +72,12 @@ impl Settings {
     }
 
     /// Whether permissions granted by a source count.
-    pub(super) fn may_grant(&self, source: Source) -> bool {
-        source != Source::Project || self.files.trusted
+    pub(super) fn may_grant(&self, source: RuleSource) -> bool {
+        source != RuleSource::Project || self.files.trusted
     }
 
     /// Adds all rules that stand in settings, and gives the directories that do.
-    pub(super) fn grant(&self, rules: &mut Rules) -> Vec<(String, Source)> {
+    pub(super) fn grant(&self, rules: &mut PermissionRules) -> Vec<(String, RuleSource)> {
         let mut directories = Vec::new();
         for (source, settings) in self.sources() {
             let permissions = settings.get("permissions").unwrap_or(&Value::Null);
@@ -85,7 +85,7 @@ impl Settings {
                 let grants = behavior == "allow";
                 if let (Some(list), true) = (rules.list(behavior), !grants || self.may_grant(source)) {
                     let texts = strings(&permissions[behavior]).into_iter();
-                    list.extend(texts.map(|text| Rule { text, source }));
+                    list.extend(texts.map(|text| PermissionRule { text, source }));
                 }
             }
             if self.may_grant(source) {
@@ -122,17 +122,17 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 /// Answers a request about settings; `None` is about something else.
-pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Option<Reply> {
+pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Option<ControlReply> {
     Some(match subtype {
         "apply_flag_settings" => apply(ctx, &request["settings"]).await,
-        "get_settings" => Reply::Payload(get(ctx, &ctx.state())),
-        "list_permission_rules" => Reply::Payload(rules(ctx)),
+        "get_settings" => ControlReply::Payload(get(ctx, &ctx.state())),
+        "list_permission_rules" => ControlReply::Payload(rules(ctx)),
         _ => return None,
     })
 }
 
 /// New settings replace those under the same key, and count at once.
-async fn apply(ctx: &Context, settings: &Value) -> Reply {
+async fn apply(ctx: &Context, settings: &Value) -> ControlReply {
     let Some(settings) = settings.as_object() else {
         let what = match settings {
             Value::Null => "null",
@@ -141,7 +141,7 @@ async fn apply(ctx: &Context, settings: &Value) -> Reply {
             Value::Bool(_) => "boolean",
             _ => "number",
         };
-        return Reply::Error(format!(
+        return ControlReply::Error(format!(
             "apply_flag_settings requires `settings` to be an object, got {what}"
         ));
     };
@@ -151,10 +151,10 @@ async fn apply(ctx: &Context, settings: &Value) -> Reply {
             for behavior in ["allow", "deny", "ask"] {
                 let now = strings(&permissions[behavior]);
                 if let Some(rules) = state.rules.list(behavior) {
-                    rules.retain(|rule| rule.source != Source::Flag);
-                    rules.extend(now.into_iter().map(|text| Rule {
+                    rules.retain(|rule| rule.source != RuleSource::Flag);
+                    rules.extend(now.into_iter().map(|text| PermissionRule {
                         text,
-                        source: Source::Flag,
+                        source: RuleSource::Flag,
                     }));
                 }
             }
@@ -166,11 +166,11 @@ async fn apply(ctx: &Context, settings: &Value) -> Reply {
     {
         return refused;
     }
-    Reply::Done
+    ControlReply::Done
 }
 
 /// Changes the settings of a source, and their file if it is one that is read.
-async fn store(ctx: &Context, source: Source, change: impl Fn(&mut Map<String, Value>)) {
+async fn store(ctx: &Context, source: RuleSource, change: impl Fn(&mut Map<String, Value>)) {
     if let Some(settings) = ctx.state().settings.of(source) {
         change(settings);
     }
@@ -250,7 +250,7 @@ pub(super) async fn apply_permissions(ctx: &Context, updates: &Value) -> Option<
     }
     let mut mode = None;
     for update in updates.as_array().into_iter().flatten() {
-        let source = Source::destination(update);
+        let source = RuleSource::destination(update);
         if update["mode"] == "bypassPermissions" && !ctx.config.may_bypass() {
             continue;
         }
@@ -266,7 +266,7 @@ pub(super) async fn apply_permissions(ctx: &Context, updates: &Value) -> Option<
     mode
 }
 
-fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option<String> {
+fn apply_permission(state: &mut AgentState, update: &Value, source: RuleSource) -> Option<String> {
     let directories = strings(&update["directories"]);
     match update["type"].as_str() {
         Some("setMode") => {
@@ -276,7 +276,7 @@ fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option
             let before = std::mem::replace(&mut state.mode, mode.clone());
             return (before != mode).then_some(mode);
         }
-        Some("addDirectories") if source == Source::Session => add(&mut state.directories, directories),
+        Some("addDirectories") if source == RuleSource::Session => add(&mut state.directories, directories),
         Some("addDirectories") if state.settings.may_grant(source) => {
             let granted = directories.into_iter().map(|path| (path, source));
             add(&mut state.granted, granted);
@@ -300,7 +300,10 @@ fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option
                 _ => {}
             }
             if kind != "removeRules" && counts {
-                add(list, texts.into_iter().map(|text| Rule { text, source }));
+                add(
+                    list,
+                    texts.into_iter().map(|text| PermissionRule { text, source }),
+                );
             }
         }
         _ => {}
@@ -317,7 +320,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     }
 }
 
-fn get(ctx: &Context, state: &State) -> Value {
+fn get(ctx: &Context, state: &AgentState) -> Value {
     let effort = Model::of(&state.model).has_effort();
     let sources = state.settings.sources();
     let sources: Vec<Value> = sources

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::Config;
-use super::rules::Source;
+use super::rules::RuleSource;
 
 /// All of them, the strongest last, with the name under which `--setting-sources` knows them.
-const FILES: [(Source, &str); 3] = [
-    (Source::User, "user"),
-    (Source::Project, "project"),
-    (Source::Local, "local"),
+const FILES: [(RuleSource, &str); 3] = [
+    (RuleSource::User, "user"),
+    (RuleSource::Project, "project"),
+    (RuleSource::Local, "local"),
 ];
 
 /// The contents of settings files.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Files {
     /// The settings of each, whether or not it is read.
-    pub(super) kept: Vec<(Source, Map<String, Value>)>,
+    pub(super) kept: Vec<(RuleSource, Map<String, Value>)>,
     /// Their problems, for `get_settings`.
     pub(super) errors: Vec<Value>,
     /// The CLI's complaints about them on stderr.
@@ -28,17 +28,17 @@ pub(super) struct Files {
 }
 
 /// Whether a file is read, and so written.
-pub(super) fn counts(source: Source, config: &Config) -> bool {
+pub(super) fn counts(source: RuleSource, config: &Config) -> bool {
     let mut files = FILES.iter();
     files.any(|(known, name)| *known == source && config.reads(name))
 }
 
 /// Where a file is.
-pub(super) fn path(source: Source, config_dir: Option<&Path>, cwd: &Path) -> Option<PathBuf> {
+pub(super) fn path(source: RuleSource, config_dir: Option<&Path>, cwd: &Path) -> Option<PathBuf> {
     match source {
-        Source::User => config_dir.map(|directory| directory.join("settings.json")),
-        Source::Project => Some(cwd.join(".claude/settings.json")),
-        Source::Local => Some(cwd.join(".claude/settings.local.json")),
+        RuleSource::User => config_dir.map(|directory| directory.join("settings.json")),
+        RuleSource::Project => Some(cwd.join(".claude/settings.json")),
+        RuleSource::Local => Some(cwd.join(".claude/settings.local.json")),
         _ => None,
     }
 }
@@ -72,7 +72,11 @@ impl Files {
 
     /// Complains about permissions that a project grants without being trusted yet.
     fn distrust(&mut self, config: &Config) {
-        let Some((_, project)) = self.kept.iter().find(|(source, _)| *source == Source::Project) else {
+        let Some((_, project)) = self
+            .kept
+            .iter()
+            .find(|(source, _)| *source == RuleSource::Project)
+        else {
             return;
         };
         let registry = config.config_dir.as_deref().unwrap_or(Path::new(&config.home));

@@ -40,21 +40,21 @@ fn knows(list: &[String], word: &str) -> bool {
 
 /// A command line.
 #[derive(Debug, Default)]
-pub(super) struct Line {
-    pub(super) commands: Vec<Command>,
+pub(super) struct ShellLine {
+    pub(super) commands: Vec<ShellCommand>,
     pub(super) doubt: Option<Doubt>,
     /// Whether some of its commands are parted by `|`, and whether some are by anything else.
     pub(super) has_pipes: bool,
     pub(super) has_lists: bool,
 }
 
-impl Line {
+impl ShellLine {
     /// Its commands, and its text, without those that go where the shell is already.
-    pub(super) fn without_standing<'a>(&self, text: &'a str, cwd: &Path) -> (Vec<&Command>, &'a str) {
-        let stands = |command: &&Command| {
+    pub(super) fn without_standing<'a>(&self, text: &'a str, cwd: &Path) -> (Vec<&ShellCommand>, &'a str) {
+        let stands = |command: &&ShellCommand| {
             command.name() == "cd" && command.words.get(1).is_some_and(|to| Path::new(to) == cwd)
         };
-        let commands: Vec<&Command> = self.commands.iter().filter(|command| !stands(command)).collect();
+        let commands: Vec<&ShellCommand> = self.commands.iter().filter(|command| !stands(command)).collect();
         let cd = self.commands.first().filter(stands);
         let rest = cd.zip(commands.first()).and_then(|(cd, first)| {
             let behind = text.get(text.find(&cd.text)? + cd.text.len()..)?;
@@ -70,15 +70,16 @@ impl Line {
 
     /// Whether all of it only looks, wherever that is.
     pub(super) fn changes_nothing(&self) -> bool {
-        let looks =
-            |command: &Command| command.only_reads() && command.name() != "cd" && command.writes.is_empty();
+        let looks = |command: &ShellCommand| {
+            command.only_reads() && command.name() != "cd" && command.writes.is_empty()
+        };
         self.doubt.is_none() && self.commands.iter().all(looks)
     }
 }
 
 /// A simple command of a line.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Command {
+pub(super) struct ShellCommand {
     pub(super) words: Vec<String>,
     /// As it was written, without redirections to `/dev/null` at its end.
     pub(super) text: String,
@@ -158,7 +159,7 @@ pub(super) struct Paths {
     pub(super) also_read: Vec<PathBuf>,
 }
 
-impl Command {
+impl ShellCommand {
     pub(super) fn name(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
@@ -264,7 +265,7 @@ impl Command {
     /// Whether it only changes the files that it names.
     fn changes_files(&self) -> bool {
         match self.name() {
-            "sed" => self.sed().kind == sed::Kind::Substitutes,
+            "sed" => self.sed().kind == sed::SedKind::Substitutes,
             name => knows(&WORDS.writers, name),
         }
     }
@@ -310,7 +311,7 @@ impl Command {
         if inner.name() == "sed" {
             let sed = inner.sed();
             let used = match sed.kind {
-                sed::Kind::Prints => &mut found.read,
+                sed::SedKind::Prints => &mut found.read,
                 _ => &mut found.written,
             };
             used.extend(sed.files.iter().map(path));
@@ -388,26 +389,26 @@ fn is_wrapper(first: &str) -> bool {
 }
 
 /// Reads a command line. Of variables only the home is known.
-pub(super) fn parse(line: &str, home: &Path) -> Line {
-    let mut reader = Reader {
+pub(super) fn parse(line: &str, home: &Path) -> ShellLine {
+    let mut reader = WordReader {
         line,
         place: 0,
         began: 0,
-        command: Command::default(),
+        command: ShellCommand::default(),
         word: None,
-        next: Next::Word,
+        next: NextWord::Word,
         redirected: 0,
         first: None,
         until: None,
         nested: 0,
-        parsed: Line::default(),
+        parsed: ShellLine::default(),
     };
     reader.read(&home.to_string_lossy());
     reader.parsed
 }
 
 /// What the next word is.
-enum Next {
+enum NextWord {
     Word,
     Written,
     Read,
@@ -415,13 +416,13 @@ enum Next {
     Nothing,
 }
 
-struct Reader<'a> {
+struct WordReader<'a> {
     line: &'a str,
     place: usize,
     began: usize,
-    command: Command,
+    command: ShellCommand,
     word: Option<String>,
-    next: Next,
+    next: NextWord,
     /// Where the last redirection began.
     redirected: usize,
     /// Where the first redirection began, and the first that leads to nothing.
@@ -429,10 +430,10 @@ struct Reader<'a> {
     until: Option<usize>,
     /// In how many parentheses and functions it is.
     nested: usize,
-    parsed: Line,
+    parsed: ShellLine,
 }
 
-impl Reader<'_> {
+impl WordReader<'_> {
     fn rest(&self) -> &str {
         self.line.get(self.place..).unwrap_or_default()
     }
@@ -447,16 +448,16 @@ impl Reader<'_> {
 
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
-        match std::mem::replace(&mut self.next, Next::Word) {
+        match std::mem::replace(&mut self.next, NextWord::Word) {
             // Between commands, not of them.
-            Next::Word if self.command.words.is_empty() && is_syntax(&word) => self.began = self.place,
-            Next::Word => self.command.words.push(word),
-            Next::Written if word == "/dev/null" => {
+            NextWord::Word if self.command.words.is_empty() && is_syntax(&word) => self.began = self.place,
+            NextWord::Word => self.command.words.push(word),
+            NextWord::Written if word == "/dev/null" => {
                 self.until.get_or_insert(self.redirected);
             }
-            Next::Written => self.command.writes.push(word),
-            Next::Read => self.command.reads.push(word),
-            Next::Nothing => {}
+            NextWord::Written => self.command.writes.push(word),
+            NextWord::Read => self.command.reads.push(word),
+            NextWord::Nothing => {}
         }
     }
 
@@ -504,7 +505,7 @@ impl Reader<'_> {
     fn read_nested(&mut self, text: &str, home: &str) {
         self.doubt(Doubt::Nested);
         let nested = parse(text, Path::new(home)).commands.into_iter();
-        let nested = nested.map(|command| Command {
+        let nested = nested.map(|command| ShellCommand {
             nested: true,
             ..command
         });
@@ -640,14 +641,14 @@ impl Reader<'_> {
         let expands =
             rest.starts_with("<<") && !rest.starts_with("<<<") && !mark.starts_with(['\'', '"', '\\']);
         let (next, length) = match rest {
-            _ if rest.starts_with(">&") => (Next::Nothing, 2),
-            _ if rest.starts_with(">>") || rest.starts_with(">|") => (Next::Written, 2),
-            _ if rest.starts_with('>') => (Next::Written, 1),
+            _ if rest.starts_with(">&") => (NextWord::Nothing, 2),
+            _ if rest.starts_with(">>") || rest.starts_with(">|") => (NextWord::Written, 2),
+            _ if rest.starts_with('>') => (NextWord::Written, 1),
             _ if rest.starts_with("<<") => (
-                Next::Nothing,
+                NextWord::Nothing,
                 rest.len() - rest.trim_start_matches(['<', '-']).len(),
             ),
-            _ => (Next::Read, 1),
+            _ => (NextWord::Read, 1),
         };
         self.next = next;
         if expands {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::brain::{FaultKind, Response};
-use super::caller::Call;
-use super::context::{Abort, Said};
+use super::brain::{FaultKind, ModelResponse};
+use super::caller::ModelCall;
+use super::context::{Abort, ConversationLine};
 use super::subagent::is_agent_tool;
 use super::turn::{End, Turn};
 use super::{background, disk, inputs, judge, mcp, payload};
@@ -25,7 +25,7 @@ fn acts_before(acts: &[(usize, Act)], block: usize) -> impl Iterator<Item = &Act
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 
 /// A message under way.
-pub(super) struct Message {
+pub(super) struct StreamedMessage {
     id: String,
     model: String,
     input: u64,
@@ -39,7 +39,7 @@ pub(super) struct Message {
 
 impl Turn {
     /// Calls the model once and writes its response. Its tool calls are made meanwhile.
-    pub(super) async fn respond(&mut self, model: &str, mut response: Response) -> Result<(), End> {
+    pub(super) async fn respond(&mut self, model: &str, mut response: ModelResponse) -> Result<(), End> {
         let acts = std::mem::take(&mut response.acts);
         if self.streams() {
             let mut status = json!({"status": "requesting"});
@@ -71,12 +71,12 @@ impl Turn {
     pub(super) async fn message(
         &mut self,
         model: &str,
-        response: &Response,
+        response: &ModelResponse,
         acts: &[(usize, Act)],
         whole: bool,
     ) -> Result<(), End> {
         let number = self.ctx.state().ids.message();
-        let mut message = Message {
+        let mut message = StreamedMessage {
             id: format!("msg_sim_{number:04}"),
             model: model.to_owned(),
             input: response.usage.input,
@@ -174,12 +174,12 @@ impl Turn {
     /// One content block: its deltas, its `assistant` line, its end. Returns the call, if it is one.
     async fn block(
         &mut self,
-        message: &mut Message,
+        message: &mut StreamedMessage,
         index: usize,
         block: &Block,
-        response: &Response,
+        response: &ModelResponse,
         number: u32,
-    ) -> Result<Option<Call>, End> {
+    ) -> Result<Option<ModelCall>, End> {
         let (start, deltas, done): (Value, Vec<Value>, Value) = match block {
             Block::Text(text) => (
                 json!({"type": "text", "text": ""}),
@@ -294,7 +294,7 @@ impl Turn {
         }
         let mut call = (done["type"] == "tool_use").then(|| {
             let text = |key: &str| done[key].as_str().unwrap_or_default();
-            Call::new(text("id"), text("name"), done["input"].clone())
+            ModelCall::new(text("id"), text("name"), done["input"].clone())
         });
         if let Some(call) = call.as_mut().filter(|_| self.agent.is_some() && !background) {
             self.ask_early(call).await;
@@ -317,7 +317,7 @@ impl Turn {
     }
 
     /// Asks the hooks about the first call of an agent, which comes before the line of the call.
-    async fn ask_early(&self, call: &mut Call) {
+    async fn ask_early(&self, call: &mut ModelCall) {
         if !self.hands.are_empty() || self.missing(&call.name).is_some() {
             return;
         }
@@ -331,10 +331,10 @@ impl Turn {
             &self.ctx.cwd(),
             Path::new(&self.ctx.config.home),
         );
-        let read = Call {
+        let read = ModelCall {
             shown: shown.clone(),
             used: input,
-            ..Call::new(&call.id, name, call.input.clone())
+            ..ModelCall::new(&call.id, name, call.input.clone())
         };
         if judge::denied_file(&self.ctx, name, &shown).is_none()
             && disk::unfit(&self.ctx, &self.reader(), &read).await.is_none()
@@ -344,7 +344,7 @@ impl Turn {
     }
 
     /// Reports what a subagent is about to do.
-    async fn send_progress(&mut self, message: &Message, block: &Value) {
+    async fn send_progress(&mut self, message: &StreamedMessage, block: &Value) {
         let (Some(name), true) = (block["name"].as_str(), block["type"] == "tool_use") else {
             return;
         };
@@ -403,7 +403,7 @@ impl Turn {
 
     async fn send_assistant(
         &mut self,
-        message: &Message,
+        message: &StreamedMessage,
         block: &Value,
         mut extra: Value,
         stop_reason: &str,
@@ -431,7 +431,7 @@ impl Turn {
             }
         }
         let is_text = block["type"] == "text" || block["type"] == "thinking";
-        let said = Said {
+        let said = ConversationLine {
             agent: self.agent.as_deref(),
             kind: "assistant",
             message: shown,
@@ -448,7 +448,7 @@ impl Turn {
         self.tally().last_assistant = uuid;
     }
 
-    async fn send_event(&self, message: &Message, event: Value, mut extra: Value) {
+    async fn send_event(&self, message: &StreamedMessage, event: Value, mut extra: Value) {
         if !message.whole {
             extra["api_message_id"] = json!(message.id);
             self.send_raw_event(event, extra).await;
@@ -456,7 +456,7 @@ impl Turn {
     }
 
     /// The end of a response that has broken off, in the open block.
-    async fn break_off(&mut self, message: &Message, open: Option<usize>, fault: &FaultKind) {
+    async fn break_off(&mut self, message: &StreamedMessage, open: Option<usize>, fault: &FaultKind) {
         // The API has not said how much it was: the CLI estimates it where the connection broke.
         let output = match fault {
             FaultKind::Cut => message.characters.div_ceil(3).max(1),
@@ -475,7 +475,13 @@ impl Turn {
     }
 
     /// The end of the stream of a message without its end: from which block on it does not count.
-    async fn abandon(&self, message: &Message, from: usize, open: Option<usize>, delta: Option<Value>) {
+    async fn abandon(
+        &self,
+        message: &StreamedMessage,
+        from: usize,
+        open: Option<usize>,
+        delta: Option<Value>,
+    ) {
         let block = open.map(|index| json!({"type": "content_block_stop", "index": index}));
         for event in block.into_iter().chain(delta) {
             self.send_event(message, event, json!({})).await;
@@ -490,7 +496,7 @@ impl Turn {
     pub(super) async fn cut_short(
         &mut self,
         why: Abort,
-        message: Option<&Message>,
+        message: Option<&StreamedMessage>,
         open: Option<(usize, Option<String>)>,
     ) -> End {
         self.text.clear();
@@ -550,7 +556,7 @@ impl Turn {
 }
 
 /// A text cut into deltas: at the response's pace, or into three.
-fn chunks(text: &str, response: &Response) -> impl Iterator<Item = String> {
+fn chunks(text: &str, response: &ModelResponse) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     let size = response
         .pace

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
 use super::api_failure::ApiFailure;
-use super::background::{self, Ending, Task};
-use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
-use super::caller::{Call, Caller};
-use super::context::{Abort, Context, State};
+use super::background::{self, Task, TaskEnding};
+use super::brain::{AgentInfo, CallPlan, ModelRequest, ToolOutcome};
+use super::caller::{Caller, ModelCall};
+use super::context::{Abort, AgentState, Context};
 use super::models;
 use super::not_simulated::{self, Feature};
 use super::turn::{End, INTERRUPTED, ToolsUsed, Turn};
@@ -22,7 +22,7 @@ use super::{Config, commands, payload};
 
 /// An agent that another one has started.
 #[derive(Debug)]
-pub(super) struct Subagent {
+pub(super) struct RunningSubagent {
     pub(super) id: String,
     pub(super) run_id: String,
     pub(super) tool_use_id: String,
@@ -86,7 +86,7 @@ pub(super) struct Stats {
 }
 
 /// The result of a subagent.
-pub(super) struct Report {
+pub(super) struct SubagentReport {
     end: Option<End>,
     text: String,
     used: ToolsUsed,
@@ -173,7 +173,7 @@ impl Definition {
 }
 
 impl Stats {
-    fn start(&mut self, agent: &Subagent, requested: Option<bool>) {
+    fn start(&mut self, agent: &RunningSubagent, requested: Option<bool>) {
         self.spawned += 1;
         match requested {
             Some(true) => self.background += 1,
@@ -221,7 +221,7 @@ impl Stats {
     }
 }
 
-impl Subagent {
+impl RunningSubagent {
     /// Whether its text goes to the host.
     pub(super) fn shows_text(&self) -> bool {
         self.shows_text.load(Ordering::Relaxed)
@@ -282,7 +282,7 @@ fn letters(kind: &str) -> String {
 }
 
 /// All kinds of agents that can be started, as `initialize` lists them.
-pub(super) fn listed(config: &Config, state: &State) -> Vec<Value> {
+pub(super) fn listed(config: &Config, state: &AgentState) -> Vec<Value> {
     let mut listed = payload::agents(&config.entrypoint);
     listed.extend(state.agents.iter().map(|(name, agent)| agent.listed(name)));
     listed.sort_by_key(|agent| agent["name"].as_str().map(str::to_lowercase));
@@ -290,7 +290,7 @@ pub(super) fn listed(config: &Config, state: &State) -> Vec<Value> {
 }
 
 /// Their names.
-pub(super) fn kinds(config: &Config, state: &State) -> Vec<String> {
+pub(super) fn kinds(config: &Config, state: &AgentState) -> Vec<String> {
     let listed = listed(config, state).into_iter();
     listed
         .filter_map(|agent| Some(agent["name"].as_str()?.to_owned()))
@@ -299,7 +299,7 @@ pub(super) fn kinds(config: &Config, state: &State) -> Vec<String> {
 
 impl Caller {
     /// Runs the tool that starts an agent.
-    pub(super) async fn run_agent(&self, call: &Call) -> Result<Outcome, Abort> {
+    pub(super) async fn run_agent(&self, call: &ModelCall) -> Result<ToolOutcome, Abort> {
         let named = call.used["subagent_type"].as_str().unwrap_or("general-purpose");
         let kinds = kinds(&self.ctx.config, &self.ctx.state());
         let exact = kinds.iter().find(|known| *known == named);
@@ -312,7 +312,7 @@ impl Caller {
             let kinds = kinds.iter().map(String::as_str);
             let kinds: Vec<&str> = kinds.filter(|kind| denied(kind).is_none()).collect();
             self.send_stop().await;
-            return Ok(Outcome::error(format!(
+            return Ok(ToolOutcome::error(format!(
                 "Agent type '{named}' not found. Available agents: {}",
                 kinds.join(", ")
             )));
@@ -320,12 +320,12 @@ impl Caller {
         let kind = kind.as_str();
         if call.used["isolation"] == "worktree" {
             self.send_stop().await;
-            return Ok(Outcome::error(not_simulated::feature(Feature::Worktree)));
+            return Ok(ToolOutcome::error(not_simulated::feature(Feature::Worktree)));
         }
         let definition = self.ctx.state().agents.get(kind).cloned();
         if let Some(source) = denied(kind) {
             self.send_stop().await;
-            return Ok(Outcome::error(format!(
+            return Ok(ToolOutcome::error(format!(
                 "Agent type '{kind}' has been denied by permission rule 'Agent({kind})' from {}.",
                 source.as_str()
             )));
@@ -345,7 +345,7 @@ impl Caller {
                 None | Some("inherit") => state.model.clone(),
                 Some(model) => models::resolve(model),
             };
-            let agent = Subagent {
+            let agent = RunningSubagent {
                 id,
                 run_id,
                 tool_use_id: call.id.clone(),
@@ -399,7 +399,7 @@ impl Caller {
                     self.tally().denials.append(&mut report.denials);
                     self.handed_back(&agent, report).await
                 }
-                Err(_) => Outcome::error("the agent broke down"),
+                Err(_) => ToolOutcome::error("the agent broke down"),
             }),
             Ok(None) => {
                 agent.shows_text.store(true, Ordering::Relaxed);
@@ -411,22 +411,22 @@ impl Caller {
                 abort.send_replace(Some(why));
                 let _ = job.await;
                 self.ctx.state().subagents.killed_by_user += 1;
-                background::end_agent(&self.ctx, &agent.id, &Ending::killed(&agent.description)).await;
+                background::end_agent(&self.ctx, &agent.id, &TaskEnding::killed(&agent.description)).await;
                 Err(why)
             }
         }
     }
 
     /// The result for the parent when a subagent ends.
-    async fn handed_back(&self, agent: &Subagent, report: Report) -> Outcome {
+    async fn handed_back(&self, agent: &RunningSubagent, report: SubagentReport) -> ToolOutcome {
         let ending = report.ending(&self.ctx, agent, false);
         background::end_agent(&self.ctx, &agent.id, &ending).await;
         if let Some(End::Api(failure)) = &report.end {
-            return Outcome::error(terminated(failure));
+            return ToolOutcome::error(terminated(failure));
         }
         if let Some(End::Aborted { .. }) = &report.end {
             self.ctx.state().subagents.killed_by_user += 1;
-            return Outcome::error(INTERRUPTED);
+            return ToolOutcome::error(INTERRUPTED);
         }
         let ms = report.took.as_millis() as u64;
         let mut tools: BTreeSet<String> = report.used.tools.iter().cloned().collect();
@@ -505,7 +505,7 @@ impl Caller {
                 "otherToolCount": used.calls - count(&known),
             });
         }
-        let mut outcome = Outcome::text("");
+        let mut outcome = ToolOutcome::text("");
         outcome.content = json!([{"type": "text", "text": shown}]);
         outcome.with_details(details)
     }
@@ -517,7 +517,7 @@ fn terminated(failure: &ApiFailure) -> String {
 }
 
 /// The immediate result for the parent of a background subagent.
-fn launched(ctx: &Context, agent: &Subagent) -> Outcome {
+fn launched(ctx: &Context, agent: &RunningSubagent) -> ToolOutcome {
     let id = &agent.id;
     let file = ctx.output_file(id);
     let text = format!(
@@ -525,7 +525,7 @@ fn launched(ctx: &Context, agent: &Subagent) -> Outcome {
          '{id}', summary: '<5-10 word recap>' to continue this agent.)\nThe agent is working in the background. You will be \
          notified automatically when it completes.\noutput_file: {file}"
     );
-    let mut outcome = Outcome::text("");
+    let mut outcome = ToolOutcome::text("");
     outcome.content = json!([{"type": "text", "text": text}]);
     outcome.with_details(json!({
         "isAsync": true, "status": "async_launched", "agentId": id, "description": agent.description,
@@ -535,12 +535,12 @@ fn launched(ctx: &Context, agent: &Subagent) -> Outcome {
 }
 
 /// Runs an agent to its end. Boxed, for an agent may start others.
-fn play(mut turn: Turn, max_turns: Option<u64>) -> Pin<Box<dyn Future<Output = Report> + Send>> {
+fn play(mut turn: Turn, max_turns: Option<u64>) -> Pin<Box<dyn Future<Output = SubagentReport> + Send>> {
     Box::pin(async move {
         turn.max_turns = max_turns;
         let end = run(&mut turn).await.err();
         let (took, denials) = (turn.took(), std::mem::take(&mut turn.tally().denials));
-        Report {
+        SubagentReport {
             end,
             text: turn.text,
             used: turn.used,
@@ -572,12 +572,12 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
     }
     let ask = {
         let state = turn.ctx.state();
-        Ask {
+        ModelRequest {
             prompt: agent.prompt.clone(),
             turn: state.turns.saturating_sub(1),
             agent: Some(agent.info()),
             context,
-            ..Ask::default()
+            ..ModelRequest::default()
         }
     };
     let end = turn.converse(ask).await;
@@ -585,7 +585,7 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
     end
 }
 
-impl Report {
+impl SubagentReport {
     /// What the model reads of an agent that its limit of turns has stopped.
     fn limit_note(&self) -> Option<String> {
         let Some(End::MaxTurns(limit)) = self.end else {
@@ -601,11 +601,11 @@ impl Report {
     }
 
     /// How the host hears of it.
-    fn ending(&self, ctx: &Context, agent: &Subagent, is_report: bool) -> Ending {
+    fn ending(&self, ctx: &Context, agent: &RunningSubagent, is_report: bool) -> TaskEnding {
         let mut state = ctx.state();
         let failed = matches!(self.end, Some(End::Api(_)));
         match &self.end {
-            Some(End::Aborted { .. }) => return Ending::killed(&agent.description),
+            Some(End::Aborted { .. }) => return TaskEnding::killed(&agent.description),
             _ if failed => state.subagents.failed += 1,
             _ => state.subagents.completed += 1,
         }
@@ -627,7 +627,7 @@ impl Report {
                 json!({"usage": {"total_tokens": self.tokens, "tool_uses": self.used.calls, "duration_ms": ms}})
             }
         };
-        Ending {
+        TaskEnding {
             status: if failed { "failed" } else { "completed" },
             patch: if failed { "failed" } else { "completed" },
             summary,
@@ -636,7 +636,7 @@ impl Report {
     }
 
     /// How an agent in the background has ended.
-    pub(super) fn in_background(&self, ctx: &Context, agent: &Subagent) -> Ending {
+    pub(super) fn in_background(&self, ctx: &Context, agent: &RunningSubagent) -> TaskEnding {
         self.ending(ctx, agent, true)
     }
 }

@@ -277,7 +277,7 @@ async fn replies_outcomes_and_gates() {
     let builder = Agent::builder()
         .gates(&gates)
         .replies(replies)
-        .tool("Lookup", |_| Outcome::error("not to be called"))
+        .tool("Lookup", |_| ToolOutcome::error("not to be called"))
         .allowed_tools(["Lookup"]);
     let mut hand = Hand::ready(builder).await;
     hand.prompt("go").await;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Config;
-use super::brain::Outcome;
-use super::context::{Context, State};
+use super::brain::ToolOutcome;
+use super::context::{AgentState, Context};
 use super::models::Model;
 
 const TASKS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
@@ -21,7 +21,7 @@ pub(super) struct Todos {
 }
 
 /// The tools for it. Newer models have them only if the session names its tools.
-pub(super) fn tools(config: &Config, state: &State) -> &'static [&'static str] {
+pub(super) fn tools(config: &Config, state: &AgentState) -> &'static [&'static str] {
     match () {
         () if config.tools.is_none() && !Model::of(&state.model).tasks => &[],
         () if config.whole_todos => &[WHOLE],
@@ -35,7 +35,7 @@ pub(super) fn has(tool: &str) -> bool {
 }
 
 /// Runs a tool; nothing if it is none of these.
-pub(super) fn run(ctx: &Context, tool: &str, input: &Value) -> Option<Outcome> {
+pub(super) fn run(ctx: &Context, tool: &str, input: &Value) -> Option<ToolOutcome> {
     let todos = &mut ctx.state().todos;
     let id = input["taskId"].as_str().unwrap_or_default();
     Some(match tool {
@@ -53,13 +53,14 @@ fn text(value: &Value) -> &str {
 }
 
 impl Todos {
-    fn write(&mut self, input: &Value) -> Outcome {
+    fn write(&mut self, input: &Value) -> ToolOutcome {
         let new = input["todos"].as_array().cloned().unwrap_or_default();
         let old = std::mem::replace(&mut self.whole, new.clone());
-        Outcome::text("The list of todos is written.").with_details(json!({"oldTodos": old, "newTodos": new}))
+        ToolOutcome::text("The list of todos is written.")
+            .with_details(json!({"oldTodos": old, "newTodos": new}))
     }
 
-    fn create(&mut self, input: &Value) -> Outcome {
+    fn create(&mut self, input: &Value) -> ToolOutcome {
         self.made += 1;
         let id = self.made.to_string();
         let task = json!({"id": id, "subject": input["subject"], "description": input["description"]});
@@ -69,14 +70,14 @@ impl Todos {
         kept["blockedBy"] = json!([]);
         self.tasks.push(kept);
         let told = format!("Task #{id} created successfully: {}", text(&input["subject"]));
-        Outcome::text(told).with_details(json!({"task": task}))
+        ToolOutcome::text(told).with_details(json!({"task": task}))
     }
 
-    fn update(&mut self, id: &str, input: &Value) -> Outcome {
+    fn update(&mut self, id: &str, input: &Value) -> ToolOutcome {
         let Some(at) = self.tasks.iter().position(|task| task["id"] == id) else {
             let details =
                 json!({"success": false, "taskId": id, "updatedFields": [], "error": "Task not found"});
-            return Outcome::text("Task not found").with_details(details);
+            return ToolOutcome::text("Task not found").with_details(details);
         };
         let task = &mut self.tasks[at];
         let before = task["status"].clone();
@@ -111,10 +112,10 @@ impl Todos {
             });
             lists.for_each(|list| list.retain(|other| other != id));
         }
-        Outcome::text(told).with_details(details)
+        ToolOutcome::text(told).with_details(details)
     }
 
-    fn list(&self) -> Outcome {
+    fn list(&self) -> ToolOutcome {
         let lines = self.tasks.iter();
         let lines = lines.map(|task| {
             format!(
@@ -137,12 +138,12 @@ impl Todos {
                 })
             })
             .collect();
-        Outcome::text(told).with_details(json!({"tasks": tasks}))
+        ToolOutcome::text(told).with_details(json!({"tasks": tasks}))
     }
 
-    fn get(&self, id: &str) -> Outcome {
+    fn get(&self, id: &str) -> ToolOutcome {
         let Some(task) = self.tasks.iter().find(|task| task["id"] == id) else {
-            return Outcome::text("Task not found").with_details(json!({"task": null}));
+            return ToolOutcome::text("Task not found").with_details(json!({"task": null}));
         };
         let told = format!(
             "Task #{id}: {}\nStatus: {}\nDescription: {}",
@@ -152,6 +153,6 @@ impl Todos {
         );
         let fields = ["id", "subject", "description", "status", "blocks", "blockedBy"];
         let shown = fields.map(|field| (field.to_owned(), task[field].clone()));
-        Outcome::text(told).with_details(json!({"task": Value::Object(shown.into_iter().collect())}))
+        ToolOutcome::text(told).with_details(json!({"task": Value::Object(shown.into_iter().collect())}))
     }
 }

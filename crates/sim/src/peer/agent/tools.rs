@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::background::{self, Task};
-use super::brain::{CallPlan, Outcome, ToolResult};
-use super::caller::{Call, Caller, Halt, Line, Made};
-use super::context::{Abort, Context, State};
+use super::brain::{CallPlan, CallResult, ToolOutcome};
+use super::caller::{CallLine, Caller, Halt, Made, ModelCall};
+use super::context::{Abort, AgentState, Context};
 use super::mcp;
 use super::permission;
-use super::rules::{Rule, Source};
+use super::rules::{PermissionRule, RuleSource};
 use super::subagent::is_agent_tool;
 use super::turn::INTERRUPTED;
 use super::{Config, disk, judge, not_simulated, paths, payload, plans, shell, structured, todos};
@@ -37,7 +37,7 @@ pub(super) type Output = Arc<Mutex<String>>;
 
 /// What came out of a tool, and the exit code if it was a command.
 pub(super) struct Ran {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ToolOutcome,
     pub(super) code: i32,
 }
 
@@ -45,12 +45,13 @@ pub(super) struct Ran {
 pub(super) const SEARCH: [&str; 2] = ["Glob", "Grep"];
 
 /// The tools of the CLI's own that a session has, but for those that rules take away.
-fn chosen(config: &Config, state: &State) -> Vec<String> {
+fn chosen(config: &Config, state: &AgentState) -> Vec<String> {
     let Some(chosen) = &config.tools else {
         let mut tools = payload::tools();
         let rules = &state.rules;
-        let is_allowed =
-            |rule: &Rule| rule.source == Source::CliArg && SEARCH.iter().any(|tool| rule.is_about(tool));
+        let is_allowed = |rule: &PermissionRule| {
+            rule.source == RuleSource::CliArg && SEARCH.iter().any(|tool| rule.is_about(tool))
+        };
         let searches =
             rules.deny.iter().any(|rule| rule.is_for_all("Bash")) || rules.allow.iter().any(is_allowed);
         if searches {
@@ -79,7 +80,7 @@ fn chosen(config: &Config, state: &State) -> Vec<String> {
 }
 
 /// The tools that `system/init` lists.
-pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
+pub(super) fn listed(config: &Config, state: &AgentState) -> Vec<String> {
     let mut tools = chosen(config, state);
     if !config.permission_prompts {
         tools.retain(|tool| !NEED_A_PERSON.contains(&tool.as_str()));
@@ -139,7 +140,12 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
 
 impl Caller {
     /// Runs a tool that may run.
-    pub(super) async fn work(&self, call: Call, meta: Value, messages: Vec<String>) -> Result<Made, Halt> {
+    pub(super) async fn work(
+        &self,
+        call: ModelCall,
+        meta: Value,
+        messages: Vec<String>,
+    ) -> Result<Made, Halt> {
         let began = self.ctx.log.elapsed();
         let stopped = |why| Halt::Abort(why, permission::STOPPED);
         let outcome = match &call.plan {
@@ -166,11 +172,11 @@ impl Caller {
         }
         meta["id"] = json!(call.id);
         let extra = json!({"tool_use_result": outcome.details, "tool_result_meta": [meta]});
-        let mut lines: Vec<Line> = messages.into_iter().map(Line::Message).collect();
-        lines.push(Line::result(block, extra));
-        lines.extend(behind.into_iter().map(Line::Message));
+        let mut lines: Vec<CallLine> = messages.into_iter().map(CallLine::Message).collect();
+        lines.push(CallLine::result(block, extra));
+        lines.extend(behind.into_iter().map(CallLine::Message));
         Ok(Made {
-            result: ToolResult {
+            result: CallResult {
                 name: call.name,
                 content: outcome.content,
                 is_error: outcome.is_error == Some(true),
@@ -179,7 +185,7 @@ impl Caller {
         })
     }
 
-    async fn run_tool(&self, call: &Call) -> Result<Outcome, Abort> {
+    async fn run_tool(&self, call: &ModelCall) -> Result<ToolOutcome, Abort> {
         let output = Output::default();
         let mut job = tokio::spawn(execute(
             self.ctx.clone(),
@@ -193,7 +199,9 @@ impl Caller {
         let is_command = call.name == "Bash" && !self.is_handled("Bash");
         if !is_command {
             return match self.or_abort(&mut job).await {
-                Ok(ran) => Ok(ran.map_or_else(|_| Outcome::error("the tool broke down"), |ran| ran.outcome)),
+                Ok(ran) => {
+                    Ok(ran.map_or_else(|_| ToolOutcome::error("the tool broke down"), |ran| ran.outcome))
+                }
                 Err(why) => {
                     job.abort();
                     Err(why)
@@ -220,12 +228,12 @@ impl Caller {
     /// Waits for a command in the foreground.
     async fn watch_command(
         &self,
-        call: &Call,
+        call: &ModelCall,
         mut task: Task,
         moved: oneshot::Receiver<()>,
         mut job: JoinHandle<Ran>,
         output: &Output,
-    ) -> Result<Outcome, Abort> {
+    ) -> Result<ToolOutcome, Abort> {
         let mut terminating = self.ctx.terminating.subscribe();
         let mut announced = false;
         let mut beats = 0_u64;
@@ -252,16 +260,16 @@ impl Caller {
             let step = async {
                 tokio::select! {
                     biased;
-                    ran = &mut job => Step::Done(ran.ok()),
-                    moved = backgrounded => if moved { Step::Moved } else { Step::Gone },
-                    Ok(_) = terminating.wait_for(|terminating| *terminating) => Step::Killed,
-                    () = tokio::time::sleep_until(began + limit.unwrap_or_default()), if limit.is_some() => Step::Late,
-                    () = tokio::time::sleep_until(began + next) => Step::Beat,
+                    ran = &mut job => ToolStep::Done(ran.ok()),
+                    moved = backgrounded => if moved { ToolStep::Moved } else { ToolStep::Gone },
+                    Ok(_) = terminating.wait_for(|terminating| *terminating) => ToolStep::Killed,
+                    () = tokio::time::sleep_until(began + limit.unwrap_or_default()), if limit.is_some() => ToolStep::Late,
+                    () = tokio::time::sleep_until(began + next) => ToolStep::Beat,
                 }
             };
             // A prompt that is to come at once waits for the command.
             match self.or_aborted_by(|why| why != Abort::Displaced, step).await {
-                Ok(Step::Late) => {
+                Ok(ToolStep::Late) => {
                     let limit = limit.unwrap_or_default();
                     let said = command_outcome("", 0, output).details["stdout"].clone();
                     let said = said.as_str().unwrap_or_default();
@@ -280,7 +288,7 @@ impl Caller {
                             "Exit code 143\n{before}Command timed out after {}s",
                             limit.as_secs()
                         );
-                        return Ok(Outcome::error(text));
+                        return Ok(ToolOutcome::error(text));
                     }
                     let id = task.id.clone();
                     let mut outcome = if announced {
@@ -301,20 +309,20 @@ impl Caller {
                     }
                     return Ok(outcome);
                 }
-                Ok(Step::Done(ran)) => {
+                Ok(ToolStep::Done(ran)) => {
                     if announced {
                         background::end_foreground(&self.ctx, &task.id, "completed").await;
                     }
-                    let broke = || Outcome::error("the command was killed");
+                    let broke = || ToolOutcome::error("the command was killed");
                     return Ok(ran.map_or_else(broke, |ran| ran.outcome));
                 }
-                Ok(Step::Moved) => return Ok(background::moved(&self.ctx, &task.id, job).await),
-                Ok(Step::Gone) => moved = None,
-                Ok(Step::Killed) => {
+                Ok(ToolStep::Moved) => return Ok(background::moved(&self.ctx, &task.id, job).await),
+                Ok(ToolStep::Gone) => moved = None,
+                Ok(ToolStep::Killed) => {
                     job.abort();
                     return Ok(command_outcome("", 137, output));
                 }
-                Ok(Step::Beat) if !announced => {
+                Ok(ToolStep::Beat) if !announced => {
                     announced = true;
                     let line = task.started(false);
                     self.ctx
@@ -325,7 +333,7 @@ impl Caller {
                     id.clone_into(&mut task.id);
                     self.ctx.send_system("task_started", line).await;
                 }
-                Ok(Step::Beat) => {
+                Ok(ToolStep::Beat) => {
                     let line = json!({
                         "type": "tool_progress",
                         "tool_use_id": format!("{}-heartbeat-{beats}", call.id),
@@ -349,7 +357,7 @@ impl Caller {
     }
 }
 
-enum Step {
+enum ToolStep {
     Done(Option<Ran>),
     /// The client has moved it to the background.
     Moved,
@@ -370,7 +378,7 @@ async fn execute(
     id: String,
     plan: CallPlan,
     output: Output,
-    by: disk::Reader,
+    by: disk::Viewer,
 ) -> Ran {
     if let CallPlan::Command {
         after,
@@ -424,7 +432,7 @@ async fn execute(
         }
         name if name.starts_with("mcp__") => match mcp::find(&ctx, name) {
             Some(found) => mcp::run(&ctx, &found, &input, &id).await,
-            None => Outcome::error(format!("No such tool available: {name}")),
+            None => ToolOutcome::error(format!("No such tool available: {name}")),
         },
         "Read" => disk::read(&ctx, &by, &input, real).await,
         "Write" => disk::write(&ctx, &by, &input, real).await,
@@ -432,7 +440,9 @@ async fn execute(
         "AskUserQuestion" => plans::answered(&input),
         "EnterPlanMode" => plans::switch(&ctx, true).await,
         "ExitPlanMode" => plans::switch(&ctx, false).await,
-        _ => todos::run(&ctx, &name, &input).unwrap_or_else(|| Outcome::error(not_simulated::tool(&name))),
+        _ => {
+            todos::run(&ctx, &name, &input).unwrap_or_else(|| ToolOutcome::error(not_simulated::tool(&name)))
+        }
     };
     let code = i32::from(outcome.is_error == Some(true));
     Ran { outcome, code }
@@ -444,7 +454,7 @@ const SILENT: &[&str] = &[
     "wait",
 ];
 
-fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
+fn command_outcome(command: &str, code: i32, output: &Output) -> ToolOutcome {
     let output = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let output = output.trim_end();
     let (stdout, stderr) = output.split_at(output.rfind(RESET).unwrap_or(output.len()));
@@ -453,15 +463,15 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
     let text = text.trim_start_matches(['\r', '\n']);
     let meaning = shell::meaning(command, code);
     if code != 0 && meaning.is_none() {
-        return Outcome::error(format!("Exit code {code}\n{text}").trim_end());
+        return ToolOutcome::error(format!("Exit code {code}\n{text}").trim_end());
     }
     let commands = shell::parse(command, Path::new("~")).commands;
-    let is_silent = |command: &shell::Command| {
+    let is_silent = |command: &shell::ShellCommand| {
         let name = command.name();
         SILENT.contains(&name) && command.text.split_whitespace().any(|word| word == name)
     };
     let all_silent = !commands.is_empty() && commands.iter().all(is_silent);
-    let mut outcome = Outcome::text(match text {
+    let mut outcome = ToolOutcome::text(match text {
         "" => "(Bash completed with no output)",
         text => text,
     });
@@ -488,7 +498,7 @@ fn beginning(text: &str, most: usize) -> &str {
 }
 
 /// Keeps a long output in a file, and shows the beginning of it.
-async fn bounded(ctx: &Context, mut outcome: Outcome, real: bool) -> Outcome {
+async fn bounded(ctx: &Context, mut outcome: ToolOutcome, real: bool) -> ToolOutcome {
     if let Some(text) = outcome
         .content
         .as_str()
@@ -529,7 +539,7 @@ async fn bounded(ctx: &Context, mut outcome: Outcome, real: bool) -> Outcome {
 }
 
 /// Tells of files that the model has seen and the command has changed.
-fn with_hint(ctx: &Context, mut outcome: Outcome, changed: &[String]) -> Outcome {
+fn with_hint(ctx: &Context, mut outcome: ToolOutcome, changed: &[String]) -> ToolOutcome {
     let Some(details) = outcome.details.as_object_mut().filter(|_| !changed.is_empty()) else {
         return outcome;
     };

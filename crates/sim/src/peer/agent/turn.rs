@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::api_failure::ApiFailure;
-use super::brain::{Ask, FaultKind, Response, ToolResult};
+use super::brain::{CallResult, FaultKind, ModelRequest, ModelResponse};
 use super::caller::Caller;
-use super::context::{Abort, Context, Priority, Prompt, Said, UNCLASSIFIED};
+use super::context::{Abort, Context, ConversationLine, Priority, QueuedPrompt, UNCLASSIFIED};
 use super::hands::Hands;
-use super::hooks::{self, Refusal};
-use super::rules::Source;
+use super::hooks::{self, PromptRefusal};
+use super::rules::RuleSource;
 use super::structured;
 use super::transcript::Deferred;
 use super::{commands, cost, deferral, files, mcp, mcp_control, payload, subagent, tools};
@@ -24,9 +24,9 @@ pub(super) use super::ending::End;
 pub(super) const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 
 /// The prompt of a turn, and its options.
-pub(super) struct Work {
+pub(super) struct TurnWork {
     /// Its prompts; none if background work woke it.
-    pub(super) prompts: Vec<Prompt>,
+    pub(super) prompts: Vec<QueuedPrompt>,
     /// What woke it, for the `origin` of its result.
     pub(super) origin: Option<Value>,
     /// The call of another process that it goes on with.
@@ -66,8 +66,8 @@ pub(super) struct Turn {
     pub(super) caller: Arc<Caller>,
     /// The calls of the response under way.
     pub(super) hands: Arc<Hands>,
-    pub(super) prompts: Vec<Prompt>,
-    pub(super) folded: Vec<Prompt>,
+    pub(super) prompts: Vec<QueuedPrompt>,
+    pub(super) folded: Vec<QueuedPrompt>,
     pub(super) origin: Option<Value>,
     /// When it began, since the agent did.
     pub(super) began: Duration,
@@ -108,7 +108,7 @@ impl Deref for Turn {
 }
 
 /// Plays a turn. Gives whether its prompts count as cancelled although nobody stopped it.
-pub(super) async fn run(ctx: Arc<Context>, work: Work) -> bool {
+pub(super) async fn run(ctx: Arc<Context>, work: TurnWork) -> bool {
     let abort = ctx.abort.clone();
     let prompt_id = ctx.uuid();
     let before = ctx.state().prompt_id.replace(prompt_id.clone());
@@ -203,14 +203,14 @@ impl Turn {
         }
         if let Some((refusal, prompt)) = blocked {
             let (kind, reason, text) = match refusal {
-                Refusal::Blocked(reason) => {
+                PromptRefusal::Blocked(reason) => {
                     let why = reason.as_deref().unwrap_or(hooks::BLOCKED);
                     let text = format!(
                         "UserPromptSubmit operation blocked by hook:\n{why}\n\nOriginal prompt: {prompt}"
                     );
                     ("blocked_by_hook", reason, text)
                 }
-                Refusal::Stopped(reason) => {
+                PromptRefusal::Stopped(reason) => {
                     let why = reason.iter().map(|reason| format!(": {reason}"));
                     let text = format!("Operation stopped by hook{}", why.collect::<String>());
                     ("stopped_by_hook", reason, text)
@@ -248,7 +248,7 @@ impl Turn {
         let mut ask = {
             let mut state = self.ctx.state();
             state.turns += 1;
-            Ask {
+            ModelRequest {
                 prompt: self
                     .prompts
                     .last()
@@ -266,7 +266,7 @@ impl Turn {
                 system_prompt: state.system_prompt.clone(),
                 appended_prompt: state.appended_prompt.clone(),
                 max_thinking_tokens: state.thinking,
-                ..Ask::default()
+                ..ModelRequest::default()
             }
         };
         if let Some((deferred, results)) = taken_up {
@@ -289,7 +289,7 @@ impl Turn {
     }
 
     /// Calls the model and its tools, until the model calls no more tools.
-    pub(super) async fn converse(&mut self, mut ask: Ask) -> Result<(), End> {
+    pub(super) async fn converse(&mut self, mut ask: ModelRequest) -> Result<(), End> {
         let mut stops = 0;
         let blocks = self.ctx.config.stop_hook_block_cap.unwrap_or(BLOCKS);
         let mut reminded = Reminded::default();
@@ -366,7 +366,7 @@ impl Turn {
     }
 
     /// A response with its calls; no results if it has none.
-    async fn round(&mut self, model: &str, response: Response) -> Result<Option<Vec<ToolResult>>, End> {
+    async fn round(&mut self, model: &str, response: ModelResponse) -> Result<Option<Vec<CallResult>>, End> {
         self.respond(model, response).await?;
         self.within_budget()?;
         if !self.hands.are_empty()
@@ -487,7 +487,7 @@ impl Turn {
             extra["refused_message_id"] = json!(self.last_message);
         }
         self.ctx
-            .say(Said {
+            .say(ConversationLine {
                 agent: self.agent.as_deref(),
                 kind: "user",
                 kept: Some(json!({"message": message, "promptId": self.prompt_id(), "isMeta": true})),
@@ -546,7 +546,7 @@ impl Turn {
             let torn = lists.into_iter().flat_map(|(flag, rules)| {
                 let torn = rules
                     .iter()
-                    .filter(|rule| rule.source == Source::CliArg && rule.is_torn());
+                    .filter(|rule| rule.source == RuleSource::CliArg && rule.is_torn());
                 torn.map(move |rule| (flag, rule.text.clone()))
             });
             let config = &self.ctx.config;
@@ -566,7 +566,7 @@ impl Turn {
     }
 
     /// Adds a prompt to the conversation. Gives its uuid.
-    fn keep_prompt(&self, prompt: &Prompt) -> String {
+    fn keep_prompt(&self, prompt: &QueuedPrompt) -> String {
         let uuid = prompt.uuid.clone().unwrap_or_else(|| self.ctx.uuid());
         let fields = json!({
             "promptId": self.prompt_id(), "message": prompt.message, "permissionMode": self.ctx.state().mode,
@@ -580,7 +580,7 @@ impl Turn {
     }
 
     /// Adds a prompt to the conversation, and replays it if the host wants that.
-    pub(super) async fn take_in(&self, prompt: &Prompt) {
+    pub(super) async fn take_in(&self, prompt: &QueuedPrompt) {
         let uuid = self.keep_prompt(prompt);
         if !self.ctx.config.replay || prompt.origin == Some(UNCLASSIFIED) {
             return;
@@ -604,7 +604,7 @@ impl Turn {
         loop {
             let prompt = {
                 let mut state = self.ctx.state();
-                let folds = |prompt: &Prompt| prompt.priority == Priority::Next;
+                let folds = |prompt: &QueuedPrompt| prompt.priority == Priority::Next;
                 let position = state.queue.iter().position(folds);
                 position.and_then(|n| state.queue.remove(n))
             };
@@ -621,7 +621,7 @@ impl Turn {
     /// The prompt of a subagent, as the conversation with it begins.
     pub(super) async fn say_prompt(&self, content: Value, text: &str, shown: bool) {
         self.ctx
-            .say(Said {
+            .say(ConversationLine {
                 agent: self.agent.as_deref(),
                 kind: "user",
                 message: json!({"role": "user", "content": content}),
@@ -636,15 +636,16 @@ impl Turn {
 
     /// Which prompts a line belongs to: the last uuid and all of them.
     pub(super) fn uuids(&self) -> Option<(String, Vec<String>)> {
-        let uuids =
-            |prompts: &[Prompt]| -> Vec<String> { prompts.iter().filter_map(|p| p.uuid.clone()).collect() };
+        let uuids = |prompts: &[QueuedPrompt]| -> Vec<String> {
+            prompts.iter().filter_map(|p| p.uuid.clone()).collect()
+        };
         let (own, folded) = (uuids(&self.prompts), uuids(&self.folded));
         let last = own.last().or(folded.last())?.clone();
         Some((last, [own, folded].concat()))
     }
 
     /// Waits until the calls of the response have been made.
-    pub(super) async fn finish_calls(&mut self) -> Result<Vec<ToolResult>, End> {
+    pub(super) async fn finish_calls(&mut self) -> Result<Vec<CallResult>, End> {
         let outcomes = self.hands.finished().await;
         if let Some(why) = outcomes.why {
             self.reject(outcomes.stopped).await;

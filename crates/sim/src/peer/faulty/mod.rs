@@ -37,7 +37,7 @@ pub use locate::{Missing, executable, fingerprint};
 #[cfg(unix)]
 pub use process::main;
 pub use script::Faulty;
-pub use step::{Death, Note, Piece, Step};
+pub use step::{Death, FaultyStep, Note, Piece};
 
 pub use crate::inject::Grandchild;
 #[cfg(unix)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::step::{Death, Note, Piece, Step};
+use super::step::{Death, FaultyStep, Note, Piece};
 use crate::inject::Grandchild;
 use crate::matcher::Match;
 use crate::running::read_json;
@@ -16,7 +16,7 @@ const IN_VAIN: i32 = 98;
 const CHUNK: usize = 64 * 1024;
 
 /// Where a script is played.
-pub(super) trait Stage {
+pub(super) trait FaultyStage {
     /// The next line of the input, without its end; `None` at the end of the input.
     fn read(&mut self) -> Option<Vec<u8>>;
     fn write(&mut self, bytes: &[u8]);
@@ -33,7 +33,7 @@ pub(super) trait Stage {
 }
 
 /// The state of a script while it runs.
-pub(super) struct Play<'s, S> {
+pub(super) struct FaultyPlay<'s, S> {
     stage: &'s mut S,
     /// Lines that no step has taken yet.
     waiting: VecDeque<Value>,
@@ -44,7 +44,7 @@ pub(super) struct Play<'s, S> {
     rounds: Vec<usize>,
 }
 
-impl<'s, S: Stage> Play<'s, S> {
+impl<'s, S: FaultyStage> FaultyPlay<'s, S> {
     pub(super) fn new(stage: &'s mut S) -> Self {
         Self {
             stage,
@@ -58,7 +58,7 @@ impl<'s, S: Stage> Play<'s, S> {
     }
 
     /// Runs all steps, and returns how to end.
-    pub(super) fn all(mut self, steps: &[Step]) -> Death {
+    pub(super) fn all(mut self, steps: &[FaultyStep]) -> Death {
         let death = self.steps(steps);
         death.unwrap_or_else(|| {
             while self.receive() {}
@@ -66,33 +66,33 @@ impl<'s, S: Stage> Play<'s, S> {
         })
     }
 
-    fn steps(&mut self, steps: &[Step]) -> Option<Death> {
+    fn steps(&mut self, steps: &[FaultyStep]) -> Option<Death> {
         steps.iter().find_map(|step| self.step(step))
     }
 
-    fn step(&mut self, step: &Step) -> Option<Death> {
+    fn step(&mut self, step: &FaultyStep) -> Option<Death> {
         match step {
-            Step::Await(like) => return self.take(like),
-            Step::Gather { times, like } => return (0..*times).find_map(|_| self.take(like)),
-            Step::AwaitEnd => while self.receive() {},
-            Step::Line(frame) => {
+            FaultyStep::Await(like) => return self.take(like),
+            FaultyStep::Gather { times, like } => return (0..*times).find_map(|_| self.take(like)),
+            FaultyStep::AwaitEnd => while self.receive() {},
+            FaultyStep::Line(frame) => {
                 let mut line = self.fill(frame).to_string().into_bytes();
                 line.push(b'\n');
                 self.stage.write(&line);
             }
-            Step::Raw(pieces) => self.put(pieces, |stage, bytes| {
+            FaultyStep::Raw(pieces) => self.put(pieces, |stage, bytes| {
                 bytes.chunks(CHUNK).for_each(|chunk| stage.write(chunk));
             }),
-            Step::Cut { pieces, every } => self.put(pieces, |stage, bytes| {
+            FaultyStep::Cut { pieces, every } => self.put(pieces, |stage, bytes| {
                 for chunk in bytes.chunks((*every).max(1)) {
                     stage.write(chunk);
                     stage.until_taken();
                 }
             }),
-            Step::Stderr(pieces) => self.put(pieces, |stage, bytes| {
+            FaultyStep::Stderr(pieces) => self.put(pieces, |stage, bytes| {
                 bytes.chunks(CHUNK).for_each(|chunk| stage.complain(chunk));
             }),
-            Step::Repeat { times, steps } => {
+            FaultyStep::Repeat { times, steps } => {
                 for round in 0..*times {
                     self.rounds.push(round);
                     let death = self.steps(steps);
@@ -102,12 +102,12 @@ impl<'s, S: Stage> Play<'s, S> {
                     }
                 }
             }
-            Step::Die(death) => return Some(*death),
-            Step::CloseStdout => self.stage.close_stdout(),
-            Step::CloseStdin => self.stage.close_stdin(),
-            Step::Survive => self.stage.survive(),
-            Step::Grandchild(grandchild) => self.stage.grandchild(*grandchild),
-            Step::Hold => self.stage.hold(),
+            FaultyStep::Die(death) => return Some(*death),
+            FaultyStep::CloseStdout => self.stage.close_stdout(),
+            FaultyStep::CloseStdin => self.stage.close_stdin(),
+            FaultyStep::Survive => self.stage.survive(),
+            FaultyStep::Grandchild(grandchild) => self.stage.grandchild(*grandchild),
+            FaultyStep::Hold => self.stage.hold(),
         }
         None
     }
@@ -239,7 +239,7 @@ mod tests {
         held: bool,
     }
 
-    impl Stage for Memory {
+    impl FaultyStage for Memory {
         fn read(&mut self) -> Option<Vec<u8>> {
             self.input.pop_front().map(String::into_bytes)
         }
@@ -277,7 +277,7 @@ mod tests {
         };
         // What is played is what arrives.
         let script = Faulty::from_json(&script.to_json()).unwrap();
-        let death = Play::new(&mut memory).all(script.steps());
+        let death = FaultyPlay::new(&mut memory).all(script.steps());
         (death, memory)
     }
 
@@ -303,12 +303,14 @@ mod tests {
             .initialize()
             .prompt()
             .then(Faulty::from(
-                super::super::frames::stream_begins().map(Step::Line).to_vec(),
+                super::super::frames::stream_begins()
+                    .map(FaultyStep::Line)
+                    .to_vec(),
             ))
             .line(super::super::frames::delta("hello"))
             .say("hello")
             .then(Faulty::from(
-                super::super::frames::stream_ends().map(Step::Line).to_vec(),
+                super::super::frames::stream_ends().map(FaultyStep::Line).to_vec(),
             ))
             .line(super::super::frames::tool_use(
                 "t1",
@@ -320,10 +322,14 @@ mod tests {
             .line(super::super::frames::tool_result("t1", "a.txt"))
             .line(super::super::frames::state("running"))
             .then(Faulty::from(
-                super::super::frames::agent_begins("a1").map(Step::Line).to_vec(),
+                super::super::frames::agent_begins("a1")
+                    .map(FaultyStep::Line)
+                    .to_vec(),
             ))
             .then(Faulty::from(
-                super::super::frames::agent_ends("a1").map(Step::Line).to_vec(),
+                super::super::frames::agent_ends("a1")
+                    .map(FaultyStep::Line)
+                    .to_vec(),
             ))
             .result("hello")
             .line(super::super::frames::aborted())
@@ -398,7 +404,7 @@ mod tests {
 
     #[test]
     fn holding_is_the_stages_affair() {
-        let (_, memory) = play(&Faulty::new().step(Step::Hold), &[]);
+        let (_, memory) = play(&Faulty::new().step(FaultyStep::Hold), &[]);
         assert!(memory.held);
     }
 }

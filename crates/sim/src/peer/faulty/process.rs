@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::stdio;
 
-use super::play::{Play, Stage};
+use super::play::{FaultyPlay, FaultyStage};
 use super::step::{Death, Note};
 use super::{Faulty, LOG, SCRIPT};
 use crate::inject::process::{start, survive};
@@ -52,7 +52,7 @@ pub fn main() -> ExitCode {
         children: Vec::new(),
     };
     stage.note(&Note::Began(std::process::id()));
-    let death = Play::new(&mut stage).all(script.steps());
+    let death = FaultyPlay::new(&mut stage).all(script.steps());
     match death {
         Death::Code(code) => std::process::exit(code),
         Death::Signal(number) => {
@@ -75,7 +75,7 @@ struct Process {
     children: Vec<std::process::Child>,
 }
 
-impl Stage for Process {
+impl FaultyStage for Process {
     fn read(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
         while self.lines.is_empty() && !self.ended {

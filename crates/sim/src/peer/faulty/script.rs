@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::frames;
-use super::step::{Death, Piece, Step};
+use super::step::{Death, FaultyStep, Piece};
 use crate::inject::Grandchild;
 
 /// The steps of a stand-in; see [the module](super).
@@ -12,7 +12,7 @@ use crate::inject::Grandchild;
 #[serde(transparent)]
 #[must_use]
 pub struct Faulty {
-    steps: Vec<Step>,
+    steps: Vec<FaultyStep>,
 }
 
 impl Faulty {
@@ -36,13 +36,13 @@ impl Faulty {
     }
 
     /// The steps.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[FaultyStep] {
         &self.steps
     }
 
     /// Adds another script's steps, to be done so many times.
     pub fn repeat(self, times: usize, what: Self) -> Self {
-        self.step(Step::Repeat {
+        self.step(FaultyStep::Repeat {
             times,
             steps: what.steps,
         })
@@ -108,32 +108,32 @@ impl Faulty {
 
     /// Takes a line that has at least this in it.
     pub fn take(self, like: Value) -> Self {
-        self.step(Step::Await(like))
+        self.step(FaultyStep::Await(like))
     }
 
     /// Waits for the end of the input.
     pub fn take_end(self) -> Self {
-        self.step(Step::AwaitEnd)
+        self.step(FaultyStep::AwaitEnd)
     }
 
     /// Writes a frame.
     pub fn line(self, frame: Value) -> Self {
-        self.step(Step::Line(frame))
+        self.step(FaultyStep::Line(frame))
     }
 
     /// Writes bytes.
     pub fn raw(self, piece: impl Into<Piece>) -> Self {
-        self.step(Step::Raw(vec![piece.into()]))
+        self.step(FaultyStep::Raw(vec![piece.into()]))
     }
 
     /// Writes pieces.
     pub fn pieces(self, pieces: impl IntoIterator<Item = Piece>) -> Self {
-        self.step(Step::Raw(pieces.into_iter().collect()))
+        self.step(FaultyStep::Raw(pieces.into_iter().collect()))
     }
 
     /// Writes bytes, so many at a time, each once the client has taken those before.
     pub fn cut(self, every: usize, piece: impl Into<Piece>) -> Self {
-        self.step(Step::Cut {
+        self.step(FaultyStep::Cut {
             pieces: vec![piece.into()],
             every,
         })
@@ -141,29 +141,29 @@ impl Faulty {
 
     /// Writes to stderr.
     pub fn complain(self, piece: impl Into<Piece>) -> Self {
-        self.step(Step::Stderr(vec![piece.into()]))
+        self.step(FaultyStep::Stderr(vec![piece.into()]))
     }
 
     /// Starts a process.
     pub fn grandchild(self, grandchild: Grandchild) -> Self {
-        self.step(Step::Grandchild(grandchild))
+        self.step(FaultyStep::Grandchild(grandchild))
     }
 
     /// Ends.
     pub fn die(self, death: Death) -> Self {
-        self.step(Step::Die(death))
+        self.step(FaultyStep::Die(death))
     }
 }
 
 setters! { Faulty:
     /// Adds a step.
-    step(step: Step) => steps.push(step);
+    step(step: FaultyStep) => steps.push(step);
     /// Adds the steps of another script.
     then(other: Self) => steps.extend(other.steps);
 }
 
-impl From<Vec<Step>> for Faulty {
-    fn from(steps: Vec<Step>) -> Self {
+impl From<Vec<FaultyStep>> for Faulty {
+    fn from(steps: Vec<FaultyStep>) -> Self {
         Self { steps }
     }
 }

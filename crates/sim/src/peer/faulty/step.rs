@@ -18,7 +18,7 @@ use crate::inject::Grandchild;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Step {
+pub enum FaultyStep {
     /// Waits for a line of the client that has at least this in it, and takes it. Lines that it passes over wait for their own
     /// steps. At the end of the input the stand-in exits with 98.
     Await(Value),
@@ -49,7 +49,7 @@ pub enum Step {
         /// How often.
         times: usize,
         /// What.
-        steps: Vec<Step>,
+        steps: Vec<FaultyStep>,
     },
     /// Ends at once. Written bytes stay in the pipes.
     Die(Death),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
-use outrigger_sessions::store::{Lease, LeaseStore, Result, SessionKey, SessionStore};
+use outrigger_sessions::store::{LeaseStore, Result, SessionKey, SessionStore, StoreLease};
 use tokio::runtime::Runtime;
 
 use super::processes::{Desk, Record};
@@ -43,11 +43,11 @@ fn holds<T>(done: Result<T>) -> bool {
 }
 
 impl Desk for StoreDesk {
-    type Lease = Lease;
+    type Lease = StoreLease;
 
     const LEASE: Duration = Duration::from_millis(60);
 
-    fn take(&mut self, owner: &str) -> Option<(Lease, u64)> {
+    fn take(&mut self, owner: &str) -> Option<(StoreLease, u64)> {
         let taking = self.leases().acquire(&self.key, owner, Self::LEASE);
         match self.runtime.block_on(taking) {
             Ok(lease) => {
@@ -59,11 +59,11 @@ impl Desk for StoreDesk {
         }
     }
 
-    fn renew(&mut self, lease: &Lease) -> bool {
+    fn renew(&mut self, lease: &StoreLease) -> bool {
         holds(self.runtime.block_on(self.leases().renew(lease, Self::LEASE)))
     }
 
-    fn add(&mut self, lease: &Lease, record: &Record) -> bool {
+    fn add(&mut self, lease: &StoreLease, record: &Record) -> bool {
         let Record { fence, number, uuid } = record;
         let entry = format!(r#"{{"type":"x","fence":{fence},"number":{number},"uuid":"{uuid}"}}"#);
         let entry = [RawJson::from_text(entry).unwrap()];

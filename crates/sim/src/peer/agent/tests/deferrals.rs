@@ -133,7 +133,7 @@ async fn a_model_of_the_tests_own_is_told_what_was_asked_and_what_came_of_it() {
     let home = tempfile::tempdir().unwrap();
     defer(home.path(), &format!("{TOUCH}\n%say done"), 0).await;
     let (sender, asked) = std::sync::mpsc::channel();
-    let brain = move |ask: &Ask| {
+    let brain = move |ask: &ModelRequest| {
         sender.send(ask.clone()).unwrap();
         Reply::say("done by another")
     };

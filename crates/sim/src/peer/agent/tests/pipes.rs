@@ -108,7 +108,7 @@ async fn servers_are_set_while_it_runs() {
 async fn the_brain_knows_what_the_host_has_set() {
     let asks = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = asks.clone();
-    let brain = move |ask: &Ask| {
+    let brain = move |ask: &ModelRequest| {
         log.lock().unwrap().push(ask.clone());
         Reply::say("ok")
     };

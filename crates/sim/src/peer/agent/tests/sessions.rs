@@ -51,7 +51,7 @@ type Seen = Arc<std::sync::Mutex<Vec<(usize, bool)>>>;
 fn asked(builder: Builder) -> (Builder, Seen) {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = seen.clone();
-    let brain = move |ask: &Ask| {
+    let brain = move |ask: &ModelRequest| {
         log.lock().unwrap().push((ask.history, ask.resumed));
         Reply::say("ok")
     };

@@ -21,7 +21,7 @@ pub(in crate::peer::agent) enum Resume {
 
 /// A stored session, up to the point where it is resumed.
 #[derive(Debug)]
-pub(in crate::peer::agent) struct Kept {
+pub(in crate::peer::agent) struct StoredSession {
     pub(in crate::peer::agent) path: PathBuf,
     pub(in crate::peer::agent) session_id: String,
     /// The records of the conversation, from the first one to the tip.
@@ -50,7 +50,7 @@ pub(in crate::peer::agent) struct Deferred {
 
 /// Why a session cannot be resumed.
 #[derive(Debug)]
-pub(in crate::peer::agent) struct Failed {
+pub(in crate::peer::agent) struct LoadFailure {
     /// The message for stderr, and for the result.
     pub(in crate::peer::agent) text: String,
     /// The requested id, if it is a session id.
@@ -61,7 +61,7 @@ pub(in crate::peer::agent) struct Failed {
     pub(in crate::peer::agent) reason: Option<&'static str>,
 }
 
-impl Failed {
+impl LoadFailure {
     /// A new session has the id of one that is kept.
     pub(in crate::peer::agent) fn taken(id: &str) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Failed {
 }
 
 /// Finds and reads the session to resume. `None` means a new one.
-pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<Kept>, Failed> {
+pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSession>, LoadFailure> {
     let Some(resume) = &config.resume else {
         return Ok(None);
     };
@@ -107,7 +107,7 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<Kept>, Fail
     let used = last("cost-state").map(|state| Used::read(&state["modelUsage"]));
     let tools = last("tools-used").and_then(|record| record["tools"].as_array().cloned());
     let tools = tools.into_iter().flatten();
-    Ok(Some(Kept {
+    Ok(Some(StoredSession {
         seen: records.iter().filter_map(uuid).map(str::to_owned).collect(),
         used: used.unwrap_or_default(),
         title: last("custom-title").and_then(|record| Some(record["customTitle"].as_str()?.to_owned())),
@@ -121,8 +121,8 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<Kept>, Fail
     }))
 }
 
-fn unknown(id: &str) -> Failed {
-    Failed {
+fn unknown(id: &str) -> LoadFailure {
+    LoadFailure {
         text: format!("No conversation found with session ID: {id}"),
         session_id: Some(id.to_owned()),
         told: true,
@@ -130,10 +130,10 @@ fn unknown(id: &str) -> Failed {
     }
 }
 
-fn check_id(id: Option<&str>) -> Result<&str, Failed> {
+fn check_id(id: Option<&str>) -> Result<&str, LoadFailure> {
     const NEEDS: &str = "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude \
                          -p --resume <session-id|title>";
-    let failed = |text| Failed {
+    let failed = |text| LoadFailure {
         text,
         session_id: None,
         told: true,
@@ -190,7 +190,7 @@ fn deferred(chain: &[Value]) -> Option<Deferred> {
 }
 
 /// The records from the first to the tip, which is the last one, or the assistant's message that was named.
-fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Value>, Failed> {
+fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Value>, LoadFailure> {
     let main = |record: &&Value| record["isSidechain"] != true && uuid(record).is_some();
     let by_uuid: HashMap<&str, &Value> = records
         .iter()
@@ -221,7 +221,7 @@ fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Val
     let Some(at) = config.resume_at.as_deref() else {
         return Ok(whole());
     };
-    let failed = |text| Failed {
+    let failed = |text| LoadFailure {
         text,
         session_id: Some(session_id.to_owned()),
         told: true,

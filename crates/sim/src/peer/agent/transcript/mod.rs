@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::payload;
-use super::subagent::Subagent;
+use super::subagent::RunningSubagent;
 
-pub(super) use load::{Deferred, Failed, Kept, Resume, is_prompt, load};
+pub(super) use load::{Deferred, LoadFailure, Resume, StoredSession, is_prompt, load};
 pub(super) use place::{project, project_name};
 
 /// The files of a session.
 #[derive(Debug, Default)]
-pub(super) struct Transcript {
+pub(super) struct SessionTranscript {
     directory: PathBuf,
     /// The session's own file.
     path: PathBuf,
@@ -43,7 +43,7 @@ pub(super) struct Transcript {
 
 /// One record of the conversation.
 pub(super) struct Record<'a> {
-    pub(super) agent: Option<&'a Subagent>,
+    pub(super) agent: Option<&'a RunningSubagent>,
     pub(super) kind: &'static str,
     pub(super) uuid: &'a str,
     pub(super) timestamp: String,
@@ -52,7 +52,7 @@ pub(super) struct Record<'a> {
 }
 
 /// What surrounds a session.
-pub(super) struct Surroundings<'a> {
+pub(super) struct SessionSurroundings<'a> {
     pub(super) config_dir: &'a Path,
     pub(super) cwd: &'a Path,
     pub(super) session_id: &'a str,
@@ -60,9 +60,9 @@ pub(super) struct Surroundings<'a> {
     pub(super) mirrored: bool,
 }
 
-impl Transcript {
+impl SessionTranscript {
     /// The files of a session that begins, which are created once there is something to keep.
-    pub(super) fn new(around: &Surroundings<'_>) -> Self {
+    pub(super) fn new(around: &SessionSurroundings<'_>) -> Self {
         let directory = place::project(around.config_dir, around.cwd);
         Self {
             path: directory.join(format!("{}.jsonl", around.session_id)),
@@ -78,7 +78,7 @@ impl Transcript {
     }
 
     /// Resumes a stored session: in its file, or (forked) in a new one that begins with a copy.
-    pub(super) fn resume(&mut self, kept: &Kept, forked: bool) {
+    pub(super) fn resume(&mut self, kept: &StoredSession, forked: bool) {
         let tip = kept.chain.last().and_then(|record| record["uuid"].as_str());
         self.tips.extend(tip.map(|tip| (None, tip.to_owned())));
         self.tools_used.clone_from(&kept.tools_used);
@@ -240,7 +240,7 @@ impl Transcript {
     }
 
     /// Records the metadata of a subagent.
-    pub(super) fn describe(&mut self, agent: &Subagent, finished: bool) {
+    pub(super) fn describe(&mut self, agent: &RunningSubagent, finished: bool) {
         let mut meta = json!({
             "agentType": agent.kind, "isBuiltIn": agent.is_built_in, "description": agent.description,
             "toolUseId": agent.tool_use_id, "spawnDepth": agent.depth,
