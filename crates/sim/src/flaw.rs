@@ -13,7 +13,7 @@ pub struct Flaw {
 }
 
 impl Flaw {
-    /// One at this place.
+    /// A flaw at this place.
     pub fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
         Self {
             place: place.into(),

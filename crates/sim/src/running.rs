@@ -85,7 +85,7 @@ impl Signal {
 pub struct Line {
     /// When, since the peer began, by tokio's clock.
     pub at: std::time::Duration,
-    /// Whether it came from the client.
+    /// Whether the line came from the client.
     pub from_client: bool,
     /// The line; a JSON string if it is not JSON.
     pub json: Value,
@@ -133,7 +133,7 @@ pub(crate) fn kind(json: &Value) -> String {
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[error("step {step} of the script\n  EXPECTED {expected}\n  RECEIVED {received}")]
 pub struct Mismatch {
-    /// Which step it was, counted from 1.
+    /// Which step failed, counted from 1.
     pub step: usize,
     /// The expectation of the step.
     pub expected: String,
@@ -154,7 +154,7 @@ impl fmt::Debug for Mismatch {
 pub struct Report {
     /// Every line in both directions, in the order in which the peer handled them.
     pub lines: Vec<Line>,
-    /// How it ended; `None` while it runs.
+    /// How the peer ended; `None` while it runs.
     pub exit: Option<Exit>,
     /// Where [`Steps`](crate::peer::Steps) and their client disagreed. An [`Agent`](crate::peer::Agent) has no such opinion.
     pub verdict: Result<(), Mismatch>,
@@ -231,7 +231,7 @@ impl Running {
         }
     }
 
-    /// How it ended, if it has.
+    /// How the peer ended, if it has.
     pub fn exited(&self) -> Option<Exit> {
         *self.exit.borrow()
     }

@@ -15,7 +15,7 @@ pub struct CliRequest {
     pub subtype: String,
     /// The request.
     pub request: Value,
-    /// Its id.
+    /// The id of the request.
     pub id: String,
     /// The reply. The first one counts.
     pub answer: Answer,
@@ -31,7 +31,7 @@ pub enum Answer {
     Success(Value),
     /// An error.
     Error(String),
-    /// The CLI took it back before.
+    /// The CLI withdrew the request before.
     Withdrawn,
     /// Nothing came.
     None,

@@ -13,13 +13,13 @@ use crate::peer::Match;
 pub struct ToolCall {
     /// The tool.
     pub name: String,
-    /// Its input.
+    /// The input of the call.
     pub input: Value,
     /// The id of the call.
     pub id: String,
     /// The call that started the subagent which made this one; `None` for the model of the session itself.
     pub parent: Option<String>,
-    /// The content of its result; `None` if none came.
+    /// The content of the call's result; `None` if none came.
     pub result: Option<Value>,
     /// Whether the result is an error, as it also is for a denied call.
     pub is_error: bool,

@@ -25,7 +25,7 @@ pub struct Header {
     /// The version of the format.
     #[serde(rename = "cassette")]
     pub version: u32,
-    /// What recorded it, with its version.
+    /// What recorded the cassette, with its version.
     pub recorder: String,
     /// The CLI's version, if it was known before the CLI was started. [`Cassette::cli_version`] also searches the CLI's frames.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ impl Said {
     }
 }
 
-/// One thing that happened.
+/// One recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// When, since the recording began; kept to a tenth of a millisecond.
@@ -189,7 +189,7 @@ pub enum CassetteError {
         #[source]
         error: std::io::Error,
     },
-    /// Its first line is no header.
+    /// The first line of the file is no header.
     #[error(
         "no cassette: the first line has no header ({0}); cassettes are written by `outrigger record` and begin with \
          {{\"t\":0,\"dir\":\"meta\",\"msg\":{{\"cassette\":{VERSION},…}}}}"
@@ -198,7 +198,7 @@ pub enum CassetteError {
     /// The file has another version of the format than this program.
     #[error("the cassette is of version {0} of the format, and this program reads version {VERSION}")]
     Version(u32),
-    /// A line in it makes no sense.
+    /// A line of the cassette makes no sense.
     #[error("line {line} of the cassette is damaged: {why}")]
     Damaged {
         /// Which line, from 1.

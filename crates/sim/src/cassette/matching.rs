@@ -185,7 +185,7 @@ pub(super) struct LineComparison<'a> {
 }
 
 impl<'a> LineComparison<'a> {
-    /// The ids as they are known then, or where the two differ.
+    /// The ids as they are known then, or where the two frames differ.
     pub(super) fn of(
         ids: &IdPairs,
         ignored: &'a [Vec<String>],

@@ -214,7 +214,7 @@ impl Places {
 pub(super) struct Needle {
     pub(super) text: String,
     pub(super) name: &'static str,
-    /// Whether it also counts inside a word, as names of persons do. A word must not continue after any of them.
+    /// Whether the place also counts inside a word, as names of persons do. A word must not continue after any of them.
     pub(super) anywhere: bool,
 }
 

@@ -50,18 +50,18 @@ pub enum RuleError {
         /// Why.
         why: String,
     },
-    /// It is no JSON pointer.
+    /// The rule is no JSON pointer.
     #[error("the rule {0:?} is no JSON pointer: it has to begin with `/`, and names a place within frames")]
     Pointer(String),
 }
 
 impl Rules {
-    /// None beyond those that always hold.
+    /// No rules beyond those that always hold.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These and those.
+    /// The rules of both.
     pub fn and(mut self, other: Self) -> Self {
         self.literals.extend(other.literals);
         self.patterns.extend(other.patterns);
@@ -120,7 +120,7 @@ pub(super) struct Hit {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) with: Cow<'static, str>,
-    /// Whether leaving it would show a secret; a place or a name is only different elsewhere.
+    /// Whether the text would show a secret; a place or a name is only different elsewhere.
     pub(super) is_secret: bool,
 }
 
@@ -153,7 +153,7 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// One for a session at these places, with these rules beside those that always hold.
+    /// A redactor for a session at these places, with these rules beside those that always hold.
     pub fn new(places: &Places, mut rules: Rules) -> Self {
         rules.literals.retain(|(text, _)| !text.is_empty());
         // One may be a part of another.

@@ -17,7 +17,7 @@ use crate::running::{ClientIo, Exit, Running, pipes, reins};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Pace {
-    /// As fast as it goes.
+    /// As fast as the client reads.
     #[default]
     None,
     /// The recorded pace: the CLI's lines come after the same delays as then.
@@ -124,13 +124,13 @@ impl Replay {
         self
     }
 
-    /// Plays it in a task of its own, over pipes in memory. Must be called inside a tokio runtime.
+    /// Plays the cassette in a task of its own, over pipes in memory. Must be called inside a tokio runtime.
     pub fn spawn_in_memory(self) -> (ClientIo, Playing) {
         let (client, peer) = pipes();
         (client, self.spawn(peer.stdin, peer.stdout, peer.stderr))
     }
 
-    /// Plays it in a task of its own. Must be called inside a tokio runtime.
+    /// Plays the cassette in a task of its own. Must be called inside a tokio runtime.
     pub fn spawn<I, O, E>(self, stdin: I, stdout: O, stderr: E) -> Playing
     where
         I: AsyncRead + Unpin + Send + 'static,
@@ -153,10 +153,10 @@ setters! { Replay:
     /// The name of the cassette in messages.
     name(name: impl Into<String>) = name.into();
 
-    /// How fast it is played; as fast as it goes unless set. Times are tokio's.
+    /// How fast the cassette is played; as fast as it goes unless set. Times are tokio's.
     pace(pace: Pace) = pace;
 
-    /// How long it waits for the client's next line, until that counts as a divergence; 30 s unless set.
+    /// How long the replay waits for the client's next line, until that counts as a divergence; 30 s unless set.
     patience(patience: Duration) = patience;
 }
 

@@ -17,7 +17,7 @@ pub(super) enum PathStep {
 pub(super) struct StringPlace<'a> {
     /// The way from the root to it; for a key, to its object.
     pub(super) path: &'a [PathStep],
-    /// Whether it is a key.
+    /// Whether the string is a key.
     pub(super) is_key: bool,
 }
 
@@ -30,7 +30,7 @@ impl StringPlace<'_> {
         })
     }
 
-    /// Whether it is below this JSON pointer, or there. Of the pointer's parts `*` stands for any.
+    /// Whether the string is below this JSON pointer, or there. Of the pointer's parts `*` stands for any.
     pub(super) fn is_in(&self, pointer: &[String]) -> bool {
         self.path.len() >= pointer.len()
             && pointer.iter().zip(self.path).all(|(part, step)| match step {

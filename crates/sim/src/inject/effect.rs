@@ -22,7 +22,7 @@ pub enum Effect {
     },
     /// The frame comes in two pieces, the first of this many bytes. A reader sees the cut, because it gets them in two reads.
     Split {
-        /// Where it is cut.
+        /// Where the frame is cut.
         bytes: u64,
     },
     /// The frame comes in pieces of this many bytes.
@@ -30,7 +30,7 @@ pub enum Effect {
         /// How many bytes a piece has; at least one.
         bytes: u64,
     },
-    /// The frame and those behind it come in one read, as far as it is large enough.
+    /// The frame and those behind it come in one read, as far as that is large enough.
     Merge {
         /// How many frames behind it are waited for.
         frames: u64,
@@ -49,7 +49,7 @@ pub enum Effect {
     },
     /// The frame comes again and again.
     Duplicate {
-        /// How often it comes more than once.
+        /// How many times more the frame comes.
         times: u64,
     },
     /// The frame comes behind frames that were written after it.
@@ -77,12 +77,12 @@ pub enum Effect {
     },
     /// The process ends by a signal; what was written before arrives.
     Signal {
-        /// Its number.
+        /// The number of the signal.
         signal: i32,
     },
     /// From here on SIGTERM is ignored.
     IgnoreTerm {},
-    /// The process starts one of its own, which lives on.
+    /// The process starts a process of its own, which lives on.
     Grandchild(Grandchild),
     /// A frame comes that was never written.
     Insert {
@@ -92,7 +92,7 @@ pub enum Effect {
     },
     /// The frame gets fields.
     AddFields {
-        /// Them; without any, one of a name that nobody has heard of.
+        /// The fields; without any, one of a name that nobody has heard of.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         fields: Map<String, Value>,
     },
@@ -127,13 +127,13 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
 }
 
 impl Effect {
-    /// The word for it in files.
+    /// The word for the effect in files.
     pub fn name(&self) -> String {
         let json = serde_json::to_value(self).unwrap_or_default();
         json["fault"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The stage that it needs at least, and why.
+    /// The stage that the effect needs at least, and why.
     pub(super) fn needs(&self) -> (super::Stage, &'static str) {
         use super::Stage;
         match self {
@@ -150,7 +150,7 @@ impl Effect {
         }
     }
 
-    /// The problem of its parameters.
+    /// The problem of the effect's parameters.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         match self {
             Self::Chop { bytes: 0 } => Some("`bytes` must be at least 1"),

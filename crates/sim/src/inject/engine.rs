@@ -36,7 +36,7 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) struct Armed {
     fault: Fault,
-    /// Its place in the schedule.
+    /// The place of the fault in the schedule.
     index: usize,
     /// How many frames fitted so far, whether or not it struck.
     fitted: u64,
@@ -67,7 +67,7 @@ struct PassingFrame<'f> {
 }
 
 impl Armed {
-    /// Whether it strikes this frame, and, if that is inside of it, at which byte of it.
+    /// Whether the fault strikes this frame, and, if that is inside of the frame, at which byte.
     fn strikes(&mut self, frame: &PassingFrame<'_>) -> Option<Option<usize>> {
         let at = &self.fault.at;
         let fits_kind = match &at.kind {

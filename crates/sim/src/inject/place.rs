@@ -65,7 +65,7 @@ pub struct At {
     /// Which way the frames go.
     #[serde(skip_serializing_if = "is_default")]
     pub direction: FrameDirection,
-    /// Their `type`, or `type/subtype`, see [`Line::kind`](crate::peer::Line::kind). A line that is no frame is `?`.
+    /// The `type` of the frames, or `type/subtype`, see [`Line::kind`](crate::peer::Line::kind). A line that is no frame is `?`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The moment.

@@ -11,11 +11,11 @@ pub(crate) use unix::{leave, start, survive};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Grandchild {
-    /// It ignores SIGTERM, SIGINT and SIGHUP.
+    /// Whether the process ignores SIGTERM, SIGINT and SIGHUP.
     pub survives: bool,
-    /// It is in a session, and so in a process group, of its own.
+    /// Whether the process is in a session, and so in a process group, of its own.
     pub own_session: bool,
-    /// It keeps the stand-in's stdout and stderr open.
+    /// Whether the process keeps the stand-in's stdout and stderr open.
     pub holds_pipes: bool,
 }
 

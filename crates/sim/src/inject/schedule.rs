@@ -27,7 +27,7 @@ pub struct Fault {
     /// The effect.
     #[serde(flatten)]
     pub effect: Effect,
-    /// Where it does.
+    /// Where the fault strikes.
     #[serde(skip_serializing_if = "is_default")]
     pub at: At,
 }
@@ -55,7 +55,7 @@ impl Fault {
     }
 }
 
-/// As it is written in a file, on one line.
+/// The fault as it is written in a file, on one line.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match serde_json::to_string(self) {

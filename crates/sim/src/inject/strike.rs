@@ -10,13 +10,13 @@ use super::place::FrameDirection;
 pub struct Strike {
     /// Which fault of the schedule, from 0; those that were armed later are counted on.
     pub fault: usize,
-    /// The word for its effect.
+    /// The word for the fault's effect.
     pub effect: String,
     /// Which way the frame went.
     pub direction: FrameDirection,
     /// Which frame of that direction it was, from 1.
     pub frame: u64,
-    /// Its kind.
+    /// The kind of the frame.
     pub kind: String,
     /// The offset in the stream, as it was written.
     pub byte: u64,

@@ -73,7 +73,7 @@ const WAITING: usize = 100_000;
 #[derive(Debug)]
 pub(crate) struct Pipes<I, O, E> {
     stdin: LineReader<I>,
-    /// None once it is closed, or the client has gone.
+    /// The output; none once it is closed, or the client has gone.
     pub(crate) stdout: Option<O>,
     stderr: E,
     early: VecDeque<String>,

@@ -63,17 +63,17 @@ pub(super) fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlayedProcess {
-    /// Its id.
+    /// The id of the process.
     pub id: i32,
-    /// Its command line, without the program.
+    /// The command line of the process, without the program.
     pub arguments: Vec<String>,
-    /// Its working directory.
+    /// The working directory of the process.
     pub cwd: PathBuf,
-    /// When it began, since 1970.
+    /// When the process began, since 1970.
     pub began: Duration,
-    /// Whether it has not ended yet.
+    /// Whether the process has not ended yet.
     pub running: bool,
-    /// What went through its pipes. How it ended is known only of the simulated CLI, and only if it was not killed.
+    /// What went through the process's pipes. How it ended is known only of the simulated CLI, and only if it was not killed.
     pub report: Report,
 }
 

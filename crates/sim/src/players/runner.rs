@@ -57,7 +57,7 @@ pub struct Play {
     arguments: Vec<OsString>,
 }
 
-/// How it went.
+/// The result of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlayedRun {
@@ -89,7 +89,7 @@ pub enum PlayError {
     /// The program cannot be started.
     #[error("cannot run {program}")]
     Program {
-        /// Its name.
+        /// The name of the program.
         program: String,
         /// Why not.
         #[source]
@@ -131,7 +131,7 @@ impl Play {
         }
     }
 
-    /// Runs it to its end. Signals that come meanwhile are passed on; the second one kills the program.
+    /// Runs the program to its end. Signals that come meanwhile are passed on; the second one kills the program.
     ///
     /// # Errors
     /// When it cannot be run. What the script does not like is no error, see [`PlayedRun::flaws`].
@@ -278,7 +278,7 @@ fn exit_of(status: ExitStatus) -> Exit {
     Exit::Code(status.code().unwrap_or(1))
 }
 
-/// Ctrl-C and its kin.
+/// Ctrl-C and similar signals.
 #[cfg(unix)]
 mod signals {
     use std::io;
@@ -296,7 +296,7 @@ mod signals {
     pub(super) struct Caught(rustix::process::Signal);
 
     impl Signals {
-        /// Begins to catch them.
+        /// Begins to catch the signals.
         pub(super) fn catch() -> io::Result<Self> {
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,
@@ -305,7 +305,7 @@ mod signals {
             })
         }
 
-        /// The next one.
+        /// The next signal.
         pub(super) async fn next(&mut self) -> Caught {
             use rustix::process::Signal as Number;
             Caught(tokio::select! {

@@ -17,7 +17,7 @@ use crate::script::{self, Progress, Script, judge};
 /// The variable with the directory in which gates are opened.
 const GATES: &str = "OUTRIGGER_SIM_GATES";
 
-/// How often it is looked whether a process has ended.
+/// How long to wait between two looks whether a process has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// How long a process may take to end when it is asked to.

@@ -20,11 +20,11 @@ use crate::cassette::{LineEnd, Said, What};
 pub(crate) struct PlayerStage {
     /// The player.
     pub(crate) cli: PathBuf,
-    /// Variables that it gets, whatever the program says.
+    /// Variables that the program gets, whatever it says.
     pub(crate) set: BTreeMap<String, String>,
-    /// Variables that it gets unless the program says otherwise.
+    /// Variables that the program gets unless it says otherwise.
     pub(crate) defaults: BTreeMap<String, String>,
-    /// Variables that it must not have.
+    /// Variables that the program must not have.
     pub(crate) unset: Vec<String>,
     /// Values that count as none: a program has them from the user, and not from its test.
     pub(crate) users: BTreeMap<String, String>,

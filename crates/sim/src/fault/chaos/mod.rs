@@ -161,7 +161,7 @@ fn number(variable: &str) -> Result<Option<u64>, Box<ChaosFailure>> {
 pub struct Summary {
     /// How many schedules.
     pub runs: u64,
-    /// How often their faults struck. None at all means that nothing was tested.
+    /// How often the faults of all cases struck. None at all means that nothing was tested.
     pub strikes: u64,
 }
 
@@ -169,13 +169,13 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// It panicked, with this message.
+    /// The case panicked, with this message.
     Panic(String),
-    /// It gave this error.
+    /// The case gave this error.
     Error(String),
-    /// It did not come to an end within this time on its clock.
+    /// The case did not come to an end within this time on its clock.
     Hang(Duration),
-    /// It turned in circles for this long in real time.
+    /// The case turned in circles for this long in real time.
     Busy(Duration),
     /// What chaos was told by the environment makes no sense.
     Setup(String),

@@ -16,7 +16,7 @@ use crate::script::{Gates, Script};
 /// A [`Cassette`] is replayed without delays, a [`Replay`] with its settings, a [`Script`] by the simulated agent; and
 /// a closure that starts something is a peer, too.
 pub trait Peer: Send + Sync + 'static {
-    /// Starts one. Called inside a tokio runtime.
+    /// Starts a peer. Called inside a tokio runtime.
     fn start(&self) -> (ClientIo, Running);
 }
 

@@ -26,12 +26,12 @@ pub(super) struct Task {
     done: bool,
     /// Whether the model is to hear of its end, which was not its own.
     told: bool,
-    /// Hears when it has written its last frame.
+    /// Hears when the task has written its last frame.
     over: Option<watch::Receiver<bool>>,
     job: Option<AbortHandle>,
     watcher: Option<AbortHandle>,
     to_background: Option<oneshot::Sender<()>>,
-    /// The agent, if it is one, and how it is stopped.
+    /// The agent, if the task is one, and how it is stopped.
     agent: Option<(Arc<RunningSubagent>, StopTurn)>,
 }
 
@@ -49,12 +49,12 @@ enum TaskResult {
 
 /// How the host hears of the end of a task.
 pub(super) struct TaskEnding {
-    /// The `status` of its `task_notification`.
+    /// The `status` of the task's `task_notification`.
     pub(super) status: &'static str,
     /// The `status` in the patch of its `task_updated`.
     pub(super) patch: &'static str,
     pub(super) summary: String,
-    /// What else its `task_notification` has.
+    /// What else the task's `task_notification` has.
     pub(super) extra: Value,
 }
 
@@ -148,17 +148,17 @@ impl Task {
         origin["runId"] == self.run_id
     }
 
-    /// Whether it runs in the background.
+    /// Whether the task runs in the background.
     pub(super) fn runs(&self) -> bool {
         self.background && !self.done
     }
 
-    /// Whether it is an agent.
+    /// Whether the task is an agent.
     pub(super) fn is_agent(&self) -> bool {
         self.agent.is_some()
     }
 
-    /// The fields of its `task_started`.
+    /// The fields of the task's `task_started`.
     pub(super) fn started(&self, backgrounded: bool) -> Value {
         json!({
             "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id,

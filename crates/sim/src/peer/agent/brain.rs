@@ -75,15 +75,15 @@ pub struct ModelRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentInfo {
-    /// Its id, which is also that of its task.
+    /// The id of the subagent, which is also that of its task.
     pub id: String,
-    /// Its `subagent_type`.
+    /// The subagent's `subagent_type`.
     pub kind: String,
-    /// What it is to do, in a few words.
+    /// What the subagent is to do, in a few words.
     pub description: String,
     /// The tool call that started it.
     pub tool_use_id: String,
-    /// Whether it was started in the background.
+    /// Whether the subagent was started in the background.
     pub background: bool,
     /// 1 if the main agent started it, 2 if such an agent did, and so on.
     pub depth: u32,
@@ -99,7 +99,7 @@ pub struct CallResult {
     pub name: String,
     /// The content that the model reads.
     pub content: Value,
-    /// Whether it failed, or was refused.
+    /// Whether the tool failed, or was refused.
     pub is_error: bool,
 }
 
@@ -107,27 +107,27 @@ pub struct CallResult {
 #[derive(Debug, Default)]
 pub(super) struct ModelResponse {
     pub(super) blocks: Vec<Block>,
-    /// The handling of its tool calls, in order.
+    /// The handling of the response's tool calls, in order.
     pub(super) calls: Vec<CallPlan>,
-    /// How fast it comes; all at once unless given.
+    /// How fast the response comes; all at once unless given.
     pub(super) pace: Option<ResponsePace>,
-    /// Its faults before it succeeds, in order.
+    /// The faults before the response succeeds, in order.
     pub(super) faults: Vec<ResponseFault>,
-    /// Whether it stays open for ever once its content is out.
+    /// Whether the response stays open for ever once its content is out.
     pub(super) hang: bool,
-    /// What breaks it off in its last block, if something does.
+    /// What breaks the response off in its last block, if something does.
     pub(super) breaks: Option<FaultKind>,
-    /// Its stop reason; `tool_use` or `end_turn`, as the blocks demand, unless given.
+    /// The stop reason of the response; `tool_use` or `end_turn`, as the blocks demand, unless given.
     pub(super) stop_reason: Option<String>,
     pub(super) usage: Usage,
-    /// Its cost in US dollars, if that is not the list price of its tokens.
+    /// The cost of the response in US dollars, if that is not the list price of its tokens.
     pub(super) cost: Option<f64>,
-    /// Its side effects, each before the block of that index.
+    /// The side effects of the response, each before the block of that index.
     pub(super) acts: Vec<(usize, Act)>,
 }
 
 impl ModelResponse {
-    /// Its stop reason: the given one, or the one that its blocks demand.
+    /// The stop reason of the response: the given one, or the one that its blocks demand.
     pub(super) fn stop_reason(&self) -> &str {
         match &self.stop_reason {
             Some(reason) => reason,
@@ -141,7 +141,7 @@ impl ModelResponse {
 #[derive(Debug)]
 pub(super) struct ResponseFault {
     pub(super) kind: FaultKind,
-    /// How often it does, one after the other.
+    /// How often the fault happens, one after the other.
     pub(super) times: u32,
     /// What had come of the response when it broke off: at most one block, which is not complete.
     pub(super) came: Vec<Block>,
@@ -168,7 +168,7 @@ pub(super) enum FaultKind {
 }
 
 impl FaultKind {
-    /// Whether it breaks off a response that has begun.
+    /// Whether the fault breaks off a response that has begun.
     pub(super) const fn breaks_off(&self) -> bool {
         matches!(self, Self::SseError(_) | Self::Cut)
     }
@@ -190,13 +190,13 @@ pub(super) enum CallPlan {
     Outcome(ToolOutcome),
     /// A command that takes its time; for calls of `Bash`, in the background too.
     Command {
-        /// How long it runs.
+        /// How long the command runs.
         after: Duration,
-        /// Its output.
+        /// The output of the command.
         output: String,
-        /// Its exit code.
+        /// The exit code of the command.
         code: i32,
-        /// Its tag in [`ModelRequest::woken_by`].
+        /// The tag of the command in [`ModelRequest::woken_by`].
         tag: u64,
     },
 }
@@ -207,7 +207,7 @@ pub(super) enum CallPlan {
 pub struct ToolOutcome {
     /// The content that the model reads: a text or content blocks.
     pub content: Value,
-    /// Whether it failed; missing in the result unless given.
+    /// Whether the tool failed; missing in the result unless given.
     pub is_error: Option<bool>,
     /// The structured result for the host, in `tool_use_result`.
     pub details: Value,

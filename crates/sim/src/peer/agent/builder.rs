@@ -202,7 +202,7 @@ impl Builder {
         self.agent
     }
 
-    /// Builds it and runs it over pipes in memory; see [`Agent::spawn_in_memory`].
+    /// Builds the agent and runs it over pipes in memory; see [`Agent::spawn_in_memory`].
     pub fn spawn_in_memory(self) -> (ClientIo, Running) {
         self.agent.spawn_in_memory()
     }
@@ -248,7 +248,7 @@ setters! { Builder.agent.config:
     /// Whether the client gets a result when the first line is another, as with `CLAUDE_CODE_STARTUP_FAILURE_RESULTS=1`.
     startup_failure_results(told: bool) = told;
 
-    /// Whether it is a spare that waits to be claimed, as with `--await-claim`.
+    /// Whether the agent is a spare that waits to be claimed, as with `--await-claim`.
     await_claim(awaited: bool) = awaited;
 
     /// How many rounds a turn may have, as with `--max-turns`.
@@ -257,7 +257,7 @@ setters! { Builder.agent.config:
     /// How often a failed request is repeated, as with `CLAUDE_CODE_MAX_RETRIES`; 10 unless set.
     max_retries(retries: u32) = retries;
 
-    /// How long it takes to begin a turn and to get a response of the model; 2 ms each unless set.
+    /// How long the agent takes to begin a turn and to get a response of the model; 2 ms each unless set.
     latency(latency: Duration) = latency;
 
     /// What ids are made from.

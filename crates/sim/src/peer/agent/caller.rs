@@ -18,7 +18,7 @@ pub(super) struct Caller {
     pub(super) ctx: Arc<Context>,
     /// Whose turn it is; none is the main agent's.
     pub(super) agent: Option<Arc<RunningSubagent>>,
-    /// Why it must stop.
+    /// Why the turn must stop.
     pub(super) abort: StopTurn,
     /// The tools that there are, and those that there are not, for a subagent.
     pub(super) only_tools: Option<Vec<String>>,
@@ -121,7 +121,7 @@ pub(super) enum Halt {
     Abort(Abort, &'static str),
     /// A hook has put the call off.
     Deferred(Value),
-    /// The answer to its permission request stops the turn.
+    /// The answer to the call's permission request stops the turn.
     Interrupts,
 }
 

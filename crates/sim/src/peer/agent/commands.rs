@@ -11,7 +11,7 @@ use super::{mcp, payload};
 /// A command of a file.
 pub(super) struct FileCommand {
     pub(super) name: String,
-    /// Whose it is, as settings are named.
+    /// The source of the command, as settings are named.
     pub(super) source: &'static str,
     description: String,
     hint: String,

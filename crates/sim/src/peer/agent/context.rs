@@ -35,9 +35,9 @@ pub(super) struct Context {
     moved_to: Mutex<Option<PathBuf>>,
     /// Where the last command of the main agent has gone, inside of the project.
     shell_at: Mutex<Option<PathBuf>>,
-    /// Whether it was claimed.
+    /// Whether the agent was claimed.
     claimed: AtomicBool,
-    /// Whether it is to end once the command that runs has been stopped.
+    /// Whether the agent is to end once the command that runs has been stopped.
     pub(super) terminating: watch::Sender<bool>,
     pub(super) log: Arc<Log>,
     /// Lines to write; `None` is the end.
@@ -68,14 +68,14 @@ pub(super) struct ConversationLine<'a> {
     pub(super) extra: Value,
     /// Whether the host gets to see it.
     pub(super) shown: bool,
-    /// Its record in the transcript, with its `message`; none is no record.
+    /// The line's record in the transcript, with its `message`; none is no record.
     pub(super) kept: Option<Value>,
 }
 
 /// Why a turn stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Abort {
-    /// The host requested it.
+    /// The host requested the stop.
     Interrupt,
     /// A prompt of priority `now` took its place.
     Displaced,
@@ -91,7 +91,7 @@ pub(super) struct QueuedPrompt {
     /// The line's `message`.
     pub(super) message: Value,
     pub(super) priority: Priority,
-    /// Who wrote it, as far as its result tells.
+    /// Who wrote the prompt, as far as its result tells.
     pub(super) origin: Option<&'static str>,
     pub(super) query: bool,
     /// A client has put it together, and it holds no commands.
@@ -193,7 +193,7 @@ pub(super) struct AgentState {
     pub(super) api_time: std::time::Duration,
     /// How many prompts and answers the conversation has.
     pub(super) history: usize,
-    /// How many prompts it has.
+    /// How many prompts the turn has.
     pub(super) prompts: usize,
     /// How many tokens the last request and its answer had.
     pub(super) context: u64,
@@ -434,7 +434,7 @@ impl Context {
         self.claimed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it waits to be claimed.
+    /// Whether the agent waits to be claimed.
     pub(super) fn is_parked(&self) -> bool {
         self.config.await_claim && !self.claimed.load(Ordering::Relaxed)
     }

@@ -56,7 +56,7 @@ impl RuleSource {
         }
     }
 
-    /// Whether it is a file of the user's.
+    /// Whether the source is a file of the user's.
     pub(super) fn is_file(self) -> bool {
         matches!(self, Self::User | Self::Project | Self::Local)
     }

@@ -10,11 +10,11 @@ pub(super) struct Sed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SedKind {
-    /// It prints lines of certain numbers.
+    /// The command prints lines of certain numbers.
     Prints,
-    /// It replaces one thing by another.
+    /// The command replaces one thing by another.
     Substitutes,
-    /// It does something that the CLI does not look into.
+    /// The command does something that the CLI does not look into.
     Other,
 }
 

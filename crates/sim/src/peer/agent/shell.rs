@@ -81,17 +81,17 @@ impl ShellLine {
 #[derive(Debug, Default, Clone)]
 pub(super) struct ShellCommand {
     pub(super) words: Vec<String>,
-    /// As it was written, without redirections to `/dev/null` at its end.
+    /// The command as it was written, without redirections to `/dev/null` at its end.
     pub(super) text: String,
     /// The same without redirections.
     plain: String,
-    /// Whether it is a part of another command, of a group in parentheses or of a function.
+    /// Whether the command is a part of another one, of a group in parentheses or of a function.
     pub(super) nested: bool,
-    /// Whether it has a variable in front that does not matter.
+    /// Whether the command has a variable in front that does not matter.
     has_variable: bool,
-    /// The files it is redirected to.
+    /// The files that the command's output is redirected to.
     pub(super) writes: Vec<String>,
-    /// The files it is redirected from.
+    /// The files that the command's input is redirected from.
     reads: Vec<String>,
 }
 
@@ -105,9 +105,9 @@ pub(super) enum Doubt {
     Subshell,
     /// A text behind `<<` in which variables are replaced.
     Text,
-    /// It goes elsewhere and reads there, while rules keep files from being read.
+    /// A command goes elsewhere and reads there, while rules keep files from being read.
     ReadElsewhere,
-    /// It goes to several directories.
+    /// The line goes to several directories.
     Directories,
     /// One command gives several variables a value.
     Assignments,
@@ -115,7 +115,7 @@ pub(super) enum Doubt {
     Assignment,
     /// A variable gets a value with `~` in it.
     Tilde,
-    /// What its words are is up to the shell.
+    /// The words of the command are up to the shell.
     Spelling,
 }
 

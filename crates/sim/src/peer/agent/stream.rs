@@ -33,7 +33,7 @@ pub(super) struct StreamedMessage {
     written: usize,
     /// Characters of all blocks so far.
     characters: u64,
-    /// Whether it comes whole, so that the host does not see it come.
+    /// Whether the message comes whole, so that the host does not see it come.
     whole: bool,
 }
 

@@ -31,12 +31,12 @@ pub(super) struct RunningSubagent {
     pub(super) description: String,
     pub(super) prompt: String,
     pub(super) depth: u32,
-    /// Whether it was started in the background.
+    /// Whether the subagent was started in the background.
     pub(super) background: bool,
-    /// Whether its text is shown; that of an agent in the background always is.
+    /// Whether the subagent's text is shown; that of an agent in the background always is.
     pub(super) shows_text: AtomicBool,
     pub(super) model: String,
-    /// Whether its call or its definition names a model.
+    /// Whether the subagent's call or its definition names a model.
     pub(super) is_model_named: bool,
     /// The agent that started it, unless that is the main one.
     pub(super) parent: Option<String>,
@@ -93,7 +93,7 @@ pub(super) struct SubagentReport {
     tokens: u64,
     usage: (u64, u64),
     took: Duration,
-    /// The calls that it might not make.
+    /// The calls that the subagent might not make.
     denials: Vec<Value>,
 }
 

@@ -25,9 +25,9 @@ pub(super) const INTERRUPTED: &str = "[Request interrupted by user for tool use]
 
 /// The prompt of a turn, and its options.
 pub(super) struct TurnWork {
-    /// Its prompts; none if background work woke it.
+    /// The prompts of the turn; none if background work woke it.
     pub(super) prompts: Vec<QueuedPrompt>,
-    /// What woke it, for the `origin` of its result.
+    /// What woke the turn, for the `origin` of its result.
     pub(super) origin: Option<Value>,
     /// The call of another process that it goes on with.
     pub(super) deferred: Option<Deferred>,
@@ -69,9 +69,9 @@ pub(super) struct Turn {
     pub(super) prompts: Vec<QueuedPrompt>,
     pub(super) folded: Vec<QueuedPrompt>,
     pub(super) origin: Option<Value>,
-    /// When it began, since the agent did.
+    /// When the turn began, since the agent did.
     pub(super) began: Duration,
-    /// How many rounds it may have.
+    /// How many rounds the turn may have.
     pub(super) max_turns: Option<u64>,
     pub(super) used: ToolsUsed,
     /// Tokens of the last response, in and out, and their sum.
@@ -157,7 +157,7 @@ impl Turn {
         }
     }
 
-    /// How long it has taken so far.
+    /// How long the turn has taken so far.
     pub(super) fn took(&self) -> Duration {
         self.ctx.log.elapsed().saturating_sub(self.began)
     }

@@ -59,7 +59,7 @@ impl Surroundings {
 }
 
 impl Refusal {
-    /// One with this complaint on stderr, and the exit code 1.
+    /// A refusal with this complaint on stderr, and the exit code 1.
     pub fn new(complaint: impl Into<String>) -> Self {
         refuse(complaint)
     }

@@ -71,7 +71,7 @@ struct Process {
     lines: VecDeque<Vec<u8>>,
     ended: bool,
     log: Option<File>,
-    /// Kept, so that their handles are not dropped.
+    /// The processes that were started, kept so that their handles are not dropped.
     children: Vec<std::process::Child>,
 }
 

@@ -39,7 +39,7 @@ pub enum FaultyStep {
     Cut {
         /// The bytes.
         pieces: Vec<Piece>,
-        /// How many of them at a time.
+        /// How many bytes at a time.
         every: usize,
     },
     /// Writes to stderr.
@@ -95,7 +95,7 @@ pub enum Note {
     Began(u32),
     /// The stand-in took a line off its input; a string if it is not JSON.
     Received(Value),
-    /// Its input ended.
+    /// The stand-in's input ended.
     EndOfInput,
     /// The stand-in started a process of this id.
     Grandchild(u32),
