@@ -50,7 +50,7 @@ pub(crate) struct Addressed {
 #[derive(Debug)]
 pub(crate) struct Children {
     root: Arc<str>,
-    /// By their ids.
+    /// The subagents by their ids.
     agents: HashMap<Arc<str>, Child>,
     /// The subagent that a call started, or started again.
     started_by: HashMap<Arc<str>, Arc<str>>,
@@ -61,7 +61,7 @@ pub(crate) struct Children {
 #[derive(Debug)]
 struct Child {
     session: Arc<str>,
-    /// The subagent that it belongs to; `None` for the main conversation.
+    /// The subagent that this one belongs to; `None` for the main conversation.
     parent: Option<Arc<str>>,
     /// The call that started it first.
     call: Arc<str>,
@@ -71,7 +71,7 @@ struct Child {
     is_working: bool,
     /// Whether the editor was told that it waits for the user.
     is_waiting: bool,
-    /// Whether it is being cancelled.
+    /// Whether the subagent is being cancelled.
     is_stopping: bool,
 }
 

@@ -80,13 +80,13 @@ impl Client {
         elicitation.is_some_and(|elicitation| elicitation.form.is_some())
     }
 
-    /// Whether it can open URLs for the user.
+    /// Whether the editor can open URLs for the user.
     pub(crate) fn opens_urls(&self) -> bool {
         let elicitation = self.capabilities.elicitation.as_ref();
         elicitation.is_some_and(|elicitation| elicitation.url.is_some())
     }
 
-    /// Whether it has boolean options besides lists. Every editor of the draft has them.
+    /// Whether the editor has boolean options besides lists. Every editor of the draft has them.
     pub(crate) fn has_switches(&self) -> bool {
         let options = self.capabilities.session.as_ref();
         let options = options.and_then(|session| session.config_options.as_ref());
@@ -94,7 +94,7 @@ impl Client {
         can || matches!(self.connection, Connection::V2(_))
     }
 
-    /// Whether it shows subagents as sessions of their own.
+    /// Whether the editor shows subagents as sessions of their own.
     pub(crate) fn shows_children(&self) -> bool {
         match self.connection {
             Connection::V1(_) => self.capabilities.subagents.is_some(),

@@ -20,7 +20,7 @@ pub(crate) enum State {
     Idle,
     /// The model or one of its tools works.
     Running,
-    /// It waits for the user.
+    /// The session waits for the user.
     RequiresAction,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum Event {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chunk {
-    /// The id of its message: the API's id for messages of the model, the CLI's uuid for messages of the user.
+    /// The id of the text's message: the API's id for messages of the model, the CLI's uuid for messages of the user.
     pub(crate) message_id: Option<Arc<str>>,
     /// The call that started its subagent; `None` for the main conversation.
     pub(crate) parent: Option<Arc<str>>,
@@ -107,7 +107,7 @@ pub(crate) struct NewToolCall {
     pub(crate) kind: Kind,
     pub(crate) status: Status,
     pub(crate) content: Vec<CallContent>,
-    /// The files that it touches.
+    /// The files that the call touches.
     pub(crate) locations: Vec<Location>,
     /// The input, as far as it is known.
     pub(crate) input: Option<RawJson>,
@@ -132,7 +132,7 @@ pub(crate) struct CallChange {
     pub(crate) input: Option<RawJson>,
     /// The output of the tool, if `content` does not show it.
     pub(crate) output: Option<RawJson>,
-    /// How long it has run, in seconds.
+    /// How long the call has run, in seconds.
     pub(crate) elapsed: Option<f64>,
 }
 
@@ -151,13 +151,13 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// The model writes its input, or the user is asked.
+    /// The model writes the call's input, or the user is asked.
     Pending,
     InProgress,
     Completed,
-    /// It failed or was rejected.
+    /// The call failed or was rejected.
     Failed,
-    /// It ended with its turn. Version 1 of the protocol has no such status and calls it failed.
+    /// The call ended with its turn. Version 1 of the protocol has no such status and calls it failed.
     Cancelled,
 }
 
@@ -180,7 +180,7 @@ pub(crate) struct Diff {
     pub(crate) old: Option<String>,
     /// The new text.
     pub(crate) new: String,
-    /// The line where it begins, from 1.
+    /// The first line, from 1.
     pub(crate) line: Option<u32>,
 }
 
@@ -240,7 +240,7 @@ pub(crate) struct Command {
     /// Without the slash.
     pub(crate) name: String,
     pub(crate) description: String,
-    /// A hint about its arguments.
+    /// A hint about the command's arguments.
     pub(crate) hint: Option<String>,
 }
 
@@ -328,7 +328,7 @@ pub(crate) enum Severity {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Subagent {
     pub(crate) call: Arc<str>,
-    /// Its id, which is also that of its task.
+    /// The id of the subagent, which is also that of its task.
     pub(crate) task: Option<Arc<str>>,
     pub(crate) title: String,
     pub(crate) status: Status,
@@ -342,7 +342,7 @@ pub(crate) struct AgentDetails {
     pub(crate) kind: Option<String>,
     /// The prompt, at the beginning.
     pub(crate) prompt: Option<String>,
-    /// Why it failed, at the end.
+    /// Why the subagent failed, at the end.
     pub(crate) failure: Option<String>,
 }
 
@@ -372,7 +372,7 @@ pub(crate) struct ChildSession {
     pub(crate) id: Arc<str>,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
-    /// Whether its work can be cancelled. `None` if it is only known from a stored session.
+    /// Whether the subagent's work can be cancelled. `None` if it is only known from a stored session.
     pub(crate) can_cancel: Option<bool>,
 }
 
@@ -387,7 +387,7 @@ pub(crate) struct ChildState {
 pub(crate) enum ChildWork {
     Running,
     RequiresAction,
-    /// It ended: how, if the CLI reported that, and why it failed.
+    /// The subagent ended: how, if the CLI reported that, and why it failed.
     Idle(Option<Status>, Option<String>),
 }
 

@@ -159,7 +159,7 @@ pub(crate) fn read(
 /// A transcript that is being read.
 struct TranscriptReading {
     messages: Messages,
-    /// Its subagent; `None` for the main conversation.
+    /// The subagent whose transcript is read; `None` for the main conversation.
     agent: Option<Arc<str>>,
     /// The subagent, until the receiver has it.
     begins: Option<RecordedAgent>,

@@ -20,9 +20,9 @@ pub(crate) struct Servers(Vec<(String, Server)>);
 
 #[derive(Debug, Clone)]
 enum Server {
-    /// The CLI starts it or connects to it.
+    /// The CLI starts the server or connects to it.
     Elsewhere(McpServerConfig),
-    /// It is in the editor.
+    /// The server is in the editor.
     OverAcp(acp::McpServerAcpId),
 }
 

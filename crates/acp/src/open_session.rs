@@ -52,7 +52,7 @@ pub(crate) struct Wanted {
     pub(crate) meta: Option<acp::Meta>,
 }
 
-/// The origin of its conversation.
+/// The origin of the session's conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A new conversation.

@@ -49,7 +49,7 @@ const MOST_AGENTS: usize = 1024;
 pub(crate) struct BackgroundCall {
     /// The call.
     pub(crate) call: Arc<str>,
-    /// Whether it has a terminal, with the id of the call.
+    /// Whether the call has a terminal, with the id of the call.
     pub(crate) is_terminal: bool,
 }
 

@@ -129,9 +129,9 @@ struct FileBefore {
 enum Review {
     /// The file has the CLI's text.
     Kept,
-    /// It has the old text.
+    /// The file has the old text.
     Rejected,
-    /// It has another text.
+    /// The file has another text.
     Changed,
 }
 

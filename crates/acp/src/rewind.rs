@@ -41,7 +41,7 @@ fn yes() -> bool {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Rewound {
     pub(crate) can_rewind: bool,
-    /// Why it can't be done.
+    /// Why the rewind can't be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

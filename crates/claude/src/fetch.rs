@@ -148,7 +148,7 @@ impl Fetch {
         self
     }
 
-    /// Sets how long it may take, waiting for another process included; by default 15 minutes.
+    /// Sets how long the fetch may take, waiting for another process included; by default 15 minutes.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

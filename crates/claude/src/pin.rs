@@ -23,7 +23,7 @@ pub struct Pin {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Package {
-    /// Its name in the npm registry.
+    /// The name of the package in the npm registry.
     pub package: String,
     /// The tarball's checksum as npm writes it: `sha512-` and base64.
     pub integrity: String,

@@ -13,7 +13,7 @@ pub use self::http::{HttpDeliver, HttpError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Where it goes.
+    /// Where the message goes.
     pub url: String,
     /// The header `webhook-id`: the same one whenever this event is sent.
     pub id: String,

@@ -21,7 +21,7 @@ const BUILT_IN: [&str; 7] = [
 /// The user's agents, and the leading one.
 #[derive(Debug, Clone)]
 pub(super) struct Agents {
-    /// With their descriptions.
+    /// The known agents with their descriptions.
     known: Vec<(String, String)>,
     current: Option<String>,
     /// Whether the conversation has begun.

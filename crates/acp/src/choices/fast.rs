@@ -12,7 +12,7 @@ const OFF: &str = "off";
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fast {
     is_on: bool,
-    /// Why it is off.
+    /// Why the fast mode is off.
     why: Option<FastModeDisabledReason>,
     /// Whether the CLI reports it.
     is_known: bool,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 /// How many updates may be unwritten.
 const MOST: usize = 64;
 
-/// How many bytes they may have. A larger update goes alone.
+/// How many bytes the unwritten updates may have. A larger update goes alone.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Counts the updates that are sent and not written.

@@ -13,7 +13,7 @@ use crate::ask::{EditorQuestion, Forms, Modes};
 pub(crate) struct WarmSpare {
     pub(crate) id: acp::SessionId,
     pub(crate) spare: Spare,
-    /// The options of its start.
+    /// The options that the spare was started with.
     pub(crate) options: Options,
     pub(crate) modes: Modes,
     pub(crate) asks: mpsc::Receiver<EditorQuestion>,

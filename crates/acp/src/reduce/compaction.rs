@@ -13,7 +13,7 @@ pub(super) struct Compactions {
     /// The last compaction.
     id: Option<Arc<str>>,
     is_running: bool,
-    /// Whether its summary follows.
+    /// Whether the summary of the compaction follows.
     awaits_summary: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::tool;
 /// One consequence of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ReducedStep {
-    /// The client gets it.
+    /// The client gets the event.
     Event(Event),
     /// The session's task does it.
     Effect(Effect),

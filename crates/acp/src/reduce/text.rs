@@ -23,7 +23,7 @@ struct Stream {
     /// `None` until a frame has it, as the first frame may be lost.
     message: Option<Arc<str>>,
     blocks: Vec<Block>,
-    /// Whether its stream has ended.
+    /// Whether the stream of the text has ended.
     over: bool,
 }
 
@@ -31,7 +31,7 @@ struct Stream {
 struct Block {
     index: u64,
     what: LastBlock,
-    /// Whether its whole text came in a message too.
+    /// Whether the whole text came in a message too.
     sealed: bool,
 }
 

@@ -12,7 +12,7 @@ use super::actor::Actor;
 use super::prompt_reply::PromptReply;
 use crate::config::IdleCompaction;
 
-/// How long before it a compaction is announced, at most half of the idle time.
+/// How long before a compaction it is announced, at most half of the idle time.
 const NOTICE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]

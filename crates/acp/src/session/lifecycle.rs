@@ -29,7 +29,7 @@ pub(super) struct Questions {
 #[derive(Debug, Default)]
 struct OpenQuestions {
     all: usize,
-    /// Those of subagents, by their ids.
+    /// The open questions of subagents, by their ids.
     of_agents: HashMap<Arc<str>, usize>,
 }
 

@@ -14,7 +14,7 @@ pub(super) enum Process {
         ended: Session,
         revival: BoxFuture<'static, Result<Session, outrigger::Error>>,
     },
-    /// It ended. The next prompt or change revives it.
+    /// The process ended. The next prompt or change revives the session.
     Ended(Session),
 }
 

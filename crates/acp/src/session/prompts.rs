@@ -20,7 +20,7 @@ pub(crate) enum How {
     Alone,
     /// Inside the running turn.
     Steer,
-    /// It ends the running turn, and gets the next.
+    /// The prompt ends the running turn, and gets the next.
     Now,
 }
 
@@ -41,10 +41,10 @@ struct OpenPrompt<A> {
     prompt: Prompt,
     how: How,
     answer: A,
-    /// Whether it waits for unsaved texts.
+    /// Whether the prompt waits for unsaved texts.
     is_incomplete: bool,
     sent: Option<SentPrompt>,
-    /// Whether it was already lost with a process that had not reacted to it.
+    /// Whether the prompt was already lost with a process that had not reacted to it.
     again: bool,
     cancelled: Option<Instant>,
 }
@@ -56,7 +56,7 @@ struct SentPrompt {
     /// Whether the process has written a frame since.
     has_reaction: bool,
     begun: bool,
-    /// The uuid of its message.
+    /// The uuid of the prompt's message.
     message: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct ToSend {
 pub(crate) struct EndedPrompt<A> {
     pub(crate) answer: A,
     pub(crate) cancelled: bool,
-    /// The uuid of its message, if it was sent.
+    /// The uuid of the prompt's message, if it was sent.
     pub(crate) message: Option<String>,
 }
 

@@ -23,7 +23,7 @@ type RewindReply = oneshot::Sender<Result<Rewound, Error>>;
 pub(super) enum Rewinding {
     #[default]
     No,
-    /// It waits for a process.
+    /// The rewind waits for a process.
     Asked(Rewind, RewindReply),
     /// The place of the prompt is searched, and the files are rewound.
     Files(BoxFuture<'static, Result<Planned, Error>>, RewindReply),

@@ -28,11 +28,11 @@ pub(crate) struct CallView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Plain,
-    /// Its output is shown as a terminal.
+    /// The tool's output is shown as a terminal.
     Shell,
-    /// It starts a subagent.
+    /// The tool starts a subagent.
     Agent,
-    /// It changes the plan, which is shown instead of the call.
+    /// The tool changes the plan, which is shown instead of the call.
     Plan,
     /// Internal to the CLI, and reported in another way.
     Internal,

@@ -19,7 +19,7 @@ pub(crate) struct ToolResultView {
     /// The new content.
     pub(crate) content: Option<Vec<CallContent>>,
     pub(crate) locations: Option<Vec<Location>>,
-    /// The output of its terminal.
+    /// The output of the call's terminal.
     pub(crate) printed: Option<Printed>,
     /// The output for programs.
     pub(crate) output: Option<RawJson>,

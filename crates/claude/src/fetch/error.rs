@@ -15,7 +15,7 @@ use crate::Platform;
 pub struct FetchError {
     /// The pinned version.
     pub version: String,
-    /// The platform it was wanted for.
+    /// The platform that the CLI was wanted for.
     pub platform: Platform,
     /// What went wrong.
     #[source]
@@ -43,9 +43,9 @@ pub enum FetchFailure {
     NpmFailed {
         /// The command.
         command: String,
-        /// How it ended.
+        /// How the program ended.
         status: String,
-        /// The end of its output.
+        /// The end of the program's output.
         said: String,
     },
     /// The download took too long.

@@ -18,16 +18,16 @@ pub(super) struct OpenCall {
     pub(super) id: Arc<str>,
     pub(super) tool: Arc<str>,
     pub(super) parent: Option<Arc<str>>,
-    /// Its position in the order of calls.
+    /// The position of the call in the order of calls.
     pub(super) number: u64,
     pub(super) since: Instant,
     pub(super) partial: Partial,
     pub(super) view: Option<CallView>,
     pub(super) input: Option<RawJson>,
-    /// When its input was complete.
+    /// When the call's input was complete.
     pub(super) sealed: Option<Instant>,
     pub(super) reported: bool,
-    /// Whether its content was reported, and not only its title.
+    /// Whether the call's content was reported, and not only its title.
     pub(super) content_reported: bool,
     /// Whether `InProgress` was reported.
     pub(super) running: bool,
@@ -38,11 +38,11 @@ pub(super) struct OpenCall {
     pub(super) role: Role,
     pub(super) task: Option<String>,
     pub(super) background: bool,
-    /// Whether its output file is followed.
+    /// Whether the call's output file is followed.
     pub(super) tailed: bool,
-    /// It ended, and waits until then for the rest of its output.
+    /// The call ended, and waits until then for the rest of its output.
     pub(super) ending: Option<(CallEnd, Instant)>,
-    /// Its task ended before the result that put it in the background.
+    /// The call's task ended before the result that put it in the background.
     pub(super) early: Option<CallEnd>,
 }
 

@@ -64,7 +64,7 @@ impl Changes {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Those that are lost or waiting, at the end of the session.
+    /// The changes that are lost or waiting, at the end of the session.
     pub(super) fn into_open(self) -> impl Iterator<Item = Change> {
         self.lost.into_iter().chain(self.waiting)
     }
@@ -74,9 +74,9 @@ impl Changes {
 pub(super) struct Change {
     pub(super) what: ChangeKind,
     pub(super) reply_to: ReplyTo,
-    /// Its process ended before it was done. It is retried once.
+    /// The change's process ended before the change was done. It is retried once.
     pub(super) was_lost: bool,
-    /// The number of its process.
+    /// The number of the change's process.
     pub(super) generation: u64,
 }
 
