@@ -422,6 +422,46 @@ fn no_two_types_of_a_crate_have_one_name() {
     }
 }
 
+/// Whether there is a file that a page names: by the end of its path, or by its crate without `src`.
+fn is_there(named: &str, files: &[String]) -> bool {
+    let in_crate = named
+        .split_once('/')
+        .map(|(krate, rest)| format!("crates/{krate}/src/{rest}"));
+    files.iter().any(|file| {
+        let before = file.strip_suffix(named);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+            || in_crate.as_ref() == Some(file)
+    })
+}
+
+#[test]
+fn files_and_tests_that_the_map_names_are_there() {
+    let files = files("*.rs");
+    let source = |file: &String| std::fs::read_to_string(root().join(file)).unwrap();
+    let sources: String = files.iter().map(source).collect();
+    let words: BTreeSet<&str> = sources
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    // Every other piece is between backticks.
+    let named: Vec<&str> = map.split('`').skip(1).step_by(2).collect();
+    let missing: Vec<&str> = named
+        .into_iter()
+        .filter(|name| {
+            let is_word = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+            (name.ends_with(".rs") && !name.contains(['*', ' ']) && !is_there(name, &files))
+                // Tests have long names.
+                || (is_word && name.matches('_').count() > 2 && !words.contains(name))
+        })
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "ARCHITECTURE.md names what is not there: {missing:?}"
+    );
+    assert!(is_there("conn/core/turns.rs", &files) && is_there("protocol/frame.rs", &files));
+    assert!(!is_there("urns.rs", &files));
+}
+
 #[test]
 fn the_crates_have_one_style_of_modules() {
     let found: Vec<String> = files("crates/*/src/*.rs")

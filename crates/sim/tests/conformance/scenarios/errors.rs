@@ -160,8 +160,9 @@ pub(super) fn broken() -> Vec<Scenario> {
             .variable("CLAUDE_CODE_MAX_RETRIES", retries)
             .flags("--include-partial-messages")
     };
-    // It ends behind the response.
-    let call = "%tool Bash {\"command\": \"sleep 0.5\"}\n%+say some words of it";
+    // The command ends behind the response, and the connection breaks when the CLI is done with starting the command: what the CLI
+    // has not read when a connection breaks is lost.
+    let call = "%slow 300 chunk=8\n%tool Bash {\"command\": \"sleep 1.5\"}\n%+say some words of it";
     let one_after_another = [
         format!("{CUT}\n{FAILED} n=2"),
         format!("%slow 20 chunk=3\n{FAILED}\n%cut"),
