@@ -126,6 +126,8 @@ pub(super) enum Cancel {
 pub(super) struct Pending {
     pub(super) sender: oneshot::Sender<HostReply>,
     cancel: Cancel,
+    /// The tool call that the request is about.
+    tool_use_id: Option<String>,
 }
 
 /// What came back for a request of ours.
@@ -586,7 +588,13 @@ impl Context {
             if state.closed {
                 let _ = sender.send(HostReply::Closed);
             } else {
-                state.pending.insert(id.clone(), Pending { sender, cancel });
+                let tool_use_id = request["tool_use_id"].as_str().map(str::to_owned);
+                let pending = Pending {
+                    sender,
+                    cancel,
+                    tool_use_id,
+                };
+                state.pending.insert(id.clone(), pending);
             }
             id
         };
@@ -601,6 +609,16 @@ impl Context {
             self.send(json!({"type": "control_cancel_request", "request_id": id}))
                 .await;
         }
+    }
+
+    /// Lets the requests about a tool call that is over wait for their answers, even if the turn stops.
+    pub(super) fn keep_requests_about(&self, tool_use_id: &str) {
+        let mut state = self.state();
+        let about = state
+            .pending
+            .values_mut()
+            .filter(|pending| pending.tool_use_id.as_deref() == Some(tool_use_id));
+        about.for_each(|pending| pending.cancel = Cancel::Never);
     }
 
     /// Takes back the requests of a subagent.

@@ -253,7 +253,9 @@ impl Context {
             let answer = tokio::time::timeout_at(asked.began + hook.timeout, answer).await;
             fired.push(match answer {
                 Ok(Ok(HostReply::Success(answer))) if fits(&answer) => Fired::Answer(answer),
-                Ok(_) => failed(callback_id),
+                // It was withdrawn.
+                Ok(Err(_)) => continue,
+                Ok(Ok(_)) => failed(callback_id),
                 Err(_) => {
                     self.withdraw(&id).await;
                     Fired::TimedOut
@@ -261,6 +263,19 @@ impl Context {
             });
         }
         fired
+    }
+
+    pub(super) async fn send_failed(&self, event: &str, callback_id: &str, blocks: bool) {
+        let what = if blocks {
+            "onFailure is \"block\", so this failure counts as a block."
+        } else {
+            "Its answer was treated as empty."
+        };
+        let content = format!(
+            "{event}: Hook callback {callback_id} failed: the SDK host replied with an error or an invalid answer. {what}"
+        );
+        let fields = json!({"content": content, "level": "warning", "tag": "hook_callback_failed"});
+        self.send_system("informational", fields).await;
     }
 
     /// Calls all callbacks of something that does not end with the turn, and waits for them.
@@ -398,19 +413,6 @@ impl Caller {
         self.or_abort(self.ctx.collect(asked)).await
     }
 
-    pub(super) async fn send_failed(&self, event: &str, callback_id: &str, blocks: bool) {
-        let what = if blocks {
-            "onFailure is \"block\", so this failure counts as a block."
-        } else {
-            "Its answer was treated as empty."
-        };
-        let content = format!(
-            "{event}: Hook callback {callback_id} failed: the SDK host replied with an error or an invalid answer. {what}"
-        );
-        let fields = json!({"content": content, "level": "warning", "tag": "hook_callback_failed"});
-        self.ctx.send_system("informational", fields).await;
-    }
-
     /// Sends the `systemMessage`s of hooks.
     pub(super) async fn send_hook_messages(&self, messages: &[String]) {
         for content in messages {
@@ -444,7 +446,7 @@ impl Caller {
                     );
                 }
                 Fired::Failed { callback_id, blocks } => {
-                    self.send_failed("PreToolUse", &callback_id, blocks).await;
+                    self.ctx.send_failed("PreToolUse", &callback_id, blocks).await;
                     if blocks {
                         decide(HookDecision::Deny(format!(
                             "[callback]: failed; blocking because onFailure is \"block\"\nHook callback {callback_id} \
@@ -518,7 +520,9 @@ impl Caller {
         for fired in asked.await? {
             match fired {
                 Fired::TimedOut => {}
-                Fired::Failed { callback_id, blocks } => self.send_failed(event, &callback_id, blocks).await,
+                Fired::Failed { callback_id, blocks } => {
+                    self.ctx.send_failed(event, &callback_id, blocks).await
+                }
                 Fired::Answer(answer) => {
                     let output = &answer["hookSpecificOutput"];
                     let is_of_server = call.name.starts_with("mcp__");
@@ -587,7 +591,9 @@ impl Caller {
             match fired {
                 Fired::TimedOut => {}
                 Fired::Failed { callback_id, blocks } => {
-                    self.send_failed("UserPromptSubmit", &callback_id, blocks).await
+                    self.ctx
+                        .send_failed("UserPromptSubmit", &callback_id, blocks)
+                        .await
                 }
                 Fired::Answer(answer) => {
                     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -667,7 +673,9 @@ impl Caller {
         for fired in self.fire(event, kind, None, fields).await? {
             match fired {
                 Fired::TimedOut => {}
-                Fired::Failed { callback_id, blocks } => self.send_failed(event, &callback_id, blocks).await,
+                Fired::Failed { callback_id, blocks } => {
+                    self.ctx.send_failed(event, &callback_id, blocks).await
+                }
                 Fired::Answer(answer) => {
                     stop.prevented |= answer["continue"] == false;
                     let added = answer["hookSpecificOutput"]["additionalContext"].as_str();

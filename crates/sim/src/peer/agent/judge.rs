@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthChar as _;
 
 use super::caller::ModelCall;
 use super::context::{AgentState, Context};
@@ -696,19 +697,40 @@ pub(super) fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
         )),
         None => Value::Null,
     };
+    let shortened = |key: &str| {
+        input[key]
+            .as_str()
+            .map_or(Value::Null, |text| json!(shortened(text)))
+    };
     match tool {
-        "Bash" | "Monitor" => match &input["description"] {
-            Value::String(description) => json!(description),
-            _ => input["command"].clone(),
+        "Bash" | "Monitor" => match input["description"].as_str() {
+            Some(description) if !description.is_empty() => json!(description),
+            _ => shortened("command"),
         },
         "Write" | "Edit" | "Read" => described("file_path"),
         "NotebookEdit" => described("notebook_path"),
-        "Glob" | "Grep" => input["pattern"].clone(),
-        "WebFetch" => input["url"].clone(),
-        "WebSearch" => input["query"].clone(),
+        "Glob" | "Grep" => shortened("pattern"),
+        "WebFetch" => shortened("url"),
+        "WebSearch" => shortened("query"),
         "Agent" => input["description"].clone(),
         _ => Value::Null,
     }
+}
+
+/// A text in 50 columns, of which a wide character takes two.
+fn shortened(text: &str) -> String {
+    const COLUMNS: usize = 50;
+    let width = |c: char| c.width().unwrap_or(0);
+    if text.chars().map(width).sum::<usize>() <= COLUMNS {
+        return text.to_owned();
+    }
+    let mut left = COLUMNS - 1;
+    let fitting = text.chars().take_while(|c| {
+        let fits = width(*c) <= left;
+        left -= width(*c).min(left);
+        fits
+    });
+    fitting.chain(['…']).collect()
 }
 
 /// The `can_use_tool` request.

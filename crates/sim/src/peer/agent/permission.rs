@@ -50,6 +50,8 @@ impl Caller {
     pub(super) async fn call(self: Arc<Self>, call: ModelCall) -> Result<Made, Halt> {
         let (id, input) = (call.id.clone(), call.input.clone());
         let made = self.clone().make(call).await?;
+        // A hook may not have replied when another one, or a person, decided.
+        self.ctx.keep_requests_about(&id);
         self.tally().batch.push(json!({
             "tool_name": made.result.name, "tool_input": input, "tool_use_id": id, "tool_response": made.result.content,
         }));
@@ -422,7 +424,8 @@ impl Caller {
         if let Some(suggestions) = suggestions.as_array_mut() {
             suggestions.retain(|update| update["destination"] != "localSettings");
         }
-        let Some(mut decision) = self.ask_hooks(call, input, suggestions).await? else {
+        let decision = self.call_permission_hooks(call, input, suggestions).await;
+        let Some(mut decision) = self.or_abort(decision).await? else {
             return Ok(None);
         };
         if decision["behavior"] == "deny" {
@@ -436,33 +439,36 @@ impl Caller {
         Ok(Some(self.take_answer(call, answer).await))
     }
 
-    /// Calls the hooks for permission requests; none if they leave the decision to others.
-    async fn ask_hooks(
+    /// Calls the hooks for permission requests. The future gives their decision when all have replied; none if they leave it to others.
+    async fn call_permission_hooks(
         &self,
         call: &ModelCall,
         input: Value,
         suggestions: Value,
-    ) -> Result<Option<Value>, Abort> {
+    ) -> impl Future<Output = Option<Value>> + Send + 'static {
         let mut fields = json!({"tool_name": call.name, "tool_input": input});
         if !suggestions.is_null() {
             fields["permission_suggestions"] = suggestions;
         }
-        for fired in self
-            .fire("PermissionRequest", Some(&call.name), Some(&call.id), fields)
-            .await?
-        {
-            if let Fired::Failed { callback_id, blocks } = &fired {
-                self.send_failed("PermissionRequest", callback_id, *blocks).await;
-            }
-            if let Fired::Answer(answer) = fired {
-                let mut decision = answer["hookSpecificOutput"]["decision"].clone();
-                if decision["behavior"].is_string() {
-                    decision["from_hook"] = json!(true);
-                    return Ok(Some(decision));
+        let asked = self
+            .call_hooks("PermissionRequest", Some(&call.name), Some(&call.id), fields)
+            .await;
+        let ctx = Arc::clone(&self.ctx);
+        async move {
+            for fired in ctx.collect(asked).await {
+                if let Fired::Failed { callback_id, blocks } = &fired {
+                    ctx.send_failed("PermissionRequest", callback_id, *blocks).await;
+                }
+                if let Fired::Answer(answer) = fired {
+                    let mut decision = answer["hookSpecificOutput"]["decision"].clone();
+                    if decision["behavior"].is_string() {
+                        decision["from_hook"] = json!(true);
+                        return Some(decision);
+                    }
                 }
             }
+            None
         }
-        Ok(None)
     }
 
     /// Sends a permission request to the client.
@@ -475,28 +481,28 @@ impl Caller {
         let suggestions = request["permission_suggestions"].clone();
         let input = request["input"].clone();
         self.ctx.await_action().await;
-        let (id, answer) = self.ctx.request(request, self.cancel()).await;
+        let (id, mut answer) = self.ctx.request(request, self.cancel()).await;
         self.send_stop().await;
-        let decided = async {
-            match self.ask_hooks(call, input, suggestions).await? {
-                Some(mut decision) => {
-                    // Denials of hooks need no message.
-                    if decision["message"].is_null() {
-                        decision["message"] = json!("Permission denied by PermissionRequest hook");
-                    }
-                    Ok(Ok(HostReply::Success(decision)))
-                }
-                None => std::future::pending().await,
-            }
-        };
+        let mut hooks = Box::pin(self.call_permission_hooks(call, input, suggestions).await);
+        let mut are_open = true;
         let race = async {
-            tokio::select! {
-                biased;
-                answer = self.or_abort(answer) => answer,
-                decision = decided => decision,
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = &mut answer => return answer,
+                    decision = &mut hooks, if are_open => {
+                        are_open = false;
+                        let Some(mut decision) = decision else { continue };
+                        // Denials of hooks need no message.
+                        if decision["message"].is_null() {
+                            decision["message"] = json!("Permission denied by PermissionRequest hook");
+                        }
+                        return Ok(HostReply::Success(decision));
+                    }
+                }
             }
         };
-        let answer = match race.await {
+        let answer = match self.or_abort(race).await {
             Ok(answer) => answer,
             Err(Abort::Displaced) => {
                 self.ctx.resume_action().await;
@@ -514,6 +520,10 @@ impl Caller {
             }
         };
         self.ctx.resume_action().await;
+        // A hook that fails is reported, also when the client has decided before.
+        if are_open && matches!(answer, Ok(HostReply::Success(_))) {
+            tokio::spawn(hooks);
+        }
         let decision = self.take_answer(call, answer).await;
         // The request is still open if a hook was faster.
         self.ctx.withdraw(&id).await;

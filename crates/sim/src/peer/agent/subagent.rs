@@ -562,7 +562,7 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
     turn.ctx.keep(|transcript| transcript.describe(&agent, false));
     turn.say_prompt(content, &agent.prompt, !agent.background).await;
     for (callback_id, blocks) in failed {
-        turn.send_failed("SubagentStart", &callback_id, blocks).await;
+        turn.ctx.send_failed("SubagentStart", &callback_id, blocks).await;
     }
     if agent.background {
         // The first answer of the API takes longer than the hooks behind the call.

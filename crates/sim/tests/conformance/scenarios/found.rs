@@ -528,5 +528,47 @@ pub(super) fn found() -> Vec<Scenario> {
             .answer("hook_callback", |_| Some(Reply::Error("broken")))
             .answer("can_use_tool", allow)
             .turn(&calls(&[agent("Agent", "general-purpose", "%say from below")])),
+        // The permission was granted before, and the next command runs.
+        Scenario::with_initialize("hooks_that_fail_late", json!({"hooks": hooked(&["PermissionRequest"])}))
+            .answer("can_use_tool", allow)
+            .prompt(&calls(&[("Bash", json!({"command": "touch made.txt"})), ("Bash", json!({"command": "touch runs; until [ -e go ]; do sleep 0.1; done"}))]))
+            .until_file("runs")
+            .answer_open("touch made.txt", json!("broken"))
+            .until("system/informational")
+            .make_file("go")
+            .until("result"),
+        Scenario::with_initialize("hooks_that_do_not_reply_in_time", json!({"hooks": {
+            "PermissionRequest": [{"hookCallbackIds": ["PermissionRequest"], "timeout": 1}],
+        }}))
+            .answer("can_use_tool", allow)
+            .turn(&calls(&[("Bash", json!({"command": "touch made.txt"})), ("Bash", json!({"command": "sleep 2.5; true"}))])),
+        Scenario::with_initialize("an_interrupt_before_a_hook_replies", json!({"hooks": hooked(&["PermissionRequest"])}))
+            .answer("can_use_tool", allow)
+            .prompt(&calls(&[("Bash", json!({"command": "touch made.txt"})), ("Bash", json!({"command": "touch more.txt; until [ -e go ]; do sleep 0.1; done"}))]))
+            .until_file("more.txt")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result")
+            .turn("%say on"),
+        Scenario::new("long_descriptions_of_requests")
+            .answer("can_use_tool", |_| Some(Reply::Payload(json!({"behavior": "deny", "message": "no"}))))
+            .turn(&calls(&[
+                ("Bash", json!({"command": format!("touch {}", "a".repeat(43))})),
+                ("Bash", json!({"command": format!("touch {}", "a".repeat(44))})),
+                ("Bash", json!({"command": format!("touch {}", "a".repeat(45))})),
+                ("Bash", json!({"command": format!("touch {}", "a".repeat(200))})),
+                ("Bash", json!({"command": format!("touch {}", "ü".repeat(60))})),
+                ("Bash", json!({"command": format!("touch {}", "漢".repeat(60))})),
+                ("Bash", json!({"command": format!("touch {}", "😀".repeat(60))})),
+                ("Bash", json!({"command": "touch a\ntouch b"})),
+                ("Bash", json!({"command": format!("touch a\ntouch {}", "b".repeat(60))})),
+                ("Bash", json!({"command": "touch a   b\t\tc"})),
+                ("Bash", json!({"command": format!("touch {} b", "a".repeat(42))})),
+                ("Bash", json!({"command": "touch a", "description": "d".repeat(200)})),
+                ("Bash", json!({"command": "touch a", "description": "two\nlines"})),
+                ("Bash", json!({"command": format!("touch {}", "a".repeat(80)), "description": ""})),
+                ("WebFetch", json!({"url": format!("https://example.com/{}", "u".repeat(200)), "prompt": "look"})),
+                ("Write", json!({"file_path": format!("{}/x.txt", "p".repeat(200)), "content": "x"})),
+                ("WebSearch", json!({"query": "q".repeat(200)})),
+            ])),
     ]
 }
