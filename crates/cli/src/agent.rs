@@ -41,7 +41,7 @@ pub(crate) struct AgentArgs {
     session: SessionArgs,
 }
 
-/// Which conversation it is.
+/// Which conversation the command goes on with.
 #[derive(Debug, clap::Args)]
 struct ChosenConversation {
     /// Goes on with this session: its id or title.

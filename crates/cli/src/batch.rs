@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Where the results go, a line of JSON each; `-` is standard output.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: PathBuf,
-    /// Where it is kept what is done; FILE.journal, for the FILE of `--out`, unless given.
+    /// Where the journal is: what is done. FILE.journal, for the FILE of `--out`, unless given.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     journal: Option<PathBuf>,
     /// Goes on with a batch that was ended or killed. What is done is not done again; `--out` is written anew.
@@ -88,11 +88,11 @@ pub(crate) struct Args {
 /// `--after-tools`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Then {
-    /// It counts as failed.
+    /// The job counts as failed.
     Fail,
     /// The session goes on, and is told that its turn broke off.
     GoOn,
-    /// It is sent once more. What the tools did, they may do twice.
+    /// The prompt is sent once more. What the tools did, they may do twice.
     Repeat,
 }
 
@@ -254,7 +254,7 @@ impl Args {
         Ok(batch)
     }
 
-    /// Says how it ended.
+    /// Says how the batch ended.
     async fn finish(&self, run: BatchRun, bar: &BatchBar, asked: Option<Signal>) -> CommandResult {
         let summary = match run.finish().await {
             Ok(summary) => summary,
@@ -427,7 +427,7 @@ impl BatchBar {
         }
     }
 
-    /// Draws it again now and then.
+    /// Draws the bar again now and then.
     async fn tick(&self) {
         let progress = self.monitor.progress();
         self.bar.set_position(progress.done + progress.failed);

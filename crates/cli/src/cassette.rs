@@ -42,7 +42,7 @@ struct Trim {
     /// Leave out stderr.
     #[arg(long)]
     no_stderr: bool,
-    /// Write it here; over the cassette itself unless given.
+    /// Write the cassette here; over the old one unless given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ struct Trim {
 struct EditIds {
     /// The cassette.
     file: PathBuf,
-    /// Write it here; over the cassette itself unless given.
+    /// Write the cassette here; over the old one unless given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

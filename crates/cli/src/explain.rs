@@ -18,7 +18,7 @@ use crate::screen::Screen;
 pub(crate) struct Args {
     /// The tool, such as `Bash`.
     tool: String,
-    /// Its input as JSON, such as `{"command": "git push"}`.
+    /// The input of the call as JSON, such as `{"command": "git push"}`.
     #[arg(default_value = "{}")]
     input: String,
 

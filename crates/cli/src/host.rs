@@ -63,24 +63,24 @@ enum Command {
 
 #[derive(Debug, clap::Subcommand)]
 enum Tokens {
-    /// List them, without their text.
+    /// List the tokens, without their text.
     List {
         #[command(flatten)]
         host: HostArgs,
     },
-    /// Issue one, and print it. It is shown this once.
+    /// Issue a token, and print it. It is shown this once.
     New {
-        /// What it is for, or whose it is: the actor of what is sent with it.
+        /// What the token is for, or whose it is: the actor of what is sent with it.
         label: String,
-        /// What it allows. May be given several times.
+        /// What the token allows. May be given several times.
         #[arg(long, required = true, value_parser = ["read", "send", "approve", "admin"])]
         scope: Vec<String>,
         #[command(flatten)]
         host: HostArgs,
     },
-    /// Revoke one, and end its streams.
+    /// Revoke a token, and end its streams.
     Revoke {
-        /// Its id.
+        /// The id of the token.
         id: String,
         #[command(flatten)]
         host: HostArgs,

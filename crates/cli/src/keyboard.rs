@@ -109,7 +109,7 @@ impl Keyboard {
         }
     }
 
-    /// It is answered, or withdrawn.
+    /// The question is answered, or withdrawn.
     pub(crate) fn question_ends(&self) {
         #[cfg(unix)]
         if let Self::Edited(editor) = self {

@@ -71,7 +71,7 @@ enum Command {
     /// Own sessions for clients that come and go: a host, over HTTP.
     Serve(serve::Args),
     Host(host::Args),
-    /// See it work: a real session with tools, on a machine without a key.
+    /// Show how a session works: a real one with tools, on a machine without a key.
     Demo(demo::Args),
     /// Find out why sessions do not start: installations, account, directories.
     Doctor(doctor::Args),

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// How it ended.
+/// How the server ended.
 enum End {
     Own(Status),
     /// With the status of the command.

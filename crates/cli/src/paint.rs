@@ -14,7 +14,7 @@ impl Paint {
         Self(stream.is_terminal() && !set("NO_COLOR") && !dumb)
     }
 
-    /// Whether it paints.
+    /// Whether colours are used.
     pub(crate) fn is_on(self) -> bool {
         self.0
     }

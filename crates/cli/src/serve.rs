@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// A directory in which sessions may be, with what is below it. May be given several times.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "policy")]
     root: Vec<PathBuf>,
-    /// The CLI, if it is not the one that is found by itself.
+    /// The CLI, if not the one that is found without this.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "policy")]
     cli: Option<PathBuf>,
     /// What sessions may have, where the host listens, and for whom: a file in TOML.
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Read the policy file, say whether it is sound, and end.
     #[arg(long, requires = "policy")]
     check: bool,
-    /// Show it on a machine without a key: the pinned CLI, a scripted model, and a session that waits for an approval.
+    /// Show how a host works on a machine without a key: the pinned CLI, a scripted model, and a session that waits for an approval.
     #[arg(long, conflicts_with_all = ["root", "cli", "policy", "data", "link", "check", "drain"])]
     demo: bool,
 }

@@ -37,7 +37,7 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to catch them.
+    /// Begins to catch signals.
     pub(crate) fn catch() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -48,7 +48,7 @@ impl Signals {
         })
     }
 
-    /// The next one. Cancel safe.
+    /// The next signal. Cancel safe.
     async fn caught(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
@@ -60,12 +60,12 @@ impl Signals {
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Begins to catch them.
+    /// Begins to catch signals.
     pub(crate) fn catch() -> io::Result<Self> {
         Ok(Self { deadline: None })
     }
 
-    /// The next one. Cancel safe.
+    /// The next signal. Cancel safe.
     async fn caught(&mut self) -> Signal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => Signal::Interrupt,
@@ -89,7 +89,7 @@ impl Signals {
         self
     }
 
-    /// The next one. Cancel safe.
+    /// The next signal. Cancel safe.
     pub(crate) async fn next(&mut self) -> Signal {
         let Some(deadline) = self.deadline else {
             return self.caught().await;

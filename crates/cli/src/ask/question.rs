@@ -13,7 +13,7 @@ enum QuestionLine {
     Choose(Vec<usize>),
     Write(String),
     Skip,
-    /// It can't be meant, for this reason.
+    /// The line cannot be meant, for this reason.
     Again(String),
 }
 

@@ -165,7 +165,7 @@ struct ForwardedSignals {
 
 #[cfg(unix)]
 impl ForwardedSignals {
-    /// From here on they do not end this process.
+    /// From here on signals do not end this process.
     fn catch() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
@@ -176,7 +176,7 @@ impl ForwardedSignals {
         })
     }
 
-    /// Hands them on. Ctrl-C at a terminal reaches the CLI anyway.
+    /// Hands signals on. Ctrl-C at a terminal reaches the CLI anyway.
     async fn hand_on(mut self, pid: Option<u32>, recorder: Recorder) -> std::convert::Infallible {
         use std::io::IsTerminal as _;
 

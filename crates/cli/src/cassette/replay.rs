@@ -55,7 +55,7 @@ pub(super) fn asks_for_version(arguments: &[OsString]) -> bool {
     arguments.iter().any(asks)
 }
 
-/// Runs it. Does not return once it plays: what reads this process's stdin can't be stopped, and would keep it.
+/// Runs the command. Does not return once it plays: what reads this process's stdin can't be stopped, and would keep it.
 pub(crate) async fn run(args: Args) -> CommandResult {
     let file = args.file.clone();
     let cassette = tokio::task::spawn_blocking(move || super::read(&file)).await??;

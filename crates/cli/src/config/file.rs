@@ -96,7 +96,7 @@ pub(super) struct Setting {
     /// Where the key stands.
     pub(super) at: FilePosition,
     pub(super) value_at: FilePosition,
-    /// The profile that it stands in.
+    /// The profile that the setting stands in.
     pub(super) profile: Option<String>,
 }
 
@@ -110,7 +110,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// As it would be typed behind the flag.
+    /// The value as it would be typed behind the flag.
     pub(super) fn words(&self) -> Vec<String> {
         match self {
             Self::Switch(on) => vec![on.to_string()],
@@ -138,7 +138,7 @@ impl Value {
     }
 }
 
-/// As TOML has it; strings of JSON are strings of TOML, too.
+/// The value as TOML has it; strings of JSON are strings of TOML, too.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

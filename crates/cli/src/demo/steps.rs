@@ -53,7 +53,7 @@ struct DemoTurn {
 }
 
 impl Steps<'_> {
-    /// Runs all of them.
+    /// Runs all steps.
     pub(super) async fn run(
         &self,
         options: Options,

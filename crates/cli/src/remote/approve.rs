@@ -30,7 +30,7 @@ pub(crate) struct Approve {
     /// Lets the call run, or the plan be carried out.
     #[arg(long, group = "decision", requires = "approval")]
     allow: bool,
-    /// Denies it, or declines the form; the model reads the reason.
+    /// Deny the call, or decline the form; the model reads the reason.
     #[arg(
         long,
         value_name = "REASON",
@@ -47,10 +47,10 @@ pub(crate) struct Approve {
     /// The whole answer for the CLI as JSON, such as `{"action":"accept","content":{"name":"x"}}` for a form.
     #[arg(long, value_name = "JSON", group = "decision", requires = "approval")]
     reply: Option<String>,
-    /// Lists those of this session only.
+    /// List the approvals of this session only.
     #[arg(long, value_name = "SESSION", conflicts_with = "approval")]
     session: Option<String>,
-    /// Lists those that are decided, too.
+    /// List approvals that are decided, too.
     #[arg(short, long, conflicts_with = "approval")]
     all: bool,
     /// Writes approvals as JSON, as the host wrote them.

@@ -26,7 +26,7 @@ const SHOWN: usize = 120;
 pub(crate) struct Logs {
     /// The session.
     session: String,
-    /// Those after this number.
+    /// Show only events after this number.
     #[arg(long, value_name = "SEQ", default_value_t = 0, conflicts_with = "last")]
     after: u64,
     /// The last so many.

@@ -12,7 +12,7 @@ use crate::time;
 #[derive(Debug, clap::Args)]
 #[command(after_help = NAMES)]
 pub(crate) struct Ps {
-    /// Those that are archived, too.
+    /// List archived sessions, too.
     #[arg(short, long)]
     all: bool,
     /// One JSON object for each session, as the host wrote it.

@@ -164,7 +164,7 @@ impl Console {
         state.questions += 1;
     }
 
-    /// It is answered or withdrawn.
+    /// The question is answered or withdrawn.
     pub(crate) fn question_ends(&self) {
         let mut state = self.state();
         state.questions = state.questions.saturating_sub(1);

@@ -18,7 +18,7 @@ const LONGEST: usize = 64 * 1024;
 pub(crate) struct Markdown {
     /// What has come and is not done with.
     pending: String,
-    /// How much of it was shown: the begin of a paragraph.
+    /// How much of the block was shown: the begin of a paragraph.
     shown: usize,
     fence: Option<Fence>,
     /// Something was shown since the text began, so that the next block is set apart.

@@ -17,7 +17,7 @@ use crate::exit::CommandResult;
 pub(super) struct Import {
     /// The file.
     file: PathBuf,
-    /// The directory that it is to be resumed in; this one unless given.
+    /// The directory to resume the session in; this one unless given.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     #[command(flatten)]

@@ -19,34 +19,34 @@ use crate::time::{self, ago};
 /// whole. Ends with 1 if there are none.
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// Those of the project at this directory instead.
+    /// List the sessions of the project at this directory instead.
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
     dir: Option<PathBuf>,
-    /// Those of all projects, and where they ran.
+    /// List the sessions of all projects, and where they ran.
     #[arg(long)]
     all: bool,
-    /// Only those with this tag.
+    /// Only sessions with this tag.
     #[arg(long, value_name = "TAG", help_heading = "Filters")]
     tag: Option<String>,
-    /// Only those that were on this branch last.
+    /// Only sessions that were on this branch last.
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     branch: Option<String>,
-    /// Only those whose title has this text in it, in upper or lower case.
+    /// Only sessions whose title has this text in it, in upper or lower case.
     #[arg(long, value_name = "TEXT", help_heading = "Filters")]
     title: Option<String>,
-    /// Only those that were written to since then: so long ago (90m, 12h, 2d, 4w), or a date.
+    /// Only sessions that were written to since then: so long ago (90m, 12h, 2d, 4w), or a date.
     #[arg(long, value_name = "WHEN", value_parser = time::point, help_heading = "Filters")]
     since: Option<SystemTime>,
-    /// Only those in the archive.
+    /// Only archived sessions.
     #[arg(long, help_heading = "Filters")]
     archived: bool,
-    /// Leave out those in the archive.
+    /// Leave out archived sessions.
     #[arg(long, conflicts_with = "archived", help_heading = "Filters")]
     no_archived: bool,
-    /// Leave out those of the repository's other worktrees.
+    /// Leave out sessions of the repository's other worktrees.
     #[arg(long, help_heading = "Filters")]
     no_worktrees: bool,
-    /// Leave out those that programs and daemons ran.
+    /// Leave out sessions that programs and daemons ran.
     #[arg(long, help_heading = "Filters")]
     no_programmatic: bool,
     /// In which order.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::exit::{CommandResult, Status};
 
-/// How it is said.
+/// How the result is shown.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct MadeOutput {
     /// Write what was made as a JSON object with `sessionId` and `path`.
@@ -22,7 +22,7 @@ pub(super) struct MadeOutput {
 pub(super) struct Made {
     session_id: SessionId,
     path: PathBuf,
-    /// The id that it had before, if it got another one.
+    /// The id that the session had before, if it got another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) was: Option<SessionId>,
     /// Where the old transcript is, if it was replaced.
@@ -42,7 +42,7 @@ impl Made {
 }
 
 impl MadeOutput {
-    /// Whether programs read it.
+    /// Whether the result is for programs.
     pub(super) fn is_json(self) -> bool {
         self.json
     }

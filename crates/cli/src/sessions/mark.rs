@@ -77,7 +77,7 @@ impl Unarchive {
     }
 }
 
-/// Finds all of them before anything is done to one.
+/// Finds all sessions before anything is done to one.
 fn each(
     names: &[String],
     place: &ProjectArgs,

@@ -18,13 +18,13 @@ use crate::exit::CommandResult;
 pub(super) struct Move {
     #[command(flatten)]
     named: Named,
-    /// The directory that it is to be resumed in; it need not exist here.
+    /// The directory to resume the session in; it need not exist here.
     #[arg(value_name = "TO")]
     to: PathBuf,
     /// Into this config directory.
     #[arg(long, value_name = "DIR")]
     to_config: Option<PathBuf>,
-    /// Leave the old one where it is. In the same config directory, the copy gets an id of its own.
+    /// Leave the old session where it is. In the same config directory, the copy gets an id of its own.
     #[arg(long)]
     copy: bool,
     /// Leave the directories in the records as they are, and only add where the session is now.

@@ -28,7 +28,7 @@ pub(super) struct Find {
     /// In the sessions of the project at this directory instead.
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
     dir: Option<PathBuf>,
-    /// In those of all projects.
+    /// Search the sessions of all projects.
     #[arg(long)]
     all: bool,
     /// Only in this part of conversations; may be given several times.

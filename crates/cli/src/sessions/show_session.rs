@@ -35,7 +35,7 @@ pub(super) struct ShowSession {
     /// All of what tools gave back and of what the model thought, and what is not meant to be shown.
     #[arg(long)]
     full: bool,
-    /// Write it as Markdown.
+    /// Write the conversation as Markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
     /// Write a line of JSON for each message: what the TypeScript SDK calls `SessionMessage`.
@@ -83,7 +83,7 @@ pub(super) fn tell_of_damage(messages: &Messages) {
     }
 }
 
-/// Writes one at a time: there may be more than fit the memory.
+/// Writes one message at a time: there may be more than fit the memory.
 fn json(messages: &mut Messages, out: &mut dyn Write) -> Result<(), Failure> {
     for message in messages {
         serde_json::to_writer(&mut *out, &message?).map_err(io::Error::from)?;

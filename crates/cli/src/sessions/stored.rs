@@ -82,7 +82,7 @@ pub(super) struct Pull {
 struct Pair {
     key: SessionKey,
     id: SessionId,
-    /// Where it is here, or would be.
+    /// Where the transcript is here, or would be.
     file: PathBuf,
     is_here: bool,
     is_there: bool,
@@ -116,7 +116,7 @@ impl Pair {
         Self::of(store, file.path.clone(), key).await
     }
 
-    /// The worst of its transcripts.
+    /// The worst standing of the session's transcripts.
     fn standing(&self) -> StoreComparison {
         let all = self.differences.iter().map(|difference| difference.standing);
         all.max().unwrap_or(StoreComparison::Same)
@@ -207,7 +207,7 @@ impl Store {
         Ok(files.collect())
     }
 
-    /// Those that the store has of this directory's project.
+    /// The sessions that the store has of this directory's project.
     async fn listed(&self, store: &dyn SessionStore) -> Result<Vec<SessionId>, Failure> {
         if !store.capabilities().list_sessions {
             return Ok(Vec::new());

@@ -76,7 +76,7 @@ impl<'o> Talk<'o> {
         }
     }
 
-    /// Where it is written to, for what nobody said.
+    /// Where the conversation is written to, for what nobody said.
     pub(super) fn out(&mut self) -> &mut dyn Write {
         self.out
     }

@@ -66,7 +66,7 @@ struct Row {
     driven_by_outrigger: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     resident_bytes: Option<u64>,
-    /// Since when it runs; when it was last written, without a process. Milliseconds since 1970.
+    /// Since when the session runs; when it was last written, without a process. Milliseconds since 1970.
     since_ms: u64,
     turns: u64,
     tokens: u64,

@@ -28,7 +28,7 @@ enum FieldKind {
         most: Option<f64>,
     },
     Boolean,
-    /// One of these, or some of them.
+    /// One of these values, or some of them.
     Choice {
         choices: Vec<FieldOption>,
         several: bool,
@@ -49,7 +49,7 @@ pub(super) enum FieldInput {
     Value(Value),
     /// The field is left out.
     Nothing,
-    /// It is none, for this reason.
+    /// The line has no value, for this reason.
     Wrong(String),
 }
 
@@ -225,7 +225,7 @@ impl FieldKind {
     }
 }
 
-/// The value by its number, its label or itself.
+/// The value that a number, a label or the value itself stands for.
 fn chosen(choices: &[FieldOption], part: &str) -> Result<Value, String> {
     let by_number = part
         .parse::<usize>()

@@ -85,7 +85,7 @@ impl Terminal {
         let _ = tcsetattr(&self.fd, OptionalActions::Now, &termios);
     }
 
-    /// As it was before this program.
+    /// Sets the terminal as it was before this program.
     pub(super) fn restore(&self) {
         let _ = tcsetattr(&self.fd, OptionalActions::Now, &self.before);
     }

@@ -104,7 +104,7 @@ enum LinePrefix {
 
 struct OpenLink {
     url: String,
-    /// Where its text begins.
+    /// Where the text of the block begins.
     from: usize,
     text: String,
 }
