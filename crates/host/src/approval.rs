@@ -77,7 +77,7 @@ pub struct Approval {
     pub kind: ApprovalKind,
     /// Where the approval stands.
     pub state: ApprovalState,
-    /// Whether it outlives the process that asked: any later process of the session carries the decision out. See
+    /// Whether the approval outlives the process that asked: any later process of the session carries the decision out. See
     /// [`HostPolicy::deferred`](crate::HostPolicy::deferred).
     pub deferred: bool,
     /// The process that asked, counted from 1 in the session.

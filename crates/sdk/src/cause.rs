@@ -191,7 +191,7 @@ impl Cause {
         })
     }
 
-    /// Whether it passes: the same may succeed when it is tried again later, unchanged.
+    /// Whether the cause passes: the same may succeed when it is tried again later, unchanged.
     ///
     /// True for [`RateLimit`](Self::RateLimit), [`ConnectionFailed`](Self::ConnectionFailed), [`Api`](Self::Api) with the status 408,
     /// 409 or 5xx, [`BeingUpdated`](Self::BeingUpdated) and [`SystemLimit`](Self::SystemLimit). The CLI has tried requests to

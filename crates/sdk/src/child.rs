@@ -66,13 +66,13 @@ pub struct Local {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Detached {
-    /// They run on, as they do after every end of the CLI by itself: somebody meant them to. Build servers, agents that hold keys
+    /// Detached processes run on, as they do after every end of the CLI by itself: somebody meant them to. Build servers, agents that hold keys
     /// and the like are often started by whoever needs them first, and used by others.
     ///
     /// On Windows they are ended all the same.
     #[default]
     Leave,
-    /// They are killed (SIGKILL) when the CLI has ended, however it did: closed, terminated, killed or by itself; and by the
+    /// Detached processes are killed (SIGKILL) when the CLI has ended, however it did: closed, terminated, killed or by itself; and by the
     /// guardian when this program is killed.
     ///
     /// All that the CLI starts inherits a mark in its environment (`OUTRIGGER_SESSION_MARK`), and whoever was started with it is

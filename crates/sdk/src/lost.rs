@@ -42,10 +42,10 @@ pub struct LostPrompt {
 pub enum Progress {
     /// The prompt was not written to the process: sending it again repeats nothing.
     NotSent,
-    /// It was written, or was about to be, and the CLI had not said that its turn began: it waited in the CLI's queue, which
+    /// The prompt was written, or was about to be, and the CLI had not said that its turn began: the prompt waited in the CLI's queue, which
     /// ended with the process.
     Sent,
-    /// Its turn had begun, and tools may have run. It is part of the conversation, unless the process was killed before it
+    /// The prompt's turn had begun, and tools may have run. The prompt is part of the conversation, unless the process was killed before it
     /// was written down, which the CLI does a moment later.
     Begun,
 }

@@ -15,7 +15,7 @@ pub struct Stats {
     pub bytes: u64,
     /// Frames that readers have not read yet, in memory and on disk; a frame for two readers counts twice.
     pub lagging_frames: u64,
-    /// Their bytes in memory; at most [`buffer_bytes`](crate::Options::buffer_bytes), and a piece of a quarter MiB or one
+    /// How many bytes the frames take in memory; at most [`buffer_bytes`](crate::Options::buffer_bytes), and a piece of a quarter MiB or one
     /// frame for each reader whose frames come back from disk.
     pub held_bytes: usize,
     /// How many bytes the frames take on disk; see [`SlowReader`](crate::SlowReader).

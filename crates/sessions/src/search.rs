@@ -39,7 +39,7 @@ pub struct Search {
     pub case_sensitive: bool,
     /// In what parts of conversations; all of them unless it is set.
     pub parts: Vec<ConversationPart>,
-    /// Those messages too that are not meant to be shown as somebody's words, such as reminders and the summaries of compactions.
+    /// Messages too that are not meant to be shown as somebody's words, such as reminders and the summaries of compactions.
     /// False unless it is set.
     pub include_meta: bool,
     /// In what was said in subagents too. False unless it is set.

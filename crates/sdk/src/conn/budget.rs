@@ -12,7 +12,7 @@ use crate::event::Lag;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlowReader {
-    /// They wait in unnamed temporary files, readable by this user only, in `dir` or the system's temporary directory, and keep
+    /// Frames wait in unnamed temporary files, readable by this user only, in `dir` or the system's temporary directory, and keep
     /// their order. The space is free once they are read, or the reader is dropped.
     /// Reading from the pipe waits for these writes, and for nothing else. Beyond `limit` bytes in all, and when the disk fails,
     /// the newest frames are dropped.

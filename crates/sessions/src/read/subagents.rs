@@ -57,7 +57,7 @@ impl Subagent {
         }
     }
 
-    /// Its messages, from its prompt to the last one of its file. The options `dir` and `include_system_messages` have
+    /// The subagent's messages, from its prompt to the last one of its file. The options `dir` and `include_system_messages` have
     /// no effect.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ impl Difference {
 }
 
 impl Transcripts {
-    /// Those of a session on disk, with the key that their names make. Lines that are no JSON objects are left out.
+    /// The transcripts of a session on disk, with the key that their names make. Lines that are no JSON objects are left out.
     ///
     /// # Errors
     /// As [`Batches::of`], and when a file can't be read.
@@ -88,7 +88,7 @@ impl Transcripts {
         Ok((key, read))
     }
 
-    /// Those of a session in a store; `None` if it isn't there. Parts with names that are no files below their session are left
+    /// The transcripts of a session in a store; `None` if it isn't there. Parts with names that are no files below their session are left
     /// out, and all parts where the store can't list them.
     ///
     /// # Cancel safety

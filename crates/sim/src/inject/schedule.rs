@@ -38,7 +38,7 @@ impl Fault {
         Self { effect, at }
     }
 
-    /// Whether it can be done there.
+    /// Whether the fault can be done there.
     ///
     /// # Errors
     /// When it needs more than there is, or a parameter makes no sense.

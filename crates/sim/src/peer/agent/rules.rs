@@ -142,7 +142,7 @@ impl PermissionRule {
             || (name.contains('*') && is_like(&glob(name, ".*"), tool))
     }
 
-    /// Whether it allows all calls of this tool: no pattern allows anything but tools of one server, and `Read(*)` no file
+    /// Whether the rule allows all calls of this tool: no pattern allows anything but tools of one server, and `Read(*)` no file
     /// elsewhere.
     pub(super) fn allows_all(&self, tool: &str) -> bool {
         let name = self.parts().0;
@@ -157,7 +157,7 @@ impl PermissionRule {
         matches!(self.parts(), (name, Some(content)) if is_agent_tool(name) && content == kind)
     }
 
-    /// Whether it means this one command, of which a line may have several. Who denies or asks is about more spellings of it than who
+    /// Whether the rule means this one command, of which a line may have several. Who denies or asks is about more spellings of it than who
     /// allows.
     pub(super) fn means_command(&self, command: &ShellCommand, restricts: bool) -> bool {
         let ("Bash", Some(pattern)) = self.parts() else {
