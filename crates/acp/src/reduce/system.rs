@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use outrigger::protocol::inbound::SystemMessage;
 use outrigger::protocol::inbound::system::{
-    CheckStatus, HookOutcome, Informational, Init, Level, MemoryRecall, NotificationPriority,
+    CheckStatus, HookOutcome, Informational, Init, MemoryRecall, NoticeLevel, NotificationPriority,
     PluginInstallStatus, TaskNotification, TaskOutcome, TaskStarted, TaskUpdated,
 };
 use serde::Serialize;
@@ -450,7 +450,7 @@ fn informational(message: &Informational, steps: &mut Steps) {
         return steps.extra_of(message.tool_use_id.as_deref(), Topic::Informational, message);
     }
     let severity = match message.level {
-        Level::Warning => Severity::Warning,
+        NoticeLevel::Warning => Severity::Warning,
         _ => Severity::Info,
     };
     let (first, rest) = message.content.split_once('\n').unwrap_or((&message.content, ""));

@@ -56,7 +56,7 @@ wire_enum! {
         /// States of the to-do list.
         "task_list_statuses" => TaskListStatuses(TaskListStatuses),
         /// All agents were stopped.
-        "agents_killed" => AgentsKilled(NoDetails),
+        "agents_killed" => AgentsKilled(BareSystemMessage),
         /// An API request failed and is tried again.
         "api_retry" => ApiRetry(ApiRetry),
         /// A failed API request, as the terminal shows it.
@@ -108,21 +108,21 @@ wire_enum! {
         /// What a turn did, in a line.
         "post_turn_summary" => PostTurnSummary(PostTurnSummary),
         /// What happened while nobody looked.
-        "away_summary" => AwaySummary(Text),
+        "away_summary" => AwaySummary(SystemText),
         /// Whether effort is set by turn.
         "per_turn_effort_changed" => PerTurnEffortChanged(PerTurnEffortChanged),
         /// A message of another session was held back.
         "peer_message_hold" => PeerMessageHold(PeerMessageHold),
         /// A schedule fired.
-        "scheduled_task_fire" => ScheduledTaskFire(Text),
+        "scheduled_task_fire" => ScheduledTaskFire(SystemText),
         /// A remark for the user.
         "informational" => Informational(Informational),
         /// A short notice for the user.
         "notification" => Notification(Notification),
         /// What a slash command printed.
-        "local_command_output" => LocalCommandOutput(Text),
+        "local_command_output" => LocalCommandOutput(SystemText),
         /// A line of thinking, as the terminal shows it.
-        "thinking" => Thinking(Text),
+        "thinking" => Thinking(SystemText),
         /// How much the model has thought.
         "thinking_tokens" => ThinkingTokens(ThinkingTokens),
         /// The slash commands.
@@ -179,7 +179,7 @@ wire_enum! {
 /// A system message without fields of its own.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
-pub struct NoDetails {
+pub struct BareSystemMessage {
     /// The id of this frame.
     pub uuid: String,
     /// The session of this frame.
@@ -189,7 +189,7 @@ pub struct NoDetails {
 /// A system message that is just text.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
-pub struct Text {
+pub struct SystemText {
     /// The text.
     pub content: String,
     /// The id of this frame.

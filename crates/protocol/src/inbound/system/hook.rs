@@ -109,7 +109,7 @@ pub struct StopHookSummary {
     /// Whether there is something to show.
     pub has_output: bool,
     /// How important the summary is.
-    pub level: super::Level,
+    pub level: super::NoticeLevel,
     /// The tool call concerned.
     pub tool_use_id: Option<String>,
     /// A name for people.

@@ -12,7 +12,7 @@ pub struct Informational {
     /// The text.
     pub content: String,
     /// How important the text is.
-    pub level: Level,
+    pub level: NoticeLevel,
     /// The tool call concerned.
     pub tool_use_id: Option<String>,
     /// True if this ended the turn.
@@ -42,7 +42,7 @@ pub struct Informational {
 
 open_enum! {
     /// How important a remark is.
-    pub enum Level {
+    pub enum NoticeLevel {
         /// Information: no action needed.
         Info = "info",
         /// A notice that the user should see.
