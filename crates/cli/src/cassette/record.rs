@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// The CLI and its arguments.
     #[arg(
         required_unless_present = "prompts",
-        conflicts_with_all = ["prompts", "Conversation", "SessionArgs"],
+        conflicts_with_all = ["prompts", "ChosenConversation", "SessionArgs"],
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "CLAUDE",
