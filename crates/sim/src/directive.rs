@@ -51,7 +51,7 @@ pub fn present(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('%'))
 }
 
-/// Reads all directives of a text: a [`Step::DirectiveResponse`] for each response. A text without any gives none.
+/// Reads all directives of a text: a [`Step::Response`] for each response. A text without any gives none.
 ///
 /// # Errors
 ///

@@ -26,14 +26,14 @@ const FLOOD_LINE: usize = 80;
 /// Handles are cheap clones.
 ///
 /// ```
-/// use outrigger_sim::fault::{At, Direction, Effect, Schedule, Stage, Wire};
+/// use outrigger_sim::fault::{At, FrameDirection, Effect, Schedule, Stage, Wire};
 /// use tokio::io::AsyncReadExt as _;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let schedule = Schedule::new(1).with(Effect::Drop {}, At::anywhere().nth(2));
 /// let wire = Wire::new(&schedule, Stage::Streams)?;
-/// let mut stdout = wire.reader(Direction::Output, &b"{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n"[..]);
+/// let mut stdout = wire.reader(FrameDirection::Output, &b"{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n"[..]);
 /// let mut text = String::new();
 /// stdout.read_to_string(&mut text).await?;
 /// assert_eq!(text, "{\"a\":1}\n{\"c\":3}\n");

@@ -69,7 +69,7 @@ impl Chaos {
     /// and then to smaller ones that strike less often, as long as the same sort of failure comes of it.
     ///
     /// ```
-    /// use outrigger_sim::fault::{Case, Direction, Profile, Stage, chaos};
+    /// use outrigger_sim::fault::{Case, FrameDirection, Profile, Stage, chaos};
     /// use tokio::io::AsyncReadExt as _;
     ///
     /// // A client that survives whatever loses nothing, as long as it reads whole lines.
@@ -77,7 +77,7 @@ impl Chaos {
     ///     .seeds(20)
     ///     .run(|case: Case| async move {
     ///         let lines = &b"{\"type\":\"a\"}\n{\"type\":\"b\"}\n"[..];
-    ///         let mut stdout = case.wire(Stage::Streams)?.reader(Direction::Output, lines);
+    ///         let mut stdout = case.wire(Stage::Streams)?.reader(FrameDirection::Output, lines);
     ///         let mut text = String::new();
     ///         stdout.read_to_string(&mut text).await?;
     ///         assert_eq!(text.lines().count(), 2);

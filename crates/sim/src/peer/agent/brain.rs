@@ -10,7 +10,7 @@ use crate::script::{ApiError, Reply, ResponsePace, Usage};
 
 /// Plays the model: returns the next reply, each time that a real agent would call the API.
 ///
-/// Any `FnMut(&Ask) -> Reply` is a brain.
+/// Any `FnMut(&ModelRequest) -> Reply` is a brain.
 pub trait Brain: Send {
     /// The response to one request.
     fn reply(&mut self, ask: &ModelRequest) -> Reply;

@@ -380,9 +380,15 @@ impl Turn {
                 "Glob" => "Finding",
                 _ => "Running",
             };
+            // The start of another agent is shown as its description alone.
+            let description = if is_agent_tool(name) {
+                what.to_owned()
+            } else {
+                format!("{doing} {what}")
+            };
             let fields = json!({
                 "task_id": agent.id, "run_id": agent.run_id, "tool_use_id": agent.tool_use_id,
-                "description": format!("{doing} {what}"), "subagent_type": agent.kind, "last_tool_name": name,
+                "description": description, "subagent_type": agent.kind, "last_tool_name": name,
                 "usage": {
                     "total_tokens": message.input + 1, "tool_uses": self.used.calls,
                     "duration_ms": self.took().as_millis() as u64,
