@@ -549,6 +549,9 @@ pub(super) fn found() -> Vec<Scenario> {
             .control(json!({"subtype": "interrupt"}))
             .until("result")
             .turn("%say on"),
+        Scenario::with_initialize("hooks_that_never_reply", json!({"hooks": hooked(&["PermissionRequest"])}))
+            .answer("can_use_tool", allow)
+            .turn(&calls(&[("Bash", json!({"command": "touch made.txt"}))])),
         Scenario::new("long_descriptions_of_requests")
             .answer("can_use_tool", |_| Some(Reply::Payload(json!({"behavior": "deny", "message": "no"}))))
             .turn(&calls(&[
