@@ -95,13 +95,13 @@ pub fn parse(text: &str) -> Result<Vec<Step>, DirectiveError> {
 /// A response that is being read.
 #[derive(Default)]
 struct DirectiveResponse {
-    /// Its content.
+    /// The steps of the content.
     blocks: Vec<Step>,
-    /// How it comes.
+    /// The steps that say how the response comes.
     manner: Vec<Step>,
     /// What goes wrong before it succeeds, in order, each as often as it does.
     faults: Vec<Step>,
-    /// Its stop reason, and what keeps it from its end.
+    /// The steps of the response's end: its stop reason, and what keeps it from its end.
     end: Vec<Step>,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Conversations {
     spent: Counters<DirectivePlace>,
 }
 
-/// One use of a directive script: which conversation, where in it, and which script.
+/// The place of a directive script: in which conversation the script is used, where in it, and which script.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DirectivePlace {
     who: ModelCaller,

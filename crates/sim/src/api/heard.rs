@@ -27,9 +27,9 @@ pub(super) struct Heard {
 #[derive(Debug)]
 pub(super) struct New {
     pub(super) prompts: Vec<String>,
-    /// Whether it begins a turn.
+    /// Whether the request begins a turn.
     pub(super) begins: bool,
-    /// Whether it is sent again.
+    /// Whether the request is sent again.
     pub(super) again: bool,
     /// The tag of the step whose background work has ended.
     pub(super) woken_by: Option<u64>,

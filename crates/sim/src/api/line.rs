@@ -9,9 +9,9 @@ use crate::cassette::Redactor;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogLine {
-    /// Its place in the order of arrival, from 1. Lines are in the order in which answers ended.
+    /// The request's place in the order of arrival, from 1. Lines are in the order in which answers ended.
     pub number: u64,
-    /// When it came, in milliseconds since the server started.
+    /// When the request came, in milliseconds since the server started.
     pub at_ms: u64,
     /// The HTTP method.
     pub method: String,
@@ -33,7 +33,7 @@ pub struct LogLine {
     /// Why nothing was for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<String>,
-    /// How it ended: `answered`, `broken` by the script, `client_gone`, or `pending`.
+    /// How the answer ended: `answered`, `broken` by the script, `client_gone`, or `pending`.
     pub outcome: String,
     /// The HTTP status of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -45,7 +45,7 @@ pub(super) enum MessagePart {
     MoreText(String),
     Thinking(String),
     ToolUse {
-        /// One that no other call of this server has, unless given.
+        /// The id, which no other call of this server has, unless given.
         id: Option<String>,
         name: String,
         /// JSON text, sent as it is.

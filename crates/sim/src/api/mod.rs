@@ -6,7 +6,7 @@
 //! 1. the [rules](MessagesApiBuilder::rule) of a test, in the order in which they were added;
 //! 2. the replies given in order with [`MessagesApiBuilder::reply`] and [`MessagesApi::push`];
 //! 3. the [script](crate::script), if there is one;
-//! 4. the upstream API, if there is one, so that nothing below counts; a `ApiRecorder` makes a script of what it answers (cargo feature
+//! 4. the upstream API, if there is one, so that nothing below counts; an `ApiRecorder` makes a script of what it answers (cargo feature
 //!    `api-record`);
 //! 5. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
 //! 6. the default reply: the text `ok`, or an error with [`refuse_unmatched`](MessagesApiBuilder::refuse_unmatched).
@@ -46,7 +46,6 @@
 mod answer;
 mod connection;
 mod conversation;
-mod error;
 #[cfg(feature = "api-record")]
 mod forward;
 mod heard;
@@ -65,12 +64,11 @@ mod server;
 mod upstream;
 mod verdict;
 
-pub use error::StartError;
 pub use line::{KeptResult, KeptText, LogLine, RequestContent};
 #[cfg(feature = "api-record")]
 pub use record::ApiRecorder;
 pub use request::{AnsweredBy, ApiRequest, RequestOutcome, Route, ToolResult};
-pub use server::{MessagesApi, MessagesApiBuilder};
+pub use server::{MessagesApi, MessagesApiBuilder, StartError};
 #[cfg(feature = "api-record")]
 pub use upstream::{Upstream, UpstreamError};
 

@@ -57,11 +57,11 @@ struct ScriptPlaying {
 
 /// What a request gets.
 pub(super) enum RequestVerdict {
-    /// This answer of this rule.
+    /// The request gets this answer of this rule.
     Answer(Box<ApiAnswer>, Arc<str>),
     /// No rule is for it, and why.
     Unmatched(String),
-    /// It is one request too many, and why.
+    /// The request is one too many, and why.
     Refused(String),
 }
 
@@ -177,7 +177,7 @@ impl ScriptPlaying {
 pub(super) struct Composed {
     pub(super) answer: ApiAnswer,
     flaws: Vec<Flaw>,
-    /// Whether it fails or breaks off, so that it is asked for again.
+    /// Whether the answer fails or breaks off, so that the CLI sends the request again.
     pub(super) failed: bool,
     /// Whether the CLI goes on by itself after it, with words of its own.
     goes_on: bool,

@@ -10,9 +10,9 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ApiRequest {
-    /// Its place in the order of arrival at this server, from 1.
+    /// The request's place in the order of arrival at this server, from 1.
     pub number: u64,
-    /// When it had arrived in full, since the server started.
+    /// When the request had arrived in full, since the server started.
     pub at: Duration,
     /// The HTTP method.
     pub method: String,
@@ -25,7 +25,7 @@ pub struct ApiRequest {
     pub body: Arc<Value>,
     /// The how-manieth question for a message this is from its session and agent, from 1; 0 for other requests.
     pub turn: u64,
-    /// How it ended.
+    /// How the answer ended.
     pub outcome: RequestOutcome,
     /// What decided the answer.
     pub answered_by: AnsweredBy,

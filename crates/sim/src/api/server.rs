@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::future::pending;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -18,7 +19,6 @@ use tokio::task::JoinHandle;
 use super::answer::answer;
 use super::connection::{BreakableListener, Breakers, RequestConnection};
 use super::conversation::Conversations;
-use super::error::StartError;
 use super::log::{self, RequestLog};
 use super::message::{ApiAnswer, ApiFault, MessageWait};
 use super::obey::obey;
@@ -31,6 +31,16 @@ use crate::flaw::Flaw;
 use crate::script::{
     self, Expect, Flaws, Gate, GateFiles, Gates, Progress, Reply, Script, ScriptError, WaitError,
 };
+
+/// The server could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[error("cannot listen on a loopback port for the scripted Messages API")]
+pub struct StartError {
+    /// The error of the operating system.
+    #[source]
+    pub cause: io::Error,
+}
 
 /// A running scripted Messages API.
 ///
@@ -257,7 +267,7 @@ impl MessagesApi {
         format!("http://{}", self.address)
     }
 
-    /// Where it listens.
+    /// The address at which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

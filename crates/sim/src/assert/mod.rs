@@ -36,14 +36,14 @@
 
 mod asked;
 #[cfg(target_os = "linux")]
-mod process;
+mod processes;
 #[cfg(test)]
 mod tests;
-mod tools;
+mod tool_calls;
 mod trace;
 
 pub use asked::{Answer, CliRequest, Question, question};
 #[cfg(target_os = "linux")]
-pub use process::{living_of, no_process_left};
-pub use tools::{Tool, ToolCall, tool};
+pub use processes::{living_of, no_process_left};
+pub use tool_calls::{Tool, ToolCall, tool};
 pub use trace::{Trace, Violation};

@@ -34,7 +34,7 @@ mod matching;
 mod normal;
 mod places;
 mod player;
-mod record;
+mod recorder;
 mod redact;
 mod replay;
 mod scan;
@@ -48,7 +48,7 @@ pub use normal::normalised;
 pub use places::Places;
 #[cfg(feature = "api-record")]
 pub(crate) use places::{home_of_somebody, replace_placeholders};
-pub use record::{About, RecordedReader, RecordedWriter, Recorder};
+pub use recorder::{About, RecordedReader, RecordedWriter, Recorder};
 pub use redact::{Redactor, RuleError, Rules};
 pub use replay::{Pace, Playing, Replay};
 

@@ -138,7 +138,7 @@ where
     /// Checks that the command line has the meaning of the recorded one.
     fn command_line(&self) -> Result<(), Box<Divergence>> {
         // Redacted in the same way as the recording.
-        let now = super::record::redacted(&self.replay.argv, &self.redactor);
+        let now = super::recorder::redacted(&self.replay.argv, &self.redactor);
         let cassette = &self.replay.cassette;
         let (then, now) = (
             arguments::meaning(&cassette.header.argv),

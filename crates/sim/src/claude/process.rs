@@ -59,7 +59,7 @@ pub struct ClaudeProcess {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Seen {
-    /// When it was read, since the process was started.
+    /// When the frame was read, since the process was started.
     pub at: Duration,
     /// The frame.
     pub frame: Frame,

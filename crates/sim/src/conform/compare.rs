@@ -14,7 +14,7 @@ pub struct Spoken {
 }
 
 impl Spoken {
-    /// These frames.
+    /// A side with these frames.
     pub fn new(frames: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self {
             frames: frames.into_iter().collect(),
@@ -33,17 +33,17 @@ impl Spoken {
 pub struct Difference {
     /// In which scenario, or with which script.
     pub scenario: String,
-    /// What it did.
+    /// What the one CLI did.
     pub what: DifferenceKind,
-    /// Who it was.
+    /// Which CLI did it.
     pub who: DifferenceSide,
 }
 
-/// What it did.
+/// What one CLI did and the other did not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// It wrote a frame of this kind where the other wrote none, or one of another kind; or it showed this.
+    /// The CLI wrote a frame of this kind where the other wrote none, or one of another kind; or it showed this.
     Frame(String),
     /// Frames of this kind had a field with this path, and of this type or with this value.
     Field {
@@ -54,7 +54,7 @@ pub enum DifferenceKind {
     },
 }
 
-/// Who it was.
+/// Which of the two CLIs did something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum DifferenceSide {

@@ -24,7 +24,7 @@ struct ListedDifference {
     kinds: Vec<String>,
     /// In which scenarios; fields without any named occur in at least one.
     scenarios: Vec<String>,
-    /// Whether it depends on who is faster, and need not occur.
+    /// Whether the difference depends on who is faster, and need not occur.
     sometimes: bool,
     real: Vec<String>,
     simulator: Vec<String>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::process::Grandchild;
+use super::grandchild::Grandchild;
 
 /// The effect of a [`Fault`](super::Fault).
 ///

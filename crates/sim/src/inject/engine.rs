@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::at::{FrameDirection, Phase};
 use super::effect::Effect;
+use super::grandchild::Grandchild;
 use super::moment::{self, Moments};
-use super::place::{FrameDirection, Phase};
-use super::process::Grandchild;
 use super::random::Random;
 use super::schedule::Fault;
 use super::strike::{Strike, Strikes};
@@ -17,7 +17,7 @@ use crate::running::Exit;
 /// What happens next on the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Action {
-    /// These bytes come, in reads of their own.
+    /// These bytes come next, in reads of their own.
     Bytes(Vec<u8>),
     Pause(Duration),
     /// Nothing more until the process ends.
@@ -130,7 +130,7 @@ struct FrameChanges {
     merge: Option<u64>,
 }
 
-/// One direction.
+/// The faults of one direction.
 #[derive(Debug, Default)]
 pub(super) struct WireEngine {
     direction: FrameDirection,

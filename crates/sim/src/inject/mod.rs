@@ -1,10 +1,10 @@
 //! Puts faults on pipes. The public names are in [`fault`](crate::fault), which is above the peers, since chaos runs them.
 
+mod at;
 mod effect;
 mod engine;
+pub(crate) mod grandchild;
 mod moment;
-mod place;
-pub(crate) mod process;
 pub(crate) mod random;
 mod reader;
 mod reshape;
@@ -16,11 +16,11 @@ mod wire;
 mod words;
 mod writer;
 
+pub use at::{At, FrameDirection, Phase};
 pub use effect::Effect;
-pub use place::{At, FrameDirection, Phase};
-pub use process::Grandchild;
+pub use grandchild::Grandchild;
 #[cfg(unix)]
-pub use process::be_grandchild;
+pub use grandchild::be_grandchild;
 pub use reader::{FaultyReader, FloodedReader};
 pub use reshape::reshaped;
 pub use schedule::{Fault, Schedule, Stage, Unfit};

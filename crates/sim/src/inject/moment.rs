@@ -2,7 +2,7 @@
 
 use outrigger_protocol::Frame;
 
-use super::place::Phase;
+use super::at::Phase;
 
 /// The kind of a line, see [`Line::kind`](crate::peer::Line::kind); `?` if it has none.
 pub(super) fn kind(line: &[u8]) -> String {

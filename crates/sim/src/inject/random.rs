@@ -1,6 +1,6 @@
 //! Numbers that look random and are the same for ever: SplitMix64, written out, so that no version of anything changes them.
 
-use super::place::FrameDirection;
+use super::at::FrameDirection;
 
 /// A stream of numbers.
 #[derive(Debug, Clone, Default)]

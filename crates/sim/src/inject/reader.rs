@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Sleep;
 
+use super::at::FrameDirection;
 use super::engine::Action;
-use super::place::FrameDirection;
 use super::schedule::Stage;
 use super::wire::Wire;
 
@@ -81,10 +81,10 @@ impl<R> FaultyReader<R> {
             Some(Action::Survive) => {
                 self.wire.survive();
                 if self.wire.stage() == Stage::Process {
-                    super::process::survive_in_runtime();
+                    super::grandchild::survive_in_runtime();
                 }
             }
-            Some(Action::Grandchild(grandchild)) => super::process::leave(grandchild),
+            Some(Action::Grandchild(grandchild)) => super::grandchild::leave(grandchild),
             Some(Action::Stderr(bytes)) => self.wire.lock().flood(bytes),
         }
         true

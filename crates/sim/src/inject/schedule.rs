@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::at::{At, is_default};
 use super::effect::Effect;
-use super::place::{At, is_default};
 use super::words::explain;
 
 /// One thing that goes wrong, and where.
@@ -33,7 +33,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// This effect at these places.
+    /// A fault with this effect at these places.
     pub fn new(effect: Effect, at: At) -> Self {
         Self { effect, at }
     }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::place::FrameDirection;
+use super::at::FrameDirection;
 
-/// One strike of a fault.
+/// A fault that has struck, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Strike {

@@ -6,8 +6,8 @@ use std::task::{Context, Waker};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+use super::at::FrameDirection;
 use super::engine::{Armed, WireEngine};
-use super::place::FrameDirection;
 use super::random::Random;
 use super::reader::FaultyReader;
 use super::schedule::{Fault, Schedule, Stage, Unfit};

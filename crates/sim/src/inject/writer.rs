@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
 
-use super::place::FrameDirection;
+use super::at::FrameDirection;
 use super::wire::Wire;
 
 /// How much may wait between the writer and the task that passes it on, in bytes: a quarter of a pipe of Linux.

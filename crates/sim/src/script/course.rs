@@ -23,7 +23,7 @@ pub(crate) struct ModelCaller {
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) who: ModelCaller,
-    /// Whether it begins a turn, so that what an earlier turn left over is gone.
+    /// Whether the request begins a turn, so that what an earlier turn left over is gone.
     pub(crate) begins: bool,
     /// Whether another process began the turn, and its prompt has used up its rule.
     pub(crate) continued: bool,
@@ -55,13 +55,13 @@ pub(crate) enum Found {
 /// A step that is still to come.
 #[derive(Debug, Clone)]
 pub(crate) struct NextStep {
-    /// Where it stands.
+    /// Where the step stands in the file.
     pub(crate) place: String,
     pub(crate) step: Step,
     /// The rule in which it stands.
     rule: usize,
     variables: Variables,
-    /// Whether it is the first step of a [`Step::Response`] or another one of it, if it stands in one.
+    /// Whether the step is the first one of a [`Step::Response`] or a later one, if it stands in a response.
     within: Option<bool>,
 }
 
@@ -85,7 +85,7 @@ impl NextStep {
         }
     }
 
-    /// Whether it must be reached: an error for ever is the end of a turn.
+    /// Whether the step must be reached: an error for ever is the end of a turn.
     #[cfg(feature = "api")]
     pub(crate) fn is_missing(&self) -> bool {
         !matches!(&self.step, Step::ApiError(error) if error.times.is_none())
@@ -512,12 +512,12 @@ pub(crate) fn breaks_off(step: &Step) -> bool {
 }
 
 impl Rule {
-    /// Whether it is used when its turn has come.
+    /// Whether the rule is used when its turn has come.
     fn is_in_order(&self) -> bool {
         !self.anytime && self.tool_result.is_none()
     }
 
-    /// Whether it is for that prompt in that request. Adds what the pattern of the prompt captures.
+    /// Whether the rule is for that prompt in that request. Adds what the pattern of the prompt captures.
     fn is_for(&self, request: &Request, prompt: &str, variables: &mut Variables) -> bool {
         let asker = match request.who.agent {
             None => Asker::Main,

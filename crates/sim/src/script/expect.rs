@@ -68,7 +68,7 @@ pub struct ToolCalled {
     /// How many such calls there were; at least one unless given.
     #[serde(default)]
     pub times: Option<usize>,
-    /// Whether its result was a failure; either unless given.
+    /// Whether the call's result was a failure; either unless given.
     #[serde(default)]
     pub is_error: Option<bool>,
 }

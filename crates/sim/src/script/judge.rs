@@ -222,11 +222,11 @@ pub(crate) fn requests<'a>(script: &Script, processes: impl Iterator<Item = &'a 
     Some(Flaw::new(format!("{}: expect", script.name()), what))
 }
 
-/// What one process and its client said.
+/// The frames of a process and its client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Played<'a> {
     pub(crate) lines: &'a [Line],
-    /// Whether it came to its end.
+    /// Whether the process came to its end.
     pub(crate) ended: bool,
 }
 
@@ -324,7 +324,7 @@ const TOLD: usize = 8;
 pub(crate) struct Called {
     pub(crate) tool: String,
     pub(crate) input: Value,
-    /// Whether it failed, if it has a result.
+    /// Whether the call failed, if it has a result.
     pub(crate) failed: Option<bool>,
 }
 

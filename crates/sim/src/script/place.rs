@@ -36,7 +36,7 @@ impl fmt::Display for Position {
 pub struct Placed<T> {
     /// The value.
     pub value: T,
-    /// Its place; `None` if it was built in Rust.
+    /// The place in the file; `None` if the value was built in Rust.
     pub at: Option<Position>,
 }
 

@@ -50,9 +50,9 @@ enum ProgressEntry {
 /// Which rules were used, how often, and the position.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
-    /// Those of main agents, the oldest first, each with its prompt.
+    /// The rules that main agents used, the oldest first, each with its prompt.
     main: Vec<(usize, String)>,
-    /// Those of subagents, each with the subagent.
+    /// The rules that subagents used, each with the subagent.
     below: Vec<(usize, String)>,
 }
 
@@ -237,7 +237,7 @@ impl Script {
         }
     }
 
-    /// What it means for the script that its progress is not known.
+    /// The flaw of a script whose progress is not known.
     pub(crate) fn lost(&self, error: &io::Error) -> Flaw {
         let what = format!("cannot keep how far the script is: {error}");
         Flaw::new(self.name(), what)

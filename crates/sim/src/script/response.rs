@@ -62,7 +62,7 @@ impl Reply {
     pub fn hold(self, gate: impl Into<String>) -> Self {
         self.step(Wait::Gate(gate.into()))
     }
-    /// Why this player cannot play it.
+    /// Why this player cannot play the response.
     pub(crate) fn unfit(&self, player: ScriptPlayer) -> Option<String> {
         let script = Script::new().rule(Rule::any().step(self.clone()));
         script.check(player).err().map(|error| error.to_string())

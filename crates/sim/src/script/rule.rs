@@ -26,7 +26,7 @@ pub struct Rule {
     pub tool_result: Option<TextMatch>,
     /// How many prompts it is for: a number, or `any`. One unless given.
     pub times: Times,
-    /// Whether it is for a prompt at any time. Unless it is, rules are used in their order.
+    /// Whether the rule is for a prompt at any time. Unless it is, rules are used in their order.
     pub anytime: bool,
     /// The reply.
     pub steps: Vec<Placed<Step>>,

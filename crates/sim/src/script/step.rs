@@ -99,10 +99,10 @@ pub enum Step {
 pub struct Call {
     /// The tool's name, as the CLI calls it: `Bash`, `Read`, `mcp__server__tool`.
     pub tool: String,
-    /// Its input; empty unless given.
+    /// The call's input; empty unless given.
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// Its result, a text or content blocks. Permission is requested all the same. Without it the tool is run.
+    /// The call's result, a text or content blocks. Permission is requested all the same. Without a result the tool is run.
     #[serde(default)]
     pub result: Option<Value>,
     /// Whether `result` is a failure.
@@ -111,7 +111,7 @@ pub struct Call {
     /// The structured result for the client, in `tool_use_result`; the text of `result` unless given.
     #[serde(default)]
     pub details: Option<Value>,
-    /// How it is run if there is no `result`; by the script's `real_tools` unless given.
+    /// How the call is run if there is no `result`; by the script's `real_tools` unless given.
     #[serde(default)]
     pub run: Option<Run>,
 }
@@ -169,7 +169,7 @@ pub struct ChoiceQuestion {
 pub struct Choice {
     /// The text of the choice, and of the answer.
     pub label: String,
-    /// Its description; empty unless given.
+    /// The choice's description; empty unless given.
     #[serde(default)]
     pub description: String,
 }
@@ -211,18 +211,18 @@ pub struct Permission {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Subagent {
-    /// Its task, in a few words.
+    /// The subagent's task, in a few words.
     pub description: String,
-    /// Its prompt; the description unless given.
+    /// The subagent's prompt; the description unless given.
     #[serde(default)]
     pub prompt: Option<String>,
     /// What kind of agent it is, in `subagent_type`; `general-purpose` unless given.
     #[serde(default)]
     pub kind: Option<String>,
-    /// Whether it works in the background. Its end wakes the agent again.
+    /// Whether the subagent works in the background. Its end wakes the agent again.
     #[serde(default)]
     pub background: bool,
-    /// Its steps; its last text is its report.
+    /// The subagent's steps; its last text is its report.
     #[serde(default)]
     pub steps: Vec<Placed<Step>>,
     /// The steps of the agent after the end of a background subagent; the agent says `ok` unless given.
@@ -237,17 +237,17 @@ pub struct Subagent {
 pub struct Background {
     /// The command line. The simulator only shows it: its result is in this step. The real CLI runs it.
     pub command: String,
-    /// Its description for people; the command unless given.
+    /// The task's description for people; the command unless given.
     #[serde(default)]
     pub description: Option<String>,
     /// How long it runs; not at all unless given.
     #[serde(default, deserialize_with = "short::duration")]
     #[schemars(with = "Span")]
     pub after: Duration,
-    /// Its output.
+    /// The task's output.
     #[serde(default)]
     pub output: String,
-    /// Its exit code; 0 unless given.
+    /// The task's exit code; 0 unless given.
     #[serde(default)]
     pub exit: i32,
     /// The steps of the agent after the end of the command; the agent says `ok` unless given.
@@ -263,7 +263,7 @@ pub struct Background {
 pub struct ApiError {
     /// The HTTP status.
     pub status: u16,
-    /// Its message; the usual one of this status unless given.
+    /// The error's message; the usual one of this status unless given.
     #[serde(default)]
     pub message: Option<String>,
     /// The error's type, such as `overloaded_error`; the one that the API has for the status unless given.
@@ -305,7 +305,7 @@ impl ApiError {
         }
     }
 
-    /// Whether its headers say that the request is not to be sent again.
+    /// Whether the error's headers say that the request is not to be sent again.
     pub(crate) fn forbids_retry(&self) -> bool {
         let mut headers = self.headers.iter();
         headers.any(|(name, value)| name.eq_ignore_ascii_case(SHOULD_RETRY) && value == "false")
@@ -345,7 +345,7 @@ fn an_hour() -> Duration {
 }
 
 impl RateLimit {
-    /// One with this status.
+    /// A limit with this status.
     pub fn new(status: impl Into<String>) -> Self {
         Self {
             status: status.into(),

@@ -5,8 +5,8 @@
 //! network and needs no account. `--help` lists the other flags.
 
 mod death;
-mod log;
 mod own;
+mod pipe_log;
 #[cfg(feature = "players")]
 mod programs;
 mod report;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     if let Err(refusal) = own.reserve_report() {
         return refuse(&refusal);
     }
-    let log = match log::open() {
+    let log = match pipe_log::open() {
         Ok(log) => log,
         Err(refusal) => return refuse(&refusal),
     };
@@ -65,13 +65,13 @@ fn main() -> ExitCode {
             together.hand_over_stdout();
             let said = What::Err(refusal.stderr.trim_end().to_owned());
             let exit = What::from(Exit::Code(refusal.code));
-            let lines = [said, exit].map(|what| log::entry(Duration::ZERO, what));
+            let lines = [said, exit].map(|what| pipe_log::entry(Duration::ZERO, what));
             (lines.concat(), code)
         }
     };
     // In one piece, since other processes may log to the same file.
     if let Some(mut log) = log
-        && let Err(error) = log.write_all((log::start() + &lines).as_bytes())
+        && let Err(error) = log.write_all((pipe_log::start() + &lines).as_bytes())
     {
         let _ = writeln!(std::io::stderr(), "cannot write OUTRIGGER_SIM_LOG: {error}");
     }
@@ -175,7 +175,7 @@ fn end(own: &Own, together: &Together, report: &Report) -> (String, ExitCode) {
     if let Err(error) = own.write_report(report) {
         let _ = writeln!(std::io::stderr(), "{error}");
     }
-    let lines = log::went_through(report);
+    let lines = pipe_log::went_through(report);
     together.hand_over_stdout();
     if together.is_alone() && !report.flaws.is_empty() {
         return (lines, ExitCode::from(DISCONTENT));

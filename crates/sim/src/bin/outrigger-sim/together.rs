@@ -37,7 +37,7 @@ impl Together {
         }
     }
 
-    /// This build has no runs.
+    /// Without the feature `players` there are no runs of several processes.
     #[cfg(not(feature = "players"))]
     pub(crate) fn from_env() -> Self {
         Self::alone()

@@ -10,13 +10,13 @@ const NAME: &str = "outrigger-sim-faulty";
 /// The sources of the stand-in. An executable of another build would silently test something else.
 const SOURCES: &[&str] = &[
     include_str!("frames.rs"),
-    include_str!("play.rs"),
-    include_str!("process.rs"),
+    include_str!("faulty_play.rs"),
+    include_str!("program.rs"),
     include_str!("script.rs"),
-    include_str!("step.rs"),
+    include_str!("faulty_step.rs"),
     include_str!("../../matcher.rs"),
     include_str!("../agent/payload.rs"),
-    include_str!("../../inject/process.rs"),
+    include_str!("../../inject/grandchild.rs"),
 ];
 
 /// Why there is no stand-in.

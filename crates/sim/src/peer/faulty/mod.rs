@@ -25,19 +25,19 @@
 //! assert!(script.to_json().contains("so far so good"));
 //! ```
 
+mod faulty_play;
+mod faulty_step;
 pub mod frames;
 mod locate;
-mod play;
 #[cfg(unix)]
-mod process;
+mod program;
 mod script;
-mod step;
 
+pub use faulty_step::{Death, FaultyStep, Note, Piece};
 pub use locate::{Missing, executable, fingerprint};
 #[cfg(unix)]
-pub use process::main;
+pub use program::main;
 pub use script::Faulty;
-pub use step::{Death, FaultyStep, Note, Piece};
 
 pub use crate::inject::Grandchild;
 #[cfg(unix)]

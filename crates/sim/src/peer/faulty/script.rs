@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::faulty_step::{Death, FaultyStep, Piece};
 use super::frames;
-use super::step::{Death, FaultyStep, Piece};
 use crate::inject::Grandchild;
 
 /// The steps of a stand-in; see [the module](super).

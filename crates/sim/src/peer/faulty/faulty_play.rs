@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::step::{Death, FaultyStep, Note, Piece};
+use super::faulty_step::{Death, FaultyStep, Note, Piece};
 use crate::inject::Grandchild;
 use crate::matcher::Match;
 use crate::running::read_json;

@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::stdio;
 
-use super::play::{FaultyPlay, FaultyStage};
-use super::step::{Death, Note};
+use super::faulty_play::{FaultyPlay, FaultyStage};
+use super::faulty_step::{Death, Note};
 use super::{Faulty, LOG, SCRIPT};
-use crate::inject::process::{start, survive};
+use crate::inject::grandchild::{start, survive};
 use crate::inject::{Grandchild, be_grandchild};
 
 /// The `main` of the executable `outrigger-sim-faulty`.

@@ -1,4 +1,4 @@
-//! Where it goes wrong.
+//! Where in a session a fault occurs.
 
 use std::fmt;
 

@@ -79,11 +79,11 @@ pub enum Death {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Piece {
-    /// These words.
+    /// A text.
     Text(String),
-    /// These words, that many times.
+    /// A text, repeated this many times.
     Times(String, usize),
-    /// These bytes, which need not be text.
+    /// Bytes, which need not be text.
     Bytes(Vec<u8>),
 }
 
