@@ -1,16 +1,20 @@
 //! Commands and agents as tasks: in the foreground, in the background, and on their way from one to the other.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::brain::ToolOutcome;
+use super::caller::ModelCall;
 use super::context::{Abort, Context, StopTurn};
 use super::ids::wall_ms;
+use super::output::Output;
 use super::subagent::{RunningSubagent, SubagentReport};
-use super::tools::{Output, Ran};
+use super::tools::Ran;
 
 /// A command or an agent that is known as a task.
 #[derive(Default)]
@@ -20,6 +24,8 @@ pub(super) struct Task {
     tool_use_id: String,
     description: String,
     pub(super) output: Output,
+    /// The path of the output, which stays when the session gets another id.
+    pub(super) output_file: String,
     /// The tag that the reply gave it.
     pub(super) tag: Option<u64>,
     background: bool,
@@ -93,17 +99,18 @@ impl Task {
     /// A command that has just begun. The receiver hears when the client wants it in the background.
     pub(super) fn new(
         ctx: &Context,
-        tool_use_id: &str,
+        (id, run_id): (String, String),
+        call: &ModelCall,
         description: &str,
         output: &Output,
         job: &JoinHandle<Ran>,
     ) -> (Self, oneshot::Receiver<()>) {
-        let (id, run_id) = ctx.state().ids.task();
         let (to_background, moved) = oneshot::channel();
         let task = Self {
+            output_file: ctx.output_file(&id),
             id,
             run_id,
-            tool_use_id: tool_use_id.to_owned(),
+            tool_use_id: call.id.clone(),
             description: description.to_owned(),
             output: output.clone(),
             job: Some(job.abort_handle()),
@@ -114,9 +121,14 @@ impl Task {
     }
 
     /// An agent that has just begun.
-    pub(super) fn of_agent(agent: &Arc<RunningSubagent>, abort: StopTurn) -> (Self, oneshot::Receiver<()>) {
+    pub(super) fn of_agent(
+        ctx: &Context,
+        agent: &Arc<RunningSubagent>,
+        abort: StopTurn,
+    ) -> (Self, oneshot::Receiver<()>) {
         let (to_background, moved) = oneshot::channel();
         let task = Self {
+            output_file: ctx.output_file(&agent.id),
             id: agent.id.clone(),
             run_id: agent.run_id.clone(),
             tool_use_id: agent.tool_use_id.clone(),
@@ -127,6 +139,7 @@ impl Task {
             tag: agent.tag,
             ..Self::default()
         };
+        task.link(ctx);
         (task, moved)
     }
 
@@ -192,6 +205,23 @@ impl Task {
         entry
     }
 
+    /// Lets the output of an agent be its conversation, if that is stored.
+    fn link(&self, ctx: &Context) {
+        let conversation = ctx.keep(|transcript| transcript.subagent_path(&self.id));
+        let file = Path::new(&self.output_file);
+        if let (true, true, Some(conversation), Some(directory)) = (
+            ctx.config.real_tools,
+            self.is_agent(),
+            conversation,
+            file.parent(),
+        ) {
+            // Without the link a reader finds no file, and the agent works all the same.
+            let _ = fs::create_dir_all(directory);
+            let _ = fs::remove_file(file);
+            let _ = link(&conversation, file);
+        }
+    }
+
     fn notification(&self, ending: &TaskEnding, output_file: &str) -> Value {
         let mut line = json!({
             "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id, "status": ending.status,
@@ -227,27 +257,34 @@ pub(super) async fn send_list(ctx: &Context) {
 pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ran>) -> ToolOutcome {
     let (id, started) = (task.id.clone(), task.started(true));
     task.background = true;
+    task.output.keep(ctx);
+    let text = format!(
+        "Command running in background with ID: {id}. Output is being written to: {}. You will be notified when it \
+         completes. To check interim output, use Read on that file path.",
+        task.output_file
+    );
     task.watcher = Some(watch(ctx, &id, job));
     ctx.state().tasks.push(task);
     send_list(ctx).await;
     ctx.send_system("task_started", started).await;
-    let text = format!(
-        "Command running in background with ID: {id}. Output is being written to: {}. You will be notified when it \
-         completes. To check interim output, use Read on that file path.",
-        ctx.output_file(&id)
-    );
     outcome(text, &id)
 }
 
 /// Continues in the background, at the client's request.
 pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> ToolOutcome {
+    let found = {
+        let state = ctx.state();
+        let task = state.tasks.iter().find(|task| task.id == id);
+        task.map(|task| (task.output.clone(), task.output_file.clone()))
+    };
+    let (output, file) = found.unwrap_or_default();
+    output.keep(ctx);
     let watcher = watch(ctx, id, job);
     if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
         task.watcher = Some(watcher);
     }
     let text = format!(
-        "Command was manually backgrounded by user with ID: {id}. Output is being written to: {}.",
-        ctx.output_file(id)
+        "Command was manually backgrounded by user with ID: {id}. Output is being written to: {file}."
     );
     let mut outcome = outcome(text, id);
     outcome.details["backgroundedByUser"] = json!(true);
@@ -307,7 +344,6 @@ pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<SubagentRepor
 
 /// An agent in the foreground is over.
 pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &TaskEnding) {
-    let file = ctx.output_file(id);
     let lines = {
         let mut state = ctx.state();
         // One that was stopped has ended already.
@@ -316,7 +352,10 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &TaskEnding) {
             return;
         };
         task.done = true;
-        (task.updated(ending, ctx), task.notification(ending, &file))
+        (
+            task.updated(ending, ctx),
+            task.notification(ending, &task.output_file),
+        )
     };
     ctx.send_system("task_updated", lines.0).await;
     ctx.send_system("task_notification", lines.1).await;
@@ -324,7 +363,6 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &TaskEnding) {
 
 /// Ends a background task: reports it, and starts a turn.
 pub(super) async fn finish(ctx: &Context, finished: Finished) {
-    let file = ctx.output_file(&finished.task_id);
     let agent = {
         let mut state = ctx.state();
         let mut tasks = state.tasks.iter_mut();
@@ -342,21 +380,28 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
         (TaskResult::Agent(Some(report)), Some(agent)) => Some(report.in_background(ctx, &agent)),
         _ => None,
     };
-    let lines = {
+    let (lines, output) = {
         let mut state = ctx.state();
         let Some(task) = state.tasks.iter_mut().find(|task| task.id == finished.task_id) else {
             return;
         };
         task.done = true;
+        let output = task.output.clone();
         let ending = ending.unwrap_or_else(|| match finished.ended {
             TaskResult::Command(code) => TaskEnding::of_command(&task.description, code),
             TaskResult::Agent(_) => TaskEnding::killed(&task.description),
         });
-        let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
+        let lines = (
+            task.updated(&ending, ctx),
+            task.notification(&ending, &task.output_file),
+        );
         let origin = task.origin();
         state.wakes.push_back(origin);
-        lines
+        (lines, output)
     };
+    if let TaskResult::Command(code) = finished.ended {
+        output.end(ctx, &format!("exited with code {code}"));
+    }
     ctx.send_system("task_updated", lines.0).await;
     ctx.send_system("task_notification", lines.1).await;
     send_list(ctx).await;
@@ -405,8 +450,7 @@ pub(super) async fn move_all(ctx: &Context) {
 
 /// Kills a background task, or an agent in the foreground. The model is told of an agent if it is to be.
 pub(super) async fn stop(ctx: &Context, id: &str, told: bool) {
-    let file = ctx.output_file(id);
-    let (lines, listed) = {
+    let (lines, listed, output) = {
         let mut state = ctx.state();
         let mut tasks = state.tasks.iter_mut();
         let Some(task) =
@@ -418,12 +462,17 @@ pub(super) async fn stop(ctx: &Context, id: &str, told: bool) {
         task.told = told && task.is_agent();
         task.kill();
         let ending = TaskEnding::killed(&task.description);
-        let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
+        let lines = (
+            task.updated(&ending, ctx),
+            task.notification(&ending, &task.output_file),
+        );
         let (listed, is_told) = (task.background, task.told);
+        let output = task.output.clone();
         // Who waits for the agent counts it.
         state.subagents.killed_by_user += u64::from(listed && is_told);
-        (lines, listed)
+        (lines, listed, output)
     };
+    output.end(ctx, "killed");
     ctx.withdraw_of(id).await;
     ctx.send_system("task_updated", lines.0).await;
     ctx.send_system("task_notification", lines.1).await;
@@ -468,37 +517,36 @@ pub(super) async fn last_words(ctx: &Context) {
 
 /// Kills the commands in the background, at a signal: the host hears of each.
 pub(super) async fn terminate(ctx: &Context) {
-    let lines: Vec<_> = {
+    let killed: Vec<_> = {
         let state = &mut *ctx.state();
-        let commands = state
-            .tasks
-            .iter_mut()
-            .filter(|task| task.runs() && !task.is_agent());
-        let end = |task: &mut Task| {
-            task.done = true;
+        let tasks = state.tasks.iter_mut();
+        let commands = tasks.filter(|task| task.runs() && !task.is_agent());
+        let kill = |task: &mut Task| {
             task.kill();
             let ending = TaskEnding::killed(&task.description);
-            let file = ctx.output_file_of(&state.session_id, &task.id);
-            (task.notification(&ending, &file), task.updated(&ending, ctx))
+            // At the end of the process the CLI names no file.
+            let lines = (task.notification(&ending, ""), task.updated(&ending, ctx));
+            (task.id.clone(), task.output.clone(), lines)
         };
-        commands.map(end).collect()
+        commands.map(kill).collect()
     };
-    let any = !lines.is_empty();
-    for (notification, updated) in lines {
-        ctx.send_system("task_notification", notification).await;
-        ctx.send_system("task_updated", updated).await;
+    for (_, output, (notification, _)) in &killed {
+        output.end(ctx, "killed");
+        ctx.send_system("task_notification", notification.clone()).await;
     }
-    if any {
+    for (id, _, (_, updated)) in killed {
+        if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
+            task.done = true;
+        }
+        ctx.send_system("task_updated", updated).await;
         send_list(ctx).await;
     }
 }
 
-/// Kills whatever runs in the background, without a word.
-pub(super) fn stop_everything(ctx: &Context) {
-    let mut state = ctx.state();
-    for task in state.tasks.iter_mut().filter(|task| task.runs()) {
-        task.done = true;
-        task.kill();
+/// Lets the outputs of agents be what they store under another id of the session.
+pub(super) fn link_agents(ctx: &Context) {
+    for task in ctx.state().tasks.iter().filter(|task| task.runs()) {
+        task.link(ctx);
     }
 }
 
@@ -509,21 +557,24 @@ pub(super) fn output(ctx: &Context, id: &str) -> Option<String> {
         .tasks
         .iter()
         .find(|task| task.id == id && !task.is_agent())?;
-    let output = task
-        .output
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    Some(output.clone())
+    Some(task.output.text())
 }
 
-/// Kills everything, at the end of the process.
+/// Kills everything, at the end of the process, and takes away what is empty of the directories for outputs.
 pub(super) fn stop_all(ctx: &Context) {
-    let mut state = ctx.state();
-    for task in &mut state.tasks {
-        task.kill();
+    {
+        let mut state = ctx.state();
+        for task in &mut state.tasks {
+            task.kill();
+        }
+        for connecting in state.connecting.drain(..) {
+            connecting.abort();
+        }
     }
-    for connecting in state.connecting.drain(..) {
-        connecting.abort();
+    if ctx.config.real_tools {
+        let file = ctx.output_file("");
+        let directories = Path::new(&file).ancestors().skip(1).take(3);
+        directories.for_each(|directory| drop(fs::remove_dir(directory)));
     }
 }
 
@@ -537,4 +588,14 @@ impl Task {
             abort.send_replace(Some(Abort::Interrupt));
         }
     }
+}
+
+#[cfg(unix)]
+fn link(to: &Path, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(to, path)
+}
+
+#[cfg(not(unix))]
+fn link(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }

@@ -22,7 +22,7 @@ impl<F: FnMut(&ModelRequest) -> Reply + Send> Brain for F {
     }
 }
 
-/// One request to the model.
+/// A request to the model.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ModelRequest {

@@ -267,6 +267,10 @@ setters! { Builder.agent.config:
     /// understands `echo`, `cat`, `touch`, `rm`, `sleep`, `true`, `false` and `exit`, joined by `;` and `&&`.
     real_tools(real: bool) = real;
 
+    /// Keeps the outputs of tasks below this directory, like `CLAUDE_CODE_TMPDIR` for the CLI; below `/tmp` unless set. Commands
+    /// that really run keep them on the disk, others in memory.
+    temp_dir(directory: impl Into<PathBuf>) = Some(directory.into());
+
     /// Keeps sessions in this directory, like `CLAUDE_CONFIG_DIR` for the CLI; they are not kept unless set.
     ///
     /// The files are where the CLI puts them, `projects/<working directory>/<session id>.jsonl`, and have the

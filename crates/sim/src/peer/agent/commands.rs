@@ -40,7 +40,7 @@ pub(super) fn all(ctx: &Context) -> Vec<FileCommand> {
     commands
 }
 
-/// Those of files, those of the CLI and those of servers, as the reply to `initialize` has them.
+/// The commands of files, of the CLI and of servers, as the reply to `initialize` has them.
 pub(super) fn listed(ctx: &Context) -> Value {
     let own = all(ctx);
     let own = own.iter().map(FileCommand::listed);

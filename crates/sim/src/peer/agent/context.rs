@@ -1,7 +1,7 @@
 //! What all parts of a running agent share.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -699,7 +699,7 @@ impl Context {
         self.state().ids.uuid()
     }
 
-    /// Where the CLI would keep the output of a task.
+    /// The file for the output of a task of this session.
     pub(super) fn output_file(&self, task_id: &str) -> String {
         self.output_file_of(&self.state().session_id, task_id)
     }
@@ -721,7 +721,9 @@ impl Context {
     /// The same for those who hold the state.
     pub(super) fn output_file_of(&self, session_id: &str, task_id: &str) -> String {
         let project = transcript::project_name(&self.project().to_string_lossy());
-        format!("/tmp/claude-0/{project}/{session_id}/tasks/{task_id}.output")
+        let root = self.config.temp_dir.as_deref().unwrap_or(Path::new("/tmp"));
+        let place = format!("claude-{}/{project}/{session_id}/tasks/{task_id}.output", user());
+        root.join(place).to_string_lossy().into_owned()
     }
 }
 
@@ -769,4 +771,15 @@ fn initial_files(config: &Config) -> BTreeMap<String, String> {
             )
         })
         .collect()
+}
+
+/// The number of this user, in the name of the directory for temporary files.
+#[cfg(unix)]
+fn user() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn user() -> u32 {
+    0
 }

@@ -152,7 +152,7 @@ fn has_seen(state: &mut AgentState, by: &Viewer, path: String, seen: SeenFile) {
 pub(super) struct SeenFile {
     /// What was in the file then.
     content: String,
-    /// Whether it has seen all of it.
+    /// Whether the model has seen all of the file.
     whole: bool,
 }
 
@@ -318,12 +318,27 @@ fn patch(before: &str, after: &str) -> Value {
     }])
 }
 
+/// Whether a path leads to the outputs of tasks through a link: such an output is not read.
+fn is_linked_output(ctx: &Context, path: &Path) -> bool {
+    let output = ctx.output_file("");
+    let Some(tasks) = Path::new(&output).parent() else {
+        return false;
+    };
+    let leads_there = tasks
+        .canonicalize()
+        .is_ok_and(|tasks| path.canonicalize().is_ok_and(|path| path.starts_with(tasks)));
+    leads_there && !path.starts_with(tasks)
+}
+
 /// `Read`.
 pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) -> ToolOutcome {
     let given = input["file_path"].as_str().unwrap_or_default();
     let path = absolute(ctx, given);
     if real && Path::new(&path).is_dir() {
         return ToolOutcome::error(format!("EISDIR: illegal operation on a directory, read '{path}'"));
+    }
+    if real && is_linked_output(ctx, Path::new(&path)) {
+        return ToolOutcome::error(format!("task output swap refused: {path} is a link"));
     }
     let Some(content) = load(ctx, &path, real).await else {
         return ToolOutcome::error(no_such_file(ctx));

@@ -10,13 +10,13 @@ use super::{cost, payload};
 
 /// How a turn ends other than by the model's last word.
 pub(super) enum End {
-    /// It was stopped, while the model wrote or (`tools`) while tools ran.
+    /// The turn was stopped, while the model wrote or (`tools`) while tools ran.
     Aborted { why: Abort, tools: bool },
     /// The API failed for good.
     Api(Box<ApiFailure>),
-    /// It took more rounds than allowed.
+    /// The turn took more rounds than allowed.
     MaxTurns(u64),
-    /// It cost more than allowed.
+    /// The session cost more than allowed.
     Budget(f64),
     /// The model gave structured output.
     Structured(Value),
@@ -66,7 +66,7 @@ impl ResultParts {
 }
 
 impl Turn {
-    /// What this end is, and the fields that are particular to it.
+    /// The parts of the result for this end. Adds the fields that are particular to it.
     fn judge_end(&mut self, end: Option<&End>, fields: &mut Map<String, Value>) -> ResultParts {
         let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         let reason = |name: &str| json!(name);

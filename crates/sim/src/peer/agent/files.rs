@@ -18,7 +18,7 @@ pub(super) struct Checkpoint {
 /// How a file was.
 #[derive(Debug, Clone)]
 struct Before {
-    /// Its contents; `None` if it did not exist.
+    /// The contents of the file; `None` if there was no file.
     content: Option<String>,
     real: bool,
 }

@@ -20,7 +20,7 @@ use crate::running::Exit;
 pub(super) struct Hands {
     caller: Arc<Caller>,
     work: Mutex<CallsAtWork>,
-    /// One of them is over.
+    /// Notified when one of the calls is over.
     over: Notify,
 }
 
@@ -54,9 +54,9 @@ pub(super) struct Outcomes {
     pub(super) results: Vec<CallResult>,
     /// Of several calls that are deferred the last one.
     pub(super) deferred: Option<Value>,
-    /// Why some have no result.
+    /// Why some calls have no result.
     pub(super) why: Option<Abort>,
-    /// Those that have none.
+    /// The calls that have no result.
     pub(super) stopped: Vec<Stopped>,
 }
 

@@ -294,9 +294,9 @@ impl Context {
 
 /// Why hooks are against a prompt.
 pub(super) enum PromptRefusal {
-    /// It is dropped.
+    /// The prompt is dropped.
     Blocked(Option<String>),
-    /// It is kept, and not answered.
+    /// The prompt is kept, and not answered.
     Stopped(Option<String>),
 }
 
@@ -311,9 +311,9 @@ fn reason_of(answer: &Value) -> String {
 /// What hooks say where a turn would end.
 #[derive(Default)]
 pub(super) struct StopReply {
-    /// It ends, whatever others say.
+    /// Whether the turn ends, whatever other hooks say.
     pub(super) prevented: bool,
-    /// Why it goes on.
+    /// Why the turn goes on.
     pub(super) feedback: Option<String>,
     /// What else the model is told, for which it goes on as well.
     pub(super) context: Vec<String>,

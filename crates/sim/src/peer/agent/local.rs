@@ -51,7 +51,6 @@ impl Turn {
         let _ = self
             .fire("SessionEnd", Some("clear"), None, json!({"reason": "clear"}))
             .await;
-        background::stop_everything(&self.ctx);
         let id = self.ctx.uuid();
         // A prompt that came without one has an id of the CLI's own.
         let cause = prompt.uuid.clone().unwrap_or_else(|| self.ctx.uuid());
@@ -66,7 +65,6 @@ impl Turn {
             let mut state = self.ctx.state();
             state.session_id = state.ids.uuid();
             state.used.clear();
-            state.used_since.clear();
             state.api_time = std::time::Duration::ZERO;
             state.history = 0;
             state.prompts = 0;
@@ -80,6 +78,7 @@ impl Turn {
             drop(state);
             self.ctx.keep(|transcript| transcript.reset(&session_id));
         }
+        background::link_agents(&self.ctx);
         self.ctx
             .fire("SessionStart", Some("clear"), None, json!({"source": "clear"}))
             .await;

@@ -27,17 +27,17 @@ pub(super) struct Server {
     status: Status,
     info: Value,
     tools: Vec<Value>,
-    /// Its prompts, which are slash commands.
+    /// The prompts of the server, which are slash commands.
     prompts: Vec<Value>,
     next_id: u64,
-    /// Whether it came by `mcp_set_servers`.
+    /// Whether the server came by `mcp_set_servers`.
     dynamic: bool,
     transport: String,
-    /// How it was configured, if it is not a server of the host.
+    /// The configuration of the server, if it is not a server of the host.
     config: Value,
     /// The way to it, if it is a process.
     pipe: Option<Pipe>,
-    /// Why it cannot be reached.
+    /// Why the server cannot be reached.
     error: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Server {
 enum Status {
     #[default]
     Pending,
-    /// It has failed once, and is tried again.
+    /// The server has failed once, and is tried again.
     Retrying,
     Connected,
     Failed,
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// Where it comes from.
+    /// The scope of the server's configuration.
     fn source(&self) -> &str {
         if self.transport == "sdk" { "sdk" } else { "dynamic" }
     }
@@ -132,7 +132,7 @@ pub(super) fn schema(ctx: &Context, name: &str) -> Option<Value> {
     known(&state.servers, name).map(|(_, tool)| tool["inputSchema"].clone())
 }
 
-/// Whether its server says that the tool changes nothing.
+/// Whether the server says that this tool changes nothing.
 pub(super) fn only_reads(servers: &[Server], name: &str) -> bool {
     known(servers, name).is_some_and(|(_, tool)| tool["annotations"]["readOnlyHint"] == true)
 }

@@ -19,6 +19,7 @@
 mod act;
 mod api_failure;
 mod background;
+mod bash;
 mod brain;
 mod builder;
 mod caller;
@@ -26,6 +27,7 @@ mod commands;
 mod context;
 mod control;
 mod cost;
+mod decision;
 mod deferral;
 mod disk;
 mod ending;
@@ -34,7 +36,6 @@ mod hands;
 mod hooks;
 mod ids;
 mod inputs;
-mod judge;
 mod local;
 mod mcp;
 mod mcp_control;
@@ -42,9 +43,11 @@ mod model;
 mod models;
 mod not_simulated;
 mod occasions;
+mod output;
 mod paths;
 pub(crate) mod payload;
 mod permission;
+mod permission_request;
 mod pipe;
 mod plans;
 mod played;
@@ -118,7 +121,7 @@ pub(super) type Handler = Arc<dyn Fn(&Value) -> ToolOutcome + Send + Sync>;
 pub(super) struct Config {
     /// The faults of its pipes and of its process.
     pub(super) faults: Option<Schedule>,
-    /// Whether it is a process of its own.
+    /// Whether the agent is a process of its own.
     pub(super) process: bool,
     /// The faults at work.
     pub(super) wire: Option<Wire>,
@@ -149,7 +152,7 @@ pub(super) struct Config {
     pub(super) sdk_servers: Vec<String>,
     pub(super) tools: Option<Vec<String>>,
     pub(super) directories: Vec<String>,
-    /// What its flags use and is not simulated.
+    /// The features that the flags use and that are not simulated.
     unsimulated: Vec<Feature>,
     pub(super) max_turns: Option<u64>,
     pub(super) max_retries: u32,
@@ -158,6 +161,8 @@ pub(super) struct Config {
     /// Whether times are counted and not measured.
     pub(super) virtual_clock: bool,
     pub(super) real_tools: bool,
+    /// The directory for the CLI's temporary files; that of the system unless set.
+    temp_dir: Option<PathBuf>,
     pub(super) files: BTreeMap<String, String>,
     pub(super) handlers: Vec<(String, Handler)>,
     /// Where sessions are kept, if anywhere.

@@ -14,12 +14,12 @@ static KNOWN: LazyLock<Vec<Model>> =
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Model {
-    /// Its name without a date.
+    /// The model's name without a date.
     pub(super) name: String,
     /// Other names.
     #[serde(default)]
     also: Vec<String>,
-    /// Its name for people.
+    /// The model's name for people.
     #[serde(default, rename = "displayName")]
     display_name: Option<String>,
     /// The efforts that it takes.
@@ -35,7 +35,7 @@ pub(super) struct Model {
     /// Whether sessions have the tools for tasks without being asked to.
     #[serde(default)]
     pub(super) tasks: bool,
-    /// Whether it is one of the models that are always listed.
+    /// Whether the model is always listed.
     #[serde(default)]
     pub(super) current: bool,
     #[serde(skip)]
@@ -89,7 +89,7 @@ impl Model {
         !self.effort.is_empty()
     }
 
-    /// How it is listed when a session has it and it is not listed anyway.
+    /// The entry of a model that a session has and that is not always listed.
     pub(super) fn listed(&self, model: &str) -> Value {
         let shown = self.display_name.as_deref().unwrap_or(model);
         let mut listed = json!({

@@ -9,9 +9,10 @@ use tokio::sync::oneshot::error::RecvError;
 use super::brain::CallResult;
 use super::caller::{CallLine, Caller, Halt, Made, ModelCall};
 use super::context::{Abort, HostReply};
+use super::decision::{self, Verdict, Why, decide};
 use super::hands::Stopped;
 use super::hooks::{self, Fired};
-use super::judge::{self, Verdict, Why, judge, question};
+use super::permission_request::permission_request;
 use super::subagent::is_agent_tool;
 use super::{disk, inputs, mcp, plans, settings, tools};
 
@@ -137,17 +138,17 @@ impl Caller {
             Some(hooks::HookDecision::Ask(reason)) => {
                 // So does the result here, if a person refuses the agent.
                 call.by_old_name |= is_agent_tool(&call.name);
-                let verdict = match judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown) {
+                let verdict = match decide(&self.ctx, &self.ctx.state(), &call.name, &call.shown) {
                     Verdict::Ask(why) if why.is_danger() => Verdict::Ask(why),
                     _ => Verdict::Ask(Why::Hook(reason)),
                 };
                 self.settle(&call, verdict).await?
             }
             allowed => {
-                let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
+                let verdict = decide(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
                 let line = call.shown["command"].as_str().filter(|_| call.name == "Bash");
                 let is_kept =
-                    line.is_some_and(|line| judge::is_kept_from_plans(&self.ctx, &self.ctx.state(), line));
+                    line.is_some_and(|line| decision::is_kept_from_plans(&self.ctx, &self.ctx.state(), line));
                 let by_hook = allowed.is_some() && !verdict.outweighs_hooks() && !is_kept;
                 if by_hook {
                     let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
@@ -247,7 +248,7 @@ impl Caller {
                 // An edit that changes nothing is none, wherever the file is.
                 let edits = call.name != "Edit" || call.used["old_string"] != call.used["new_string"];
                 let denied = edits
-                    .then(|| judge::denied_file(&self.ctx, &call.name, &call.shown))
+                    .then(|| decision::denied_file(&self.ctx, &call.name, &call.shown))
                     .flatten();
                 if let Some((_, source)) = &denied {
                     self.deny(call);
@@ -289,7 +290,7 @@ impl Caller {
         let own = tools::SEARCH.contains(&name)
             && self.ctx.config.tools.is_none()
             && only.is_some_and(|only| only.iter().any(|tool| tool == name))
-            && !judge::disallowed(&self.ctx.state().rules, name);
+            && !decision::disallowed(&self.ctx.state().rules, name);
         let reason = tools::missing(&self.ctx, name).filter(|_| !own);
         let kept_from = only.is_some_and(|only| !only.iter().any(|tool| tool == name || tool == "*"))
             || self.no_tools.iter().any(|tool| tool == name);
@@ -415,7 +416,7 @@ impl Caller {
     /// Lets the hooks for permission requests decide where there is nobody else.
     async fn ask_only_hooks(&self, call: &ModelCall, why: Why) -> Result<Option<Decision>, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
-        let request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
+        let request = permission_request(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
         let (input, mut suggestions) = (
             request["input"].clone(),
             request["permission_suggestions"].clone(),
@@ -474,7 +475,7 @@ impl Caller {
     /// Sends a permission request to the client.
     async fn ask(&self, call: &ModelCall, why: Why) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
-        let mut request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
+        let mut request = permission_request(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
         if let Some(agent) = &self.agent {
             request["agent_id"] = json!(agent.id);
         }

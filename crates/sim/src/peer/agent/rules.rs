@@ -131,7 +131,7 @@ impl PermissionRule {
         }
     }
 
-    /// Whether it means all calls of this tool. The tool that starts subagents goes by both of its names.
+    /// Whether the rule means all calls of this tool. The tool that starts subagents goes by both of its names.
     pub(super) fn is_for_all(&self, tool: &str) -> bool {
         let (name, None) = self.parts() else {
             return false;
@@ -152,7 +152,7 @@ impl PermissionRule {
         !is_wide && !is_pattern && self.is_for_all(tool)
     }
 
-    /// Whether it is about this kind of agent.
+    /// Whether the rule is about this kind of agent.
     pub(super) fn means_agent(&self, kind: &str) -> bool {
         matches!(self.parts(), (name, Some(content)) if is_agent_tool(name) && content == kind)
     }
@@ -193,19 +193,20 @@ impl PermissionRule {
         })
     }
 
-    /// Whether it is about one command, letter by letter.
+    /// Whether the rule is about one command, letter by letter.
     pub(super) fn is_exact(&self) -> bool {
         matches!(self.parts(), ("Bash", Some(pattern)) if !pattern.contains('*'))
     }
 
-    /// Whether it allows to use this file so, by its name and where its links lead. A relative path in it begins where the shell is.
+    /// Whether the rule allows this access to the file, by its name and where its links lead. A relative path in a rule begins where the
+    /// shell is.
     pub(super) fn allows_file(&self, access: Access, path: &Path, place: &RuleRoots<'_>) -> bool {
         let spellings = place.spellings(path);
         let mut spellings = spellings.iter();
         spellings.all(|path| self.means_file(access, path, place, &[place.cwd]))
     }
 
-    /// Whether it means this file, if relative paths begin there. Who may write a file may read it.
+    /// Whether the rule means this file, with relative paths from these bases. Who may write a file may read it.
     fn means_file(&self, access: Access, path: &Path, place: &RuleRoots<'_>, bases: &[&Path]) -> bool {
         let (name, Some(pattern)) = self.parts() else {
             return false;
@@ -222,7 +223,7 @@ impl PermissionRule {
         fits && is_below(directory.unwrap_or(pattern), path, place, bases)
     }
 
-    /// Whether it allows this call whole; a line of commands may need several rules.
+    /// Whether the rule allows the whole call; a line of commands may need several rules.
     pub(super) fn allows(&self, call: &Subject<'_>, place: &RuleRoots<'_>) -> bool {
         self.allows_all(call.tool)
             || match call.what {
@@ -233,7 +234,7 @@ impl PermissionRule {
             }
     }
 
-    /// Whether it asks about this call, or denies it. A relative path in it begins where the shell is, or at the project.
+    /// Whether the rule is about a part of this call. A relative path in a rule begins where the shell is, or at the project.
     pub(super) fn touches(&self, call: &Subject<'_>, place: &RuleRoots<'_>) -> bool {
         if self.is_for_all(call.tool) {
             return true;
@@ -281,7 +282,7 @@ impl PermissionRule {
         touched
     }
 
-    /// Whether it means a file that this command uses there.
+    /// Whether the rule means a file that this command uses at this place.
     fn means_files_of(&self, command: &ShellCommand, at: &Path, place: &RuleRoots<'_>) -> bool {
         let bases = [place.cwd, place.project];
         let paths = command.paths(at, place.home);
@@ -307,22 +308,20 @@ impl PermissionRule {
         let Some(domain) = domain.strip_prefix("domain:") else {
             return false;
         };
-        let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
-        domain == "*" || is_like(&glob(domain, "[^.]+"), host)
+        domain == "*" || is_like(&glob(domain, "[^.]+"), &host(url))
     }
 
-    /// Whether it is a part of a rule, which means nothing.
+    /// Whether the text is a part of a rule, which means nothing.
     pub(super) fn is_torn(&self) -> bool {
         self.text.contains('(') && !self.text.ends_with(')')
     }
 
-    /// Whether it is for exactly this line.
+    /// Whether the rule is for exactly this line.
     pub(super) fn names(&self, line: &str) -> bool {
         self.is_exact() && self.parts() == ("Bash", Some(line))
     }
 
-    /// Whether it is for this one command without anything behind it.
+    /// Whether the rule is for this one command without anything behind it.
     pub(super) fn names_command(&self, command: &ShellCommand) -> bool {
         let ("Bash", Some(pattern)) = self.parts() else {
             return false;
@@ -331,12 +330,12 @@ impl PermissionRule {
         !name.contains('*') && spellings(command, false).iter().any(|text| text == name)
     }
 
-    /// Whether it would allow whatever a check on the server is for: all commands, or all agents.
+    /// Whether the rule would allow all that a check on the server is for: all commands, or all agents.
     pub(super) fn is_too_wide(&self) -> bool {
         ["Agent", "Bash", "Task"].iter().any(|tool| self.is_for_all(tool))
     }
 
-    /// Whether it is a rule of this tool.
+    /// Whether the rule is about this tool.
     pub(super) fn is_about(&self, tool: &str) -> bool {
         self.parts().0 == tool
     }
@@ -488,4 +487,13 @@ fn split(rules: &str) -> Vec<String> {
     found.push(rule);
     found.retain(|rule| !rule.is_empty());
     found
+}
+
+/// The host of an address, in lower case.
+pub(super) fn host(url: &str) -> String {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    host.split(['/', ':', '?', '#'])
+        .next()
+        .unwrap_or_default()
+        .to_lowercase()
 }

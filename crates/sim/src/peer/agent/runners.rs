@@ -15,9 +15,9 @@ static RUNNERS: LazyLock<BTreeMap<String, Runner>> =
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Runner {
-    /// Its options with a value in the next word.
+    /// The options with a value in the next word.
     values: Vec<String>,
-    /// Its options whose value is a command line.
+    /// The options whose value is a command line.
     lines: Vec<String>,
     /// What comes in front of the command.
     operand: Option<Operand>,

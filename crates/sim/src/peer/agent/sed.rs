@@ -75,7 +75,7 @@ impl Sed {
         }
     }
 
-    /// Whether it changes nothing, and reads no file that the CLI takes for one to be changed.
+    /// Whether the script changes nothing, and reads no file that the CLI takes for one to be changed.
     pub(super) fn only_reads(&self) -> bool {
         match self.kind {
             SedKind::Prints => true,

@@ -403,7 +403,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
         self.ctx.set_session_state("idle").await;
     }
 
-    /// One line from the client. Gives the exit if there is no going on.
+    /// Handles a line from the client. Gives the exit if the session is over.
     async fn line(&mut self, line: &str) -> Option<Exit> {
         let line = line.strip_prefix('\u{feff}').unwrap_or(line);
         let json = running::parse(line);

@@ -19,7 +19,7 @@ const FILES: [(RuleSource, &str); 3] = [
 pub(super) struct Files {
     /// The settings of each, whether or not it is read.
     pub(super) kept: Vec<(RuleSource, Map<String, Value>)>,
-    /// Their problems, for `get_settings`.
+    /// The problems of the files, for `get_settings`.
     pub(super) errors: Vec<Value>,
     /// The CLI's complaints about them on stderr.
     pub(super) complaints: Vec<String>,

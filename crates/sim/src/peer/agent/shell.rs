@@ -43,13 +43,15 @@ fn knows(list: &[String], word: &str) -> bool {
 pub(super) struct ShellLine {
     pub(super) commands: Vec<ShellCommand>,
     pub(super) doubt: Option<Doubt>,
-    /// Whether some of its commands are parted by `|`, and whether some are by anything else.
+    /// Whether some of the line's commands are parted by `|`, and whether some are by anything else.
     pub(super) has_pipes: bool,
     pub(super) has_lists: bool,
+    /// Whether `&` leaves some of the line's commands running.
+    pub(super) in_background: bool,
 }
 
 impl ShellLine {
-    /// Its commands, and its text, without those that go where the shell is already.
+    /// The commands and the text of the line, without those that go where the shell is already.
     pub(super) fn without_standing<'a>(&self, text: &'a str, cwd: &Path) -> (Vec<&ShellCommand>, &'a str) {
         let stands = |command: &&ShellCommand| {
             command.name() == "cd" && command.words.get(1).is_some_and(|to| Path::new(to) == cwd)
@@ -63,9 +65,9 @@ impl ShellLine {
         (commands, rest.unwrap_or(text))
     }
 
-    /// Whether it cannot be taken apart.
+    /// Whether the line cannot be taken apart.
     pub(super) fn is_in_doubt(&self) -> bool {
-        self.doubt.is_some_and(|doubt| doubt != Doubt::Background)
+        self.doubt.is_some()
     }
 
     /// Whether all of it only looks, wherever that is.
@@ -100,7 +102,6 @@ pub(super) struct ShellCommand {
 pub(super) enum Doubt {
     Nested,
     Variable,
-    Background,
     Group,
     Subshell,
     /// A text behind `<<` in which variables are replaced.
@@ -124,9 +125,6 @@ impl Doubt {
         match self {
             Self::Nested => "A nested command in this command can't be checked before it runs",
             Self::Variable => "A variable in this command can't be checked before it runs",
-            Self::Background => {
-                "The `&` operator runs a command in the background, behind the checks of this one"
-            }
             Self::Group => {
                 "A group in braces or double parentheses in this command can't be checked before it runs"
             }
@@ -149,13 +147,13 @@ impl Doubt {
 pub(super) struct Paths {
     pub(super) read: Vec<PathBuf>,
     pub(super) written: Vec<PathBuf>,
-    /// Those of them that are redirections.
+    /// The files of redirections.
     pub(super) redirected: Vec<PathBuf>,
     /// A written one that may stand for several files, as it is in the line.
     pub(super) pattern: Option<PathBuf>,
     /// A read one that goes up again behind a directory, as it is in the line.
     pub(super) winding: Option<PathBuf>,
-    /// Those that are read as well, or only read where a rule is about writing.
+    /// Files that are read as well, or only read where a rule is about writing.
     pub(super) also_read: Vec<PathBuf>,
 }
 
@@ -164,7 +162,7 @@ impl ShellCommand {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// Its text without redirections.
+    /// The command's text without redirections.
     pub(super) fn plain(&self) -> &str {
         &self.plain
     }
@@ -173,12 +171,19 @@ impl ShellCommand {
         self.words.iter().any(|word| options.contains(&word.as_str()))
     }
 
-    /// Whether it only gives variables a value.
+    /// Whether the command takes its shell to another directory.
+    pub(super) fn goes(&self) -> bool {
+        let inner = self.inner();
+        let name = inner.words.iter().find(|word| *word != "builtin");
+        name.is_some_and(|name| matches!(name.as_str(), "cd" | "chdir" | "popd" | "pushd"))
+    }
+
+    /// Whether the command only gives variables a value.
     pub(super) fn is_assignment(&self) -> bool {
         !self.words.is_empty() && self.words.iter().all(|word| is_assignment(word))
     }
 
-    /// Whether it changes nothing but what it is redirected to.
+    /// Whether the command changes nothing but the file that its output is redirected to.
     pub(super) fn only_reads(&self) -> bool {
         match self.name() {
             name if is_assignment(name) => self.is_assignment(),
@@ -230,14 +235,14 @@ impl ShellCommand {
             ])
     }
 
-    /// Whether it prints the files that it names, and then whether it prints all of them.
+    /// Whether the command prints the files that it names, and then whether it prints all of them.
     pub(super) fn shows(&self) -> Option<bool> {
         let shows = matches!(self.name(), "cat" | "grep" | "head" | "sed" | "tail") && self.writes.is_empty();
         let edits = self.name() == "sed" && self.sed().in_place;
         (shows && !edits).then(|| self.name() == "cat")
     }
 
-    /// Whether it reads files, at least one of them by a relative path.
+    /// Whether the command reads files, at least one of them by a relative path.
     pub(super) fn reads_here(&self) -> bool {
         let skipped = usize::from(matches!(self.name(), "grep" | "rg" | "jq"));
         let mut paths = self.arguments().skip(skipped).peekable();
@@ -246,7 +251,7 @@ impl ShellCommand {
         reads && (looks_around || paths.any(|path| !path.starts_with('/')))
     }
 
-    /// What it does as a call of `sed`.
+    /// The command as a call of `sed`.
     fn sed(&self) -> Sed {
         Sed::read(self.words.get(1..).unwrap_or_default())
     }
@@ -257,12 +262,12 @@ impl ShellCommand {
         pattern(if stays { &self.text } else { &self.plain })
     }
 
-    /// Whether it only changes the files that it names, and is written as the mode in which files may be changed wants it.
+    /// Whether the command only changes the files that it names, and is written as `acceptEdits` wants it.
     pub(super) fn only_changes_files(&self) -> bool {
         !self.has_variable && self.changes_files()
     }
 
-    /// Whether it only changes the files that it names.
+    /// Whether the command only changes the files that it names.
     fn changes_files(&self) -> bool {
         match self.name() {
             "sed" => self.sed().kind == sed::SedKind::Substitutes,
@@ -270,7 +275,7 @@ impl ShellCommand {
         }
     }
 
-    /// Whether it may do more than its name says: no rule for it is suggested.
+    /// Whether the command may do more than its name says: no rule for it is suggested.
     pub(super) fn acts(&self) -> bool {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         match self.name() {
@@ -281,7 +286,7 @@ impl ShellCommand {
         }
     }
 
-    /// Its arguments that are no options.
+    /// The command's arguments that are no options.
     fn arguments(&self) -> impl Iterator<Item = &String> {
         self.words.iter().skip(1).filter(|word| !word.starts_with('-'))
     }
@@ -334,7 +339,7 @@ impl ShellCommand {
         found
     }
 
-    /// What it would remove that nobody may remove: the root, what is in it, the home.
+    /// A path that the command would remove and that nobody may remove: the root, a directory in it, the home.
     pub(super) fn removes_critical(&self, cwd: &Path, home: &Path) -> Option<PathBuf> {
         if !matches!(self.name(), "rm" | "rmdir") {
             return None;
@@ -382,7 +387,7 @@ pub(super) fn pattern(text: &str) -> String {
     }
 }
 
-/// Whether this runs the command behind it.
+/// Whether this word runs the command behind it.
 fn is_wrapper(first: &str) -> bool {
     let name = first.rsplit('/').next().unwrap_or_default();
     knows(&WORDS.wrappers, name) || knows(&WORDS.starters, name)
@@ -572,7 +577,7 @@ impl WordReader<'_> {
                 (None, ';' | '&' | '|' | '\n') => {
                     let double = self.rest().starts_with("&&") || self.rest().starts_with("||");
                     if c == '&' && !double {
-                        self.doubt(Doubt::Background);
+                        self.parsed.in_background = true;
                     }
                     if c == '|' && !double {
                         self.parsed.has_pipes = true;
@@ -675,7 +680,7 @@ pub(super) fn is_assignment(word: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether it is a variable behind which a command is what it is without it.
+/// Whether the word sets a variable that does not change what the command behind it does.
 pub(super) fn is_harmless(word: &str) -> bool {
     let plain = |value: &str| {
         value
@@ -811,7 +816,7 @@ mod tests {
             ("echo $HOME", None),
             ("echo $(date)", Some(Doubt::Nested)),
             ("echo `date`", Some(Doubt::Nested)),
-            ("sleep 1 &", Some(Doubt::Background)),
+            ("sleep 1 &", None),
             ("a && b", None),
             ("a 2>&1", None),
             ("(a)", Some(Doubt::Subshell)),

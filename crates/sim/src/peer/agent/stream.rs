@@ -11,7 +11,7 @@ use super::caller::ModelCall;
 use super::context::{Abort, ConversationLine};
 use super::subagent::is_agent_tool;
 use super::turn::{End, Turn};
-use super::{background, disk, inputs, judge, mcp, payload};
+use super::{background, decision, disk, inputs, mcp, payload, permission_request};
 use crate::script::response::Block;
 
 /// The side effects before a block.
@@ -336,7 +336,7 @@ impl Turn {
             used: input,
             ..ModelCall::new(&call.id, name, call.input.clone())
         };
-        if judge::denied_file(&self.ctx, name, &shown).is_none()
+        if decision::denied_file(&self.ctx, name, &shown).is_none()
             && disk::unfit(&self.ctx, &self.reader(), &read).await.is_none()
         {
             call.asked = Some(self.ask_before_tool(&call.id, name, &shown).await);
@@ -371,7 +371,7 @@ impl Turn {
         }
         if let Some(agent) = &self.agent {
             let input = &block["input"];
-            let what = judge::description(&self.ctx, name, input);
+            let what = permission_request::description(&self.ctx, name, input);
             let what = what.as_str().unwrap_or(name);
             let doing = match name {
                 "Write" => "Writing",

@@ -191,7 +191,7 @@ impl Stats {
         self.to_note.insert(tool.to_owned());
     }
 
-    /// Those of an agent's tools that the model has neither called nor read of in a report.
+    /// Notes these tools of an agent. Gives the tools that the model has neither called nor read of in a report.
     fn note<'a>(&mut self, tools: &[&'a str]) -> Vec<&'a str> {
         let new = tools.iter().copied();
         let new: Vec<&str> = new.filter(|tool| !self.noted.contains(*tool)).collect();
@@ -222,7 +222,7 @@ impl Stats {
 }
 
 impl RunningSubagent {
-    /// Whether its text goes to the host.
+    /// Whether the agent's text goes to the host.
     pub(super) fn shows_text(&self) -> bool {
         self.shows_text.load(Ordering::Relaxed)
     }
@@ -289,7 +289,7 @@ pub(super) fn listed(config: &Config, state: &AgentState) -> Vec<Value> {
     listed
 }
 
-/// Their names.
+/// The names of the kinds of agents.
 pub(super) fn kinds(config: &Config, state: &AgentState) -> Vec<String> {
     let listed = listed(config, state).into_iter();
     listed
@@ -373,7 +373,7 @@ impl Caller {
         let caller = Self::new(self.ctx.clone(), abort.clone(), prompt_id);
         let turn = Turn::new(caller.of_agent(agent.clone(), &definition));
         let job = tokio::spawn(play(turn, definition.max_turns));
-        let (task, moved) = Task::of_agent(&agent, abort.clone());
+        let (task, moved) = Task::of_agent(&self.ctx, &agent, abort.clone());
         if background {
             background::start_agent(&self.ctx, task, agent.started(), job).await;
             self.send_next_stop().await;

@@ -1,11 +1,10 @@
 //! What tools do.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -13,12 +12,14 @@ use super::background::{self, Task};
 use super::brain::{CallPlan, CallResult, ToolOutcome};
 use super::caller::{CallLine, Caller, Halt, Made, ModelCall};
 use super::context::{Abort, AgentState, Context};
-use super::mcp;
-use super::permission;
+use super::output::{self, Output, command_outcome};
 use super::rules::{PermissionRule, RuleSource};
+use super::shell::{self, ShellCommand};
 use super::subagent::is_agent_tool;
 use super::turn::INTERRUPTED;
-use super::{Config, disk, judge, not_simulated, paths, payload, plans, shell, structured, todos};
+use super::{
+    Config, bash, decision, disk, mcp, not_simulated, payload, permission, plans, structured, todos,
+};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -31,9 +32,6 @@ const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Tools that exist only if a person can answer.
 const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
-
-/// The output of a command so far.
-pub(super) type Output = Arc<Mutex<String>>;
 
 /// What came out of a tool, and the exit code if it was a command.
 pub(super) struct Ran {
@@ -61,7 +59,7 @@ fn chosen(config: &Config, state: &AgentState) -> Vec<String> {
             let place = place.unwrap_or(tools.len());
             tools.splice(place..place, SEARCH.map(str::to_owned));
         }
-        if judge::disallowed(rules, "Bash") {
+        if decision::disallowed(rules, "Bash") {
             tools.retain(|tool| tool != "Monitor");
         }
         return tools;
@@ -102,7 +100,7 @@ pub(super) fn listed(config: &Config, state: &AgentState) -> Vec<String> {
         tools.insert(place.unwrap_or(tools.len()), structured::TOOL.to_owned());
     }
     tools.extend(mcp::tool_names(&state.servers));
-    tools.retain(|tool| !judge::disallowed(&state.rules, tool));
+    tools.retain(|tool| !decision::disallowed(&state.rules, tool));
     tools
 }
 
@@ -118,7 +116,7 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
         tools.iter().any(name_of)
     };
     let left_out = config.tools.as_ref().is_some_and(|tools| !listed(tools)) && listed(&payload::tools());
-    if left_out || judge::disallowed(&ctx.state().rules, name) {
+    if left_out || decision::disallowed(&ctx.state().rules, name) {
         let why = format!("{name} is disabled for this session, in subagents as well as here.");
         return Some(format!("No such tool available: {name}. {why}"));
     }
@@ -186,7 +184,14 @@ impl Caller {
     }
 
     async fn run_tool(&self, call: &ModelCall) -> Result<ToolOutcome, Abort> {
-        let output = Output::default();
+        let is_command = call.name == "Bash" && !self.is_handled("Bash");
+        let in_background = is_command && call.used["run_in_background"] == true;
+        let task = is_command.then(|| self.ctx.state().ids.task());
+        let output = task.as_ref().map(|(id, _)| {
+            let real = is_real(&self.ctx, &call.plan);
+            Output::new(&self.ctx.output_file(id), real, in_background)
+        });
+        let output = output.unwrap_or_default();
         let mut job = tokio::spawn(execute(
             self.ctx.clone(),
             call.name.clone(),
@@ -196,8 +201,7 @@ impl Caller {
             output.clone(),
             self.reader(),
         ));
-        let is_command = call.name == "Bash" && !self.is_handled("Bash");
-        if !is_command {
+        let Some(task) = task else {
             return match self.or_abort(&mut job).await {
                 Ok(ran) => {
                     Ok(ran.map_or_else(|_| ToolOutcome::error("the tool broke down"), |ran| ran.outcome))
@@ -207,17 +211,18 @@ impl Caller {
                     Err(why)
                 }
             };
-        }
+        };
         let description = call.used["description"]
             .as_str()
             .or(call.used["command"].as_str())
             .unwrap_or_default();
-        let (mut task, moved) = Task::new(&self.ctx, &call.id, description, &output, &job);
+        let (mut task, moved) = Task::new(&self.ctx, task, call, description, &output, &job);
         if let CallPlan::Command { tag, .. } = &call.plan {
             task.tag = Some(*tag);
         }
-        if call.used["run_in_background"] == true {
-            return Ok(background::start(&self.ctx, task, job).await);
+        if in_background {
+            let started = background::start(&self.ctx, task, job).await;
+            return Ok(with_line(&self.ctx, call, started));
         }
         self.ctx.state().commands += 1;
         let outcome = self.watch_command(call, task, moved, job, &output).await;
@@ -290,7 +295,7 @@ impl Caller {
                         );
                         return Ok(ToolOutcome::error(text));
                     }
-                    let id = task.id.clone();
+                    let (id, file) = (task.id.clone(), task.output_file.clone());
                     let mut outcome = if announced {
                         background::moved(&self.ctx, &id, job).await
                     } else {
@@ -300,14 +305,14 @@ impl Caller {
                         "{before}Command did not complete within its {}s timeout and was moved to the background (ID: {id}). \
                          Output is being written to: {}. You will be notified when it completes.",
                         limit.as_millis().div_ceil(1000),
-                        self.ctx.output_file(&id)
+                        file
                     ));
                     if let Some(details) = outcome.details.as_object_mut() {
                         details.shift_remove("backgroundedByUser");
                         details.insert("stdout".to_owned(), json!(said));
                         details.insert("timedOutAfterMs".to_owned(), json!(limit.as_millis() as u64));
                     }
-                    return Ok(outcome);
+                    return Ok(with_line(&self.ctx, call, outcome));
                 }
                 Ok(ToolStep::Done(ran)) => {
                     if announced {
@@ -316,7 +321,10 @@ impl Caller {
                     let broke = || ToolOutcome::error("the command was killed");
                     return Ok(ran.map_or_else(broke, |ran| ran.outcome));
                 }
-                Ok(ToolStep::Moved) => return Ok(background::moved(&self.ctx, &task.id, job).await),
+                Ok(ToolStep::Moved) => {
+                    let moved = background::moved(&self.ctx, &task.id, job).await;
+                    return Ok(with_line(&self.ctx, call, moved));
+                }
                 Ok(ToolStep::Gone) => moved = None,
                 Ok(ToolStep::Killed) => {
                     job.abort();
@@ -363,11 +371,37 @@ enum ToolStep {
     Moved,
     /// The process is to end.
     Killed,
-    /// It has taken too long.
+    /// The command has taken too long.
     Late,
     /// Nobody can do that any more.
     Gone,
     Beat,
+}
+
+/// Whether a call has real effects.
+fn is_real(ctx: &Context, plan: &CallPlan) -> bool {
+    match plan {
+        CallPlan::RunReal => true,
+        CallPlan::RunSimulated => false,
+        _ => ctx.config.real_tools,
+    }
+}
+
+/// The result of a command that runs in the background, with what its line tells about it.
+fn with_line(ctx: &Context, call: &ModelCall, mut outcome: ToolOutcome) -> ToolOutcome {
+    let line = call.used["command"].as_str().unwrap_or_default();
+    outcome.details["noOutputExpected"] = json!(output::is_silent(line));
+    let parsed = shell::parse(line, Path::new(&ctx.config.home));
+    if parsed.commands.iter().any(ShellCommand::goes) {
+        let hint = format!(
+            "Session cwd remains {}; directory changes made by the backgrounded command do not apply to subsequent commands.",
+            ctx.cwd().display()
+        );
+        let said = outcome.content.as_str().unwrap_or_default();
+        outcome.content = json!(format!("{said}\n{hint}"));
+        outcome.details["backgroundCwdHint"] = json!(hint);
+    }
+    outcome
 }
 
 /// Runs a tool.
@@ -390,20 +424,13 @@ async fn execute(
         if !after.is_zero() {
             tokio::time::sleep(*after).await;
         }
-        output
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_str(text);
+        output.push(&ctx, text.as_bytes());
         return Ran {
             outcome: command_outcome("", *code, &output),
             code: *code,
         };
     }
-    let real = match &plan {
-        CallPlan::RunReal => true,
-        CallPlan::RunSimulated => false,
-        _ => ctx.config.real_tools,
-    };
+    let real = is_real(&ctx, &plan);
     if let Some((_, run)) = ctx.config.handlers.iter().rev().find(|(tool, _)| *tool == name) {
         let outcome = run(&input);
         let code = i32::from(outcome.is_error == Some(true));
@@ -414,14 +441,14 @@ async fn execute(
             let command = input["command"].as_str().unwrap_or_default();
             let before = disk::stale(&ctx, &by, real).await;
             let code = if real {
-                real_command(&ctx, command, &output, by.is_none()).await
+                bash::real_command(&ctx, command, &output, by.is_none()).await
             } else {
-                pretended_command(&ctx, command, &output).await
+                bash::pretended_command(&ctx, command, &output).await
             };
             if code == 0 {
                 disk::show(&ctx, &by, command, real).await;
             }
-            let outcome = bounded(&ctx, command_outcome(command, code, &output), real).await;
+            let outcome = output::bounded(&ctx, command_outcome(command, code, &output), real).await;
             let changed = disk::stale(&ctx, &by, real).await.into_iter();
             let changed = changed.filter(|path| !before.contains(path));
             let outcome = match shell::edits_in_place(command) {
@@ -448,96 +475,6 @@ async fn execute(
     Ran { outcome, code }
 }
 
-/// Commands that write nothing if they succeed.
-const SILENT: &[&str] = &[
-    "cd", "chgrp", "chmod", "chown", "cp", "export", "ln", "mkdir", "mv", "rm", "rmdir", "touch", "unset",
-    "wait",
-];
-
-fn command_outcome(command: &str, code: i32, output: &Output) -> ToolOutcome {
-    let output = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let output = output.trim_end();
-    let (stdout, stderr) = output.split_at(output.rfind(RESET).unwrap_or(output.len()));
-    let stdout = stdout.trim_start_matches(['\r', '\n']);
-    let text = format!("{stdout}{stderr}");
-    let text = text.trim_start_matches(['\r', '\n']);
-    let meaning = shell::meaning(command, code);
-    if code != 0 && meaning.is_none() {
-        return ToolOutcome::error(format!("Exit code {code}\n{text}").trim_end());
-    }
-    let commands = shell::parse(command, Path::new("~")).commands;
-    let is_silent = |command: &shell::ShellCommand| {
-        let name = command.name();
-        SILENT.contains(&name) && command.text.split_whitespace().any(|word| word == name)
-    };
-    let all_silent = !commands.is_empty() && commands.iter().all(is_silent);
-    let mut outcome = ToolOutcome::text(match text {
-        "" => "(Bash completed with no output)",
-        text => text,
-    });
-    outcome.is_error = Some(false);
-    let mut details = json!({
-        "stdout": stdout, "stderr": stderr, "interrupted": false, "isImage": false, "noOutputExpected": all_silent,
-    });
-    if let Some(meaning) = meaning {
-        details["returnCodeInterpretation"] = json!(meaning);
-    }
-    outcome.with_details(details)
-}
-
-/// How much of an output the model reads, in characters; of a longer one it reads the beginning.
-const LONGEST: usize = 30_000;
-const BEGINNING: usize = 2_000;
-
-/// How much of an error it reads: as much from both ends.
-const LONGEST_ERROR: usize = 10_000;
-
-fn beginning(text: &str, most: usize) -> &str {
-    let end = text.char_indices().nth(most).map_or(text.len(), |(end, _)| end);
-    &text[..end]
-}
-
-/// Keeps a long output in a file, and shows the beginning of it.
-async fn bounded(ctx: &Context, mut outcome: ToolOutcome, real: bool) -> ToolOutcome {
-    if let Some(text) = outcome
-        .content
-        .as_str()
-        .filter(|_| outcome.is_error == Some(true))
-    {
-        let (text, half) = (beginning(text, LONGEST), LONGEST_ERROR / 2);
-        let length = text.chars().count();
-        if length > LONGEST_ERROR {
-            let left_out = length - LONGEST_ERROR;
-            let end: String = text.chars().skip(length - half).collect();
-            let text = format!(
-                "{}\n\n... [{left_out} characters truncated] ...\n\n{end}",
-                beginning(text, half)
-            );
-            outcome.content = json!(text);
-        }
-        return outcome;
-    }
-    let Some(whole) = outcome.details["stdout"].as_str().map(str::to_owned) else {
-        return outcome;
-    };
-    if whole.chars().count() <= LONGEST {
-        return outcome;
-    }
-    let path = ctx.result_file();
-    // Without the file the model still has the beginning.
-    let _ = disk::store(ctx, &path, &whole, real).await;
-    outcome.content = json!(format!(
-        "<persisted-output>\nOutput too large ({}). Full output saved to: {path}\n\nPreview (first 2KB):\n{}\n...\n\
-         </persisted-output>",
-        disk::size(whole.len()),
-        beginning(&whole, BEGINNING)
-    ));
-    outcome.details["stdout"] = json!(beginning(&whole, LONGEST));
-    outcome.details["persistedOutputPath"] = json!(path);
-    outcome.details["persistedOutputSize"] = json!(whole.len());
-    outcome
-}
-
 /// Tells of files that the model has seen and the command has changed.
 fn with_hint(ctx: &Context, mut outcome: ToolOutcome, changed: &[String]) -> ToolOutcome {
     let Some(details) = outcome.details.as_object_mut().filter(|_| !changed.is_empty()) else {
@@ -556,150 +493,4 @@ fn with_hint(ctx: &Context, mut outcome: ToolOutcome, changed: &[String]) -> Too
     outcome.content = json!(stdout.map_or_else(|| hint.clone(), |stdout| format!("{stdout}\n{hint}")));
     details.insert("staleReadFileStateHint".to_owned(), json!(hint));
     outcome
-}
-
-/// What a shell says at its end: behind the mark the directory in which it is, if the line succeeded.
-const SHELL: &str = "exec 2>&1\neval \"$1\" && printf '\\0%s' \"$(pwd -P)\"";
-
-/// Begins what the CLI itself says when the shell has left the directories that it may use.
-const RESET: &str = "\nShell cwd was reset to ";
-
-/// Follows the shell of the main agent to another directory, unless it has left those that it may use.
-fn follow(ctx: &Context, output: &Output, by_main: bool) {
-    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some((said, directory)) = output.rsplit_once('\0') else {
-        return;
-    };
-    let (said, directory) = (said.to_owned(), std::path::PathBuf::from(directory));
-    *output = said;
-    let here = ctx.cwd();
-    if !by_main || directory == here || here.canonicalize().is_ok_and(|here| here == directory) {
-        return;
-    }
-    let inside = paths::Area::new(ctx, &ctx.state()).includes(&directory);
-    if inside {
-        ctx.shell_goes_to(directory);
-    } else {
-        let project = ctx.project();
-        ctx.shell_goes_to(project.clone());
-        output.push_str(&format!("{RESET}{}", project.display()));
-    }
-}
-
-/// Runs a command line in the working directory and gives its exit code. Dropping it kills the shell.
-async fn real_command(ctx: &Context, command: &str, output: &Output, by_main: bool) -> i32 {
-    let mut env = ctx.state().settings.env();
-    // Logins are kept from commands.
-    let changed = ctx.state().environment.clone().into_iter();
-    env.extend(changed.filter(|(name, _)| name != "CLAUDE_CODE_OAUTH_TOKEN"));
-    let child = tokio::process::Command::new("bash")
-        .arg("-c")
-        .args([SHELL, "bash", command])
-        .current_dir(ctx.cwd())
-        .envs(env)
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .kill_on_drop(true)
-        .spawn();
-    let write = |text: &str| {
-        output
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_str(text)
-    };
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => {
-            write(&format!("bash: {error}"));
-            return 126;
-        }
-    };
-    if let Some(mut stdout) = child.stdout.take() {
-        let mut buffer = vec![0; 8192];
-        while let Ok(got @ 1..) = stdout.read(&mut buffer).await {
-            write(&String::from_utf8_lossy(&buffer[..got]));
-        }
-    }
-    let ended = child.wait().await;
-    follow(ctx, output, by_main);
-    match ended {
-        // A shell that was killed by a signal has no code; the CLI shows 137 for SIGKILL.
-        Ok(status) => status.code().unwrap_or(137),
-        Err(_) => 1,
-    }
-}
-
-/// Plays a command line on files in memory and tokio's clock, and gives its exit code.
-async fn pretended_command(ctx: &Context, command: &str, output: &Output) -> i32 {
-    let line = shell::parse(command, Path::new(&ctx.config.home));
-    for command in line
-        .commands
-        .into_iter()
-        .filter(|command| !command.words.is_empty())
-    {
-        let (text, code) = pretended(ctx, &command.words).await;
-        match command.writes.last() {
-            Some(file) => {
-                let path = disk::absolute(ctx, file);
-                ctx.state().files.insert(path, text);
-            }
-            None => output
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push_str(&text),
-        }
-        if code != 0 || command.name() == "exit" {
-            return code;
-        }
-    }
-    0
-}
-
-/// Plays one command: what it puts out, and its exit code.
-async fn pretended(ctx: &Context, words: &[String]) -> (String, i32) {
-    let arguments = &words[1..];
-    let mut output = String::new();
-    match words[0].as_str() {
-        "echo" => output = format!("{}\n", arguments.join(" ")),
-        "sleep" => {
-            let seconds = arguments
-                .first()
-                .and_then(|argument| argument.parse::<f64>().ok());
-            let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            ctx.pause(duration.unwrap_or_default()).await;
-        }
-        "touch" => {
-            for file in arguments {
-                let path = disk::absolute(ctx, file);
-                ctx.state().files.entry(path).or_default();
-            }
-        }
-        "rm" => {
-            for file in arguments {
-                let path = disk::absolute(ctx, file);
-                ctx.state().files.remove(&path);
-            }
-        }
-        "cat" => {
-            for file in arguments {
-                let path = disk::absolute(ctx, file);
-                let content = ctx.state().files.get(&path).cloned();
-                match content {
-                    Some(content) => output.push_str(&content),
-                    None => {
-                        output.push_str(&format!("cat: {file}: No such file or directory\n"));
-                        return (output, 1);
-                    }
-                }
-            }
-        }
-        "true" => {}
-        "false" => return (output, 1),
-        "exit" => {
-            let code = arguments.first().and_then(|code| code.parse().ok());
-            return (output, code.unwrap_or(0));
-        }
-        unknown => return (format!("bash: {unknown}: command not found\n"), 127),
-    }
-    (output, 0)
 }

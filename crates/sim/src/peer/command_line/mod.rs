@@ -415,6 +415,7 @@ impl CommandLine {
         agent = agent
             .given(config_dir.or(home), Builder::config_dir)
             .given(around.get("CLAUDE_CONFIG_DIR"), Builder::config_dir_is_named)
+            .given(around.get("CLAUDE_CODE_TMPDIR"), Builder::temp_dir)
             .given(
                 background_wait.map(std::time::Duration::from_millis),
                 Builder::background_wait,

@@ -8,6 +8,7 @@ mod grants;
 mod hosts;
 mod inputs;
 mod occasions;
+mod outputs;
 mod processes;
 mod programs;
 mod requests;
@@ -57,6 +58,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         hosts::hosts(),
         inputs::inputs(),
         occasions::occasions(),
+        outputs::outputs(),
         requests::requests(),
         settings::settings(),
         processes::servers(),

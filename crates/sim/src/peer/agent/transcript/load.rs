@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::place;
+use super::projects;
 use crate::matcher::prompt_text;
 use crate::peer::agent::Config;
 use crate::peer::agent::cost::Used;
@@ -80,13 +80,13 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
     };
     let directory = config.config_dir.as_deref();
     let (path, id) = match resume {
-        Resume::Latest => match directory.and_then(|directory| place::latest(directory, &config.cwd)) {
+        Resume::Latest => match directory.and_then(|directory| projects::latest(directory, &config.cwd)) {
             Some(path) => (path, None),
             None => return Ok(None),
         },
         Resume::Id(id) => {
             let id = check_id(id.as_deref())?;
-            match directory.and_then(|directory| place::find(directory, &config.cwd, id)) {
+            match directory.and_then(|directory| projects::find(directory, &config.cwd, id)) {
                 Some(path) => (path, Some(id)),
                 None => return Err(unknown(id)),
             }

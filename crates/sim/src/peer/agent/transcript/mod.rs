@@ -4,7 +4,7 @@
 //! Further records of the CLI (its system prompt, its requests to the API, its latches) are not simulated.
 
 mod load;
-mod place;
+mod projects;
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -17,7 +17,7 @@ use super::payload;
 use super::subagent::RunningSubagent;
 
 pub(super) use load::{Deferred, LoadFailure, Resume, StoredSession, is_prompt, load};
-pub(super) use place::{project, project_name};
+pub(super) use projects::{project, project_name};
 
 /// The files of a session.
 #[derive(Debug, Default)]
@@ -63,14 +63,14 @@ pub(super) struct SessionSurroundings<'a> {
 impl SessionTranscript {
     /// The files of a session that begins, which are created once there is something to keep.
     pub(super) fn new(around: &SessionSurroundings<'_>) -> Self {
-        let directory = place::project(around.config_dir, around.cwd);
+        let directory = projects::project(around.config_dir, around.cwd);
         Self {
             path: directory.join(format!("{}.jsonl", around.session_id)),
             directory,
             session_id: around.session_id.to_owned(),
             envelope: json!({
                 "userType": "external", "entrypoint": around.entrypoint, "cwd": around.cwd.to_string_lossy(),
-                "version": payload::VERSION, "gitBranch": place::git_branch(around.cwd),
+                "version": payload::VERSION, "gitBranch": projects::git_branch(around.cwd),
             }),
             mirrored: around.mirrored,
             ..Self::default()
@@ -116,10 +116,10 @@ impl SessionTranscript {
 
     /// The session will be kept with another project. Nothing of it is yet.
     pub(super) fn relocate(&mut self, config_dir: &Path, cwd: &Path) {
-        self.directory = place::project(config_dir, cwd);
+        self.directory = projects::project(config_dir, cwd);
         self.path = self.directory.join(format!("{}.jsonl", self.session_id));
         self.envelope["cwd"] = json!(cwd.to_string_lossy());
-        self.envelope["gitBranch"] = json!(place::git_branch(cwd));
+        self.envelope["gitBranch"] = json!(projects::git_branch(cwd));
     }
 
     /// The session's own file.

@@ -1,20 +1,18 @@
-//! What is decided about a tool call before anybody is asked, and how the request reads.
+//! What the rules, the mode and the paths decide about a tool call, before any permission request is sent.
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
-use unicode_width::UnicodeWidthChar as _;
+use serde_json::Value;
 
-use super::caller::ModelCall;
 use super::context::{AgentState, Context};
 use super::models::Model;
 use super::paths::{self, Area};
-use super::rules::{Access, Accessed, PermissionRule, PermissionRules, RuleRoots, RuleSource, Subject};
-use super::shell::{self, Doubt, ShellCommand};
+use super::rules::{Access, Accessed, PermissionRule, PermissionRules, RuleRoots, RuleSource, Subject, host};
+use super::shell::{self, Doubt, ShellCommand, ShellLine};
 use super::subagent::is_agent_tool;
 use super::{mcp, plans};
 
-/// Whether this tool is taken away altogether. A tool of the CLI's own that is denied in mid-session stays, and is refused.
+/// Whether the rules remove this tool. A tool of the CLI's own that is denied in mid-session stays, and is refused.
 pub(super) fn disallowed(rules: &PermissionRules, tool: &str) -> bool {
     let counts = |rule: &&PermissionRule| rule.source != RuleSource::Session || tool.starts_with("mcp__");
     rules.deny.iter().filter(counts).any(|rule| rule.is_for_all(tool))
@@ -65,6 +63,8 @@ pub(super) enum Why {
     Critical(PathBuf),
     /// A command line cannot be checked.
     Doubt(Doubt),
+    /// A line that would be allowed leaves a command running.
+    Background,
     /// A command that is not known.
     Unknown,
     /// A command such as `find`, `sed` or `jq` may do more than its name says.
@@ -75,17 +75,17 @@ pub(super) enum Why {
     Path(Blocked),
     /// A command reads this path, which goes up behind a directory.
     Winding(PathBuf),
-    /// Some commands of a line, with what would allow them.
+    /// Several commands of a line need permission; with what would allow them.
     Several(Vec<Hint>),
 }
 
 /// A path that a command must not use unasked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Blocked {
-    path: PathBuf,
-    access: Access,
-    /// Whether it is only redirected to.
-    redirected: bool,
+    pub(super) path: PathBuf,
+    pub(super) access: Access,
+    /// Whether the command only redirects its output to this path.
+    pub(super) redirected: bool,
 }
 
 /// What would allow a part of a line.
@@ -96,7 +96,7 @@ pub(super) enum Hint {
 }
 
 /// A tool and the content of a rule for it.
-type SuggestedRule = (&'static str, String);
+pub(super) type SuggestedRule = (&'static str, String);
 
 impl Verdict {
     /// Whether a hook cannot allow the call.
@@ -119,11 +119,11 @@ impl Why {
             )
     }
 
-    /// Whether it is the reason of the request even where a hook wants one.
+    /// Whether this is the reason of the request even where a hook wants one.
     pub(super) fn is_danger(&self) -> bool {
         matches!(
             self,
-            Self::LedOut(..) | Self::Sensitive(_) | Self::Critical(_) | Self::Doubt(Doubt::Background)
+            Self::LedOut(..) | Self::Sensitive(_) | Self::Critical(_) | Self::Background
         )
     }
 }
@@ -210,7 +210,7 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&
 }
 
 /// The surroundings of a decision.
-struct JudgeScene<'a> {
+struct DecisionScene<'a> {
     ctx: &'a Context,
     state: &'a AgentState,
     /// What rules are about.
@@ -240,7 +240,10 @@ pub(super) fn is_kept_from_plans(ctx: &Context, state: &AgentState, line: &str) 
     let is_unchecked = state.mode == "plan" && !is_checked(ctx, state);
     let parsed = shell::parse(line, Path::new(&ctx.config.home));
     let reads = |command: &ShellCommand| command.only_reads() && command.writes.is_empty();
-    let only_reads = parsed.doubt.is_none() && parsed.commands.iter().all(reads) && !line.contains('$');
+    let only_reads = parsed.doubt.is_none()
+        && !parsed.in_background
+        && parsed.commands.iter().all(reads)
+        && !line.contains('$');
     is_unchecked && !only_reads
 }
 
@@ -253,8 +256,8 @@ fn written_link(ctx: &Context, tool: &str, input: &Value) -> Option<(PathBuf, Pa
     Some((path, target))
 }
 
-pub(super) fn judge(ctx: &Context, state: &AgentState, tool: &str, input: &Value) -> Verdict {
-    let scene = JudgeScene {
+pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Value) -> Verdict {
+    let scene = DecisionScene {
         ctx,
         state,
         project: ctx.project(),
@@ -391,13 +394,13 @@ pub(super) fn judge(ctx: &Context, state: &AgentState, tool: &str, input: &Value
 /// What is to be said about one command of a line.
 enum CommandPart {
     Fine,
-    /// It changes files, as the mode allows.
+    /// The command changes files, as the mode allows.
     FineByMode,
     Blocked(Blocked, bool),
     Unknown(Why),
 }
 
-impl JudgeScene<'_> {
+impl DecisionScene<'_> {
     fn place(&self) -> RuleRoots<'_> {
         RuleRoots {
             project: &self.project,
@@ -440,7 +443,7 @@ impl JudgeScene<'_> {
     }
 
     /// The reason of a request about a line, if a rule asks about it.
-    fn asked(&self, line: &shell::ShellLine, tool: &str) -> Option<Why> {
+    fn asked(&self, line: &ShellLine, tool: &str) -> Option<Why> {
         let place = self.place();
         let rules = &self.state.rules;
         if let Some(rule) = rules.ask.iter().find(|rule| rule.is_for_all(tool)) {
@@ -467,32 +470,43 @@ impl JudgeScene<'_> {
     }
 
     /// What a line would remove that nobody may remove.
-    fn critical(&self, line: &shell::ShellLine) -> Option<PathBuf> {
+    fn critical(&self, line: &ShellLine) -> Option<PathBuf> {
         let mut commands = line.commands.iter();
         commands.find_map(|command| command.removes_critical(&self.cwd, self.home))
     }
 
     fn command(&self, text: &str, by_rule: bool) -> Verdict {
         let line = shell::parse(text, self.home);
-        let mut at = self.cwd.clone();
         if let Some(path) = self.critical(&line) {
             return Verdict::Ask(Why::Critical(path));
         }
         let mut written = line
             .commands
             .iter()
-            .flat_map(|command| command.paths(&at, self.home).written);
+            .flat_map(|command| command.paths(&self.cwd, self.home).written);
         if let Some(path) = written.find(|path| paths::is_sensitive(path, &self.cwd)) {
             return Verdict::Ask(Why::Sensitive(path));
         }
-        if line.doubt == Some(Doubt::Background) {
-            return Verdict::Ask(Why::Doubt(Doubt::Background));
-        }
-        if by_rule {
+        // A rule for all commands allows a line that nothing else allows. What is allowed anyway must not go on in the background.
+        if by_rule && !line.in_background {
             return Verdict::Allow("rule");
         }
+        match self.commands(&line, text) {
+            Verdict::Allow(_) | Verdict::AllowByRule(_) if line.in_background => {
+                Verdict::Ask(Why::Background)
+            }
+            _ if by_rule => Verdict::Allow("rule"),
+            verdict => verdict,
+        }
+    }
+
+    /// The decision about the commands of a line, without a rule for all commands.
+    fn commands(&self, line: &ShellLine, text: &str) -> Verdict {
+        let mut at = self.cwd.clone();
         let rules = &self.state.rules.allow;
-        if let Some(rule) = rules.iter().find(|rule| rule.names(text)) {
+        let writes = |command: &ShellCommand| !command.paths(&at, self.home).written.is_empty();
+        let is_left_writing = line.in_background && line.commands.iter().any(writes);
+        if let Some(rule) = rules.iter().find(|rule| rule.names(text) && !is_left_writing) {
             let is_one = line.commands.len() == 1 && rule.source != RuleSource::Session;
             let only_reads = matches!(line.commands.as_slice(), [command] if command.only_reads());
             return if only_reads || is_one || rule.source.is_file() {
@@ -667,349 +681,9 @@ impl JudgeScene<'_> {
     }
 }
 
-fn host(url: &str) -> String {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    host.split(['/', ':', '?', '#'])
-        .next()
-        .unwrap_or_default()
-        .to_lowercase()
-}
-
-/// Whether a line is redirected to this file.
-fn is_redirected(ctx: &Context, line: &str, path: &PathBuf) -> bool {
-    let (cwd, home) = (ctx.cwd(), Path::new(&ctx.config.home));
-    let mut commands = shell::parse(line, home).commands.into_iter();
-    commands.any(|command| command.paths(&cwd, home).redirected.contains(path))
-}
-
-fn led_out(path: &Path, to: &Path) -> String {
-    let (path, to) = (path.display(), to.display());
-    format!("{path} resolves through a symlink to {to}, which is outside the allowed working directories")
-}
-
-/// The description of a call for a person.
-pub(super) fn description(ctx: &Context, tool: &str, input: &Value) -> Value {
-    let described = |key: &str| match input[key].as_str() {
-        Some(path) => json!(paths::described(
-            Path::new(path),
-            &ctx.cwd(),
-            Path::new(&ctx.config.home)
-        )),
-        None => Value::Null,
-    };
-    let shortened = |key: &str| {
-        input[key]
-            .as_str()
-            .map_or(Value::Null, |text| json!(shortened(text)))
-    };
-    match tool {
-        "Bash" | "Monitor" => match input["description"].as_str() {
-            Some(description) if !description.is_empty() => json!(description),
-            _ => shortened("command"),
-        },
-        "Write" | "Edit" | "Read" => described("file_path"),
-        "NotebookEdit" => described("notebook_path"),
-        "Glob" | "Grep" => shortened("pattern"),
-        "WebFetch" => shortened("url"),
-        "WebSearch" => shortened("query"),
-        "Agent" => input["description"].clone(),
-        _ => Value::Null,
-    }
-}
-
-/// A text in 50 columns, of which a wide character takes two.
-fn shortened(text: &str) -> String {
-    const COLUMNS: usize = 50;
-    let width = |c: char| c.width().unwrap_or(0);
-    if text.chars().map(width).sum::<usize>() <= COLUMNS {
-        return text.to_owned();
-    }
-    let mut left = COLUMNS - 1;
-    let fitting = text.chars().take_while(|c| {
-        let fits = width(*c) <= left;
-        left -= width(*c).min(left);
-        fits
-    });
-    fitting.chain(['…']).collect()
-}
-
-/// The `can_use_tool` request.
-pub(super) fn question(
-    ctx: &Context,
-    state: &AgentState,
-    call: &ModelCall,
-    why: Why,
-    mcp: Option<&mcp::FoundTool>,
-) -> Value {
-    let tool = call.name.as_str();
-    let mut request = json!({
-        "subtype": "can_use_tool",
-        "tool_name": tool,
-        "display_name": tool,
-        "input": call.shown,
-        "tool_use_id": call.id,
-    });
-    if tool == "AskUserQuestion"
-        && let Some(input) = request["input"].as_object_mut()
-    {
-        input.shift_remove("answers");
-    }
-    let description = description(ctx, tool, &call.shown);
-    if !description.is_null() {
-        request["description"] = description;
-    }
-    let waits = tool == "AskUserQuestion" || tool == "ExitPlanMode";
-    if waits {
-        request["requires_user_interaction"] = json!(true);
-    }
-    let line = call.shown["command"].as_str().unwrap_or_default();
-    let parsed = shell::parse(line, Path::new(&ctx.config.home));
-    let cwd = ctx.cwd();
-    let (commands, line) = parsed.without_standing(line, &cwd);
-    let acts = commands.iter().find(|command| !command.is_assignment());
-    let alone = acts.map_or_else(|| shell::pattern(line), |command| command.pattern());
-    let area = Area::new(ctx, state);
-    let suggest = Suggest {
-        tool,
-        line,
-        cwd: &cwd,
-        area: &area,
-        edits: state.mode == "acceptEdits" || (state.mode == "plan" && ctx.config.may_bypass()),
-    };
-    let by_rule = matches!(why, Why::Rule(_) | Why::Mode | Why::Hook(_));
-    let why = match why {
-        Why::RuleInDoubt(rule, doubt) => {
-            request["matched_ask_rule"] = rule.matched();
-            Why::Doubt(doubt)
-        }
-        why => why,
-    };
-    let mut set = |fields: Value| {
-        if let (Some(request), Value::Object(fields)) = (request.as_object_mut(), fields) {
-            request.extend(fields);
-        }
-    };
-    match why {
-        Why::Undecided if waits => {}
-        Why::Undecided => set(json!({"permission_suggestions": suggest.undecided(&call.shown)})),
-        Why::Mode => set(json!({"decision_reason_type": "mode"})),
-        Why::Rule(source) => set(json!({
-            "decision_reason_type": "rule", "decision_reason_rule_source": source.as_str(), "server_policy_ask_only": false,
-        })),
-        Why::Hook(reason) => {
-            if !reason.is_empty() || !call.is_placed() {
-                set(json!({ "decision_reason": reason }));
-            }
-            set(json!({
-                "decision_reason_type": "hook", "decision_reason_hook_event": "PreToolUse",
-                "decision_reason_hook_source": "settings",
-            }));
-        }
-        Why::Outside(access, path) => {
-            let mut reason = "Path is outside allowed working directories".to_owned();
-            if let Some(to) = area.led_out(&path) {
-                reason = led_out(&path, &to);
-                set(json!({"blocked_path": to.to_string_lossy()}));
-            }
-            set(json!({
-                "decision_reason": reason, "decision_reason_type": "workingDir",
-                "permission_suggestions": suggest.files(access, &path, access == Access::Write),
-            }));
-        }
-        Why::LedOut(path, to) => set(json!({
-            "blocked_path": to.to_string_lossy(), "classifier_approvable": false, "decision_reason": led_out(&path, &to),
-            "decision_reason_type": "safetyCheck", "suppress_always_allow_rule": true,
-            "permission_suggestions": suggest.files(Access::Write, &path, true),
-        })),
-        Why::Sensitive(path) => {
-            let reason = if paths::is_of_the_cli(&path) {
-                format!(
-                    "Claude requested permissions to write to {}, but you haven't granted it yet.",
-                    path.display()
-                )
-            } else {
-                format!(
-                    "Claude requested permissions to edit {} which is a sensitive file.",
-                    path.display()
-                )
-            };
-            let suggestions = if line.is_empty() {
-                suggest.accept_edits()
-            } else {
-                set(json!({"blocked_path": path.to_string_lossy()}));
-                let mut suggestions = vec![suggest.directories(&path)];
-                if !is_redirected(ctx, line, &path) {
-                    suggestions.extend(suggest.accept_edits());
-                }
-                suggestions
-            };
-            set(json!({
-                "classifier_approvable": true, "decision_reason": reason, "decision_reason_type": "safetyCheck",
-                "permission_suggestions": suggestions,
-            }));
-        }
-        Why::Critical(path) => set(json!({
-            "classifier_approvable": false, "decision_reason_type": "safetyCheck", "permission_suggestions": [],
-            "decision_reason": format!("Dangerous rm operation on critical path: {}", path.display()),
-            "suppress_always_allow_rule": true,
-        })),
-        Why::Doubt(doubt @ Doubt::Background) => set(json!({
-            "classifier_approvable": false, "decision_reason": doubt.reason(), "decision_reason_type": "safetyCheck",
-            "suppress_always_allow_rule": true,
-        })),
-        Why::Doubt(doubt @ (Doubt::Subshell | Doubt::Directories)) => {
-            set(json!({"decision_reason": doubt.reason(), "decision_reason_type": "other"}));
-        }
-        Why::Doubt(doubt) => set(json!({
-            "decision_reason": doubt.reason(), "decision_reason_type": "other", "permission_suggestions": [],
-        })),
-        Why::Unknown => set(json!({
-            "decision_reason": "This command requires approval", "decision_reason_type": "other",
-            "permission_suggestions": [suggest.rule(&alone)],
-        })),
-        Why::Acts => {
-            set(json!({
-                "decision_reason": "This command may do more than its name says, and a person is asked each time",
-                "decision_reason_type": "other",
-            }));
-            if !alone.starts_with("sed") {
-                set(json!({"permission_suggestions": []}));
-            }
-        }
-        Why::Moves(changes) => {
-            set(json!({
-                "decision_reason": "The line goes to another directory and changes files there", "decision_reason_type": "other",
-            }));
-            if changes {
-                let mut suggestions = Vec::new();
-                if !suggest.edits {
-                    suggestions.push(suggest.rule(&shell::pattern(line)));
-                    suggestions.extend(suggest.accept_edits());
-                }
-                set(json!({"permission_suggestions": suggestions}));
-            }
-        }
-        Why::Winding(path) => set(json!({
-            "blocked_path": path, "decision_reason": "This path goes up again behind a directory",
-            "decision_reason_type": "other",
-        })),
-        Why::Path(blocked) => {
-            let mut suggestions = vec![suggest.rule(&shell::pattern(line))];
-            set(json!({"blocked_path": blocked.path.to_string_lossy()}));
-            if !blocked.path.is_absolute() {
-                set(json!({
-                    "decision_reason": "A pattern may stand for more files than one", "decision_reason_type": "other",
-                }));
-            }
-            suggestions.extend(suggest.hint(&Hint::Files(blocked)));
-            set(json!({"permission_suggestions": suggestions}));
-        }
-        // It has become a doubt.
-        Why::RuleInDoubt(..) => {}
-        Why::RuleForPart => set(json!({"decision_reason_type": "subcommandResults"})),
-        Why::Several(hints) => {
-            set(json!({"decision_reason_type": "subcommandResults"}));
-            let suggestions: Vec<Value> = hints.iter().flat_map(|hint| suggest.hint(hint)).collect();
-            if !suggestions.is_empty() {
-                set(json!({"permission_suggestions": suggestions}));
-            }
-        }
-    }
-    if let Some(found) = mcp {
-        set(json!({
-            "mcp_server": {"name": found.server, "source": "sdk"}, "display_name": mcp::display_name(&found.tool),
-        }));
-        if !by_rule {
-            // Whether no hook has a say.
-            let mut hooks = state.hooks.iter();
-            let is_hooked = hooks.any(|hook| hook.fits("PermissionRequest", Some(tool)));
-            set(json!({"server_policy_ask_only": !is_hooked}));
-        }
-    }
-    request
-}
-
-/// What would spare the person the next request.
-struct Suggest<'a> {
-    tool: &'a str,
-    line: &'a str,
-    cwd: &'a Path,
-    area: &'a Area,
-    /// Whether the mode in which files may be changed is not suggested.
-    edits: bool,
-}
-
 /// The rules by which this file may be read.
-fn rules_to_read(area: &Area, path: &Path) -> Vec<SuggestedRule> {
+pub(super) fn rules_to_read(area: &Area, path: &Path) -> Vec<SuggestedRule> {
     let directories = area.directories_of(path).into_iter();
     let rule = |directory: PathBuf| ("Read", format!("/{}/**", directory.display()));
     directories.map(rule).collect()
-}
-
-fn add_rules(rules: &[SuggestedRule], destination: &str) -> Value {
-    let rules = rules.iter();
-    let rules: Vec<Value> = rules
-        .map(|(tool, content)| json!({"toolName": tool, "ruleContent": content}))
-        .collect();
-    json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": destination})
-}
-
-impl Suggest<'_> {
-    fn rule(&self, content: &str) -> Value {
-        let rule = json!({"toolName": self.tool, "ruleContent": content});
-        json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "localSettings"})
-    }
-
-    /// The mode in which files may be changed, unless it is that already.
-    fn accept_edits(&self) -> Vec<Value> {
-        let mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
-        if self.edits { Vec::new() } else { vec![mode] }
-    }
-
-    fn directories(&self, path: &Path) -> Value {
-        let directories = self.area.directories_of(&self.cwd.join(path));
-        json!({"type": "addDirectories", "directories": directories, "destination": "session"})
-    }
-
-    /// What would allow this use of a file; with the mode in front for the tools that only use files.
-    fn files(&self, access: Access, path: &Path, mode_first: bool) -> Vec<Value> {
-        if access == Access::Write {
-            let mode = if mode_first {
-                self.accept_edits()
-            } else {
-                Vec::new()
-            };
-            return [mode, vec![self.directories(path)]].concat();
-        }
-        let rules = rules_to_read(self.area, path).into_iter();
-        rules.map(|rule| add_rules(&[rule], "session")).collect()
-    }
-
-    fn hint(&self, hint: &Hint) -> Vec<Value> {
-        match hint {
-            Hint::Rules(rules) if rules.is_empty() => Vec::new(),
-            Hint::Rules(rules) => vec![add_rules(rules, "localSettings")],
-            Hint::Files(blocked) => {
-                let mut suggestions = self.files(blocked.access, &blocked.path, false);
-                if blocked.access == Access::Write && !blocked.redirected {
-                    suggestions.extend(self.accept_edits());
-                }
-                suggestions
-            }
-        }
-    }
-
-    fn undecided(&self, input: &Value) -> Vec<Value> {
-        match self.tool {
-            "Write" | "Edit" | "NotebookEdit" => self.accept_edits(),
-            "WebFetch" => {
-                let host = host(input["url"].as_str().unwrap_or_default());
-                vec![self.rule(&format!("domain:{host}"))]
-            }
-            "Bash" => vec![self.rule(&shell::pattern(self.line))],
-            tool => vec![json!({
-                "type": "addRules", "rules": [{"toolName": tool}], "behavior": "allow", "destination": "localSettings",
-            })],
-        }
-    }
 }
