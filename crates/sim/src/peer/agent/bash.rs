@@ -9,14 +9,10 @@ use tokio::process::Command;
 
 use super::context::Context;
 use super::output::Output;
-use super::{disk, paths, shell};
+use super::{disk, environment, paths, shell};
 
-/// Runs a command line in the working directory and gives its exit code. Dropping it kills the shell.
+/// Runs a command line in the working directory and gives its exit code. Dropping it kills the shell and what the shell runs.
 pub(super) async fn real_command(ctx: &Context, command: &str, output: &Output, by_main: bool) -> i32 {
-    let mut env = ctx.state().settings.env();
-    // Logins are kept from commands.
-    let changed = ctx.state().environment.clone().into_iter();
-    env.extend(changed.filter(|(name, _)| name != "CLAUDE_CODE_OAUTH_TOKEN"));
     // Without the file the shell stays where it is.
     let directory = NamedTempFile::new().ok();
     let noted = directory
@@ -26,16 +22,23 @@ pub(super) async fn real_command(ctx: &Context, command: &str, output: &Output, 
     let script = format!("eval \"$1\" && pwd -P >| '{quoted}'");
     let run = async || {
         let (file, _open) = output.open()?;
-        let mut shell = Command::new("bash")
+        let mut shell = Command::new("bash");
+        shell
             .args(["-c", &script, "bash", command])
-            .current_dir(ctx.cwd())
-            .envs(env)
+            .current_dir(ctx.cwd());
+        environment::of_command(ctx, &mut shell);
+        #[cfg(unix)]
+        shell.process_group(0);
+        let mut shell = shell
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
             .kill_on_drop(true)
             .spawn()?;
-        shell.wait().await
+        let group = ShellGroup(shell.id());
+        let ended = shell.wait().await;
+        group.leave();
+        ended
     };
     let ended = run().await;
     // A command in the background leaves the shell where it is.
@@ -51,6 +54,26 @@ pub(super) async fn real_command(ctx: &Context, command: &str, output: &Output, 
             output.push(ctx, format!("bash: {error}").as_bytes());
             126
         }
+    }
+}
+
+/// The processes of a shell. Dropping it kills all of them.
+struct ShellGroup(Option<u32>);
+
+impl ShellGroup {
+    /// The shell has ended. What it has left running goes on.
+    fn leave(mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(unix)]
+impl Drop for ShellGroup {
+    fn drop(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let group = self.0.and_then(|id| Pid::from_raw(id.cast_signed()));
+        // Nothing is left of one that has just ended.
+        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     }
 }
 

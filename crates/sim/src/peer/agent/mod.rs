@@ -31,6 +31,7 @@ mod decision;
 mod deferral;
 mod disk;
 mod ending;
+mod environment;
 mod files;
 mod hands;
 mod hooks;

@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 
 use super::context::{Cancel, Context, HostReply};
+use super::environment;
 use super::mcp;
 use crate::running;
 
@@ -37,7 +38,9 @@ impl Pipe {
         let environment = config["env"].as_object().into_iter().flatten();
         let environment =
             environment.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
-        let child = Command::new(config["command"].as_str().unwrap_or_default())
+        let mut server = Command::new(config["command"].as_str().unwrap_or_default());
+        environment::of_server(ctx, &mut server);
+        let child = server
             .args(strings("args"))
             .envs(environment)
             .current_dir(ctx.cwd())

@@ -1,4 +1,4 @@
-//! What tasks put out, and where: the files that the model may read, and what they have from commands and agents.
+//! What commands and agents put out, and where; what a command is given, and what becomes of what it has started.
 
 use serde_json::{Value, json};
 
@@ -133,6 +133,47 @@ const SILENT: &[&str] = &[
     "time touch z",
 ];
 
+/// Variables of a command, and those of a server: with their values, or without if they are not there.
+const COMMANDS_VARIABLES: &[&str] = &[
+    "AI_AGENT=claude-code_2-1-332_agent",
+    "CLAUDECODE=1",
+    "CLAUDE_CODE_CHILD_SESSION=1",
+    "CLAUDE_CODE_ENTRYPOINT=sdk-cli",
+    "CLAUDE_CODE_SESSION_ATTENDED=0",
+    "CLAUDE_EFFORT=medium",
+    "COREPACK_ENABLE_AUTO_PIN=0",
+    "GIT_EDITOR=true",
+    "NoDefaultCurrentDirectoryInExePath=1",
+    "OTEL_LOGS_EXPORTER",
+    "SHELL=/bin/bash",
+];
+const SERVERS_VARIABLES: &[&str] = &[
+    "A=b",
+    "AI_AGENT=claude-code_2-1-332_harness",
+    "CLAUDECODE=1",
+    "CLAUDE_CODE_ENTRYPOINT=sdk-cli",
+    "COREPACK_ENABLE_AUTO_PIN=0",
+    "GIT_EDITOR=vim",
+    "NoDefaultCurrentDirectoryInExePath=1",
+    "OTEL_LOGS_EXPORTER",
+];
+
+/// A command that fails unless another one shows these variables.
+fn variables(variables: &[&str], shown_by: &str) -> String {
+    let tests = variables.iter().map(|variable| match variable.contains('=') {
+        true => format!("{shown_by} | grep -qx '{variable}'"),
+        false => format!("! {shown_by} | grep -q '^{variable}='"),
+    });
+    let names = [
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_PID",
+        "CLAUDE_CODE_EXECPATH",
+        "CLAUDE_PROJECT_DIR",
+    ];
+    let counts = format!("{shown_by} | grep -cE '^({})='", names.join("|"));
+    tests.collect::<Vec<_>>().join(" && ") + " && " + &counts
+}
+
 pub(super) fn outputs() -> Vec<Scenario> {
     let going = GOING.iter();
     let going: String = going
@@ -163,6 +204,11 @@ pub(super) fn outputs() -> Vec<Scenario> {
             .file("src/a.txt", "a\n")
             .answer("can_use_tool", allow)
     };
+    let parent = "echo on > runs; bash -c 'for i in {1..300}; do touch alive; sleep 0.1; done'; true";
+    let gone = call(
+        "Bash",
+        json!({"command": "rm -f alive; sleep 0.5; [ ! -e alive ]"}),
+    ) + "%say gone";
     vec![
         woken(
             tasks("an_output_and_its_end"),
@@ -242,6 +288,34 @@ pub(super) fn outputs() -> Vec<Scenario> {
                 .map(|command| call("Bash", json!({"command": command})))
                 .collect::<String>()
         )),
+        tasks("interrupted_with_what_it_runs")
+            .prompt(&format!("{}%say over", call("Bash", json!({"command": parent}))))
+            .until_file("runs")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result")
+            .turn(&gone),
+        tasks("stopped_with_what_it_runs")
+            .turn(&format!("{}%say on", in_background(parent)))
+            .until_file("runs")
+            .control(json!({"subtype": "stop_task", "task_id": "{task}"}))
+            .turn(&gone),
+        tasks("terminated_with_what_it_runs")
+            .prompt(&format!("{}%say over", call("Bash", json!({"command": parent}))))
+            .until_file("runs")
+            .signal("TERM")
+            .then_process()
+            .flags("--allowedTools Bash")
+            .turn(&gone),
+        tasks("variables_of_commands_and_servers")
+            .variable("GIT_EDITOR", "vim")
+            .variable("OTEL_LOGS_EXPORTER", "none")
+            .variable("CLAUDE_CODE_SESSION_ID", "another")
+            .flag(
+                "--mcp-config",
+                r#"{"mcpServers": {"lab": {"command": "bash", "args": ["-c", "env > served; exec cat"], "env": {"A": "b"}}}}"#,
+            )
+            .turn(&format!("{}{}%say seen", call("Bash", json!({"command": variables(COMMANDS_VARIABLES, "env")})),
+                call("Bash", json!({"command": variables(SERVERS_VARIABLES, "cat served")})))),
         left_running("lines_that_are_left_running").turn(&left),
         left_running("lines_that_are_left_running_by_the_mode")
             .flags("--permission-mode acceptEdits")
