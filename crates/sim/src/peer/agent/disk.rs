@@ -1,7 +1,7 @@
 //! Files, in memory or for real, and the tools that read and change them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::caller::ModelCall;
 use super::context::{AgentState, Context};
 use super::models::Model;
 use super::rules::{Access, RuleRoots};
-use super::{commands, files, not_simulated, paths, payload, plans, shell};
+use super::{commands, edits, files, not_simulated, paths, payload, plans, shell};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -90,12 +90,29 @@ const KNOWN: &str = " (file state is current in your context — no need to Read
 const RECOVERED: &str = " (note: the file has been modified since you read it; read it again before edits that depend on what is \
                          around them.)";
 
-fn no_such_file(ctx: &Context) -> String {
-    let cwd = ctx.cwd();
+fn no_such_file(ctx: &Context, path: &str, real: bool) -> String {
+    let similar = similar_file(ctx, Path::new(path), real);
+    let similar = similar.map_or_else(String::new, |name| format!(" Did you mean {name}?"));
     format!(
-        "File does not exist. Note: your current working directory is {}.",
-        cwd.display()
+        "File does not exist. Note: your current working directory is {}.{similar}",
+        ctx.cwd().display()
     )
+}
+
+/// The first file beside this one that differs from it in its kind alone.
+fn similar_file(ctx: &Context, path: &Path, real: bool) -> Option<String> {
+    let directory = path.parent()?;
+    let beside: Vec<PathBuf> = if real {
+        let entries = std::fs::read_dir(directory).ok()?.flatten();
+        entries.map(|entry| entry.path()).collect()
+    } else {
+        ctx.state().files.keys().map(PathBuf::from).collect()
+    };
+    let is_similar = |other: &PathBuf| {
+        other.parent() == Some(directory) && other != path && other.file_stem() == path.file_stem()
+    };
+    let found = beside.into_iter().filter(is_similar).min()?;
+    found.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
 const UNREAD: &str = "File has not been read yet. Read it first before writing to it.";
@@ -154,6 +171,8 @@ pub(super) struct SeenFile {
     content: String,
     /// Whether the model has seen all of the file.
     whole: bool,
+    /// Whether it has read the file by `Read`, so that the CLI takes care that it knows what it changes.
+    by_read: bool,
 }
 
 /// Remembers the files that a command line has shown: those of one command that prints files.
@@ -164,13 +183,18 @@ pub(super) async fn show(ctx: &Context, by: &Viewer, line: &str, real: bool) {
     for path in command.paths(&ctx.cwd(), Path::new(&ctx.config.home)).read {
         let path = path.to_string_lossy().into_owned();
         if let Some(content) = load(ctx, &path, real).await {
-            has_seen(&mut ctx.state(), by, path, SeenFile { content, whole });
+            let seen = SeenFile {
+                content,
+                whole,
+                by_read: false,
+            };
+            has_seen(&mut ctx.state(), by, path, seen);
         }
     }
 }
 
 /// Whether a file has something else in it than the model has seen.
-async fn is_stale(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
+async fn is_other(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
     let seen = seen(&ctx.state(), by, path).cloned();
     match seen {
         Some(seen) => load(ctx, path, real)
@@ -180,12 +204,18 @@ async fn is_stale(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
     }
 }
 
+/// Whether a file has something else in it than the model has read.
+async fn is_stale(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
+    let by_read = seen(&ctx.state(), by, path).is_some_and(|seen| seen.by_read);
+    by_read && is_other(ctx, by, path, real).await
+}
+
 /// The files that the model has seen and that are others by now.
 pub(super) async fn stale(ctx: &Context, by: &Viewer, real: bool) -> Vec<String> {
     let seen = ctx.state().files_seen.get(by).cloned().unwrap_or_default();
     let mut stale = Vec::new();
     for path in seen.into_keys() {
-        if is_stale(ctx, by, &path, real).await {
+        if is_other(ctx, by, &path, real).await {
             stale.push(path);
         }
     }
@@ -255,14 +285,20 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
                 return Some(UNREAD.to_owned());
             }
             let content = load(ctx, &path, real).await;
-            let matches = |content: &String| content.matches(old).count();
+            let content = content.as_deref().map(edits::plain);
+            let matches = |content: &String| {
+                let meant = edits::meant(content, old)?;
+                Some(content.matches(meant.as_str()).count())
+            };
             match content {
                 None if old.is_empty() => None,
-                None => Some(no_such_file(ctx)),
+                None => Some(no_such_file(ctx, &path, real)),
                 Some(content) if old.is_empty() => {
-                    (!content.is_empty()).then(|| "Cannot create new file - file already exists.".to_owned())
+                    let is_empty = content.trim().is_empty();
+                    (!is_empty).then(|| "Cannot create new file - file already exists.".to_owned())
                 }
-                Some(content) => match matches(&content) {
+                Some(content) => match matches(&content).unwrap_or_default() {
+                    0 if is_stale(ctx, by, &path, real).await => Some(CHANGED.to_owned()),
                     0 => Some(format!("String to replace not found in file.\nString: {old}")),
                     1 => None,
                     _ if call.used["replace_all"] == true => None,
@@ -285,37 +321,6 @@ const KINDS: &[&str] = &["gif", "ipynb", "jpeg", "jpg", "pdf", "png", "webp"];
 fn kind_of(path: &str) -> &str {
     let end = Path::new(path).extension();
     end.and_then(std::ffi::OsStr::to_str).unwrap_or_default()
-}
-
-/// What changed, as one hunk with the lines around it.
-fn patch(before: &str, after: &str) -> Value {
-    if before == after {
-        return json!([]);
-    }
-    let lines = |text: &str| -> Vec<String> { text.split_inclusive('\n').map(str::to_owned).collect() };
-    let (from, to) = (lines(before), lines(after));
-    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-    let rest = (from.len() - same).min(to.len() - same);
-    let pairs = from.iter().rev().zip(to.iter().rev()).take(rest);
-    let same_end = pairs.take_while(|(a, b)| a == b).count();
-    let (begin, around) = (same.saturating_sub(3), same_end.min(3));
-    let mut shown = Vec::new();
-    let mut add = |sign: char, lines: &[String]| {
-        for line in lines {
-            shown.push(format!("{sign}{}", line.trim_end_matches('\n')));
-            if !line.ends_with('\n') {
-                shown.push("\\ No newline at end of file".to_owned());
-            }
-        }
-    };
-    add(' ', &from[begin..same]);
-    add('-', &from[same..from.len() - same_end]);
-    add('+', &to[same..to.len() - same_end]);
-    add(' ', &to[to.len() - same_end..to.len() - same_end + around]);
-    json!([{
-        "oldStart": begin + 1, "oldLines": from.len() - same_end + around - begin, "newStart": begin + 1,
-        "newLines": to.len() - same_end + around - begin, "lines": shown,
-    }])
 }
 
 /// Whether a path leads to the outputs of tasks through a link: such an output is not read.
@@ -341,7 +346,7 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         return ToolOutcome::error(format!("task output swap refused: {path} is a link"));
     }
     let Some(content) = load(ctx, &path, real).await else {
-        return ToolOutcome::error(no_such_file(ctx));
+        return ToolOutcome::error(no_such_file(ctx, &path, real));
     };
     let is_part = ["offset", "limit"].iter().any(|key| input[*key].is_u64()) || input["allow_large"] == true;
     if content.len() > LARGEST && !is_part {
@@ -352,7 +357,7 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         ));
     }
     let seen = content.clone();
-    let content = content.replace("\r\n", "\n");
+    let content = edits::plain(content.trim_start_matches(edits::MARK));
     let lines: Vec<&str> = content.split('\n').collect();
     let first = input["offset"].as_u64().unwrap_or(1) as usize;
     let most = input["limit"].as_u64().map_or(usize::MAX, |most| most as usize);
@@ -375,6 +380,7 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
     let seen = SeenFile {
         content: seen,
         whole: shown.len() == lines.len(),
+        by_read: true,
     };
     has_seen(&mut ctx.state(), by, path, seen);
     let part = shown.join("\n");
@@ -406,6 +412,12 @@ pub(super) async fn write(ctx: &Context, by: &Viewer, input: &Value, real: bool)
     }
     let original = load(ctx, &path, real).await;
     files::remember(ctx, &path, original.as_ref(), real);
+    let is_marked = |text: &str| text.starts_with(edits::MARK);
+    let content = match &original {
+        Some(original) if is_marked(original) && !is_marked(content) => format!("{}{content}", edits::MARK),
+        _ => content.to_owned(),
+    };
+    let content = content.as_str();
     if path.starts_with(&plans::directory(ctx)) {
         ctx.state().plan = Some((path.clone(), real));
     }
@@ -415,11 +427,12 @@ pub(super) async fn write(ctx: &Context, by: &Viewer, input: &Value, real: bool)
     let seen = SeenFile {
         content: content.to_owned(),
         whole: true,
+        by_read: false,
     };
     has_seen(&mut ctx.state(), by, path, seen);
     // A file with nothing in it counts as new.
     let original = original.filter(|original| !original.is_empty());
-    let original = original.map(|original| original.replace("\r\n", "\n"));
+    let original = original.as_deref().map(edits::plain);
     let (kind, text, changes) = match &original {
         None => (
             "create",
@@ -429,7 +442,7 @@ pub(super) async fn write(ctx: &Context, by: &Viewer, input: &Value, real: bool)
         Some(before) => (
             "update",
             format!("The file {given} has been updated successfully.{KNOWN}"),
-            patch(before, content),
+            edits::patch(before, content),
         ),
     };
     let details = json!({
@@ -454,38 +467,43 @@ pub(super) async fn edit(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
     let is_stale = is_stale(ctx, by, &path, real).await;
     // Somebody may have changed the input behind the check.
     let content = match content {
-        None if !old.is_empty() => return ToolOutcome::error(no_such_file(ctx)),
-        Some(content) if old.is_empty() && !content.is_empty() => {
+        None if !old.is_empty() => return ToolOutcome::error(no_such_file(ctx, &path, real)),
+        Some(content) if old.is_empty() && !content.trim().is_empty() => {
             return ToolOutcome::error("Cannot create new file - file already exists.");
         }
         content => content.unwrap_or_default(),
     };
-    if !content.contains(old) {
-        return ToolOutcome::error(format!("String to replace not found in file.\nString: {old}"));
-    }
-    let edited = if all {
-        content.replace(old, new)
+    let text = edits::plain(&content);
+    let (meant, edited) = if old.is_empty() {
+        (String::new(), new.to_owned())
     } else {
-        content.replacen(old, new, 1)
+        let Some(meant) = edits::meant(&text, old) else {
+            return ToolOutcome::error(format!("String to replace not found in file.\nString: {old}"));
+        };
+        let edited = edits::replaced(&text, old, &meant, new, all);
+        (meant, edited)
     };
-    if let Err(error) = store(ctx, &path, &edited, real).await {
+    let stored = edits::with_ends_of(&content, &edited);
+    if let Err(error) = store(ctx, &path, &stored, real).await {
         return ToolOutcome::error(error.to_string());
     }
     let known = {
         let mut state = ctx.state();
         let before = seen(&state, by, &path);
         let whole = is_new || before.is_some_and(|seen| seen.whole && !is_stale);
-        let content = edited.clone();
         if is_new || before.is_some() {
-            has_seen(&mut state, by, path, SeenFile { content, whole });
+            let seen = SeenFile {
+                content: stored,
+                whole,
+                by_read: false,
+            };
+            has_seen(&mut state, by, path, seen);
         }
         whole
     };
-    let plain = |text: &str| text.replace("\r\n", "\n");
-    let (content, edited) = (plain(&content), plain(&edited));
     let mut details = json!({
-        "filePath": given, "oldString": old, "newString": new, "originalFile": content,
-        "structuredPatch": patch(&content, &edited), "userModified": false, "replaceAll": all,
+        "filePath": given, "oldString": meant, "newString": new, "originalFile": text,
+        "structuredPatch": edits::patch(&text, &edited), "userModified": false, "replaceAll": all,
     });
     if !known {
         details["contentNotInModelContext"] = json!(true);
@@ -504,26 +522,4 @@ pub(super) async fn edit(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         (false, false) => "",
     };
     file_outcome(format!("{done}{note}"), details)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patches() {
-        assert_eq!(
-            patch("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nd\nx\nf\n"),
-            json!([{
-                "oldStart": 2, "oldLines": 5, "newStart": 2, "newLines": 5,
-                "lines": [" b", " c", " d", "-e", "+x", " f"],
-            }])
-        );
-        assert_eq!(
-            patch("", "e"),
-            json!([{"oldStart": 1, "oldLines": 0, "newStart": 1, "newLines": 1,
-                "lines": ["+e", "\\ No newline at end of file"]}])
-        );
-        assert_eq!(patch("a", "a"), json!([]));
-    }
 }

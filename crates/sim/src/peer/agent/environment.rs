@@ -8,6 +8,10 @@ use super::payload;
 
 /// Sets the variables that all processes of a session get, and takes those away that the CLI keeps for itself.
 fn of_all(ctx: &Context, command: &mut Command) {
+    command.envs(ctx.state().settings.env());
+    let changed = ctx.state().environment.clone().into_iter();
+    // Logins are kept from what the CLI starts.
+    command.envs(changed.filter(|(name, _)| name != "CLAUDE_CODE_OAUTH_TOKEN"));
     for (name, _) in std::env::vars_os() {
         let is_kept_back = name == "CLAUDE_CODE_OAUTH_TOKEN" || name.to_string_lossy().starts_with("OTEL_");
         if is_kept_back {
@@ -30,10 +34,6 @@ fn agent(part: &str) -> String {
 
 /// Sets the variables of a command line.
 pub(super) fn of_command(ctx: &Context, command: &mut Command) {
-    command.envs(ctx.state().settings.env());
-    let changed = ctx.state().environment.clone().into_iter();
-    // Logins are kept from commands.
-    command.envs(changed.filter(|(name, _)| name != "CLAUDE_CODE_OAUTH_TOKEN"));
     of_all(ctx, command);
     command.envs([
         ("AI_AGENT", agent("agent").as_str()),

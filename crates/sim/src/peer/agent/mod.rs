@@ -30,6 +30,7 @@ mod cost;
 mod decision;
 mod deferral;
 mod disk;
+mod edits;
 mod ending;
 mod environment;
 mod files;

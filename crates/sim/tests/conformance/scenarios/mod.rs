@@ -1,6 +1,7 @@
 //! The scenarios.
 
 mod beside;
+mod edits;
 mod endings;
 mod errors;
 mod found;
@@ -53,6 +54,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         output(),
         beside::beside(),
         beside::manifests(),
+        edits::edits(),
         endings::endings(),
         found::found(),
         hosts::hosts(),
