@@ -171,7 +171,7 @@ pub(super) struct SeenFile {
     content: String,
     /// Whether the model has seen all of the file.
     whole: bool,
-    /// Whether it has read the file by `Read`, so that the CLI takes care that it knows what it changes.
+    /// Whether the model has seen the file by `Read`. Only then the CLI refuses to replace the file once something else is in it.
     by_read: bool,
 }
 
