@@ -69,6 +69,16 @@ pub(crate) struct Limits {
     pub(crate) patience: Patience,
 }
 
+impl Limits {
+    /// How long an interrupt may take in all: taking the prompt back has the deadline of a request, and each of at most six other
+    /// steps has that of an interrupt.
+    fn interrupt_in_all(&self) -> Duration {
+        self.interrupt_deadline
+            .saturating_mul(6)
+            .saturating_add(self.control_deadline)
+    }
+}
+
 /// How a session is ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Closing {

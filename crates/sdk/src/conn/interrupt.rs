@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
 use tokio::time::Instant;
 
-use super::core::{Input, SentPrompt};
+use super::core::{Core, Input, SentPrompt};
 use super::{Conn, WritePriority};
 use crate::conn::encode_request;
 use crate::error::{Error, Result};
@@ -55,19 +55,10 @@ impl Conn {
             // interrupted again once it runs.
             Box::pin(self.cancel_prompt(id)).await?;
         }
-        let drained = async {
-            loop {
-                let changed = self.changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                let over = running.iter().all(|(_, settled)| settled.borrow().is_some())
-                    && (number.is_none() || self.core().current_turn() != number);
-                if over {
-                    return;
-                }
-                changed.await;
-            }
-        };
+        let drained = self.wait_until(|core| {
+            running.iter().all(|(_, settled)| settled.borrow().is_some())
+                && (number.is_none() || core.current_turn() != number)
+        });
         tokio::time::timeout(deadline, drained)
             .await
             .map_err(|_| Error::timeout("the end of the interrupted turn", deadline))?;
@@ -89,31 +80,41 @@ impl Conn {
 
     /// Takes a prompt back, or interrupts its turn if it runs already.
     pub(crate) async fn cancel_prompt(self: &Arc<Self>, id: &str) -> Result<Option<Interrupted>> {
-        loop {
-            self.note(Input::TakeBack { prompt: id });
-            let place = self.core().place(id);
-            match place {
-                None => return Ok(None),
-                Some(SentPrompt::Running) => return self.interrupt(Interrupt::default()).await.map(Some),
-                Some(SentPrompt::Queued) => {
-                    let request = CancelAsyncMessage::new(id);
-                    let reply = self
-                        .ask_about_prompts(&request, self.limits.control_deadline)
-                        .await?;
-                    if reply.cancelled {
-                        self.note(Input::TakenBack { prompt: id });
-                        return Ok(None);
-                    }
-                    // Its turn began meanwhile, and the CLI is about to report that, or has ended it already.
-                    let changed = self.changed.notified();
-                    if self.core().place(id) == Some(SentPrompt::Queued) {
-                        let within = self.limits.interrupt_deadline;
-                        tokio::time::timeout(within, changed).await.map_err(|_| {
-                            Error::timeout("the beginning of the cancelled prompt's turn", within)
-                        })?;
-                    }
-                }
+        self.note(Input::TakeBack { prompt: id });
+        if self.core().place(id) == Some(SentPrompt::Queued) {
+            let request = CancelAsyncMessage::new(id);
+            let reply = self
+                .ask_about_prompts(&request, self.limits.control_deadline)
+                .await?;
+            if reply.cancelled {
+                self.note(Input::TakenBack { prompt: id });
+                return Ok(None);
             }
+            // Its turn began meanwhile, and the CLI is about to report that, or has ended it already. The CLI is asked once: a CLI
+            // that never reports the turn would be asked at each of its frames.
+        }
+        let within = self.limits.interrupt_deadline;
+        let begun = self.wait_until(|core| core.place(id) != Some(SentPrompt::Queued));
+        tokio::time::timeout(within, begun)
+            .await
+            .map_err(|_| Error::timeout("the beginning of the cancelled prompt's turn", within))?;
+        let place = self.core().place(id);
+        match place {
+            Some(_) => self.interrupt(Interrupt::default()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits until this holds. It may depend on what [`Output::Changed`](super::core::Output::Changed) announces.
+    async fn wait_until(&self, holds: impl Fn(&Core) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if holds(&self.core()) {
+                return;
+            }
+            changed.await;
         }
     }
 

@@ -7,7 +7,7 @@ use outrigger_protocol::outbound::control::Interrupt;
 use outrigger_protocol::{Frame, FrameReader};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::cli_requests::{self, Answerers};
 use super::core::{Input, Output};
@@ -312,9 +312,11 @@ async fn watch(conn: Arc<Conn>) {
             continue;
         };
         tracing::warn!(phase = %stall.phase, after = ?stall.after, "a deadline has passed; the turn is interrupted");
+        let within = conn.limits.interrupt_in_all();
         let interrupted = tokio::select! {
             _ = ended.wait_for(Option::is_some) => return,
-            interrupted = conn.interrupt(Interrupt::default()) => interrupted,
+            interrupted = timeout(within, conn.interrupt(Interrupt::default())) => interrupted
+                .unwrap_or_else(|_| Err(Error::timeout("the end of the stalled turn", within))),
         };
         if let Err(error) = &interrupted {
             tracing::warn!(%error, "the turn could not be ended; the process is");
@@ -460,7 +462,7 @@ impl Supervisor {
                 let _ = drain.await;
             }
         };
-        let is_unread = tokio::time::timeout(DRAIN, rest).await.is_err();
+        let is_unread = timeout(DRAIN, rest).await.is_err();
         if is_unread {
             reader.abort();
         }

@@ -15,6 +15,7 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod handover;
 mod history;
+mod interrupts;
 mod mcp;
 mod messages;
 mod names;

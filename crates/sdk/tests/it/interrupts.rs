@@ -1,0 +1,86 @@
+//! Ending turns at awkward moments, with a paused clock.
+
+use std::time::Duration;
+
+use outrigger::Phase;
+use outrigger_sim::peer::{Match, Steps};
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use crate::support::reaching;
+
+const FOR_EVER: Duration = Duration::from_secs(10_000_000);
+
+/// The CLI does not take the prompt back, never reports its turn, and goes on writing.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_neither_taken_back_nor_begun_is_given_up() {
+    let taken_up = Steps::new()
+        .patience(FOR_EVER)
+        .initialize()
+        .expect(Match::kind("user"));
+    let interrupted = || {
+        Steps::new()
+            .expect(Match::request("interrupt"))
+            .reply(json!({"still_queued": []}))
+    };
+    let refused = || {
+        let refused = Steps::new()
+            .expect(Match::request("cancel_async_message"))
+            .reply(json!({"cancelled": false}));
+        let noise =
+            || json!({"type": "system", "subtype": "task_progress", "task_id": "t", "session_id": "s"});
+        (0..300).fold(refused, |steps, _| {
+            steps.sleep(Duration::from_millis(100)).send(noise())
+        })
+    };
+    let with_watchdog = taken_up.then(interrupted()).then(refused()).sleep(FOR_EVER);
+    let (options, running) = reaching(with_watchdog.spawn_in_memory());
+    let session = options
+        .first_token_deadline(Duration::from_secs(20))
+        .start()
+        .await
+        .unwrap();
+    let begun = Instant::now();
+    let mut turn = session.prompt("anything").await.unwrap();
+    let error = timeout(FOR_EVER / 100, turn.outcome())
+        .await
+        .expect("it ends")
+        .unwrap_err();
+    assert_eq!(error.stalled(), Some(Phase::FirstToken), "{error}");
+    assert!(error.is_closed());
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    assert!(running.exited().is_some());
+
+    for by_session in [false, true] {
+        let taken_up = Steps::new()
+            .patience(FOR_EVER)
+            .initialize()
+            .expect(Match::kind("user"));
+        let steps = if by_session {
+            taken_up.then(interrupted())
+        } else {
+            taken_up
+        };
+        let (options, running) = reaching(steps.then(refused()).spawn_in_memory());
+        let session = options.start().await.unwrap();
+        let turn = session.prompt("anything").await.unwrap();
+        let begun = Instant::now();
+        let ending = async {
+            match by_session {
+                true => session.interrupt().await.map(Some),
+                false => turn.cancel().await,
+            }
+        };
+        let error = timeout(FOR_EVER / 100, ending)
+            .await
+            .expect("it ends")
+            .unwrap_err();
+        assert!(error.is_timeout() && !error.is_closed(), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+        let lines = running.report().lines;
+        let asked = lines
+            .iter()
+            .filter(|line| line.json["request"]["subtype"] == "cancel_async_message");
+        assert_eq!(asked.count(), 1);
+    }
+}
