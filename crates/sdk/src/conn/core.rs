@@ -138,6 +138,7 @@ impl Core {
             }
             Input::TakenBack { prompt } => {
                 self.turns.cancelled(prompt);
+                self.rest_watchdog(now);
                 self.out.push(Output::Dispatch);
             }
             Input::HoldBack(is_held) => {
@@ -197,8 +198,11 @@ impl Core {
 
     /// The line of the next prompt that may be sent.
     pub(crate) fn poll_send(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let was_busy = self.turns.is_busy();
         let line = self.turns.next_to_send()?;
-        self.watchdog.on_sent(now);
+        if !was_busy {
+            self.watchdog.on_sent(now);
+        }
         Some(line)
     }
 
@@ -284,11 +288,19 @@ impl Core {
         let is_watched_anew = self.watchdog.on_frame(frame, self.turns.span(), now);
         if ended {
             self.watchdog.on_turn_end(now, self.turns.any_sent());
-        }
-        if ended || frame.kind() == "command_lifecycle" {
+            self.out.push(Output::Dispatch);
+        } else if frame.kind() == "command_lifecycle" {
+            self.rest_watchdog(now);
             self.out.push(Output::Dispatch);
         } else if is_watched_anew {
             self.out.push(Output::Watch);
+        }
+    }
+
+    /// A prompt may have ended without a result: if it was the last one, nothing is waited for any more.
+    fn rest_watchdog(&mut self, now: Instant) {
+        if !self.turns.is_busy() {
+            self.watchdog.on_turn_end(now, false);
         }
     }
 

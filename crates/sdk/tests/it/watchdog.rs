@@ -5,6 +5,7 @@ use std::time::Duration;
 use outrigger::permissions::PermissionResult;
 use outrigger::protocol::outbound::control::McpStatus;
 use outrigger::{Cause, Phase, Verdict};
+use outrigger_sim::peer::faulty::frames;
 use outrigger_sim::peer::{Agent, Match, Steps};
 use serde_json::json;
 use tokio::time::Instant;
@@ -340,4 +341,55 @@ async fn a_run_has_its_time_in_all_and_the_session_ends() {
             .is_success()
     );
     session.close().await.unwrap();
+}
+
+/// What the CLI says between turns, and prompts that end without a result, start no clock.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_after_a_long_pause_has_all_its_time() {
+    let hour = Duration::from_secs(3600);
+    let answered = || {
+        Steps::new()
+            .expect(Match::kind("user"))
+            .sleep(Duration::from_secs(60))
+            .send_with(|seen| {
+                let id = seen.last()["uuid"].as_str().unwrap_or_default();
+                frames::result_of(&[id], "done")
+            })
+    };
+    let ended_as = |state: &'static str| {
+        Steps::new().expect(Match::kind("user")).send_with(move |seen| {
+            let id = seen.last()["uuid"].as_str().unwrap_or_default();
+            frames::lifecycle_of(id, state)
+        })
+    };
+    let status = json!({"type": "system", "subtype": "status", "session_id": "s", "permissionMode": "plan"});
+    let said = json!({"type": "user", "session_id": "s", "parent_tool_use_id": null, "message": {
+        "role": "user", "content": "<local-command-stdout>ok</local-command-stdout>"}});
+    for (pause, prompts) in [
+        (Steps::new().send(status), 0),
+        (Steps::new().send(said), 0),
+        (ended_as("completed"), 1),
+        (ended_as("cancelled"), 1),
+        (ended_as("discarded"), 1),
+    ] {
+        let steps = Steps::new()
+            .patience(FOR_EVER)
+            .initialize()
+            .then(pause)
+            .then(answered());
+        let (options, running) = reaching(steps.spawn_in_memory());
+        let session = options
+            .turn_deadline(Duration::from_secs(120))
+            .start()
+            .await
+            .unwrap();
+        for _ in 0..prompts {
+            session.prompt("in vain").await.unwrap().outcome().await.unwrap();
+        }
+        tokio::time::sleep(hour).await;
+        let outcome = session.prompt("go").await.unwrap().outcome().await.unwrap();
+        assert_eq!(outcome.verdict(), &Verdict::Completed);
+        session.close().await.unwrap();
+        running.report().verdict.unwrap();
+    }
 }

@@ -29,6 +29,8 @@ struct CoreCase {
     /// The requests of the CLI.
     cli_requests: BTreeMap<u64, CliRequestState>,
     is_over: bool,
+    /// Since when the CLI has something to do.
+    busy_since: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,12 +59,19 @@ impl CoreCase {
             requests: 0,
             cli_requests: BTreeMap::new(),
             is_over: false,
+            busy_since: None,
         }
+    }
+
+    fn note_busy(&mut self) {
+        let is_busy = self.core.turns.is_busy();
+        self.busy_since = is_busy.then(|| self.busy_since.unwrap_or(self.now));
     }
 
     fn step(&mut self, input: Input<'_>) -> bool {
         let is_end = matches!(input, Input::End(_));
         let taken = self.core.handle(input, self.now).is_ok();
+        self.note_busy();
         let outputs: Vec<Output> = self.core.outputs().collect();
         assert!(!self.is_over || outputs.is_empty(), "{outputs:?} after the end");
         self.is_over |= is_end;
@@ -117,6 +126,7 @@ impl CoreCase {
         while let Some(line) = self.core.poll_send(self.now) {
             assert!(self.gates == 0 && !self.is_held && !self.is_over);
             assert!(self.sent.insert(line), "an id is sent once");
+            self.note_busy();
         }
     }
 
@@ -213,6 +223,8 @@ impl CoreCase {
                 self.frame(r#"{"type":"system","subtype":"init","capabilities":["msg_lifecycle_v1"]}"#);
             }
             19 => self.frame(r#"{"type":"system","subtype":"init"}"#),
+            20 if b.is_multiple_of(4) => self.frame(r#"{"type":"system","subtype":"status"}"#),
+            20 if b % 4 == 1 => self.frame(r#"{"type":"user","parent_tool_use_id":null}"#),
             20 => self.frame(r#"{"type":"assistant","parent_tool_use_id":null}"#),
             21 if b.is_multiple_of(3) => self.frame(&format!("{{{done}}}")),
             21 => self.frame(&format!(r#"{{{done},"user_message_uuids":["{prompt}"]}}"#)),
@@ -239,6 +251,9 @@ impl CoreCase {
         let run = self.core.run(self.now);
         let nothing_waits = open == 0 && closed == self.cli_requests.len();
         assert!(nothing_waits || !(run.is_over || run.is_quiet));
+        if let (Some((at, stall)), Some(since)) = (self.core.due(), self.busy_since) {
+            assert!(at >= since + stall.after, "{stall:?} counts from before the turn");
+        }
     }
 }
 
@@ -250,7 +265,8 @@ impl CliRequestState {
 }
 
 /// Each prompt ends once, and nothing is delivered to it afterwards. Each SDK request gets one reply. Each CLI request is answered once,
-/// and never after it was withdrawn. Nothing comes after the end, which leaves nothing open.
+/// and never after it was withdrawn. No deadline counts from before there was something to do. Nothing comes after the end, which
+/// leaves nothing open.
 ///
 /// The first byte is the number of steps after the end; each step is three bytes.
 pub fn run(data: &[u8]) {

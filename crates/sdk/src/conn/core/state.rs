@@ -173,9 +173,8 @@ impl Core {
 
     /// The next deadline, and the stall if it passes.
     pub(crate) fn due(&self) -> Option<(Instant, Stall)> {
-        let in_turn = self.turns.is_running() || self.turns.any_sent();
         let host_decides =
             self.open_requests.is_deciding() || self.state == Some(SessionState::RequiresAction);
-        self.watchdog.due(in_turn, host_decides)
+        self.watchdog.due(self.turns.is_busy(), host_decides)
     }
 }

@@ -324,6 +324,11 @@ impl Turns {
         self.running.is_some()
     }
 
+    /// Whether the CLI has something to do for us: a turn runs, or a prompt was sent whose turn has not ended.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_running() || self.any_sent()
+    }
+
     /// Notes that the current turn is interrupted because of a stall. If the turn ends by itself, without an abort, that end
     /// counts.
     pub(crate) fn stall(&mut self, stall: Stall) {

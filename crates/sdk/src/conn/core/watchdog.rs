@@ -70,13 +70,11 @@ impl Watchdog {
         }
     }
 
-    /// A prompt was sent.
+    /// A prompt was sent to a CLI that had nothing to do.
     pub(crate) fn on_sent(&mut self, now: Instant) {
-        if self.step == AwaitedOutput::Nothing {
-            self.step = AwaitedOutput::Answer;
-            self.since = now;
-            self.begun = Some(now);
-        }
+        self.step = AwaitedOutput::Answer;
+        self.since = now;
+        self.begun = Some(now);
     }
 
     /// A request or a tool is no longer open.
@@ -102,19 +100,23 @@ impl Watchdog {
         self.run = None;
     }
 
-    /// Takes a frame. Returns whether the deadline has changed. `turn` is the span for tools.
+    /// Takes a frame. Returns whether the deadline has changed. `turn` is the span of the running turn, for tools.
     pub(crate) fn on_frame(&mut self, frame: &Frame, turn: Option<&Span>, now: Instant) -> bool {
         let was_blocked = self.tools.is_running();
         self.tools.on_frame(frame, turn);
         // Frames of a subagent do not count: for the conversation it is a running tool.
-        let has_moved = frame.parent_tool_use_id().is_none() && self.step(frame, now);
+        let has_moved = frame.parent_tool_use_id().is_none() && self.step(frame, turn.is_some(), now);
         has_moved || was_blocked && !self.tools.is_running()
     }
 
     /// The same for a frame of the main conversation.
-    fn step(&mut self, frame: &Frame, now: Instant) -> bool {
+    fn step(&mut self, frame: &Frame, in_turn: bool, now: Instant) -> bool {
         self.since = now;
         let before = self.step;
+        if before == AwaitedOutput::Nothing && !in_turn {
+            // Between turns the CLI reports changes, and nobody waits for the model.
+            return false;
+        }
         self.step = match frame.kind() {
             "stream_event" if frame.event_type() == Some("message_stop") => AwaitedOutput::Answer,
             "stream_event" => AwaitedOutput::Piece,
@@ -195,7 +197,7 @@ mod tests {
         fn frame(&mut self, line: &str) {
             self.now += Duration::from_secs(1);
             let frame = Frame::from_line(line.as_bytes()).remove(0);
-            self.watchdog.on_frame(&frame, None, self.now);
+            self.watchdog.on_frame(&frame, Some(&Span::none()), self.now);
         }
 
         /// What is waited for, and that it counts from the last frame on.
