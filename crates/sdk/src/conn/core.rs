@@ -134,12 +134,12 @@ impl Core {
             Input::Prompt { number, prompt } => self.turns.accept(number, prompt, self.room)?,
             Input::TakeBack { prompt } => {
                 self.turns.take_back(prompt);
-                self.out.push(Output::Dispatch);
+                self.out.extend([Output::Dispatch, Output::Changed]);
             }
             Input::TakenBack { prompt } => {
                 self.turns.cancelled(prompt);
                 self.rest_watchdog(now);
-                self.out.push(Output::Dispatch);
+                self.out.extend([Output::Dispatch, Output::Changed]);
             }
             Input::HoldBack(is_held) => {
                 self.turns.held_back = is_held;
@@ -357,6 +357,16 @@ impl Core {
         }
         self.session.record("session_id", id);
         self.session_ids.push_back(id.to_owned());
+    }
+}
+
+/// Whether a frame may change the state of the run without [`Output::Changed`]: these wake whoever waits for it once for all
+/// frames that came together.
+pub(crate) fn changes_run(frame: &Frame) -> bool {
+    match frame.kind() {
+        "stream_event" | "assistant" | "user" => false,
+        "system" | "command_lifecycle" | "control_response" => true,
+        _ => is_result(frame),
     }
 }
 

@@ -10,13 +10,12 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::cli_requests::{self, Answerers};
-use super::core::{Input, Output};
+use super::core::{Input, Output, changes_run};
 use super::stderr_tail::StderrTail;
 use super::{Closing, Conn, OutgoingLine};
 use crate::cause::Cause;
 use crate::end::{End, Evidence};
 use crate::error::{Error, Kind};
-use crate::outcome::is_result;
 use crate::ownership::LeaseProblem;
 use crate::peer::{Connection, Exit, Process, Signal};
 use crate::phase::{Phase, Stall};
@@ -183,11 +182,7 @@ fn route(conn: &Arc<Conn>, host: &Arc<Answerers>, frames: &mut Vec<Frame>, now: 
     loop {
         let mut driver = conn.driver();
         let is_all = !frames.any(|frame| {
-            notable |= match frame.kind() {
-                "stream_event" | "assistant" | "user" => false,
-                "system" | "command_lifecycle" | "control_response" => true,
-                _ => is_result(&frame),
-            };
+            notable |= changes_run(&frame);
             driver.on_frame(&frame, now)
         });
         driver.flush(&mut deeds);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use outrigger::permissions::PermissionResult;
 use outrigger::Phase;
+use outrigger_sim::peer::faulty::frames;
 use outrigger_sim::peer::{Match, Steps};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
@@ -83,4 +85,28 @@ async fn a_prompt_that_is_neither_taken_back_nor_begun_is_given_up() {
             .filter(|line| line.json["request"]["subtype"] == "cancel_async_message");
         assert_eq!(asked.count(), 1);
     }
+}
+
+/// Nothing else wakes who waits for the end of the run.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_withdrawn_ends_the_run() {
+    let minute = Duration::from_secs(60);
+    let withdrawn = Steps::new()
+        .patience(FOR_EVER)
+        .initialize()
+        .send(frames::ask("q", "Bash"))
+        .sleep(minute)
+        .send(frames::withdraw("q"));
+    let (options, _running) = reaching(withdrawn.spawn_in_memory());
+    let session = options
+        .can_use_tool(|_| std::future::pending::<PermissionResult>())
+        .start()
+        .await
+        .unwrap();
+    while session.stats().unanswered_by_us == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The ceiling does not count while the request is open.
+    let run = timeout(2 * minute, session.wait_run_end(minute / 2)).await;
+    run.expect("it wakes").unwrap();
 }

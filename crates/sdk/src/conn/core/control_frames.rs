@@ -82,7 +82,9 @@ impl Core {
     pub(super) fn on_cancel(&mut self, frame: &Frame, now: Instant) {
         if let Some(id) = frame.request_id() {
             let withdrawn = self.open_requests.withdraw(id);
-            self.out.extend(withdrawn.map(Output::Withdrawn));
+            if let Some(serial) = withdrawn {
+                self.out.extend([Output::Withdrawn(serial), Output::Changed]);
+            }
         }
         self.unblocked(now);
     }

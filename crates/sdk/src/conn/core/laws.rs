@@ -33,6 +33,25 @@ struct CoreCase {
     busy_since: Option<Instant>,
 }
 
+/// What callers wait for with [`Output::Changed`].
+#[derive(Debug, PartialEq)]
+struct AwaitedState {
+    is_over: bool,
+    is_quiet: bool,
+    turn: Option<u64>,
+    places: [Option<SentPrompt>; 6],
+}
+
+impl AwaitedState {
+    /// Whether somebody may have waited for the change from this to `now`.
+    fn is_left_for(&self, now: &Self) -> bool {
+        let has_come = (now.is_over && !self.is_over) || (now.is_quiet && !self.is_quiet);
+        let has_ended = self.turn.is_some() && self.turn != now.turn;
+        let mut places = self.places.iter().zip(&now.places);
+        has_come || has_ended || places.any(|(was, is)| was.is_some() && was != is)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum CliRequestState {
     Open(Serial),
@@ -63,6 +82,16 @@ impl CoreCase {
         }
     }
 
+    fn awaited(&self) -> AwaitedState {
+        let run = self.core.run(self.now);
+        AwaitedState {
+            is_over: run.is_over,
+            is_quiet: run.is_quiet,
+            turn: self.core.current_turn(),
+            places: [0, 1, 2, 3, 4, 5].map(|number| self.core.place(&format!("p{number}"))),
+        }
+    }
+
     fn note_busy(&mut self) {
         let is_busy = self.core.turns.is_busy();
         self.busy_since = is_busy.then(|| self.busy_since.unwrap_or(self.now));
@@ -70,9 +99,20 @@ impl CoreCase {
 
     fn step(&mut self, input: Input<'_>) -> bool {
         let is_end = matches!(input, Input::End(_));
+        let before = self.awaited();
+        let (shown, wakes) = match &input {
+            Input::Frame(frame) => (frame.text().into_owned(), changes_run(frame)),
+            other => (format!("{other:?}"), is_end),
+        };
         let taken = self.core.handle(input, self.now).is_ok();
         self.note_busy();
         let outputs: Vec<Output> = self.core.outputs().collect();
+        let wakes = wakes || outputs.iter().any(|output| matches!(output, Output::Changed));
+        let after = self.awaited();
+        assert!(
+            wakes || !before.is_left_for(&after),
+            "{shown}: {before:?} to {after:?} wakes nobody"
+        );
         assert!(!self.is_over || outputs.is_empty(), "{outputs:?} after the end");
         self.is_over |= is_end;
         for output in outputs {
@@ -265,8 +305,8 @@ impl CliRequestState {
 }
 
 /// Each prompt ends once, and nothing is delivered to it afterwards. Each SDK request gets one reply. Each CLI request is answered once,
-/// and never after it was withdrawn. No deadline counts from before there was something to do. Nothing comes after the end, which
-/// leaves nothing open.
+/// and never after it was withdrawn. What callers wait for is announced. No deadline counts from before there was something to do.
+/// Nothing comes after the end, which leaves nothing open.
 ///
 /// The first byte is the number of steps after the end; each step is three bytes.
 pub fn run(data: &[u8]) {

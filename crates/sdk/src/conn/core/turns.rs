@@ -474,6 +474,7 @@ impl Turns {
         let running = self.begin();
         if !running.prompts.iter().any(|prompt| prompt == id) {
             running.prompts.push(id.to_owned());
+            self.out.push(Output::Changed);
         }
     }
 

@@ -76,6 +76,7 @@ impl TurnsCase {
                     self.disowned.1 += 1;
                 }
                 Output::Unsure(turn) => self.unsure = Some(turn),
+                Output::Changed => {}
                 other => panic!("{other:?}"),
             }
         }
