@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::core::{Core, Input, SentPrompt};
-use super::{Conn, WritePriority};
+use super::{Conn, Settled, WritePriority};
 use crate::conn::encode_request;
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
@@ -27,22 +28,45 @@ impl Conn {
     pub(crate) async fn interrupt(self: &Arc<Self>, request: Interrupt) -> Result<Interrupted> {
         let deadline = self.limits.interrupt_deadline;
         // The caller also means a prompt that was sent just before, so it goes first.
-        let shut = self.send_ready(|| {
-            let gate = PromptHold(self);
-            let (running, number) = self.with(|driver| {
-                let now = Instant::now();
-                for input in [Input::Gate(true), Input::Interrupt] {
-                    // After the end there is nothing to interrupt, and the request below fails.
-                    let _ = driver.step(input, now);
-                }
-                (driver.interruptible(), driver.core().current_turn())
-            });
-            (gate, running, number)
-        });
-        let (gate, running, number) = tokio::time::timeout(deadline, shut)
+        let begun = self.send_ready(|| self.begin_interrupt(|_| true));
+        let begun = tokio::time::timeout(deadline, begun)
             .await
             .map_err(|_| Error::timeout("writing the prompts before the interrupt", deadline))?
+            .flatten()
             .ok_or_else(|| self.end_error())?;
+        self.end_turn(begun, request).await
+    }
+
+    /// Holds prompts back and notes the interrupt of the current turn, if that is the one that is meant.
+    fn begin_interrupt(self: &Arc<Self>, is_meant: impl FnOnce(&Core) -> bool) -> Option<BegunInterrupt<'_>> {
+        self.with(|driver| {
+            is_meant(driver.core()).then(|| {
+                let now = Instant::now();
+                for input in [Input::Gate(true), Input::Interrupt] {
+                    // After the end there is nothing to interrupt, and the request fails.
+                    let _ = driver.step(input, now);
+                }
+                BegunInterrupt {
+                    gate: PromptHold(self),
+                    running: driver.interruptible(),
+                    number: driver.core().current_turn(),
+                }
+            })
+        })
+    }
+
+    /// Sends the interrupt, and returns when the turn has ended.
+    async fn end_turn(
+        self: &Arc<Self>,
+        begun: BegunInterrupt<'_>,
+        request: Interrupt,
+    ) -> Result<Interrupted> {
+        let deadline = self.limits.interrupt_deadline;
+        let BegunInterrupt {
+            gate,
+            running,
+            number,
+        } = begun;
         let asked = self.ask_about_prompts(&request, deadline).await;
         if asked.as_ref().is_err_and(|error| error.as_refusal().is_some()) {
             self.note(Input::InterruptRefused { turn: number });
@@ -93,14 +117,24 @@ impl Conn {
             // Its turn began meanwhile, and the CLI is about to report that, or has ended it already. The CLI is asked once: a CLI
             // that never reports the turn would be asked at each of its frames.
         }
+        let begun = async {
+            loop {
+                self.wait_until(|core| core.place(id) != Some(SentPrompt::Queued))
+                    .await;
+                // Once more, under the lock that holds prompts back: else the turn may have ended, and another one would be
+                // interrupted.
+                let begun = self.begin_interrupt(|core| core.place(id) == Some(SentPrompt::Running));
+                if begun.is_some() || self.core().place(id).is_none() {
+                    return begun;
+                }
+            }
+        };
         let within = self.limits.interrupt_deadline;
-        let begun = self.wait_until(|core| core.place(id) != Some(SentPrompt::Queued));
-        tokio::time::timeout(within, begun)
+        let begun = tokio::time::timeout(within, begun)
             .await
             .map_err(|_| Error::timeout("the beginning of the cancelled prompt's turn", within))?;
-        let place = self.core().place(id);
-        match place {
-            Some(_) => self.interrupt(Interrupt::default()).await.map(Some),
+        match begun {
+            Some(begun) => self.end_turn(begun, Interrupt::default()).await.map(Some),
             None => Ok(None),
         }
     }
@@ -131,6 +165,15 @@ impl Conn {
         R::read_reply(Some(&payload))
             .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
     }
+}
+
+/// An interrupt that is about to be sent.
+struct BegunInterrupt<'a> {
+    gate: PromptHold<'a>,
+    /// The prompts that it ends.
+    running: Vec<(String, watch::Receiver<Settled>)>,
+    /// The turn that runs.
+    number: Option<u64>,
 }
 
 /// Holds prompts back during an interrupt.

@@ -1,14 +1,17 @@
 //! Ending turns at awkward moments, with a paused clock.
 
+use std::future::Future as _;
+use std::task::Poll;
 use std::time::Duration;
 
 use outrigger::permissions::PermissionResult;
-use outrigger::Phase;
+use outrigger::{Phase, Verdict};
 use outrigger_sim::peer::faulty::frames;
 use outrigger_sim::peer::{Match, Steps};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
+use crate::mcp::cli::Cli;
 use crate::support::reaching;
 
 const FOR_EVER: Duration = Duration::from_secs(10_000_000);
@@ -85,6 +88,45 @@ async fn a_prompt_that_is_neither_taken_back_nor_begun_is_given_up() {
             .filter(|line| line.json["request"]["subtype"] == "cancel_async_message");
         assert_eq!(asked.count(), 1);
     }
+}
+
+/// The result of the cancelled turn is in the pipe, and the reader takes it while the cancellation waits for its place among the lines
+/// to write.
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_turn_that_ends_just_then_leaves_the_next_one_alone() {
+    let (options, cli) = Cli::new();
+    let (session, mut cli, _) = cli.start(options).await;
+    let mut first = session.prompt("first").await.unwrap();
+    let mut second = session.prompt("second").await.unwrap();
+    let is_prompt = |line: &Value| line["type"] == "user";
+    let id = cli.next(is_prompt).await["uuid"].as_str().unwrap().to_owned();
+    cli.send(frames::lifecycle_of(&id, "started")).await;
+    first.next_frame().await.unwrap().unwrap();
+
+    cli.send(frames::result_of(&[&id], "done")).await;
+    let cancelled = first.cancel();
+    tokio::pin!(cancelled);
+    // Without a budget no lock is had at once, so the other tasks come first.
+    std::future::poll_fn(|cx| {
+        while std::pin::pin!(tokio::task::consume_budget()).poll(cx).is_ready() {}
+        assert!(cancelled.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    let (ended, ()) = tokio::join!(cancelled, async {
+        let asked = cli.next(|_| true).await;
+        assert_eq!(
+            asked["request"]["subtype"], "interrupt",
+            "it comes before the next prompt"
+        );
+        cli.reply(&asked, json!({"still_queued": []})).await;
+    });
+    let outcomes = ended.unwrap().expect("the turn ran").outcomes;
+    assert_eq!(outcomes[0].verdict(), &Verdict::Completed);
+    let id = cli.next(is_prompt).await["uuid"].as_str().unwrap().to_owned();
+    cli.send(frames::lifecycle_of(&id, "started")).await;
+    cli.send(frames::result_of(&[&id], "done")).await;
+    assert_eq!(second.outcome().await.unwrap().verdict(), &Verdict::Completed);
 }
 
 /// Nothing else wakes who waits for the end of the run.

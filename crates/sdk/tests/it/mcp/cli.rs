@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::support::PATIENCE;
 
 /// The other end of a session's pipes.
-pub(super) struct Cli {
+pub(crate) struct Cli {
     lines: Lines<BufReader<DuplexStream>>,
     stdout: DuplexStream,
     /// What came while something else was waited for.
@@ -20,7 +20,7 @@ pub(super) struct Cli {
 
 impl Cli {
     /// Options that reach it.
-    pub(super) fn new() -> (Options, Self) {
+    pub(crate) fn new() -> (Options, Self) {
         let (stdin, lines) = tokio::io::duplex(1 << 20);
         let (stdout, read) = tokio::io::duplex(1 << 20);
         let cli = Self {
@@ -35,7 +35,7 @@ impl Cli {
     }
 
     /// Starts a session, and returns what it said in `initialize`.
-    pub(super) async fn start(mut self, options: Options) -> (Session, Self, Value) {
+    pub(crate) async fn start(mut self, options: Options) -> (Session, Self, Value) {
         let (session, (cli, request)) = tokio::join!(options.start(), async move {
             let request = self.request("initialize").await;
             self.reply(&request, ready()).await;
@@ -44,22 +44,22 @@ impl Cli {
         (session.expect("it starts"), cli, request["request"].clone())
     }
 
-    pub(super) async fn send(&mut self, line: Value) {
+    pub(crate) async fn send(&mut self, line: Value) {
         self.send_text(&line.to_string()).await;
     }
 
-    pub(super) async fn send_text(&mut self, line: &str) {
+    pub(crate) async fn send_text(&mut self, line: &str) {
         let line = format!("{line}\n");
         self.stdout.write_all(line.as_bytes()).await.expect("it reads");
     }
 
     /// Whether no such line was read so far.
-    pub(super) fn has_not_heard(&self, what: impl Fn(&Value) -> bool) -> bool {
+    pub(crate) fn has_not_heard(&self, what: impl Fn(&Value) -> bool) -> bool {
         !self.early.iter().any(what)
     }
 
     /// The next line that fits, leaving others for later.
-    pub(super) async fn next(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn next(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.early.iter().position(&fits) {
             return self.early.remove(at);
         }
@@ -78,12 +78,12 @@ impl Cli {
     }
 
     /// The next request of the session of this kind.
-    pub(super) async fn request(&mut self, subtype: &str) -> Value {
+    pub(crate) async fn request(&mut self, subtype: &str) -> Value {
         self.next(|line| line["type"] == "control_request" && line["request"]["subtype"] == subtype)
             .await
     }
 
-    pub(super) async fn reply(&mut self, request: &Value, payload: Value) {
+    pub(crate) async fn reply(&mut self, request: &Value, payload: Value) {
         let id = &request["request_id"];
         let response = json!({"subtype": "success", "request_id": id, "response": payload});
         self.send(json!({"type": "control_response", "response": response}))
@@ -91,7 +91,7 @@ impl Cli {
     }
 
     /// Hands a message to a server, and returns the id of the request that it went in.
-    pub(super) async fn post(&mut self, server: &str, message: Value) -> String {
+    pub(crate) async fn post(&mut self, server: &str, message: Value) -> String {
         self.requests += 1;
         let id = format!("cli-{}", self.requests);
         let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
@@ -101,7 +101,7 @@ impl Cli {
     }
 
     /// The answer to a request of ours.
-    pub(super) async fn answer(&mut self, id: &str) -> Value {
+    pub(crate) async fn answer(&mut self, id: &str) -> Value {
         let line = self
             .next(|line| line["type"] == "control_response" && line["response"]["request_id"] == id)
             .await;
@@ -109,7 +109,7 @@ impl Cli {
     }
 
     /// Whether there is an answer to a request of ours by now.
-    pub(super) async fn is_answered(&mut self, id: &str) -> bool {
+    pub(crate) async fn is_answered(&mut self, id: &str) -> bool {
         // The clock is paused, so this passes once nothing else can happen.
         let fits = |line: &Value| line["response"]["request_id"] == id;
         loop {
@@ -127,7 +127,7 @@ impl Cli {
     }
 
     /// Asks a server, and returns its JSON-RPC answer.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         server: &str,
         id: impl Into<Value>,
@@ -139,13 +139,13 @@ impl Cli {
     }
 
     /// Calls a tool, and returns its result.
-    pub(super) async fn call(&mut self, server: &str, id: u64, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&mut self, server: &str, id: u64, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         self.ask(server, id, "tools/call", params).await["result"].clone()
     }
 
     /// Makes the handshake, as the CLI does when it was told nothing ahead.
-    pub(super) async fn connect(&mut self, server: &str) -> Value {
+    pub(crate) async fn connect(&mut self, server: &str) -> Value {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "claude-code", "version": "2.1.330"},
@@ -158,7 +158,7 @@ impl Cli {
     }
 }
 
-pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
+pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
     let mut message = json!({"jsonrpc": "2.0", "id": id.into(), "method": method});
     if !params.is_null() {
         message["params"] = params;
@@ -166,17 +166,17 @@ pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> Valu
     message
 }
 
-pub(super) fn call(id: u64, tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
     request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
 }
 
 /// What a result says, with whether it is an error.
-pub(super) fn said(result: &Value) -> (bool, String) {
+pub(crate) fn said(result: &Value) -> (bool, String) {
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     (result["isError"] == true, text.to_owned())
 }
 
 /// What the CLI says to `initialize`.
-pub(super) fn ready() -> Value {
+pub(crate) fn ready() -> Value {
     json!({"commands": [], "account": {"apiKeySource": "ANTHROPIC_API_KEY"}})
 }

@@ -1,7 +1,7 @@
 //! MCP servers in this program, against a CLI that the tests play, with a paused clock.
 
 mod ahead;
-mod cli;
+pub(crate) mod cli;
 mod raw;
 mod rules;
 mod tools;
