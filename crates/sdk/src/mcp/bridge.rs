@@ -64,10 +64,11 @@ impl Bridge {
         let entries = servers
             .into_iter()
             .map(|(name, server)| (name, BridgedServer::new(server)));
+        let end = CancellationToken::new();
         Self {
             servers: Mutex::new(entries.collect()),
-            outlet: Arc::new(ServerMessages::new()),
-            end: CancellationToken::new(),
+            outlet: Arc::new(ServerMessages::new(end.clone())),
+            end,
             setting: tokio::sync::Mutex::default(),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::control::McpMessage;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::conn::Conn;
 use crate::conn::encode_request;
@@ -18,14 +19,17 @@ pub(super) struct ServerMessages {
     /// Whether the CLI knows the servers: what they say before would reach nobody.
     open: watch::Sender<bool>,
     underway: Semaphore,
+    /// Fires at the session's end, which may come before the CLI knows the servers.
+    end: CancellationToken,
 }
 
 impl ServerMessages {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(end: CancellationToken) -> Self {
         Self {
             conn: OnceLock::new(),
             open: watch::Sender::new(false),
             underway: Semaphore::new(MAX_UNDERWAY),
+            end,
         }
     }
 
@@ -42,11 +46,15 @@ impl ServerMessages {
 
     /// Hands a JSON-RPC message of a server to the CLI, and returns once that has it.
     pub(super) async fn send(&self, server: &str, message: RawJson) -> io::Result<()> {
+        let ended = || io::Error::other("the session has ended");
         let mut open = self.open.subscribe();
-        open.wait_for(|open| *open).await.map_err(io::Error::other)?;
-        let _place = self.underway.acquire().await.map_err(io::Error::other)?;
+        let place = async {
+            open.wait_for(|open| *open).await.map_err(io::Error::other)?;
+            self.underway.acquire().await.map_err(io::Error::other)
+        };
+        let _place = self.end.run_until_cancelled(place).await.ok_or_else(ended)??;
         let conn = self.conn.get().and_then(Weak::upgrade);
-        let conn = conn.ok_or_else(|| io::Error::other("the session has ended"))?;
+        let conn = conn.ok_or_else(ended)?;
         let request = McpMessage::new(server, message);
         let request = encode_request("mcp_message", &request).map_err(io::Error::other)?;
         let deadline = conn.limits.control_deadline;

@@ -129,6 +129,23 @@ async fn a_raw_server_that_ends_or_panics_answers_no_more() {
     }
 }
 
+/// The CLI ends without a reply to `initialize`.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_for_a_session_that_never_starts_is_refused() {
+    let (server, _hears, senders) = server(greeting);
+    let (options, mut cli) = Cli::new();
+    let started = tokio::spawn(options.sdk_mcp_server("s", server).start());
+    cli.request("initialize").await;
+    let sender = senders.last();
+    let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let sent = tokio::spawn(async move { sender.send(raw(&change)).await });
+    drop(cli);
+    started.await.unwrap().unwrap_err();
+    let sent = tokio::time::timeout(Duration::from_secs(60), sent).await;
+    let error = sent.expect("it does not wait").unwrap().unwrap_err();
+    assert!(error.to_string().contains("the session has ended"), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_raw_server_may_not_send_is_refused() {
     let (server, _hears, senders) = server(greeting);
