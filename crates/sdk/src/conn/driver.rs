@@ -100,7 +100,7 @@ pub(super) struct Driver {
     changes: Changes,
     /// Secrets that the process got after its start.
     pub(super) secrets: Vec<String>,
-    /// Whether the watchdog has no deadline, so that a new one has to wake it.
+    /// Whether the watchdog has no deadline for silence, so that a new one has to wake it.
     watchdog_rests: bool,
     /// What to do once the lock is released.
     deeds: Vec<Output>,
@@ -195,9 +195,9 @@ impl Driver {
 
     /// The deadline of the watchdog.
     pub(super) fn due(&mut self) -> Option<Instant> {
-        let due = self.core.due().map(|(at, _)| Instant::from_std(at));
-        self.watchdog_rests = due.is_none();
-        due
+        let due = self.core.due();
+        self.watchdog_rests = due.is_none_or(|(_, stall)| stall.phase.is_in_all());
+        due.map(|(at, _)| Instant::from_std(at))
     }
 
     /// Takes a line of the CLI. Returns whether something has to be done before the next one.

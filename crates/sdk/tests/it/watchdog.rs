@@ -393,3 +393,41 @@ async fn a_prompt_after_a_long_pause_has_all_its_time() {
         running.report().verdict.unwrap();
     }
 }
+
+/// The time of a request of the CLI is not the model's, and silence after the reply is noticed, whatever other deadline there is.
+#[tokio::test(start_paused = true)]
+async fn silence_after_a_long_request_is_noticed_with_a_deadline_for_all() {
+    let long = 5 * FIRST;
+    let script = || {
+        Steps::new()
+            .patience(FOR_EVER)
+            .initialize()
+            .expect(Match::kind("user"))
+            .send(json!({"type":"system","subtype":"init","session_id":"s"}))
+            .send(frames::ask("q", "Bash"))
+            .expect(Match::kind("control_response"))
+            .expect(Match::request("interrupt"))
+            .sleep(FOR_EVER)
+    };
+    for in_all in [Phase::Turn, Phase::Run] {
+        let (options, _running) = reaching(script().spawn_in_memory());
+        let options = match in_all {
+            Phase::Turn => options.turn_deadline(100 * FIRST),
+            _ => options.run_deadline(100 * FIRST),
+        };
+        let session = options
+            .can_use_tool(move |_| async move {
+                tokio::time::sleep(long).await;
+                PermissionResult::allow()
+            })
+            .start()
+            .await
+            .unwrap();
+        let begun = Instant::now();
+        let mut turn = session.prompt("anything").await.unwrap();
+        let error = turn.outcome().await.unwrap_err();
+        assert_eq!(error.stalled(), Some(Phase::FirstToken), "{error}");
+        let took = begun.elapsed();
+        assert!(took >= long + FIRST && took < long + 2 * FIRST, "{took:?}");
+    }
+}
