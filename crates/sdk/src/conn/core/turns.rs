@@ -68,6 +68,8 @@ struct RunningTurn {
     number: u64,
     /// The prompts that the turn answers; none for an ambient turn.
     prompts: Vec<String>,
+    /// The prompts of the turn that have ended before it.
+    settled: Vec<String>,
     /// A result of foreign origin that names no prompt and came meanwhile. It only counts if no other comes.
     doubtful: Option<Outcome>,
     /// Frames that are held back while it is only a guess that this turn answers our prompt (the CLI did not report it).
@@ -78,6 +80,14 @@ struct RunningTurn {
     interrupted: bool,
     /// Lasts as long as the turn.
     span: Span,
+}
+
+impl RunningTurn {
+    /// A prompt of the turn has ended, and the turn goes on.
+    fn settle(&mut self, id: &str) {
+        self.settled
+            .extend(self.prompts.extract_if(.., |prompt| prompt == id));
+    }
 }
 
 /// Where a frame went.
@@ -450,6 +460,7 @@ impl Turns {
             RunningTurn {
                 number: *numbers,
                 prompts: Vec::new(),
+                settled: Vec::new(),
                 doubtful: None,
                 guessed: None,
                 assumed: None,
@@ -510,7 +521,7 @@ impl Turns {
             other => {
                 let verdict = Verdict::Dropped(other.to_owned());
                 if let Some(running) = &mut self.running {
-                    running.prompts.retain(|prompt| *prompt != id);
+                    running.settle(&id);
                 }
                 self.end(&id, Outcome::without_result(verdict, &id));
             }
@@ -611,7 +622,10 @@ impl Turns {
         else {
             return false;
         };
-        let names_others = frame.user_message_uuids().next().is_some();
+        // The CLI may name only a prompt of the turn that has ended before it.
+        let names_others = frame
+            .user_message_uuids()
+            .any(|id| !running.settled.iter().any(|settled| settled == id));
         // A prompt that was folded into a turn of foreign origin is completed before the result.
         let none_through = !running.prompts.iter().any(|id| self.is_completed(id));
         names_others || (foreign && self.has_lifecycle && none_through)
@@ -633,7 +647,7 @@ impl Turns {
         let Some(outcome) = running.doubtful.clone().filter(is_about) else {
             return;
         };
-        running.prompts.retain(|prompt| prompt != id);
+        running.settle(id);
         if running.prompts.is_empty() {
             self.running = None;
         }

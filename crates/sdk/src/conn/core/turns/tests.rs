@@ -250,6 +250,23 @@ fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
     );
 }
 
+/// The CLI lists only the folded prompt, which has ended already.
+#[test]
+fn a_result_that_names_only_what_the_running_turn_has_dropped_ends_the_turn() {
+    let mut turns = TurnsCase::new();
+    let a = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "started");
+    let steer = prompt(&mut turns, "s", Dispatch::AtOnce);
+    life(&mut turns, "s", "started");
+    life(&mut turns, "s", "discarded");
+    assert_eq!(steer.verdict(), Some(Verdict::Dropped("discarded".to_owned())));
+    assert_eq!(feed(&mut turns, &result(r#""s","never seen""#)), Route::Ambient);
+    assert_eq!(feed(&mut turns, &result(r#""s""#)), Route::Turn);
+    assert_eq!(a.verdict(), Some(Verdict::Completed));
+    assert_eq!(a.outcome().unwrap().prompts(), ["a"]);
+    assert!(!turns.is_running() && !turns.any_open());
+}
+
 #[test]
 fn a_result_of_foreign_origin_resolves_nobody() {
     let mut turns = TurnsCase::new();
