@@ -2,6 +2,7 @@
 //!
 //! Nothing fails open: an answer that was not offered, a failing or missing editor and a cancelled turn all reject.
 
+mod asker;
 mod form;
 pub(crate) mod permission_options;
 mod question;
@@ -14,12 +15,14 @@ use outrigger::permissions::{
     PermissionDecision, PermissionRequest, PersonReply, PlanRequest, QuestionReply, QuestionRequest,
 };
 use outrigger::{CallbackReply, Callbacks, ElicitationRequest, ElicitationResult};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
+use self::asker::Asker;
+pub(crate) use self::asker::{QuestionCancel, QuestionSlot, SentQuestion};
 pub(crate) use self::form::{Filled, Form, Forms};
 pub(crate) use self::permission_options::Approved;
 use self::permission_options::PermissionChoice;
-use crate::client::{Client, EditorReply};
+use crate::client::Client;
 
 /// How many questions may wait for the session's task.
 pub(crate) const WAITING: usize = 256;
@@ -30,14 +33,15 @@ pub(crate) enum EditorQuestion {
     Permission {
         request: Box<PermissionRequest>,
         options: Vec<acp::PermissionOption>,
-        reply: oneshot::Sender<EditorReply<acp::RequestPermissionResponse>>,
+        /// Gets the answer, and the options that were offered.
+        reply: QuestionSlot<(acp::RequestPermissionResponse, Vec<acp::PermissionOption>)>,
     },
     /// A form to fill in, or a URL to open.
     Elicitation {
         request: Box<acp::CreateElicitationRequest>,
         /// The subagent that asks.
         agent: Option<String>,
-        reply: oneshot::Sender<EditorReply<acp::CreateElicitationResponse>>,
+        reply: QuestionSlot<acp::CreateElicitationResponse>,
     },
     Decided {
         call: String,
@@ -66,7 +70,7 @@ pub(crate) enum Decision {
 
 /// Answers the CLI for one session.
 pub(crate) struct CliResponder {
-    asks: mpsc::Sender<EditorQuestion>,
+    asker: Asker,
     session: acp::SessionId,
     client: Client,
     /// The modes of the session, which its task keeps up to date.
@@ -97,9 +101,9 @@ impl CliResponder {
         client: Client,
         modes: Modes,
     ) -> (Self, mpsc::Receiver<EditorQuestion>) {
-        let (asks, asked) = mpsc::channel(WAITING);
+        let (task, asked) = mpsc::channel(WAITING);
         let desk = Self {
-            asks,
+            asker: Asker::new(task),
             session,
             client,
             modes,
@@ -114,21 +118,25 @@ impl CliResponder {
         self
     }
 
-    /// Asks the user about a call, and returns the position of the chosen option.
+    /// Cancels the questions of this session.
+    pub(crate) fn cancel(&self) -> QuestionCancel {
+        self.asker.cancel()
+    }
+
+    /// Asks the user about a call.
     async fn choose(&self, request: PermissionRequest, options: Vec<acp::PermissionOption>) -> Chosen {
-        let (reply, sent) = oneshot::channel();
-        let ask = EditorQuestion::Permission {
-            request: Box::new(request),
-            options: options.clone(),
+        let agent = request.agent_id.clone();
+        let request = Box::new(request);
+        let ask = |reply| EditorQuestion::Permission {
+            request,
+            options,
             reply,
         };
-        let gone = || Chosen::Failed("the editor could not be asked: the session is being closed".to_owned());
-        if self.asks.send(ask).await.is_err() {
-            return gone();
-        }
-        let Ok(sent) = sent.await else { return gone() };
-        match sent.await {
-            Ok(response) => chosen(&response, &options),
+        match self.asker.ask(agent.as_deref(), ask).await {
+            Ok(Some((response, offered))) => chosen(&response, &offered),
+            // The cancel ends the work of a subagent, not the turn.
+            Ok(None) if agent.is_some() => Chosen::Failed("the user cancelled this agent".to_owned()),
+            Ok(None) => Chosen::Cancelled,
             Err(error) => {
                 tracing::warn!(%error, "the editor did not decide about a call; it is refused");
                 Chosen::Failed(failed(&error))
@@ -144,17 +152,20 @@ impl CliResponder {
         let chosen = self.choose(request, options).await;
         let is_choice = matches!(chosen, Chosen::Option(_));
         let reply = match chosen {
-            Chosen::Option(position) => choices.into_iter().nth(position).map(|choice| {
-                anew = choice.anew;
-                choice.reply
-            }),
+            Chosen::Option(id) => {
+                let mut choices = choices.into_iter();
+                let choice = choices.find(|choice| choice.option.option_id == id);
+                choice.map(|choice| {
+                    anew = choice.anew;
+                    choice.reply
+                })
+            }
             Chosen::Cancelled => Some(PersonReply::Stop),
             Chosen::Failed(why) => Some(PersonReply::No(why)),
         };
         let reply = reply.unwrap_or_else(|| PersonReply::no(""));
         if let Some(approved) = anew {
-            // If the session's task has ended, nobody needs this.
-            let _ = self.asks.send(EditorQuestion::Approved { call, approved }).await;
+            self.asker.tell(EditorQuestion::Approved { call, approved }).await;
             return reply.into();
         }
         let ends_turn = matches!(reply, PersonReply::Stop);
@@ -169,35 +180,26 @@ impl CliResponder {
     }
 
     async fn decided(&self, call: String, decision: Decision) {
-        // If the session's task has ended, nobody needs this.
-        let _ = self.asks.send(EditorQuestion::Decided { call, decision }).await;
-    }
-
-    async fn elicit(
-        &self,
-        request: acp::CreateElicitationRequest,
-        agent: Option<String>,
-    ) -> Result<acp::CreateElicitationResponse, Error> {
-        elicit(&self.asks, request, agent).await
+        self.asker.tell(EditorQuestion::Decided { call, decision }).await;
     }
 }
 
-/// Sends a form or a URL to the editor, behind the updates of the session.
+/// Sends a form or a URL to the editor, behind the updates of the session. `agent` is the subagent that asks.
 async fn elicit(
-    asks: &mpsc::Sender<EditorQuestion>,
+    asker: &Asker,
     request: acp::CreateElicitationRequest,
     agent: Option<String>,
 ) -> Result<acp::CreateElicitationResponse, Error> {
-    let (reply, sent) = oneshot::channel();
     let request = Box::new(request);
-    let gone = || crate::error::internal("the session is being closed");
-    let ask = EditorQuestion::Elicitation {
+    let asking = agent.clone();
+    let ask = |reply| EditorQuestion::Elicitation {
         request,
         agent,
         reply,
     };
-    asks.send(ask).await.map_err(|_| gone())?;
-    sent.await.map_err(|_| gone())?.await
+    let answer = asker.ask(asking.as_deref(), ask).await?;
+    let cancelled = || acp::CreateElicitationResponse::new(acp::ElicitationAction::Cancel);
+    Ok(answer.unwrap_or_else(cancelled))
 }
 
 /// Has a question come from another session.
@@ -217,8 +219,8 @@ fn failed(error: &Error) -> String {
 /// What the user chose.
 #[derive(Debug, PartialEq, Eq)]
 enum Chosen {
-    /// The position of the option.
-    Option(usize),
+    /// The id of the option.
+    Option(acp::PermissionOptionId),
     /// The turn was cancelled.
     Cancelled,
     /// Why there is no valid answer.
@@ -226,18 +228,15 @@ enum Chosen {
 }
 
 /// Reads the editor's answer. The id of an option that was not offered is invalid.
-fn chosen(response: &acp::RequestPermissionResponse, options: &[acp::PermissionOption]) -> Chosen {
+fn chosen(response: &acp::RequestPermissionResponse, offered: &[acp::PermissionOption]) -> Chosen {
     match &response.outcome {
         acp::RequestPermissionOutcome::Selected(selected) => {
-            let is_it = |option: &acp::PermissionOption| option.option_id == selected.option_id;
-            options.iter().position(is_it).map_or_else(
-                || {
-                    let id = &selected.option_id.0;
-                    tracing::warn!(option = %id, "the editor chose what was not offered; the call is refused");
-                    Chosen::Failed(format!("the editor answered {id:?}, which was not offered"))
-                },
-                Chosen::Option,
-            )
+            let id = &selected.option_id;
+            if offered.iter().any(|option| option.option_id == *id) {
+                return Chosen::Option(id.clone());
+            }
+            tracing::warn!(option = %id.0, "the editor chose what was not offered; the call is refused");
+            Chosen::Failed(format!("the editor answered {:?}, which was not offered", id.0))
         }
         acp::RequestPermissionOutcome::Cancelled => Chosen::Cancelled,
         _ => Chosen::Failed("the editor gave an answer that is not known".to_owned()),

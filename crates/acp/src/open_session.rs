@@ -371,11 +371,11 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         }
     };
     let can_be_claimed = claim.is_some();
-    let (handle, commands, cancel) = session::commands();
     let ready = match claim.zip(spare) {
         Some((claim, warm)) => {
             let again = wanted.put(warm.options, &given, prompt)?;
             let host = host(hub, &client, warm.forms, &again);
+            let (handle, commands, cancel) = session::commands(warm.questions);
             hub.enter(&warm.id, handle.clone())?;
             let told = warm.spare.initialized();
             let known = auth::of_account(&told.account);
@@ -406,6 +406,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let modes = Modes::default();
             let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
+            let (handle, commands, cancel) = session::commands(desk.cancel());
             let again = servers.add_to(options, &host).callbacks(desk);
             let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
             let (session, before) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;

@@ -28,6 +28,7 @@ pub(crate) use self::actor::{Actor, Inbox, OnHost, Parts};
 pub(crate) use self::early_commands::{Start, arrival};
 use self::prompt_reply::PromptReply;
 pub(crate) use self::updates::{Output, Updates};
+use crate::ask::QuestionCancel;
 use crate::response_sender::ResponseSender;
 use crate::rewind::{Rewind, Rewound};
 use crate::steer::{Steer, Steered};
@@ -98,6 +99,7 @@ impl SessionCommand {
 pub(crate) struct Handle {
     commands: mpsc::Sender<SessionCommand>,
     cancel: CancelBell,
+    questions: QuestionCancel,
 }
 
 /// Signals a cancel, even when the queue of commands is full.
@@ -177,6 +179,16 @@ impl Handle {
         }
     }
 
+    /// Cancels all open prompts, or the work of a subagent. Their questions to the user end at once: the editor's next message may be
+    /// an answer.
+    pub(crate) fn cancel(&self, agent: Option<String>) {
+        self.questions.cancel(agent.as_deref());
+        self.command(match agent {
+            Some(agent) => SessionCommand::CancelAgent(agent),
+            None => SessionCommand::Cancel,
+        });
+    }
+
     /// Rewinds to an earlier prompt.
     pub(crate) async fn rewind(&self, request: Rewind) -> Result<Rewound, Error> {
         self.answer_to(|reply| SessionCommand::Rewind { request, reply })
@@ -212,23 +224,28 @@ impl Handle {
         self.commands.same_channel(&other.commands)
     }
 
-    /// Ends the session, and waits for its end.
-    pub(crate) async fn close(&self) {
-        let (done, closed) = oneshot::channel();
-        if self.commands.send(SessionCommand::Close(done)).await.is_ok() {
-            // An error also means that the task has ended.
-            let _ = closed.await;
+    /// Ends the session, and waits for its end. Its questions to the user end at once.
+    pub(crate) fn close(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.questions.cancel(None);
+        let commands = self.commands.clone();
+        async move {
+            let (done, closed) = oneshot::channel();
+            if commands.send(SessionCommand::Close(done)).await.is_ok() {
+                // An error also means that the task has ended.
+                let _ = closed.await;
+            }
         }
     }
 }
 
 /// The handle of a new session, and the receivers for its task.
-pub(crate) fn commands() -> (Handle, mpsc::Receiver<SessionCommand>, CancelBell) {
+pub(crate) fn commands(questions: QuestionCancel) -> (Handle, mpsc::Receiver<SessionCommand>, CancelBell) {
     let (commands, receiver) = mpsc::channel(COMMANDS);
     let cancel = CancelBell::default();
     let handle = Handle {
         commands,
         cancel: cancel.clone(),
+        questions,
     };
     (handle, receiver, cancel)
 }

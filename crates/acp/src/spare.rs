@@ -91,7 +91,7 @@ async fn start(hub: &Hub, client: Client) -> outrigger::Result<WarmSpare> {
     let id = acp::SessionId::new(uuid::Uuid::new_v4().to_string());
     let modes = Modes::default();
     let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
-    let forms = desk.forms();
+    let (forms, questions) = (desk.forms(), desk.cancel());
     let options = config::always(hub.config.options.clone()).callbacks(desk);
     let mut options = review::add_to(options, &hub.config, &client, &id, hub.tasks());
     options.session_id = Some(id.0.to_string());
@@ -103,5 +103,6 @@ async fn start(hub: &Hub, client: Client) -> outrigger::Result<WarmSpare> {
         modes,
         asks,
         forms,
+        questions,
     })
 }

@@ -6,15 +6,15 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::protocol::RawJson;
 use outrigger::protocol::shared::JsonObject;
 use outrigger::{ElicitationRequest, ElicitationResult};
-use tokio::sync::mpsc;
 
-use super::{CliResponder, EditorQuestion, elicit};
+use super::asker::Asker;
+use super::{CliResponder, elicit};
 use crate::client::Client;
 
 /// Sends the forms of one session to the editor. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Forms {
-    asks: mpsc::Sender<EditorQuestion>,
+    asker: Asker,
     session: acp::SessionId,
     client: Client,
 }
@@ -47,7 +47,7 @@ impl Forms {
         let Some(question) = self.question(form) else {
             return Filled::Declined;
         };
-        match elicit(&self.asks, question, None).await {
+        match elicit(&self.asker, question, None).await {
             Ok(response) => match response.action {
                 acp::ElicitationAction::Accept(accepted) => Filled::Accepted(accepted.content),
                 acp::ElicitationAction::Decline => Filled::Declined,
@@ -95,7 +95,7 @@ impl CliResponder {
     /// The channel for forms that do not come from the CLI.
     pub(crate) fn forms(&self) -> Forms {
         Forms {
-            asks: self.asks.clone(),
+            asker: self.asker.clone(),
             session: self.session.clone(),
             client: self.client.clone(),
         }

@@ -4,7 +4,7 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::permissions::{Answers, QuestionReply, QuestionRequest};
 use outrigger::protocol::tools::Question;
 
-use super::{Chosen, CliResponder};
+use super::{Chosen, CliResponder, elicit};
 
 /// The names of the fields of a question: the choice, and the user's own text.
 fn field(question: usize) -> String {
@@ -13,6 +13,11 @@ fn field(question: usize) -> String {
 
 fn own_words(question: usize) -> String {
     format!("question_{question}_custom")
+}
+
+/// The id of an answer, where the answers are options.
+fn answer_id(number: usize) -> String {
+    format!("answer-{number}")
 }
 
 impl CliResponder {
@@ -26,7 +31,7 @@ impl CliResponder {
         };
         let mode = acp::ElicitationFormMode::new(scope, form(&request.questions));
         let form = acp::CreateElicitationRequest::new(mode, message);
-        match self.elicit(form, request.request.agent_id.clone()).await {
+        match elicit(&self.asker, form, request.request.agent_id.clone()).await {
             Ok(response) => match response.action {
                 acp::ElicitationAction::Accept(accepted) => {
                     filled_in(request, &accepted.content.unwrap_or_default())
@@ -53,7 +58,7 @@ impl CliResponder {
                     description => format!("{}: {description}", option.label),
                 };
                 let kind = acp::PermissionOptionKind::AllowOnce;
-                options.push(acp::PermissionOption::new(format!("answer-{number}"), name, kind));
+                options.push(acp::PermissionOption::new(answer_id(number), name, kind));
             }
             let skip = if position == last {
                 "None of these"
@@ -65,11 +70,16 @@ impl CliResponder {
             let mut shown = request.request.clone();
             shown.title = Some(question.question.clone());
             let answered = match self.choose(shown, options).await {
-                Chosen::Option(number) if number < question.options.len() => {
-                    given = true;
-                    answers.choose(position, [number])
+                Chosen::Option(id) => {
+                    let mut numbers = 0..question.options.len();
+                    match numbers.find(|number| *id.0 == *answer_id(*number)) {
+                        Some(number) => {
+                            given = true;
+                            answers.choose(position, [number])
+                        }
+                        None => answers.skip(position),
+                    }
                 }
-                Chosen::Option(_) => answers.skip(position),
                 Chosen::Cancelled => return QuestionReply::Declined("the turn was cancelled".to_owned()),
                 Chosen::Failed(why) => return QuestionReply::Declined(why),
             };

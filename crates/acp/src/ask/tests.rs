@@ -17,7 +17,7 @@ fn answer(outcome: serde_json::Value) -> Chosen {
 #[test]
 fn only_what_was_offered_can_be_chosen() {
     let select = |id: &str| answer(serde_json::json!({"outcome": "selected", "optionId": id}));
-    assert_eq!(select("reject"), Chosen::Option(1));
+    assert_eq!(select("reject"), Chosen::Option("reject".into()));
     assert!(matches!(select("allow-always"), Chosen::Failed(_)));
     assert!(matches!(select(""), Chosen::Failed(_)));
     assert_eq!(

@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::{Options, Spare};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::ask::{EditorQuestion, Forms, Modes};
+use crate::ask::{EditorQuestion, Forms, Modes, QuestionCancel};
 
 /// A spare, with what its session needs.
 pub(crate) struct WarmSpare {
@@ -18,6 +18,7 @@ pub(crate) struct WarmSpare {
     pub(crate) modes: Modes,
     pub(crate) asks: mpsc::Receiver<EditorQuestion>,
     pub(crate) forms: Forms,
+    pub(crate) questions: QuestionCancel,
 }
 
 /// A request for the spare: the channel that it is sent to.

@@ -119,7 +119,7 @@ pub(super) async fn prepare(
     let link = seat.link(hub.stop().child_token());
     let modes = Modes::default();
     let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
-    let forms = desk.forms();
+    let (forms, questions) = (desk.forms(), desk.cancel());
     let again = options
         .transport(link.clone())
         .callbacks(desk.without_new_conversations());
@@ -145,7 +145,7 @@ pub(super) async fn prepare(
     if let Some(model) = model {
         choices.model_is(&model);
     }
-    let (handle, commands, cancel) = session::commands();
+    let (handle, commands, cancel) = session::commands(questions);
     hub.enter(&id, handle.clone())?;
     let editor = super::host(hub, &client, forms, &again);
     Ok(Ready {

@@ -288,7 +288,10 @@ impl Actor {
             }
             Some(read) = self.reading.next(), if !self.reading.is_empty() => self.buffers_read(read),
             planned = self.rewinding.planned() => self.planned(planned),
-            Some(end) = self.turns.running.next(), if open && !self.turns.running.is_empty() => self.turn_ended(end),
+            Some(end) = self.turns.running.join_next(), if open => match end {
+                Ok(end) => self.turn_ended(end),
+                Err(why) => tracing::error!(%why, "the end of a turn is not known"),
+            },
         }
         self.follow_idleness();
         self.send_state();

@@ -98,13 +98,18 @@ impl PromptReply {
         drop(self.settle(Ok(outcome::cancelled(None)), true));
     }
 
-    /// Resolves to `true` when the editor cancels the request of the prompt, and to `false` when it no longer can.
-    pub(super) fn withdrawn(&self) -> impl Future<Output = bool> + Send + use<> {
-        let cancellation: Option<RequestCancellation> = match &self.what {
+    /// Whether the editor has cancelled the request of the prompt; `None` if it no longer can.
+    pub(super) fn cancellation(&self) -> Option<RequestCancellation> {
+        match &self.what {
             ReplyTime::AtEnd(answer) => Some(answer.cancellation()),
             ReplyTime::AtBegin(begin) => Some(begin.answer.cancellation()),
             ReplyTime::End | ReplyTime::Nothing => None,
-        };
+        }
+    }
+
+    /// Resolves to `true` when the editor cancels the request of the prompt, and to `false` when it no longer can.
+    pub(super) fn withdrawn(&self) -> impl Future<Output = bool> + Send + use<> {
+        let cancellation = self.cancellation();
         let over = self.open.as_ref().map(|open| open.token().clone());
         async move {
             let (Some(cancellation), Some(over)) = (cancellation, over) else {

@@ -185,9 +185,24 @@ impl<A> Prompts<A> {
 
     /// The attempt whose turn runs, unless it is cancelled.
     pub(crate) fn running(&self) -> Option<Attempt> {
-        let sent = |open: &OpenPrompt<A>| open.sent.as_ref().map(|sent| (sent.begun, sent.attempt));
-        let open = self.open.iter().filter(|open| open.cancelled.is_none());
-        open.filter_map(sent).find(|(begun, _)| *begun).map(|sent| sent.1)
+        let mut open = self.in_turn().filter(|open| open.cancelled.is_none());
+        open.find_map(|open| Some(open.sent.as_ref()?.attempt))
+    }
+
+    /// The prompts of the turn that runs.
+    fn in_turn(&self) -> impl Iterator<Item = &OpenPrompt<A>> {
+        let begun = |open: &&OpenPrompt<A>| open.sent.as_ref().is_some_and(|sent| sent.begun);
+        self.open.iter().filter(begun)
+    }
+
+    /// The replies of the prompts of the turn that runs.
+    pub(crate) fn of_turn(&self) -> impl Iterator<Item = &A> {
+        self.in_turn().map(|open| &open.answer)
+    }
+
+    /// Whether the turn that runs is cancelled, which cancelling one of its prompts does.
+    pub(crate) fn is_turn_cancelled(&self) -> bool {
+        self.in_turn().any(|open| open.cancelled.is_some())
     }
 
     /// The conversation ends with the running turn. Returns its attempt; all other prompts are taken back, and wait again.

@@ -13,7 +13,7 @@ use crate::editor::{Editor, said, updates};
 use crate::schema::Version;
 use crate::servers::{serving, text};
 
-const QUESTION: &str = "%tool AskUserQuestion {\"questions\": [{\"question\": \"Which colour?\", \"header\": \"Colour\", \
+pub(crate) const QUESTION: &str = "%tool AskUserQuestion {\"questions\": [{\"question\": \"Which colour?\", \"header\": \"Colour\", \
     \"multiSelect\": false, \"options\": [{\"label\": \"Red\", \"description\": \"warm\"}, {\"label\": \"Blue\", \
     \"description\": \"cold\"}]}]}\n%say done";
 

@@ -139,9 +139,10 @@ impl Editor {
     }
 
     async fn read(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line())
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line());
+        let line = line
             .await
-            .expect("the agent says something in time")
+            .unwrap_or_else(|_| panic!("nothing comes behind {:#?}", self.come))
             .expect("the agent writes text")?;
         let line: Value = serde_json::from_str(&line).expect("the agent writes JSON");
         let asked = &mut self.asked;

@@ -9,6 +9,7 @@
 
 mod auth;
 mod buffers;
+mod cancels;
 mod draft;
 mod editor;
 mod ends;

@@ -1,13 +1,16 @@
 //! Handles what comes from the CLI: frames, questions, and the end and the revival of its process.
 
+use agent_client_protocol::RequestCancellation;
 use outrigger::Session;
 use outrigger::protocol::Frame;
+use tokio::task::JoinSet;
 
 use super::Actor;
 use super::changes::{Change, ChangeKind, ReplyTo};
-use crate::ask::{self, Decision, EditorQuestion};
+use crate::ask::{self, Decision, EditorQuestion, SentQuestion};
 use crate::session::lookups::Lookups;
 use crate::session::process::{self, Process, RunningProcess};
+use crate::session::prompt_reply::PromptReply;
 use crate::{outcome, sdk_error};
 
 impl Actor {
@@ -40,8 +43,9 @@ impl Actor {
     pub(in crate::session) fn process_over(&mut self) {
         self.show(|updates| updates.ended());
         self.settle_all();
+        self.own_cancelled = false;
         // The attempts end with the process.
-        self.turns.running.clear();
+        self.turns.running = JoinSet::new();
         self.lookups = Lookups::new();
     }
 
@@ -120,6 +124,13 @@ impl Actor {
         }
     }
 
+    /// The requests of the prompts in the turn that runs; `None` if the turn is cancelled.
+    fn asked_in(&self) -> Option<Vec<RequestCancellation>> {
+        let is_cancelled = self.own_cancelled || self.prompts.is_turn_cancelled();
+        let answers = self.prompts.of_turn();
+        (!is_cancelled).then(|| answers.filter_map(PromptReply::cancellation).collect())
+    }
+
     pub(super) fn ask(&mut self, ask: EditorQuestion) {
         match ask {
             EditorQuestion::Permission {
@@ -127,6 +138,9 @@ impl Actor {
                 mut options,
                 reply,
             } => {
+                let Some(prompts) = self.asked_in() else {
+                    return drop(reply.send(None));
+                };
                 let can_clear = self.prompts.running().is_some();
                 ask::permission_options::fit_clearing(&mut options, can_clear, self.updates.fullness());
                 let (updates, shown) = self.updates.asked(&request);
@@ -135,20 +149,26 @@ impl Actor {
                 let child = agent.and_then(|agent| self.updates.child(agent));
                 // If nobody waits for the answer any more, the drop withdraws the question from the editor.
                 let session = child.as_ref().unwrap_or(&self.id);
-                let asked = self.client.ask_permission(session, shown, options);
-                drop(reply.send(self.questions.put(agent, asked)));
+                let asked = self.client.ask_permission(session, shown, options.clone());
+                let answer = self
+                    .questions
+                    .put(agent, Box::pin(async move { Ok((asked.await?, options)) }));
+                drop(reply.send(Some(SentQuestion { answer, prompts })));
             }
             EditorQuestion::Elicitation {
                 mut request,
                 agent,
                 reply,
             } => {
+                let Some(prompts) = self.asked_in() else {
+                    return drop(reply.send(None));
+                };
                 let agent = agent.as_deref();
                 if let Some(child) = agent.and_then(|agent| self.updates.child(agent)) {
                     ask::address(&mut request, child);
                 }
-                let asked = self.client.elicit(*request);
-                drop(reply.send(self.questions.put(agent, asked)));
+                let answer = self.questions.put(agent, self.client.elicit(*request));
+                drop(reply.send(Some(SentQuestion { answer, prompts })));
             }
             EditorQuestion::Decided { call, decision } => {
                 if let Decision::Rejected { ends_turn } | Decision::Denied { ends_turn } = decision {

@@ -126,7 +126,7 @@ impl Actor {
                 let id = turn.id().to_string();
                 self.updates.prompted(&id);
                 self.prompts.sent_as(attempt, id);
-                self.turns.running.push(Box::pin(run(attempt, turn, stop)));
+                self.turns.running.spawn(run(attempt, turn, stop));
             }
             // The end of the process follows, after which the prompt is sent again.
             Err(error) if error.is_closed() => {}

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
 use outrigger::protocol::Frame;
 use outrigger::{Outcome, Turn};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -23,8 +22,9 @@ pub(super) type TurnEnd = (Attempt, outrigger::Result<Outcome>);
 
 #[derive(Default)]
 pub(super) struct Turns {
-    /// Each resolves at the end of its turn.
-    pub(super) running: FuturesUnordered<BoxFuture<'static, TurnEnd>>,
+    /// Each ends with its turn. They are tasks, since a cancelled turn has to end even while the session's task does not look at the
+    /// ends of turns: the editor is behind then.
+    pub(super) running: JoinSet<TurnEnd>,
     /// Turns that ended, but whose result frame has not been read.
     ended: Vec<TurnEnd>,
     /// The uuids of the last result frames.
