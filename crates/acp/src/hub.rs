@@ -3,10 +3,11 @@
 mod spare_slot;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,7 +30,10 @@ pub(crate) struct Hub {
     gate: Arc<WriteGate>,
     capabilities: Mutex<Arc<acp::ClientCapabilities>>,
     known_auth: Arc<KnownAccount>,
+    /// The sessions that have not ended.
     sessions: Mutex<HashMap<String, Handle>>,
+    /// The locks of the sessions that requests open or end now.
+    locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
     spare: SpareSlot,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -44,6 +48,7 @@ impl Hub {
             capabilities: Mutex::default(),
             known_auth: Arc::default(),
             sessions: Mutex::default(),
+            locks: Mutex::default(),
             spare: SpareSlot::default(),
             tasks: TaskTracker::new(),
             stop,
@@ -117,7 +122,8 @@ impl Hub {
     /// The open session with this id.
     pub(crate) fn session(&self, id: &acp::SessionId) -> Result<Handle, Error> {
         let name = id.0.as_ref();
-        let open = self.sessions().get(name).cloned();
+        let known = self.sessions().get(name).cloned();
+        let open = known.filter(|session| !session.is_closed());
         open.ok_or_else(|| match self.child(id) {
             Some(_) => error::bad(
                 "sessionId",
@@ -131,7 +137,38 @@ impl Hub {
     pub(crate) fn child(&self, id: &acp::SessionId) -> Option<(Handle, String)> {
         let (root, agent) = children::split(&id.0)?;
         let session = self.sessions().get(root).cloned()?;
-        Some((session, agent.to_owned()))
+        (!session.is_closed()).then(|| (session, agent.to_owned()))
+    }
+
+    /// Waits until no other request opens or ends the session with this id. None does before the guard is dropped.
+    pub(crate) async fn lock_of(&self, id: &acp::SessionId) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            let lock = locks
+                .get(id.0.as_ref())
+                .and_then(Weak::upgrade)
+                .unwrap_or_default();
+            locks.insert(id.0.to_string(), Arc::downgrade(&lock));
+            lock
+        };
+        lock.lock_owned().await
+    }
+
+    /// Closes the session with this id, if it has not ended. It then ends by itself, whether or not the caller waits.
+    pub(crate) fn close(&self, id: &acp::SessionId) -> Option<Handle> {
+        let session = self.sessions().get(id.0.as_ref()).cloned()?;
+        session.close();
+        Some(session)
+    }
+
+    /// Closes the session with this id, and waits for its end. Returns whether there was one.
+    pub(crate) async fn ended_of(&self, id: &acp::SessionId) -> bool {
+        let Some(session) = self.close(id) else {
+            return false;
+        };
+        session.ended().await;
+        true
     }
 
     /// Registers an open session.

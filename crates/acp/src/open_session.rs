@@ -17,6 +17,7 @@ use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::SystemPrompt;
 use outrigger::{Claim, Options, Session, Spare};
 use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
 
 use crate::ask::{CliResponder, EditorQuestion, Forms, Modes};
 use crate::auth;
@@ -33,7 +34,7 @@ use crate::response_sender::ResponseSender;
 use crate::review;
 use crate::sdk_error;
 use crate::session::mcp_servers::Mcp;
-use crate::session::{self, Actor, CancelBell, Inbox, OnHost, Parts, SessionCommand};
+use crate::session::{self, Actor, Inbox, OnHost, Parts};
 use crate::spare;
 use crate::stored;
 use crate::wire::v2::convert;
@@ -262,27 +263,20 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         mcp,
         modes,
         asks,
-        mut commands,
-        cancel,
+        mut inbox,
+        ended,
         raw,
         on_host,
         agents,
         ..
     } = ready;
-    let stop = hub.stop().clone();
     let arrived = match opening {
         Opening::Started(session) => Some((session, Default::default())),
-        Opening::Claimed(start) => session::arrival(start, &mut commands, &cancel, &stop).await,
+        Opening::Claimed(start) => session::arrival(start, &mut inbox).await,
     };
     if let Some((session, early)) = arrived {
         let choices = Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
             .switches(client.has_switches());
-        let inbox = Inbox {
-            commands,
-            cancel,
-            asks,
-            stop,
-        };
         let parts = Parts {
             id: id.clone(),
             client,
@@ -295,6 +289,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             early,
             raw,
             inbox,
+            asks,
             cancel_floor: hub.config.cancel_floor,
             idle_compaction: hub.config.idle_compaction.filter(|_| on_host.is_none()),
             on_host,
@@ -303,6 +298,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         Actor::run(parts).await;
     }
     hub.leave(&id, &handle);
+    drop(ended);
 }
 
 /// The account that the CLI reports: `_meta.claudeCode.account`, without empty fields.
@@ -328,8 +324,9 @@ struct Ready {
     mcp: Mcp,
     modes: Modes,
     asks: mpsc::Receiver<EditorQuestion>,
-    commands: mpsc::Receiver<SessionCommand>,
-    cancel: CancelBell,
+    inbox: Inbox,
+    /// Dropped when the session has ended.
+    ended: DropGuard,
     raw: RawMessages,
     on_host: Option<OnHost>,
     /// The subagents of the stored session.
@@ -343,6 +340,11 @@ enum Opening {
 }
 
 async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready, Error> {
+    // Two processes must not write to one conversation.
+    let _lock = match &wanted.origin {
+        Origin::Resume(id) | Origin::Load(id) => Some(hub.lock_of(id).await),
+        Origin::New | Origin::Fork(..) => None,
+    };
     if let Some(host) = &hub.config.host {
         return on_host::prepare(hub, host, wanted, client).await;
     }
@@ -375,7 +377,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         Some((claim, warm)) => {
             let again = wanted.put(warm.options, &given, prompt)?;
             let host = host(hub, &client, warm.forms, &again);
-            let (handle, commands, cancel) = session::commands(warm.questions);
+            let (handle, inbox, ended) = session::new(warm.questions, hub.stop());
             hub.enter(&warm.id, handle.clone())?;
             let told = warm.spare.initialized();
             let known = auth::of_account(&told.account);
@@ -392,8 +394,8 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 mcp: Mcp::new(host, servers),
                 modes: warm.modes,
                 asks: warm.asks,
-                commands,
-                cancel,
+                inbox,
+                ended,
                 raw: given.raw,
                 on_host: None,
                 agents: Vec::new(),
@@ -406,7 +408,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let modes = Modes::default();
             let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
-            let (handle, commands, cancel) = session::commands(desk.cancel());
+            let (handle, inbox, ended) = session::new(desk.cancel(), hub.stop());
             let again = servers.add_to(options, &host).callbacks(desk);
             let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
             let (session, before) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;
@@ -435,8 +437,8 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 mcp: Mcp::new(host, servers),
                 modes,
                 asks,
-                commands,
-                cancel,
+                inbox,
+                ended,
                 raw: given.raw,
                 on_host: None,
                 agents,
@@ -470,11 +472,7 @@ async fn start(
     options: &Options,
     limit: Option<usize>,
 ) -> Result<(Session, Option<String>), Error> {
-    // Two processes must not write to one conversation.
-    let before = hub.sessions().remove(id.0.as_ref());
-    if let Some(before) = before {
-        before.close().await;
-    }
+    hub.ended_of(id).await;
     let starting = options.clone();
     let start = async { starting.start().await.map_err(|error| sdk_error::of_sdk(&error)) };
     match &wanted.origin {

@@ -22,9 +22,9 @@ mod updates;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(crate) use self::actor::{Actor, Inbox, OnHost, Parts};
+pub(crate) use self::actor::{Actor, OnHost, Parts};
 pub(crate) use self::early_commands::{Start, arrival};
 use self::prompt_reply::PromptReply;
 pub(crate) use self::updates::{Output, Updates};
@@ -74,8 +74,6 @@ pub(crate) enum SessionCommand {
         wish: mcp_servers::Wish,
         reply: mcp_servers::McpReply,
     },
-    /// Ends the session. The reply comes after its end.
-    Close(oneshot::Sender<()>),
 }
 
 impl SessionCommand {
@@ -89,9 +87,21 @@ impl SessionCommand {
             Self::SetTitle { reply, .. } => drop(reply.send(Err(error))),
             Self::Steer { reply, .. } => drop(reply.send(Err(error))),
             Self::Mcp { reply, .. } => drop(reply.send(Err(error))),
-            Self::Cancel | Self::CancelAgent(_) | Self::Close(_) => {}
+            Self::Cancel | Self::CancelAgent(_) => {}
         }
     }
+
+    /// The session is closed: prompts are cancelled, and everything else is refused.
+    fn closed(self) {
+        match self {
+            Self::Prompt { answer, .. } => answer.cancel(),
+            other => other.refuse(closed()),
+        }
+    }
+}
+
+fn closed() -> Error {
+    error::internal("the session was closed")
 }
 
 /// A handle of a session. Cheap to clone.
@@ -100,6 +110,28 @@ pub(crate) struct Handle {
     commands: mpsc::Sender<SessionCommand>,
     cancel: CancelBell,
     questions: QuestionCancel,
+    /// Fires when the session is to end.
+    end: CancellationToken,
+    /// Fires when it has ended.
+    ended: CancellationToken,
+}
+
+/// What reaches a session through its handles.
+pub(crate) struct Inbox {
+    pub(crate) commands: mpsc::Receiver<SessionCommand>,
+    pub(crate) cancel: CancelBell,
+    /// Fires when the session is closed, and at the end of the connection.
+    pub(crate) end: CancellationToken,
+}
+
+impl Inbox {
+    /// The session has ended: refuses the commands that wait.
+    fn close(&mut self) {
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            command.closed();
+        }
+    }
 }
 
 /// Signals a cancel, even when the queue of commands is full.
@@ -173,9 +205,7 @@ impl Handle {
                     "the session is busy: {COMMANDS} requests wait already; wait for some of them to be answered"
                 )));
             }
-            Err(mpsc::error::TrySendError::Closed(command)) => {
-                command.refuse(error::internal("the session was closed"))
-            }
+            Err(mpsc::error::TrySendError::Closed(command)) => command.refuse(closed()),
         }
     }
 
@@ -215,7 +245,7 @@ impl Handle {
         self.command(command(reply));
         match answer.await {
             Ok(answer) => answer,
-            Err(_) => Err(error::internal("the session was closed")),
+            Err(_) => Err(closed()),
         }
     }
 
@@ -224,31 +254,38 @@ impl Handle {
         self.commands.same_channel(&other.commands)
     }
 
-    /// Ends the session, and waits for its end. Its questions to the user end at once.
-    pub(crate) fn close(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Ends the session. Its questions to the user end at once. Neither a full queue nor a caller that goes away keeps it open.
+    pub(crate) fn close(&self) {
         self.questions.cancel(None);
-        let commands = self.commands.clone();
-        async move {
-            let (done, closed) = oneshot::channel();
-            if commands.send(SessionCommand::Close(done)).await.is_ok() {
-                // An error also means that the task has ended.
-                let _ = closed.await;
-            }
-        }
+        self.end.cancel();
+    }
+
+    /// Whether the session ends, or has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.end.is_cancelled()
+    }
+
+    /// Waits for the end of the session and of its process.
+    pub(crate) async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 }
 
-/// The handle of a new session, and the receivers for its task.
-pub(crate) fn commands(questions: QuestionCancel) -> (Handle, mpsc::Receiver<SessionCommand>, CancelBell) {
+/// The handle of a new session, what its task reads, and a guard to drop at its end. `stop` fires at the end of the connection.
+pub(crate) fn new(questions: QuestionCancel, stop: &CancellationToken) -> (Handle, Inbox, DropGuard) {
     let (commands, receiver) = mpsc::channel(COMMANDS);
-    let cancel = CancelBell::default();
     let handle = Handle {
         commands,
-        cancel: cancel.clone(),
+        cancel: CancelBell::default(),
         questions,
+        end: stop.child_token(),
+        ended: CancellationToken::new(),
     };
-    (handle, receiver, cancel)
+    let inbox = Inbox {
+        commands: receiver,
+        cancel: handle.cancel.clone(),
+        end: handle.end.clone(),
+    };
+    let ended = handle.ended.clone().drop_guard();
+    (handle, inbox, ended)
 }
-
-/// Fires at the end of the connection, which ends the session.
-pub(crate) type ConnectionEnd = CancellationToken;

@@ -84,10 +84,7 @@ pub(super) async fn prepare(
     };
     let id = seat.id();
     // The editor has a session once.
-    let before = hub.sessions().remove(id.0.as_ref());
-    if let Some(before) = before {
-        before.close().await;
-    }
+    hub.ended_of(&id).await;
     let mut updates = Updates::new(&id, seat.cwd().to_owned(), &client).on_host();
     let (mut mode, mut model) = (seat.mode().map(str::to_owned), seat.model().map(str::to_owned));
     let is_load = matches!(wanted.origin, Origin::Load(_));
@@ -145,7 +142,7 @@ pub(super) async fn prepare(
     if let Some(model) = model {
         choices.model_is(&model);
     }
-    let (handle, commands, cancel) = session::commands(questions);
+    let (handle, inbox, ended) = session::new(questions, hub.stop());
     hub.enter(&id, handle.clone())?;
     let editor = super::host(hub, &client, forms, &again);
     Ok(Ready {
@@ -159,8 +156,8 @@ pub(super) async fn prepare(
         mcp: Mcp::new(editor, mcp::Servers::of(&[])?),
         modes,
         asks,
-        commands,
-        cancel,
+        inbox,
+        ended,
         raw: given.raw,
         on_host: Some(session::OnHost {
             link,

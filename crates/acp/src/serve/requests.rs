@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_client_protocol as sdk;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use crate::client::Connection;
 use crate::hub::Hub;
@@ -116,24 +116,15 @@ impl Hub {
         request: acp::DeleteSessionRequest,
         answer: ResponseSender<acp::DeleteSessionResponse>,
     ) {
-        if let Some(host) = self.config.host.clone() {
-            let open = self.sessions().remove(request.session_id.0.as_ref());
-            return self.answer(answer, async move {
-                if let Some(open) = open {
-                    open.close().await;
-                }
-                host.delete(&request.session_id).await?;
-                Ok(acp::DeleteSessionResponse::new())
-            });
-        }
-        let options = self.config.options.clone();
-        let open = self.sessions().remove(request.session_id.0.as_ref());
+        let hub = Arc::clone(self);
+        let ended = self.end(&request.session_id);
         self.answer(answer, async move {
-            let was_open = open.is_some();
-            if let Some(open) = open {
-                open.close().await;
+            let (was_open, _lock) = ended.await;
+            if let Some(host) = &hub.config.host {
+                host.delete(&request.session_id).await?;
+                return Ok(acp::DeleteSessionResponse::new());
             }
-            match stored::delete(&options, &request.session_id).await {
+            match stored::delete(&hub.config.options, &request.session_id).await {
                 // A session without prompts has no file.
                 Err(error) if was_open && error.code == sdk::ErrorCode::RESOURCE_NOT_FOUND => {}
                 deleted => deleted?,
@@ -179,11 +170,9 @@ impl Hub {
             return answer.refuse(error::not_on_host("the archive"));
         }
         let options = self.config.options.clone();
-        let open = self.sessions().remove(request.session_id.0.as_ref());
+        let ended = self.end(&request.session_id);
         self.answer(answer, async move {
-            if let Some(open) = open {
-                open.close().await;
-            }
+            let (_, _lock) = ended.await;
             stored::archive(&options, &request.session_id, true).await?;
             Ok(acp::ArchiveSessionResponse::new())
         });
@@ -298,15 +287,32 @@ impl Hub {
     pub(super) fn close_session(
         self: &Arc<Self>,
         request: &acp::CloseSessionRequest,
+        must_be_open: bool,
         answer: ResponseSender<acp::CloseSessionResponse>,
     ) {
-        let id = request.session_id.0.as_ref();
-        let Some(session) = self.sessions().remove(id) else {
-            return answer.refuse(error::no_session(id));
-        };
+        let id = request.session_id.clone();
+        let ended = self.end(&id);
         self.answer(answer, async move {
-            session.close().await;
+            let (was_open, _lock) = ended.await;
+            if must_be_open && !was_open {
+                return Err(error::no_session(&id.0));
+            }
             Ok(acp::CloseSessionResponse::new())
         });
+    }
+
+    /// Closes a session, now if it is open, or once it is if a request opens it. Resolves when the session has ended, to whether there
+    /// was one, and the guard that keeps others from opening it.
+    fn end(
+        self: &Arc<Self>,
+        id: &acp::SessionId,
+    ) -> impl Future<Output = (bool, OwnedMutexGuard<()>)> + Send + use<> {
+        let (hub, id) = (Arc::clone(self), id.clone());
+        let was_open = self.close(&id).is_some();
+        async move {
+            let lock = hub.lock_of(&id).await;
+            let is_ended = hub.ended_of(&id).await;
+            (was_open || is_ended, lock)
+        }
     }
 }

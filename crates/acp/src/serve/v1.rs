@@ -78,7 +78,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             hub.open(wanted, connection, answer);
         };
         request(request: acp::CloseSessionRequest, responder, _) =>
-            hub.close_session(&request, responder.into());
+            hub.close_session(&request, true, responder.into());
 
         request(request: acp::ListSessionsRequest, responder, _) =>
             hub.list_sessions(request, responder.into());

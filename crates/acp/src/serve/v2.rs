@@ -104,11 +104,8 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         request(request: draft::CloseSessionRequest, responder, _) => {
             let wanted = acp::CloseSessionRequest::new(request.session_id.0);
             let answer = ResponseSender::new(responder, |_| draft::CloseSessionResponse::new());
-            match hub.session(&wanted.session_id) {
-                Ok(_) => hub.close_session(&wanted, answer),
-                // A session that is not open is closed already.
-                Err(_) => answer.give(Ok(acp::CloseSessionResponse::new())),
-            }
+            // A session that is not open is closed already.
+            hub.close_session(&wanted, false, answer);
         };
 
         request(request: draft::ListSessionsRequest, responder, _) => {

@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use outrigger::protocol::Frame;
 use outrigger::{Options, Session};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use self::changes::{ChangeKind, Changes, ReplyTo, make};
@@ -37,7 +37,7 @@ use super::prompt_reply::PromptReply;
 use super::prompts::Prompts;
 use super::rewinding::Rewinding;
 use super::updates::{Output, Updates};
-use super::{CancelBell, ConnectionEnd, SessionCommand};
+use super::{Inbox, SessionCommand};
 use crate::ask::{EditorQuestion, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
@@ -65,6 +65,7 @@ pub(crate) struct Parts {
     /// Which of the CLI's messages the editor gets as raw JSON.
     pub(crate) raw: RawMessages,
     pub(crate) inbox: Inbox,
+    pub(crate) asks: mpsc::Receiver<EditorQuestion>,
     /// How long a cancelled prompt may stay open.
     pub(crate) cancel_floor: Duration,
     pub(crate) idle_compaction: Option<IdleCompaction>,
@@ -84,19 +85,12 @@ pub(crate) struct OnHost {
     pub(crate) first: Vec<Frame>,
 }
 
-/// What reaches the task of a session from outside.
-pub(crate) struct Inbox {
-    pub(crate) commands: mpsc::Receiver<SessionCommand>,
-    pub(crate) cancel: CancelBell,
-    pub(crate) asks: mpsc::Receiver<EditorQuestion>,
-    pub(crate) stop: ConnectionEnd,
-}
-
 /// The task of a session.
 pub(crate) struct Actor {
     pub(super) id: acp::SessionId,
     pub(super) client: Client,
     inbox: Inbox,
+    asks: mpsc::Receiver<EditorQuestion>,
     pub(super) updates: Updates,
     raw: RawMessages,
 
@@ -134,7 +128,7 @@ pub(crate) struct Actor {
 
 enum Flow {
     Go,
-    Close(Option<oneshot::Sender<()>>),
+    Close,
 }
 
 impl Actor {
@@ -159,6 +153,7 @@ impl Actor {
             id: parts.id,
             client: parts.client,
             inbox: parts.inbox,
+            asks: parts.asks,
             updates,
             raw: parts.raw,
             process: Process::Running(RunningProcess::new(parts.session)),
@@ -195,17 +190,10 @@ impl Actor {
         }
         actor.begin(&parts.told, parts.early);
         actor.proceed().await;
-        let closed = loop {
-            match actor.step().await {
-                Flow::Go => actor.proceed().await,
-                Flow::Close(closed) => break closed,
-            }
-        };
-        actor.end().await;
-        if let Some(closed) = closed {
-            // The caller may have gone.
-            let _ = closed.send(());
+        while let Flow::Go = actor.step().await {
+            actor.proceed().await;
         }
+        actor.end().await;
     }
 
     fn begin(&mut self, told: &Choices, early: VecDeque<SessionCommand>) {
@@ -240,7 +228,7 @@ impl Actor {
         let gate = self.client.clone();
         tokio::select! {
             biased;
-            () = self.inbox.stop.cancelled() => return Flow::Close(None),
+            () = self.inbox.end.cancelled() => return Flow::Close,
             rung = self.inbox.cancel.rung() => {
                 if rung.all {
                     self.cancel_all();
@@ -250,9 +238,8 @@ impl Actor {
                 }
             }
             command = self.inbox.commands.recv() => match command {
-                Some(SessionCommand::Close(done)) => return Flow::Close(Some(done)),
                 Some(command) => self.command(command),
-                None => return Flow::Close(None),
+                None => return Flow::Close,
             },
             Some(number) = self.withdrawn.next(), if !self.withdrawn.is_empty() => {
                 if let Some(number) = number {
@@ -271,7 +258,7 @@ impl Actor {
                 ProcessEvent::Revived(Ok(session)) => self.revived(session),
                 ProcessEvent::Revived(Err(error)) => self.not_revived(&error),
             },
-            Some(ask) = self.inbox.asks.recv(), if open => self.ask(ask),
+            Some(ask) = self.asks.recv(), if open => self.ask(ask),
             () = at(late) => self.handover_is_late(),
             () = at(idle) => self.idle_for_long(),
             () = at(due), if open => {
@@ -365,6 +352,7 @@ impl Actor {
         for change in self.changes.into_open() {
             change.reply_to.failed(error::internal("the session was closed"));
         }
+        self.inbox.close();
         // A process that is being revived ends when it is dropped.
         let Process::Running(RunningProcess { session, frames }) = self.process else {
             return;

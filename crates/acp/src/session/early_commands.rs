@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use agent_client_protocol::Error;
 use futures_util::future::BoxFuture;
 use outrigger::Session;
-use tokio::sync::mpsc;
 
-use super::{COMMANDS, CancelBell, ConnectionEnd, SessionCommand};
+use super::{COMMANDS, Inbox, SessionCommand};
 use crate::error;
 
 /// Starts the CLI, each time that it is called.
@@ -18,26 +17,34 @@ pub(crate) type Start = Box<dyn FnMut() -> BoxFuture<'static, Result<Session, Er
 /// If the start fails, all waiting commands get the error, and the next command starts the CLI again.
 pub(crate) async fn arrival(
     mut start: Start,
-    commands: &mut mpsc::Receiver<SessionCommand>,
-    cancel: &CancelBell,
-    stop: &ConnectionEnd,
+    inbox: &mut Inbox,
 ) -> Option<(Session, VecDeque<SessionCommand>)> {
     let mut waiting = VecDeque::new();
+    let arrived = arrives(&mut start, inbox, &mut waiting).await;
+    if arrived.is_none() {
+        waiting.into_iter().for_each(SessionCommand::closed);
+        inbox.close();
+        return None;
+    }
+    arrived.map(|session| (session, waiting))
+}
+
+async fn arrives(
+    start: &mut Start,
+    inbox: &mut Inbox,
+    waiting: &mut VecDeque<SessionCommand>,
+) -> Option<Session> {
     loop {
         let mut starting = start();
         let failed = loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return gone(waiting, None),
-                rung = cancel.rung() => if rung.all { cancelled(&mut waiting) },
-                command = commands.recv() => match command {
-                    // A process that was started ends when it is dropped.
-                    None => return gone(waiting, None),
-                    Some(SessionCommand::Close(done)) => {
-                        drop(starting);
-                        return gone(waiting, Some(done));
-                    }
-                    Some(SessionCommand::Cancel) => cancelled(&mut waiting),
+                // A process that was started ends when it is dropped.
+                () = inbox.end.cancelled() => return None,
+                rung = inbox.cancel.rung() => if rung.all { cancelled(waiting) },
+                command = inbox.commands.recv() => match command {
+                    None => return None,
+                    Some(SessionCommand::Cancel) => cancelled(waiting),
                     // No subagent works yet.
                     Some(SessionCommand::CancelAgent(_)) => {}
                     Some(command) if waiting.len() == COMMANDS => command.refuse(error::internal(format!(
@@ -46,7 +53,7 @@ pub(crate) async fn arrival(
                     Some(command) => waiting.push_back(command),
                 },
                 session = &mut starting => match session {
-                    Ok(session) => return Some((session, waiting)),
+                    Ok(session) => return Some(session),
                     Err(error) => break error,
                 },
             }
@@ -59,13 +66,11 @@ pub(crate) async fn arrival(
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return None,
-                _ = cancel.rung() => {}
-                command = commands.recv() => match command {
-                    None => return None,
-                    Some(SessionCommand::Close(done)) => return gone(waiting, Some(done)),
-                    Some(SessionCommand::Cancel | SessionCommand::CancelAgent(_)) => {}
-                    Some(command) => {
+                () = inbox.end.cancelled() => return None,
+                _ = inbox.cancel.rung() => {}
+                command = inbox.commands.recv() => match command? {
+                    SessionCommand::Cancel | SessionCommand::CancelAgent(_) => {}
+                    command => {
                         waiting.push_back(command);
                         break;
                     }
@@ -83,19 +88,4 @@ fn cancelled(waiting: &mut VecDeque<SessionCommand>) {
             command => waiting.push_back(command),
         }
     }
-}
-
-fn gone(
-    mut waiting: VecDeque<SessionCommand>,
-    done: Option<tokio::sync::oneshot::Sender<()>>,
-) -> Option<(Session, VecDeque<SessionCommand>)> {
-    cancelled(&mut waiting);
-    for command in waiting {
-        command.refuse(error::internal("the session was closed"));
-    }
-    if let Some(done) = done {
-        // The caller may have gone.
-        let _ = done.send(());
-    }
-    None
 }

@@ -21,6 +21,8 @@ mod limits;
 mod meta;
 mod official;
 #[cfg(target_os = "linux")]
+mod openings;
+#[cfg(target_os = "linux")]
 mod plans;
 mod process;
 mod prompts;

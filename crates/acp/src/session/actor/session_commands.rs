@@ -44,7 +44,6 @@ impl Actor {
             SessionCommand::Mcp { wish, reply } => {
                 self.changes.push(ChangeKind::Mcp(wish), ReplyTo::Mcp(reply))
             }
-            SessionCommand::Close(_) => {}
         }
     }
 

@@ -1,0 +1,109 @@
+//! Requests that open and end one session at the same time.
+
+use outrigger::testing::Simulated;
+use serde_json::json;
+
+use crate::editor::Editor;
+use crate::rewind::kept;
+
+/// How many CLIs run.
+fn running(cli: &Simulated) -> usize {
+    cli.started().iter().filter(|cli| cli.exited().is_none()).count()
+}
+
+async fn is_listed(editor: &mut Editor, session: &str) -> bool {
+    let listed = editor.call("session/list", json!({})).await;
+    let sessions = listed["sessions"].as_array().expect("a list");
+    sessions.iter().any(|listed| listed["sessionId"] == session)
+}
+
+/// A session with a message, which is closed again.
+async fn stored(editor: &mut Editor, cwd: &std::path::Path) -> String {
+    let (session, _) = editor.open(cwd).await;
+    editor.turn(&session, "%say hello").await;
+    editor.call("session/close", json!({"sessionId": session})).await;
+    session
+}
+
+#[tokio::test]
+async fn a_session_that_is_opened_twice_at_once_has_one_process() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (mut editor, cli) = kept(home.path()).await;
+    let session = stored(&mut editor, home.path()).await;
+    let open = json!({"sessionId": session, "cwd": home.path(), "mcpServers": []});
+    for (first, second) in [
+        ("session/load", "session/load"),
+        ("session/load", "session/resume"),
+        ("session/resume", "session/load"),
+    ] {
+        let first = editor.ask(first, open.clone()).await;
+        let second = editor.ask(second, open.clone()).await;
+        for id in [first, second] {
+            let (_, answer) = editor.until(id).await;
+            assert!(answer.get("error").is_none(), "{answer:#}");
+        }
+        assert_eq!(running(&cli), 1);
+        editor.turn(&session, "%say again").await;
+        editor.call("session/close", json!({"sessionId": session})).await;
+        assert_eq!(running(&cli), 0);
+    }
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_session_can_be_opened_and_ended_at_once() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (mut editor, cli) = kept(home.path()).await;
+    let session = stored(&mut editor, home.path()).await;
+    let load = json!({"sessionId": session, "cwd": home.path(), "mcpServers": []});
+    let of_session = json!({"sessionId": session});
+    // Opened while it is being closed.
+    editor.call("session/load", load.clone()).await;
+    let close = editor.ask("session/close", of_session.clone()).await;
+    let again = editor.ask("session/load", load.clone()).await;
+    for id in [close, again] {
+        let (_, answer) = editor.until(id).await;
+        assert!(answer.get("error").is_none(), "{answer:#}");
+    }
+    assert_eq!(running(&cli), 1);
+    editor.call("session/close", of_session.clone()).await;
+    // Closed, archived and deleted while it is being opened.
+    for end in ["session/close", "session/archive", "session/delete"] {
+        let load = editor.ask("session/load", load.clone()).await;
+        let end = editor.ask(end, of_session.clone()).await;
+        for id in [load, end] {
+            let (_, answer) = editor.until(id).await;
+            assert!(answer.get("error").is_none(), "{answer:#}");
+        }
+        assert_eq!(running(&cli), 0);
+    }
+    assert!(!is_listed(&mut editor, &session).await);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_session_ends_even_if_the_request_to_end_it_is_cancelled() {
+    for end in ["session/close", "session/delete", "session/archive"] {
+        let home = tempfile::tempdir().expect("a directory");
+        let (mut editor, cli) = kept(home.path()).await;
+        let (session, _) = editor.open(home.path()).await;
+        let prompt = editor.prompt(&session, "%hang\n%say beginning").await;
+        editor
+            .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+            .await;
+        let id = editor.ask(end, json!({"sessionId": session})).await;
+        editor.notify("$/cancel_request", json!({"requestId": id})).await;
+        let (_, answer) = editor.until(id).await;
+        assert_eq!(answer["error"]["code"], -32800, "{end}: {answer:#}");
+        let (_, answer) = editor.until(prompt).await;
+        assert_eq!(answer["result"]["stopReason"], "cancelled", "{end}: {answer:#}");
+        let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "%say no"}]});
+        let refused = editor.refused("session/prompt", prompt).await;
+        assert_eq!(refused["code"], -32002, "{end}: {refused:#}");
+        // This waits for the end, if the session has not ended by now.
+        let again = editor.ask("session/close", json!({"sessionId": session})).await;
+        editor.until(again).await;
+        assert_eq!(running(&cli), 0, "{end}");
+        editor.leave().await;
+    }
+}
