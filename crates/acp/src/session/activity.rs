@@ -1,4 +1,4 @@
-//! The foreground state of a session for the draft of version 2: idle, running, or waiting for the user.
+//! The foreground state of a session: idle, running, or waiting for the user. Editors of the draft of version 2 get it.
 //!
 //! A state machine without I/O. Its inputs are prompts, turns of the CLI's own and questions to the user; [`Activity::news`] returns the
 //! changes to report. `E` is the result of foreground work.
@@ -55,9 +55,9 @@ impl<E> Activity<E> {
         self.end = Some(end);
     }
 
-    /// The CLI begins a turn. Without an open prompt, the turn is the CLI's own.
+    /// The CLI begins a turn of its own. The turn of a prompt may have ended, but not the prompt.
     pub(super) fn turn_begins(&mut self) {
-        self.own |= self.begun == 0;
+        self.own = true;
     }
 
     /// The turn of the CLI's own ended, if there was one. Otherwise `end` is not called: prompts report their own results.

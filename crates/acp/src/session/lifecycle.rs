@@ -1,4 +1,4 @@
-//! Reports when prompts and turns begin and end, and the state of the session, for the draft of version 2.
+//! Follows when prompts and turns begin and end, and reports the state of the session to editors of the draft of version 2.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -124,7 +124,8 @@ impl Actor {
                 {
                     self.begins(&id);
                 }
-                if self.sends_state() {
+                // A prompt that answers nobody tells nobody of its end: its turn counts as the CLI's own.
+                if !self.prompts.of_turn().any(PromptReply::is_awaited) {
                     self.activity.turn_begins();
                 }
             }
@@ -134,6 +135,7 @@ impl Actor {
 
     /// The CLI reports the end of a turn. The ends of prompts are handled elsewhere.
     pub(super) fn turn_is_over(&mut self, frame: &Frame) {
+        self.prompts.turn_over();
         let is_cancelled = std::mem::take(&mut self.own_cancelled);
         self.activity.turn_ends(|| end_of_own(frame, is_cancelled));
     }

@@ -58,6 +58,11 @@ impl PromptReply {
         Self::new(ReplyTime::AtBegin(Begin { answer, said }))
     }
 
+    /// Whether the editor waits for the end of the prompt's turn.
+    pub(super) fn is_awaited(&self) -> bool {
+        !matches!(self.what, ReplyTime::Nothing)
+    }
+
     /// The prompt becomes part of the conversation. Returns what to send then, once.
     pub(super) fn begin(&mut self) -> Option<Begin> {
         if !matches!(self.what, ReplyTime::AtBegin(_)) {

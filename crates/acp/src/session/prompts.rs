@@ -55,7 +55,10 @@ struct SentPrompt {
     stop: CancellationToken,
     /// Whether the process has written a frame since.
     has_reaction: bool,
+    /// Whether the turn that runs is the prompt's.
     begun: bool,
+    /// Whether the user ended that turn by the answer to a question.
+    stopped: bool,
     /// The uuid of the prompt's message.
     message: Option<String>,
 }
@@ -75,6 +78,8 @@ pub(crate) struct ToSend {
 pub(crate) struct EndedPrompt<A> {
     pub(crate) answer: A,
     pub(crate) cancelled: bool,
+    /// Whether the user ended its turn by the answer to a question.
+    pub(crate) stopped: bool,
     /// The uuid of the prompt's message, if it was sent.
     pub(crate) message: Option<String>,
 }
@@ -157,6 +162,7 @@ impl<A> Prompts<A> {
             stop: stop.clone(),
             has_reaction: false,
             begun: false,
+            stopped: false,
             message: None,
         });
         Some(ToSend {
@@ -203,6 +209,21 @@ impl<A> Prompts<A> {
     /// Whether the turn that runs is cancelled, which cancelling one of its prompts does.
     pub(crate) fn is_turn_cancelled(&self) -> bool {
         self.in_turn().any(|open| open.cancelled.is_some())
+    }
+
+    /// The user ended the turn that runs by the answer to a question.
+    pub(crate) fn turn_stopped(&mut self) {
+        let sent = self.open.iter_mut().filter_map(|open| open.sent.as_mut());
+        for sent in sent.filter(|sent| sent.begun) {
+            sent.stopped = true;
+        }
+    }
+
+    /// The turn that ran is over. The outcomes of its prompts come later.
+    pub(crate) fn turn_over(&mut self) {
+        for sent in self.open.iter_mut().filter_map(|open| open.sent.as_mut()) {
+            sent.begun = false;
+        }
     }
 
     /// The conversation ends with the running turn. Returns its attempt; all other prompts are taken back, and wait again.
@@ -347,6 +368,7 @@ impl<A> OpenPrompt<A> {
         EndedPrompt {
             answer: self.answer,
             cancelled: self.cancelled.is_some(),
+            stopped: self.sent.as_ref().is_some_and(|sent| sent.stopped),
             message: self.sent.and_then(|sent| sent.message),
         }
     }

@@ -22,6 +22,7 @@ mod meta;
 mod official;
 #[cfg(target_os = "linux")]
 mod openings;
+mod own_turns;
 #[cfg(target_os = "linux")]
 mod plans;
 mod process;

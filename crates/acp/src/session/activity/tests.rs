@@ -56,7 +56,7 @@ proptest! {
                 // A prompt ends only after it began.
                 Happening::Ends => continue,
                 Happening::TurnBegins => {
-                    own |= begun == 0;
+                    own = true;
                     activity.turn_begins();
                 }
                 Happening::TurnEnds => {

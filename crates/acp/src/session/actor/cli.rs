@@ -171,8 +171,10 @@ impl Actor {
                 drop(reply.send(Some(SentQuestion { answer, prompts })));
             }
             EditorQuestion::Decided { call, decision } => {
-                if let Decision::Rejected { ends_turn } | Decision::Denied { ends_turn } = decision {
-                    self.turns.stopped_by_answer |= ends_turn;
+                if let Decision::Rejected { ends_turn: true } | Decision::Denied { ends_turn: true } =
+                    decision
+                {
+                    self.prompts.turn_stopped();
                 }
                 self.show(|updates| updates.decided(&call, decision));
             }

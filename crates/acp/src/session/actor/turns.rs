@@ -29,8 +29,6 @@ pub(super) struct Turns {
     ended: Vec<TurnEnd>,
     /// The uuids of the last result frames.
     results: VecDeque<String>,
-    /// The user ended the turn by the answer to a question.
-    pub(super) stopped_by_answer: bool,
 }
 
 impl Turns {
@@ -108,12 +106,11 @@ impl Actor {
         let Some(prompt) = self.prompts.end(attempt) else {
             return;
         };
-        let was_cancelled = prompt.cancelled
-            || (self.turns.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
+        let was_cancelled =
+            prompt.cancelled || (prompt.stopped && ended.as_ref().is_ok_and(|told| !told.is_success()));
         if was_cancelled {
             self.show(|updates| updates.cancelled());
         }
-        self.turns.stopped_by_answer = false;
         let told = match &ended {
             told if was_cancelled => Ok(outcome::cancelled(told.as_ref().ok())),
             Ok(outcome) => outcome::of(outcome).map_err(|error| self.failed(error)),

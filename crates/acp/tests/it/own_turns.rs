@@ -1,0 +1,132 @@
+//! Turns that the CLI begins by itself, when work in the background has ended.
+
+use outrigger::testing::Simulated;
+use outrigger::testing::sim::script::Script;
+use serde_json::{Value, json};
+
+use crate::draft;
+use crate::editor::{Editor, said};
+use crate::schema::Version;
+
+const LONG: &str = "a very long text that goes on and on and on and on and on and on and on";
+
+/// A command in the background ends after its turn, and the model then does this. The next prompt gets `next`.
+fn with(then: &str, next: &str) -> Simulated {
+    let script = format!(
+        "prompts:
+  - prompt: go
+    steps:
+      - background: {{command: sleep 1, after: 500ms, output: done, exit: 0, then: [{then}]}}
+      - say: started
+  - prompt: next
+    steps: [{next}]
+"
+    );
+    Simulated::script(Script::from_yaml(&script).expect("a script"))
+}
+
+/// The same with a long text.
+fn speaking() -> Simulated {
+    with(
+        &format!("{{pace: {{chunk: 5, every: 300ms}}}}, {{say: \"{LONG}\"}}"),
+        "{say: on we go}",
+    )
+}
+
+/// An editor whose turn has ended, with a command in the background.
+async fn gone(cli: &Simulated, version: Version) -> (Editor, String, tempfile::TempDir) {
+    let mut editor = Editor::of(cli);
+    let home = tempfile::tempdir().expect("a directory");
+    let session = match version {
+        Version::V1 => {
+            editor.initialize(json!({})).await;
+            let (session, _) = editor.open(home.path()).await;
+            editor.turn(&session, "go").await;
+            session
+        }
+        Version::Draft => {
+            draft::meet(&mut editor, &json!({})).await;
+            let session = draft::opened(&mut editor, home.path()).await;
+            draft::turn(&mut editor, &session, "go").await;
+            session
+        }
+    };
+    (editor, session, home)
+}
+
+fn speaks(line: &Value) -> bool {
+    line["params"]["update"]["sessionUpdate"] == "agent_message_chunk"
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_the_clis_own_can_be_cancelled() {
+    for version in [Version::V1, Version::Draft] {
+        let cli = speaking();
+        let (mut editor, session, _home) = gone(&cli, version).await;
+        editor.wait_for(speaks).await;
+        editor
+            .notify("session/cancel", json!({"sessionId": session}))
+            .await;
+        let lines = match version {
+            Version::V1 => editor.turn(&session, "next").await.0,
+            Version::Draft => {
+                let own = draft::idle(&mut editor).await;
+                assert_eq!(draft::end(&own)["stopReason"], "cancelled", "{own:#?}");
+                own
+            }
+        };
+        assert!(!said(&lines).contains(LONG), "{lines:#?}");
+        let report = cli.report().expect("it was started");
+        let interrupts = report
+            .received()
+            .filter(|line| line["request"]["subtype"] == "interrupt");
+        assert_eq!(interrupts.count(), 1, "{version:?}");
+        editor.leave().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_the_clis_own_can_be_steered_and_is_not_rewound() {
+    let cli = speaking();
+    let (mut editor, session, _home) = gone(&cli, Version::V1).await;
+    editor.wait_for(speaks).await;
+    let rewind = json!({"sessionId": session, "messageId": "00000000-0000-4000-8000-000000000000"});
+    let refused = editor.refused("_session/rewind", rewind).await;
+    assert_eq!(refused["code"], -32600, "{refused:#}");
+    let steer = json!({"sessionId": session, "prompt": [{"type": "text", "text": "next"}],
+        "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
+    let told = editor.call("_session/steering", steer).await;
+    assert_eq!(told, json!({"outcome": "injected"}));
+    editor.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_ended_a_turn_of_the_clis_own_ends_no_prompt() {
+    for version in [Version::V1, Version::Draft] {
+        let cli = with(
+            "{call: {tool: Bash, input: {command: \"touch x\"}}}, {say: after}",
+            "{api_error: 400}",
+        );
+        let (mut editor, session, _home) = gone(&cli, version).await;
+        let question = editor
+            .wait_for(|line| line["method"] == "session/request_permission")
+            .await;
+        editor
+            .reply(&question, json!({"outcome": {"outcome": "cancelled"}}))
+            .await;
+        match version {
+            Version::V1 => {
+                let next = editor.prompt(&session, "next").await;
+                let (_, answer) = editor.until(next).await;
+                assert_eq!(answer["error"]["data"]["apiErrorStatus"], 400, "{answer:#}");
+            }
+            Version::Draft => {
+                draft::idle(&mut editor).await;
+                editor.prompt(&session, "next").await;
+                let lines = draft::idle(&mut editor).await;
+                assert_ne!(draft::end(&lines)["stopReason"], "cancelled", "{lines:#?}");
+            }
+        }
+        editor.leave().await;
+    }
+}
