@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub(crate) use self::window::{Page, Window};
 use crate::event::{Event, Extra, RecordedAgent, Topic};
-use crate::reduce::{ReducedStep, Reducer};
+use crate::reduce::{ReducedStep, Reducer, TaskPlan};
 
 /// What a replay reads.
 #[derive(Debug)]
@@ -76,9 +76,10 @@ impl History {
         }
     }
 
-    /// The replay ends: calls that are still open never end.
-    pub(crate) fn end(mut self) -> Vec<Event> {
-        events(self.reducer.history_over())
+    /// The replay ends: calls that are still open never end. Also returns the plan.
+    pub(crate) fn end(mut self) -> (Vec<Event>, TaskPlan) {
+        let last = events(self.reducer.history_over());
+        (last, self.reducer.into_plan())
     }
 }
 
@@ -236,7 +237,7 @@ mod tests {
             true
         })
         .unwrap();
-        all.extend(history.end());
+        all.extend(history.end().0);
         all.into_iter()
             .map(|event| line(&ReducedStep::Event(event)) + "\n")
             .collect()

@@ -29,6 +29,7 @@ use crate::event::RecordedAgent;
 use crate::hub::Hub;
 use crate::mcp;
 use crate::meta::{RawMessages, SessionMeta};
+use crate::reduce::TaskPlan;
 use crate::replay;
 use crate::response_sender::ResponseSender;
 use crate::review;
@@ -36,7 +37,7 @@ use crate::sdk_error;
 use crate::session::mcp_servers::Mcp;
 use crate::session::{self, Actor, Inbox, OnHost, Parts};
 use crate::spare;
-use crate::stored;
+use crate::stored::{self, Replayed};
 use crate::wire::v2::convert;
 
 /// The time limit for a spare to become a session, which takes about 0.1 s. After that, a new process replaces it.
@@ -268,6 +269,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         raw,
         on_host,
         agents,
+        plan,
         ..
     } = ready;
     let arrived = match opening {
@@ -294,6 +296,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             idle_compaction: hub.config.idle_compaction.filter(|_| on_host.is_none()),
             on_host,
             agents,
+            plan,
         };
         Actor::run(parts).await;
     }
@@ -331,6 +334,8 @@ struct Ready {
     on_host: Option<OnHost>,
     /// The subagents of the stored session.
     agents: Vec<RecordedAgent>,
+    /// The plan of the stored session.
+    plan: Option<TaskPlan>,
 }
 
 enum Opening {
@@ -399,6 +404,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 raw: given.raw,
                 on_host: None,
                 agents: Vec::new(),
+                plan: None,
             }
         }
         None => {
@@ -411,7 +417,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let (handle, inbox, ended) = session::new(desk.cancel(), hub.stop());
             let again = servers.add_to(options, &host).callbacks(desk);
             let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
-            let (session, before) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;
+            let (session, replayed) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;
             let agents = match &wanted.origin {
                 Origin::Load(_) | Origin::Resume(_) if client.shows_children() => {
                     stored::agents(base, &id).await?
@@ -420,7 +426,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             };
             let mut meta = account(session.initialized());
             if given.replay_limit.is_some() {
-                replay::add_to(&mut meta, before);
+                replay::add_to(&mut meta, replayed.before);
             }
             hub.enter(&id, handle.clone())?;
             let known = auth::of_account(&session.initialized().account);
@@ -442,6 +448,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 raw: given.raw,
                 on_host: None,
                 agents,
+                plan: Some(replayed.plan),
             }
         }
     };
@@ -462,8 +469,7 @@ fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::Ser
     )
 }
 
-/// Starts a CLI, and replays the stored session meanwhile. Also returns the uuid of the first prompt that was replayed, if there are
-/// earlier messages.
+/// Starts a CLI, and reads the stored session meanwhile: replays it, or only looks for its plan.
 async fn start(
     hub: &Arc<Hub>,
     wanted: &Wanted,
@@ -471,7 +477,7 @@ async fn start(
     id: &acp::SessionId,
     options: &Options,
     limit: Option<usize>,
-) -> Result<(Session, Option<String>), Error> {
+) -> Result<(Session, Replayed), Error> {
     hub.ended_of(id).await;
     let starting = options.clone();
     let start = async { starting.start().await.map_err(|error| sdk_error::of_sdk(&error)) };
@@ -479,10 +485,17 @@ async fn start(
         Origin::Load(loaded) => {
             let again = stored::replay(&hub.config.options, loaded, &wanted.cwd, client, limit);
             let (session, again) = tokio::join!(start, again);
-            let before = again?;
-            Ok((session?, before))
+            let replayed = again?;
+            Ok((session?, replayed))
         }
-        _ => Ok((start.await?, None)),
+        Origin::Resume(resumed) => {
+            let last = stored::last(&hub.config.options, resumed, &wanted.cwd, None, 1);
+            let (session, last) = tokio::join!(start, last);
+            let last = last.inspect_err(|error| tracing::debug!(%error, "the plan is not known"));
+            let plan = last.map(|page| page.plan).unwrap_or_default();
+            Ok((session?, Replayed { before: None, plan }))
+        }
+        _ => Ok((start.await?, Replayed::default())),
     }
 }
 

@@ -28,7 +28,7 @@ use outrigger::protocol::{Frame, RawJson};
 use self::calls::Calls;
 use self::commands::Commands;
 use self::compaction::Compactions;
-use self::plan::TaskPlan;
+pub(crate) use self::plan::TaskPlan;
 use self::recent_set::RecentSet;
 use self::step::Steps;
 pub(crate) use self::step::{Effect, ReducedStep};
@@ -162,6 +162,16 @@ impl Reducer {
         self.calls.give_up(true, Status::Cancelled, &mut steps);
         self.is_history = false;
         steps.0
+    }
+
+    /// The plan, for the session that goes on.
+    pub(crate) fn into_plan(self) -> TaskPlan {
+        self.plan
+    }
+
+    /// The session goes on with this plan, which the editor knows.
+    pub(crate) fn goes_on_with(&mut self, plan: TaskPlan) {
+        self.plan = plan;
     }
 
     /// This client sent a prompt with this uuid, so its echo is dropped.

@@ -16,6 +16,7 @@ use crate::error::{self, bad};
 use crate::event::{Event, RecordedAgent};
 use crate::history::{self, History, Page, Recorded, Window};
 use crate::lineage::{self, Lineages};
+use crate::reduce::TaskPlan;
 use crate::sdk_error;
 use crate::timestamp;
 
@@ -270,15 +271,23 @@ pub(crate) async fn agents(options: &Options, id: &acp::SessionId) -> Result<Vec
     .await
 }
 
-/// Replays a session to the editor: its last messages, or all if there is no limit. Returns the uuid of the first prompt that was
-/// replayed, if there are earlier messages.
+/// What a replay leaves behind.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    /// The uuid of the first prompt that was replayed, if there are earlier messages.
+    pub(crate) before: Option<String>,
+    /// The plan at the end of the conversation.
+    pub(crate) plan: TaskPlan,
+}
+
+/// Replays a session to the editor: its last messages, or all if there is no limit.
 pub(crate) async fn replay(
     options: &Options,
     session: &acp::SessionId,
     cwd: &Path,
     client: &Client,
     limit: Option<usize>,
-) -> Result<Option<String>, Error> {
+) -> Result<Replayed, Error> {
     let mut encoder = client.encoder();
     let mut children = client.shows_children().then(|| Children::new(session));
     let mut send = |events: Vec<Event>| {
@@ -300,7 +309,8 @@ pub(crate) async fn replay(
             send(vec![event]);
             client.gate().opened().await;
         }
-        return Ok(page.before);
+        let (before, plan) = (page.before, page.plan);
+        return Ok(Replayed { before, plan });
     }
     let (read, mut told) = messages(options, known(session)?);
     let tell = async {
@@ -309,10 +319,12 @@ pub(crate) async fn replay(
             send(history.events(recorded));
             client.gate().opened().await;
         }
-        send(history.end());
+        let (last, plan) = history.end();
+        send(last);
+        plan
     };
-    let (read, ()) = tokio::join!(read, tell);
-    read.map(|()| None)
+    let (read, plan) = tokio::join!(read, tell);
+    read.map(|()| Replayed { before: None, plan })
 }
 
 /// The last messages of a session, of those before a prompt if there is one.
@@ -340,7 +352,11 @@ pub(crate) async fn last(
             }
             window.message(&uuid, history.events(Recorded::Message(message)));
         }
-        is_found.then(|| window.end(history.end()))
+        let (last, plan) = history.end();
+        is_found.then(|| Page {
+            plan,
+            ..window.end(last)
+        })
     };
     let (read, page) = tokio::join!(read, tell);
     read?;

@@ -4,6 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::event::Event;
+use crate::reduce::TaskPlan;
 
 /// Keeps the events of the last messages. It begins with a prompt, so that no call lacks its beginning: it can have more messages than
 /// the limit, by the rest of the first turn.
@@ -31,6 +32,8 @@ pub(crate) struct Page {
     pub(crate) events: Vec<Event>,
     /// The uuid of the first prompt, if there are earlier messages.
     pub(crate) before: Option<String>,
+    /// The plan behind the last of all messages that were read.
+    pub(crate) plan: TaskPlan,
 }
 
 impl Window {
@@ -93,6 +96,7 @@ impl Window {
         Page {
             events: events.collect(),
             before,
+            plan: TaskPlan::default(),
         }
     }
 }

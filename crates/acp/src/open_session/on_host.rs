@@ -166,5 +166,6 @@ pub(super) async fn prepare(
             first,
         }),
         agents: Vec::new(),
+        plan: None,
     })
 }

@@ -13,7 +13,7 @@ use crate::event::{Event, PlanEntry, PlanStatus};
 const MOST: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(super) struct TaskPlan {
+pub(crate) struct TaskPlan {
     tasks: BTreeMap<TaskId, Task>,
     reported: Vec<PlanEntry>,
 }
@@ -60,12 +60,10 @@ impl TaskPlan {
             }
             (ToolInput::TaskUpdate(input), ToolOutput::TaskUpdate(output)) if output.success => {
                 let id = TaskId::new(&input.task_id);
-                let task = self.tasks.get(&id).cloned();
-                let mut task = task.unwrap_or_else(|| Task {
-                    subject: format!("Task {}", input.task_id),
-                    active: None,
-                    status: TodoStatus::Pending,
-                });
+                // A plan of one task without a name would replace the one that the editor shows.
+                let Some(mut task) = self.tasks.get(&id).cloned() else {
+                    return;
+                };
                 task.subject = input.subject.unwrap_or(task.subject);
                 task.active = input.active_form.or(task.active);
                 task.status = input.status.unwrap_or(task.status);

@@ -46,6 +46,7 @@ use crate::event::RecordedAgent;
 use crate::host::HostLink;
 use crate::meta::RawMessages;
 use crate::outcome::End;
+use crate::reduce::TaskPlan;
 use crate::{error, outcome};
 
 /// What the task of a session begins with.
@@ -72,6 +73,8 @@ pub(crate) struct Parts {
     pub(crate) on_host: Option<OnHost>,
     /// The subagents of the stored session.
     pub(crate) agents: Vec<RecordedAgent>,
+    /// The plan of the stored session.
+    pub(crate) plan: Option<TaskPlan>,
 }
 
 /// What the task of a session begins with whose process is on a host.
@@ -145,6 +148,9 @@ impl Actor {
             ),
         };
         updates.knows(parts.agents);
+        if let Some(plan) = parts.plan {
+            updates.goes_on_with(plan);
+        }
         updates.begins_in(parts.choices.mode());
         parts.modes.set(parts.choices.mode_ids());
         let commands = updates.commands(&parts.session);

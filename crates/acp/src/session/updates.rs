@@ -19,7 +19,7 @@ use crate::children::{Addressed, Children};
 use crate::client::Client;
 use crate::coalesce::Coalescer;
 use crate::event::{CallChange, Event, Extra, Notice, RecordedAgent, Status, Topic};
-use crate::reduce::{self, BackgroundCall, Effect, ReducedStep, Reducer};
+use crate::reduce::{self, BackgroundCall, Effect, ReducedStep, Reducer, TaskPlan};
 use crate::wire::{Encoder, PermissionCall, Update};
 
 /// An update for the editor, or a state that the session's task handles first.
@@ -103,6 +103,11 @@ impl Updates {
     pub(super) fn child(&self, agent: &str) -> Option<acp::SessionId> {
         let (session, _) = self.children.as_ref()?.session_of(agent)?;
         Some(session)
+    }
+
+    /// The session goes on with this plan.
+    pub(super) fn goes_on_with(&mut self, plan: TaskPlan) {
+        self.reducer.goes_on_with(plan);
     }
 
     /// The slash commands at the start.

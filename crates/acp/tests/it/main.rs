@@ -10,6 +10,7 @@
 mod auth;
 mod buffers;
 mod cancels;
+mod continued;
 mod draft;
 mod editor;
 mod ends;
