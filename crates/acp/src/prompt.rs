@@ -51,11 +51,13 @@ pub(crate) fn with_unsaved(
                 if let Some(text) = unsaved.get(&link.uri)
                     && told.insert(&link.uri)
                 {
-                    context.push(ContentBlock::text(format!(
-                        "\n<context ref=\"{}\">\nThis file has changes in the editor that are not saved. The file on disk is different; \
-                         its text in the editor is:\n{text}\n</context>",
-                        link.uri
-                    )));
+                    context.push(context_of(
+                        &link.uri,
+                        &format!(
+                            "This file has changes in the editor that are not saved. The file on disk is different; \
+                             its text in the editor is:\n{text}"
+                        ),
+                    ));
                 }
             }
             acp::ContentBlock::Image(image) => words.push(image_block(image).map_err(refused)?),
@@ -87,6 +89,25 @@ pub(crate) fn with_unsaved(
             all.fold(first, Prompt::block)
         }
     })
+}
+
+const CONTEXT: &str = "<context ref=\"";
+const CONTEXT_END: &str = "</context>";
+
+/// The text of a resource, for the model. The link to the resource is among the words.
+fn context_of(uri: &str, text: &str) -> ContentBlock {
+    ContentBlock::text(format!("\n{CONTEXT}{uri}\">\n{text}\n{CONTEXT_END}"))
+}
+
+/// Whether a block of a prompt, which is not its first, is the text of a resource.
+pub(crate) fn is_context(text: &str) -> bool {
+    text.trim_start().starts_with(CONTEXT) && text.trim_end().ends_with(CONTEXT_END)
+}
+
+/// The words of a prompt that was shortened to one line. The texts of resources come last.
+pub(crate) fn words_of(line: &str) -> &str {
+    line.split_once(CONTEXT)
+        .map_or(line, |(words, _)| words.trim_end())
 }
 
 /// The command in a text, with its arguments. A prompt of an MCP server, `/mcp:server:name`, has another name in the CLI.
@@ -148,9 +169,7 @@ fn embed(
     let with_text =
         |uri: &str, text: &str, words: &mut Vec<ContentBlock>, context: &mut Vec<ContentBlock>| {
             words.push(ContentBlock::text(as_link(uri)));
-            context.push(ContentBlock::text(format!(
-                "\n<context ref=\"{uri}\">\n{text}\n</context>"
-            )));
+            context.push(context_of(uri, text));
         };
     match resource {
         acp::EmbeddedResourceResource::TextResourceContents(resource) => {

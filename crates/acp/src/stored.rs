@@ -16,6 +16,7 @@ use crate::error::{self, bad};
 use crate::event::{Event, RecordedAgent};
 use crate::history::{self, History, Page, Recorded, Window};
 use crate::lineage::{self, Lineages};
+use crate::prompt;
 use crate::reduce::TaskPlan;
 use crate::sdk_error;
 use crate::timestamp;
@@ -115,7 +116,8 @@ impl Archived {
 /// The entry of a session. A session without a directory can't be resumed.
 fn listed(id: String, info: SessionInfo) -> Option<acp::SessionInfo> {
     let cwd = PathBuf::from(info.cwd?);
-    let title = info.custom_title.unwrap_or(info.summary);
+    let words = || prompt::words_of(&info.summary).to_owned();
+    let title = info.custom_title.unwrap_or_else(words);
     Some(
         acp::SessionInfo::new(id, cwd)
             .title(title)
@@ -130,7 +132,8 @@ pub(crate) async fn title_of(options: &Options, conversation: &str) -> Result<Op
         return Ok(None);
     };
     let info = work(options, move |sessions| sessions.info(&id, None)).await?;
-    let known = info.and_then(|info| info.custom_title.or(info.first_prompt));
+    let words = |prompt: String| prompt::words_of(&prompt).to_owned();
+    let known = info.and_then(|info| info.custom_title.or(info.first_prompt.map(words)));
     Ok(known.and_then(|text| title(&text).ok()))
 }
 

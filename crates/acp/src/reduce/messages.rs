@@ -14,6 +14,7 @@ use super::step::Steps;
 use super::text::Begun;
 use super::{MOST_AGENTS, Reducer};
 use crate::event::{AgentDetails, AgentPrompt, CallContent, Chunk, Content, Event, Notice, Status, Topic};
+use crate::prompt;
 use crate::tool::{self, Printed, Role, ToolResultView};
 
 impl Reducer {
@@ -299,12 +300,14 @@ impl Reducer {
     fn prompt(&mut self, said: &UserMessage, steps: &mut Steps) {
         let message_id: Option<Arc<str>> = said.uuid.as_deref().map(Arc::from);
         let blocks = tool::blocks(Some(&said.message.content));
-        for block in blocks {
+        for (position, block) in blocks.into_iter().enumerate() {
             let CallContent::Content(mut content) = block else {
                 continue;
             };
             if let Content::Text(text) = &content {
                 match typed(text) {
+                    // The user sees the link to it.
+                    Typed::Words(words) if position > 0 && prompt::is_context(&words) => continue,
                     Typed::Words(words) => content = Content::Text(words),
                     Typed::Printed(printed) if self.is_history => {
                         self.local_output(&printed, steps);
