@@ -150,22 +150,26 @@ impl Wanted {
         Ok(options)
     }
 
-    /// Adds the origin, and the id of the session.
-    async fn from(&self, base: &Options, mut options: Options) -> Result<(acp::SessionId, Options), Error> {
+    /// Adds the origin, and the id of the session, which is `fresh` for a new conversation.
+    async fn from(
+        &self,
+        base: &Options,
+        mut options: Options,
+        fresh: acp::SessionId,
+    ) -> Result<(acp::SessionId, Options), Error> {
         let id = match &self.origin {
             Origin::New => {
-                let id = uuid::Uuid::new_v4().to_string();
-                options.session_id = Some(id.clone());
-                acp::SessionId::new(id)
+                options.session_id = Some(fresh.0.to_string());
+                fresh
             }
             Origin::Resume(id) | Origin::Load(id) => {
                 options.resume = Some(stored::find(base, id).await?);
                 id.clone()
             }
             Origin::Fork(id, up_to) => {
-                let fork = stored::fork(base, id, up_to.as_deref()).await?;
-                options.resume = Some(fork.0.to_string());
-                fork
+                stored::fork(base, id, up_to.as_deref(), &fresh).await?;
+                options.resume = Some(fresh.0.to_string());
+                fresh
             }
         };
         Ok((id, options))
@@ -408,9 +412,11 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             }
         }
         None => {
-            let (id, options) = wanted
-                .from(base, wanted.put(config::always(base.clone()), &given, prompt)?)
-                .await?;
+            let options = wanted.put(config::always(base.clone()), &given, prompt)?;
+            let fresh = acp::SessionId::new(uuid::Uuid::new_v4().to_string());
+            let is_fork = matches!(wanted.origin, Origin::Fork(..));
+            let copy = is_fork.then(|| UnopenedSession::new(hub, fresh.clone()));
+            let (id, options) = wanted.from(base, options, fresh).await?;
             let modes = Modes::default();
             let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
@@ -429,6 +435,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 replay::add_to(&mut meta, replayed.before);
             }
             hub.enter(&id, handle.clone())?;
+            UnopenedSession::opened(copy);
             let known = auth::of_account(&session.initialized().account);
             client.learned_auth(known);
             Ready {
@@ -456,6 +463,37 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         spare::warm(hub, client);
     }
     Ok(ready)
+}
+
+/// A session that was made for a request. It is deleted unless it is opened: nobody knows of it.
+struct UnopenedSession(Option<(Arc<Hub>, acp::SessionId)>);
+
+impl UnopenedSession {
+    fn new(hub: &Arc<Hub>, id: acp::SessionId) -> Self {
+        Self(Some((Arc::clone(hub), id)))
+    }
+
+    fn opened(unopened: Option<Self>) {
+        if let Some(mut unopened) = unopened {
+            unopened.0 = None;
+        }
+    }
+}
+
+impl Drop for UnopenedSession {
+    fn drop(&mut self) {
+        let Some((hub, id)) = self.0.take() else { return };
+        let work = Arc::clone(&hub);
+        hub.spawn(async move {
+            let deleted = match &work.config.host {
+                Some(host) => host.delete(&id).await,
+                None => stored::delete(&work.config.options, &id).await,
+            };
+            if let Err(error) = deleted {
+                tracing::debug!(%error, "a session that was not opened is not deleted");
+            }
+        });
+    }
 }
 
 /// Makes the MCP servers in the editor.

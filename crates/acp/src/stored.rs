@@ -8,7 +8,7 @@ use outrigger::Options;
 use outrigger::sessions::write::ForkOptions;
 use outrigger::sessions::{self, ListOptions, MessageOptions, SessionId, SessionInfo, Sessions};
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::children::{Addressed, Children};
 use crate::client::Client;
@@ -191,27 +191,34 @@ pub(crate) async fn delete(options: &Options, id: &acp::SessionId) -> Result<(),
     .await
 }
 
-/// Forks a session, up to a message if there is one, and returns the new id.
+/// Forks a session, up to a message if there is one. The copy gets the id `copy`. A copy that is made after the caller has gone is
+/// deleted.
 pub(crate) async fn fork(
     options: &Options,
     id: &acp::SessionId,
     up_to: Option<&str>,
-) -> Result<acp::SessionId, Error> {
-    let id = known(id)?;
+    copy: &acp::SessionId,
+) -> Result<(), Error> {
+    let (id, copy) = (known(id)?, known(copy)?);
     let wanted = up_to.map(str::to_owned);
+    let (caller, _waits) = oneshot::channel::<()>();
     let fork = work(options, move |sessions| {
         let id = lineage::conversation(&sessions, &id);
-        let mut fork = ForkOptions::new();
+        let mut fork = ForkOptions::new().id(copy);
         if let Some(message) = wanted {
             let Some(record) = record_of(&sessions, &id, &message)? else {
                 return Ok(None);
             };
             fork = fork.up_to_message_id(record);
         }
-        sessions.fork(&id, &fork).map(Some)
+        let copy = sessions.fork(&id, &fork)?;
+        if caller.is_closed() {
+            sessions.delete(&copy)?;
+        }
+        Ok(Some(()))
     });
     match fork.await? {
-        Some(fork) => Ok(acp::SessionId::new(fork.to_string())),
+        Some(()) => Ok(()),
         None => Err(bad(
             "_meta.claudeCode.upToMessageId",
             format!("the conversation has no message {}", up_to.unwrap_or_default()),

@@ -7,7 +7,7 @@ use agent_client_protocol::Error;
 use outrigger::options::Auth;
 use outrigger::{Agent, Options};
 
-use super::{Opening, Origin, Ready, Wanted};
+use super::{Opening, Origin, Ready, UnopenedSession, Wanted};
 use crate::ask::{CliResponder, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
@@ -83,6 +83,8 @@ pub(super) async fn prepare(
         }
     };
     let id = seat.id();
+    let is_made = matches!(wanted.origin, Origin::New | Origin::Fork(..));
+    let made = is_made.then(|| UnopenedSession::new(hub, id.clone()));
     // The editor has a session once.
     hub.ended_of(&id).await;
     let mut updates = Updates::new(&id, seat.cwd().to_owned(), &client).on_host();
@@ -120,21 +122,8 @@ pub(super) async fn prepare(
     let again = options
         .transport(link.clone())
         .callbacks(desk.without_new_conversations());
-    let session = match again.clone().start().await {
-        Ok(session) => session,
-        Err(error) => {
-            if wanted.origin == Origin::New {
-                // Nobody knows of it.
-                let host = host.clone();
-                hub.spawn(async move {
-                    if let Err(error) = host.delete(&id).await {
-                        tracing::warn!(%error, "a session that did not start stays on its host");
-                    }
-                });
-            }
-            return Err(sdk_error::of_sdk(&error));
-        }
-    };
+    let session = again.clone().start().await;
+    let session = session.map_err(|error| sdk_error::of_sdk(&error))?;
     let mut choices = Choices::new(session.initialized(), false).switches(client.has_switches());
     if let Some(mode) = mode {
         choices.mode_is(&mode);
@@ -144,6 +133,7 @@ pub(super) async fn prepare(
     }
     let (handle, inbox, ended) = session::new(questions, hub.stop());
     hub.enter(&id, handle.clone())?;
+    UnopenedSession::opened(made);
     let editor = super::host(hub, &client, forms, &again);
     Ok(Ready {
         choices,

@@ -1,9 +1,11 @@
 //! Requests that open and end one session at the same time.
 
 use outrigger::testing::Simulated;
-use serde_json::json;
+use outrigger_sim::peer::Steps;
+use serde_json::{Value, json};
 
 use crate::editor::Editor;
+use crate::plans::{cli, editor_of};
 use crate::rewind::kept;
 
 /// How many CLIs run.
@@ -104,6 +106,51 @@ async fn a_session_ends_even_if_the_request_to_end_it_is_cancelled() {
         let again = editor.ask("session/close", json!({"sessionId": session})).await;
         editor.until(again).await;
         assert_eq!(running(&cli), 0, "{end}");
+        editor.leave().await;
+    }
+}
+
+/// A CLI that does not start, and one whose start never ends.
+fn missing() -> Option<Steps> {
+    Some(Steps::new().exit(1))
+}
+
+fn silent() -> Option<Steps> {
+    Some(
+        Steps::new()
+            .stop_reading()
+            .sleep(std::time::Duration::from_secs(3600)),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_that_does_not_open_leaves_no_copy() {
+    for (second, is_cancelled) in [(missing as fn() -> Option<Steps>, false), (silent, true)] {
+        let home = tempfile::tempdir().expect("a directory");
+        let cli = cli(home.path(), second);
+        let mut editor = editor_of(&cli, home.path());
+        editor.initialize(json!({})).await;
+        let session = stored(&mut editor, home.path()).await;
+        let fork = json!({"sessionId": session, "cwd": home.path(), "mcpServers": []});
+        let id = editor.ask("session/fork", fork).await;
+        if is_cancelled {
+            // The paused clock advances only when no task can run: the CLI has started, and says nothing.
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            editor.notify("$/cancel_request", json!({"requestId": id})).await;
+        }
+        let (_, answer) = editor.until(id).await;
+        assert!(answer["error"].is_object(), "{answer:#}");
+        editor.leave().await;
+        let mut editor = editor_of(&cli, home.path());
+        editor.initialize(json!({})).await;
+        let listed = editor.call("session/list", json!({})).await;
+        let ids: Vec<&Value> = listed["sessions"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|listed| &listed["sessionId"])
+            .collect();
+        assert_eq!(ids, [session.as_str()], "{listed:#}");
         editor.leave().await;
     }
 }

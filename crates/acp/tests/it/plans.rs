@@ -19,7 +19,7 @@ fn planning(home: &Path, plan: &str) -> String {
 }
 
 /// A CLI with its plans and sessions below a directory. `second` replaces its second process, if it is given.
-fn cli(home: &Path, second: fn() -> Option<Steps>) -> Simulated {
+pub(crate) fn cli(home: &Path, second: fn() -> Option<Steps>) -> Simulated {
     let place = home.to_owned();
     Simulated::start(move |launch, number| {
         if number == 1
@@ -37,7 +37,7 @@ fn cli(home: &Path, second: fn() -> Option<Steps>) -> Simulated {
     })
 }
 
-fn editor_of(cli: &Simulated, home: &Path) -> Editor {
+pub(crate) fn editor_of(cli: &Simulated, home: &Path) -> Editor {
     let options = cli.options().env("CLAUDE_CONFIG_DIR", home.join(".claude"));
     let config = outrigger_acp::Config::new().options(options).spare(false);
     Editor::with(config.cancel_floor(Duration::from_secs(5)))
