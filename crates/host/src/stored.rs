@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use outrigger::SessionId;
 use outrigger::sessions::lease::Lease;
+use outrigger::sessions::place::real_path;
+use outrigger::sessions::record::RecordLine;
 use outrigger::sessions::write::ForkOptions;
 use outrigger::sessions::{Error, ListOptions, MessageOptions, SessionFile};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::error::{HostError, Result};
@@ -28,13 +30,34 @@ fn stored_error(session: &SessionId) -> impl Fn(Error) -> HostError {
     }
 }
 
+/// Whether the CLI has stored something under this id, in whatever directory. Blocks.
+pub(crate) fn is_stored(policy: &HostPolicy, session: &SessionId) -> bool {
+    // Without a directory for them, the sessions of the CLI end with their processes.
+    let sessions = policy.stored(None);
+    sessions.is_ok_and(|sessions| !sessions.find_all(session).is_empty())
+}
+
 /// The file that the CLI has of a session. Blocks.
 pub(crate) fn file(policy: &HostPolicy, session: &SessionRecord) -> Result<SessionFile> {
     let cwd = Path::new(&session.cwd);
     let sessions = policy.stored(Some(cwd))?;
-    sessions
+    let file = sessions
         .find_in(&session.id, cwd)
-        .map_err(stored_error(&session.id))
+        .map_err(stored_error(&session.id))?;
+    // The CLI's name for a directory may be that of another one, too.
+    let recorded = file.recorded_dir().map_err(stored_error(&session.id))?;
+    let recorded = recorded.as_deref().map(real_path);
+    let is_here = recorded == Some(real_path(cwd));
+    // The CLI may have moved it to another worktree of the repository.
+    let has_moved = || {
+        recorded
+            .as_ref()
+            .is_some_and(|dir| policy.directory(Path::new(dir)).is_ok())
+    };
+    if is_here || (recorded == file.project && has_moved()) {
+        return Ok(file);
+    }
+    Err(HostError::NotStored(session.id.clone()))
 }
 
 /// Puts the file of a session away in which nothing of a conversation is: the first process was killed, or the disk was full, before it had written a prompt. The
@@ -81,9 +104,36 @@ pub(crate) fn fork(
     }
     match file(policy, source)?.fork(&options) {
         Ok(_) => Ok(()),
+        // A host was cut off before it had written that it made the fork.
+        Err(Error::Exists(path)) if is_mere_copy(policy, source, &id, &path)? => Ok(()),
         Err(Error::Exists(_)) => Err(HostError::Reused(format!("the session id {id}"))),
         Err(error) => Err(stored_error(&source.id)(error)),
     }
+}
+
+/// Whether all that is stored under an id is this file, with nothing but copies of the messages of another session.
+fn is_mere_copy(policy: &HostPolicy, source: &SessionRecord, id: &SessionId, path: &Path) -> Result<bool> {
+    #[derive(Deserialize)]
+    struct Copied {
+        #[serde(rename = "sessionId")]
+        session_id: String,
+    }
+    let files = policy.stored(Some(Path::new(&source.cwd)))?.find_all(id);
+    let [file] = &*files else { return Ok(false) };
+    if file.path != path {
+        return Ok(false);
+    }
+    for line in file.records().map_err(stored_error(id))? {
+        let RecordLine::Record(record) = line.map_err(stored_error(id))? else {
+            return Ok(false);
+        };
+        let from = record.field("forkedFrom").map(|from| from.decode::<Copied>());
+        let is_copy = matches!(from, Some(Ok(from)) if from.session_id == source.id.as_str());
+        if record.kind().is_linked() && !is_copy {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The transcript of a session, in pieces: JSON, one record a line, as the CLI wrote it. A piece has whole lines.

@@ -70,14 +70,20 @@ impl SessionHost {
     /// Creates a session. No process is started before its first prompt.
     ///
     /// # Errors
-    /// When the policy does not allow it, or the id is that of another session.
+    /// When the policy does not allow it, or the id is that of another session: one that the host has, or one that the CLI has stored on this machine. Only
+    /// [`adopt`](Self::adopt) takes over what is stored.
     pub async fn create(&self, new: NewSession, actor: impl Into<String>) -> Result<SessionRecord> {
         let policy = &self.0.shared.policy;
         policy.check(new.model.as_deref(), new.permission_mode.as_deref())?;
         check_title(new.title.as_deref())?;
         let mut cwd = policy.directory(&new.cwd)?;
         let (id, reserved) = match &new.id {
-            Some(id) => (id.clone(), None),
+            Some(id) => {
+                if !self.is_known(id).await? && self.is_stored(id).await? {
+                    return Err(HostError::Reused(format!("the session id {id}")));
+                }
+                (id.clone(), None)
+            }
             None => self.choose_id(&new).await?,
         };
         let asked = new.worktree.as_ref().map(|new| [&new.branch, &new.base]);
@@ -148,28 +154,50 @@ impl SessionHost {
             return Ok((id.unwrap_or_else(SessionId::random), reserved));
         };
         let _turn = self.0.keys.lock().await;
-        if let Some(known) = self.log().record(CREATIONS, key.as_str()).await? {
-            let known = known.read::<SessionId>();
-            let known = known.map_err(|error| HostError::Invalid(format!("the creation {key}: {error}")))?;
-            return Ok((known, None));
+        let recorded = self.log().record(CREATIONS, key.as_str()).await?;
+        let recorded = recorded.map(|id| id.read::<SessionId>()).transpose();
+        let recorded =
+            recorded.map_err(|error| HostError::Invalid(format!("the creation {key}: {error}")))?;
+        // Without a record it is of a time without spares.
+        let before = recorded.as_ref().unwrap_or(key);
+        if self.is_known(before).await? {
+            return Ok((before.clone(), None));
         }
-        if !spares.are_wanted() {
-            return Ok((key.clone(), None));
-        }
-        match self.session(key).await {
-            // Of a time without spares.
-            Ok(known) => return Ok((known.id, None)),
-            Err(HostError::NoSession(_)) => {}
-            Err(error) => return Err(error),
+        // What was stored under the id is of a session that was deleted.
+        let is_stored = self.is_stored(before).await?;
+        if let Some(recorded) = recorded.filter(|_| !is_stored) {
+            return Ok((recorded, None));
         }
         let reserved = of_spare();
-        let id = reserved.as_ref().map_or(key, Reservation::id).clone();
+        let id = match &reserved {
+            Some(spare) => spare.id().clone(),
+            None if is_stored => SessionId::random(),
+            None => key.clone(),
+        };
+        if id == *key && !spares.are_wanted() {
+            return Ok((id, None));
+        }
         // Before the session: a repetition must not find another spare. What finds the record when the session is deleted comes first.
         for (kind, name, value) in [(KEYS, &id, key), (CREATIONS, key, &id)] {
             let value = Some(json!(value).into());
             self.log().put_record(kind, name.as_str(), value).await?;
         }
         Ok((id, reserved))
+    }
+
+    /// Whether the host has a session of this id.
+    async fn is_known(&self, id: &SessionId) -> Result<bool> {
+        match self.session(id).await {
+            Ok(_) => Ok(true),
+            Err(HostError::NoSession(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the CLI has stored something under an id. A new session would go on with it.
+    async fn is_stored(&self, id: &SessionId) -> Result<bool> {
+        let (shared, id) = (Arc::clone(&self.0.shared), id.clone());
+        blocking(move || Ok(stored::is_stored(&shared.policy, &id))).await
     }
 
     /// Writes a new session, or finds it if the same was asked for before.
@@ -189,7 +217,7 @@ impl SessionHost {
     /// A client that repeats a fork with the same id gets the session that is there.
     ///
     /// # Cancel safety
-    /// Dropped, it may have made the session or not; or a stored session that no session of the host knows, which does no harm.
+    /// Dropped, it may have made the session or not; or a stored session that no session of the host knows, with which a repetition with the same id goes on.
     ///
     /// # Errors
     /// When a turn of the other session runs, it has no stored turn, the id is in use, or the log fails.
@@ -219,10 +247,8 @@ impl SessionHost {
             ..source.clone()
         };
         let request = json!({"fork_of": session, "title": title});
-        match self.session(&id).await {
-            Err(HostError::NoSession(_)) => {}
-            Ok(_) => return self.insert(record, &request).await,
-            Err(error) => return Err(error),
+        if self.is_known(&id).await? {
+            return self.insert(record, &request).await;
         }
         if matches!(
             source.state,
@@ -249,10 +275,8 @@ impl SessionHost {
             if found.len() == limit {
                 break;
             }
-            match self.session(&session.id).await {
-                Err(HostError::NoSession(_)) => found.push(session),
-                Ok(_) => {}
-                Err(error) => return Err(error),
+            if !self.is_known(&session.id).await? {
+                found.push(session);
             }
         }
         Ok(found)

@@ -1,12 +1,16 @@
 //! Forks, transcripts, files that are taken back, and what sessions used.
 
+use std::path::{Path, PathBuf};
+
 use outrigger::SessionId;
 use outrigger::protocol::shared::PermissionMode;
-use outrigger_host::{HostError, NewFork, SessionHost, SessionState};
+use outrigger::sessions::Sessions;
+use outrigger_host::{HostError, NewFork, NewSession, SessionHost, SessionState};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::place::{Place, say, until, user};
+use crate::spares::counted;
 
 async fn transcript(host: &SessionHost, id: &SessionId) -> Vec<Value> {
     let mut transcript = host.transcript(id).await.unwrap();
@@ -64,6 +68,125 @@ async fn a_fork_goes_on_from_where_the_other_session_stood() {
         let said = format!("%say {text}");
         assert_eq!((original.contains(&said), forked.contains(&said)), has, "{text}");
     }
+    host.shutdown().await;
+}
+
+/// The file of a stored session.
+fn file_of(place: &Place, id: &SessionId) -> PathBuf {
+    let projects = std::fs::read_dir(place.dir.path().join("claude/projects")).unwrap();
+    let files = projects.map(|project| project.unwrap().path().join(format!("{id}.jsonl")));
+    files.into_iter().find(|file| file.exists()).unwrap()
+}
+
+/// A host may be killed between the copy of the conversation and the commit.
+#[tokio::test]
+async fn a_fork_that_was_cut_off_is_made_by_its_repetition_and_nothing_else_is_taken_for_one() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    say(&host, &id, "%say first").await;
+    let whole = host.fork(&id, NewFork::default(), "ada").await.unwrap().id;
+    let copy = std::fs::read_to_string(file_of(&place, &whole)).unwrap();
+    let leave = |fork: &SessionId, more: &str| {
+        let text = copy.replace(whole.as_str(), fork.as_str()) + more;
+        std::fs::write(file_of(&place, &whole).with_file_name(fork.file_name()), text).unwrap();
+        let mut new = NewFork::default();
+        new.id = Some(fork.clone());
+        new
+    };
+    let fork = SessionId::random();
+    let new = leave(&fork, "");
+    let other = place.session(&host).await;
+    say(&host, &other, "%say other").await;
+    let reused = host.fork(&other, new.clone(), "ada").await;
+    assert!(matches!(reused, Err(HostError::Reused(_))), "{reused:?}");
+    for _ in 0..2 {
+        assert_eq!(host.fork(&id, new.clone(), "ada").await.unwrap().id, fork);
+    }
+    say(&host, &fork, "%say forked").await;
+    let forked = format!("{:?}", transcript(&host, &fork).await);
+    assert!(forked.contains("%say first") && forked.contains("%say forked"));
+
+    // One that somebody has gone on with is theirs.
+    let own = json!({"type": "user", "uuid": Uuid::new_v4(), "message": {"role": "user", "content": "mine"}});
+    for more in [format!("{own}\n"), "{\"type\":\"user\",".to_owned()] {
+        let reused = host.fork(&id, leave(&SessionId::random(), &more), "ada").await;
+        assert!(matches!(reused, Err(HostError::Reused(_))), "{reused:?}");
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_stored_already_is_no_conversation_of_a_new_session() {
+    for spares in [0, 1] {
+        let place = Place::new();
+        let host = place.host_with(place.policy().spares(spares)).await;
+        counted(&host, |counts| counts.ready == spares as u64).await;
+        let (mut named, mut keyed) = (
+            NewSession::new(place.dir.path()),
+            NewSession::new(place.dir.path()),
+        );
+        named.id = Some(SessionId::random());
+        keyed.key = Some(SessionId::random());
+        let mut keys = Vec::new();
+        for new in [&named, &keyed, &keyed] {
+            let id = host.create(new.clone(), "ada").await.unwrap().id;
+            assert!(!keys.contains(&id), "a deleted session is not made again");
+            assert_eq!(host.create(new.clone(), "ada").await.unwrap().id, id, "repeated");
+            say(&host, &id, "%say private").await;
+            // Repeated after it was stored, too.
+            assert_eq!(host.create(new.clone(), "ada").await.unwrap().id, id);
+            host.archive(&id).await.unwrap();
+            host.delete(&id).await.unwrap();
+            keys.push(id);
+        }
+        let taken = host.create(named.clone(), "eve").await;
+        assert!(matches!(taken, Err(HostError::Reused(_))), "{taken:?}");
+        // In whatever directory it is stored.
+        let elsewhere = place.dir.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        named.cwd = elsewhere;
+        let taken = host.create(named.clone(), "eve").await;
+        assert!(matches!(taken, Err(HostError::Reused(_))), "{taken:?}");
+        let id = named.id.unwrap();
+        assert!(matches!(host.session(&id).await, Err(HostError::NoSession(_))));
+        // Who may adopt it, may.
+        host.adopt(&id, None, "ada").await.unwrap();
+        assert!(format!("{:?}", transcript(&host, &id).await).contains("private"));
+        host.shutdown().await;
+    }
+}
+
+/// The CLI has one name for `shop-a` and `shop/a`.
+#[tokio::test]
+async fn a_transcript_of_another_directory_with_the_same_name_is_not_shown() {
+    let place = Place::new();
+    let host = place.host().await;
+    let first = place.session(&host).await;
+    say(&host, &first, "%say secret").await;
+    let shop = place.dir.path().join("shop/a");
+    std::fs::create_dir_all(&shop).unwrap();
+    let id = host.create(NewSession::new(&shop), "ada").await.unwrap().id;
+    let real = place.dir.path().canonicalize().unwrap();
+    let stored = std::fs::read_to_string(file_of(&place, &first)).unwrap();
+    let stored = stored.replace(first.as_str(), id.as_str());
+    let file = Sessions::at(place.dir.path().join("claude")).project_dir(&shop);
+    std::fs::create_dir_all(&file).unwrap();
+    let store = |cwd: &Path| {
+        let from = format!("\"cwd\":{}", json!(real));
+        assert!(stored.contains(&from), "{stored}");
+        let text = stored.replace(&from, &format!("\"cwd\":{}", json!(cwd)));
+        std::fs::write(file.join(id.file_name()), text).unwrap();
+    };
+    for other in ["shop-a", "shop.a", "shop"] {
+        store(&real.join(other));
+        let shown = host.transcript(&id).await;
+        assert!(matches!(shown, Err(HostError::NotStored(_))), "{shown:?}");
+        let forked = host.fork(&id, NewFork::default(), "ada").await;
+        assert!(matches!(forked, Err(HostError::NotStored(_))), "{forked:?}");
+    }
+    store(&real.join("shop/a"));
+    assert!(format!("{:?}", transcript(&host, &id).await).contains("secret"));
     host.shutdown().await;
 }
 
