@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::permissions::Layer;
-use outrigger::protocol::shared::{PermissionMode, PermissionUpdate, PermissionUpdateDestination};
+use outrigger::protocol::shared::{
+    PermissionBehavior, PermissionMode, PermissionUpdate, PermissionUpdateDestination,
+};
 use outrigger::sessions::Sessions;
 use outrigger::{LeaseOptions, Options};
 use outrigger_fleet::gate::Gate;
@@ -21,7 +23,8 @@ use crate::workspace::WorkspacePolicy;
 ///
 /// A client that allows a call may send changes of permissions along with it. They may only be for the session: rules to add, a mode of
 /// [`permission_modes`](Self::permission_modes), directories below [`roots`](Self::roots). Settings files, and the removal of rules, are the
-/// operator's.
+/// operator's. With code in [`decides_first`](Self::decides_first), rules that allow and directories are the operator's, too: the CLI would not ask the code
+/// about the calls that they allow.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HostPolicy {
@@ -52,7 +55,8 @@ pub struct HostPolicy {
     pub gate: Option<Gate>,
     /// What the turns of all sessions may cost together; `None` by default. Turns wait while it is exhausted, and an event (`budget_exhausted`) says so.
     pub budget: Option<TurnBudget>,
-    /// Decides about tool calls before a person is asked; `None` by default. Rules of the [`options`](Self::options) decide before it.
+    /// Decides about tool calls before a person is asked; `None` by default. Rules of the [`options`](Self::options) decide before it, and so do the
+    /// [`permission_modes`](Self::permission_modes) that clients may choose.
     pub decides_first: Option<Arc<dyn Layer>>,
     /// How long an approval waits for a person; without end by default. Then it is `expired`, and denied.
     pub approvals_expire: Option<Duration>,
@@ -182,6 +186,13 @@ impl HostPolicy {
         Ok(())
     }
 
+    /// Whether the operator has code that decides about calls, beyond rules, which the CLI knows.
+    fn has_code(&self) -> bool {
+        self.decides_first
+            .as_ref()
+            .is_some_and(|first| !first.only_has_rules())
+    }
+
     /// Refuses changes of permissions that a client may not make.
     pub(crate) fn check_changes(&self, changes: &[PermissionUpdate]) -> Result<()> {
         let refused = |what: String| Err(HostError::NotAllowed(what));
@@ -199,6 +210,11 @@ impl HostPolicy {
             }
             match change {
                 PermissionUpdate::SetMode(update) => self.check(None, Some(update.mode.as_str()))?,
+                PermissionUpdate::AddDirectories(_) if self.has_code() => {
+                    return refused(
+                        "directories for the session: the operator's code would not be asked about calls in them".to_owned(),
+                    );
+                }
                 PermissionUpdate::AddDirectories(update) => {
                     for directory in update.directories.iter().map(Path::new) {
                         // The CLI would take another one as relative to the directory of the session.
@@ -210,6 +226,18 @@ impl HostPolicy {
                         }
                         self.directory(directory)?;
                     }
+                }
+                PermissionUpdate::AddRules(update)
+                    if self.has_code()
+                        && !matches!(
+                            update.behavior,
+                            PermissionBehavior::Deny | PermissionBehavior::Ask
+                        ) =>
+                {
+                    return refused(
+                        "a rule that allows calls: the operator's code would not be asked about them"
+                            .to_owned(),
+                    );
                 }
                 // A client that may allow each call may allow them by a rule. Rules of the operator that deny count all the same.
                 PermissionUpdate::AddRules(_) | PermissionUpdate::RemoveDirectories(_) => {}

@@ -1,12 +1,14 @@
 //! What holds turns up, and what ends processes: budgets, the gate, memory, and approvals that nobody decides.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, layer};
+use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, Policy, layer};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::gate::{Gate, Limits, Visitor};
-use outrigger_host::{ApprovalState, SessionState, TurnBudget};
+use outrigger_host::{ApprovalState, HostError, SessionState, TurnBudget};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::place::{Place, processed, say, until, user};
@@ -78,6 +80,62 @@ async fn rules_and_the_operators_code_decide_before_people() {
     host.send(&id, user(asks, Uuid::new_v4()), "ada").await.unwrap();
     until(&mut events, |event, _| event.kind == "approval_opened").await;
     host.shutdown().await;
+}
+
+/// The CLI asks nobody about calls that a rule of the session allows, or that read in a directory of the session.
+#[tokio::test]
+async fn no_client_can_keep_the_operators_code_from_being_asked() {
+    for has_code in [true, false] {
+        let place = Place::new();
+        let mut policy = place.policy();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        policy.decides_first = Some(match has_code {
+            true => Arc::new(layer(move |_: PermissionRequest| {
+                counter.fetch_add(1, Ordering::Relaxed);
+                async { Opinion::Pass }
+            })),
+            // The CLI knows these rules.
+            false => Arc::new(Policy::ask_all().deny(["Bash(rm *)"])),
+        });
+        let host = place.host_with(policy).await;
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        let prompt = Uuid::new_v4();
+        host.send(&id, user(WRITE, prompt), "ada").await.unwrap();
+        until(&mut events, |event, _| event.kind == "approval_opened").await;
+        let open = host.approvals(None, None, None, 10).await.unwrap().remove(0);
+        let rule = |behavior: &str| json!({"type": "addRules", "rules": [{"toolName": "Write"}], "behavior": behavior, "destination": "session"});
+        let directory =
+            json!({"type": "addDirectories", "directories": [place.dir.path()], "destination": "session"});
+        let changed = |changes: &[&Value]| json!({"behavior": "allow", "updatedPermissions": changes}).into();
+        if has_code {
+            for change in [rule("allow"), directory.clone()] {
+                let refused = host
+                    .decide(open.id, changed(&[&rule("ask"), &change]), "eve")
+                    .await;
+                assert!(
+                    matches!(refused, Err(HostError::NotAllowed(_))),
+                    "{change}: {refused:?}"
+                );
+            }
+            let gone = json!({"type": "removeDirectories", "directories": ["/"], "destination": "session"});
+            host.decide(open.id, changed(&[&rule("ask"), &gone]), "ada")
+                .await
+                .unwrap();
+        } else {
+            host.decide(open.id, changed(&[&rule("allow"), &directory]), "ada")
+                .await
+                .unwrap();
+        }
+        processed(&mut events, prompt, "processed").await;
+        host.send(&id, user(WRITE, Uuid::new_v4()), "ada").await.unwrap();
+        if has_code {
+            until(&mut events, |event, _| event.kind == "approval_opened").await;
+            assert_eq!(asked.load(Ordering::Relaxed), 2);
+        }
+        host.shutdown().await;
+    }
 }
 
 #[tokio::test]
