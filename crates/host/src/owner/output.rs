@@ -40,6 +40,10 @@ impl Owner {
                         self.write(steps).await?;
                         return self.wrong_session(&frame).await;
                     }
+                    if frame.kind() == "control_cancel_request" {
+                        // What it withdraws may have been asked in the same batch.
+                        self.feed_all(&mut asked, &mut steps).await?;
+                    }
                     if let Some(input) = self.note(&session, &frame, &mut steps) {
                         asked.push(input);
                     }
@@ -51,12 +55,16 @@ impl Owner {
                 next = running.frames.next().now_or_never();
             }
         }
-        let mut steps = Some(steps);
-        for input in asked {
-            self.feed(input, steps.take().unwrap_or_default()).await?;
-        }
-        self.write(steps.unwrap_or_default()).await?;
+        self.feed_all(&mut asked, &mut steps).await?;
         self.give_decision(&session).await
+    }
+
+    /// Writes what is to be written, and takes in what the CLI has asked.
+    async fn feed_all(&mut self, asked: &mut Vec<Input>, steps: &mut Vec<Write>) -> Result<()> {
+        for input in asked.drain(..) {
+            self.feed(input, std::mem::take(steps)).await?;
+        }
+        self.write(std::mem::take(steps)).await
     }
 
     pub(super) fn is_ours(&self, init: &Frame) -> bool {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
-use outrigger::testing::sim::peer::Signal;
+use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::{Match, Signal, Steps};
 use outrigger_host::log::{NewEvent, Update, Write};
 use outrigger_host::{
     ApprovalState, Delivered, Effect, HostError, NewSession, SessionState, Source, Subscription,
@@ -518,6 +519,49 @@ async fn what_clients_ask_for_is_replied_to_by_an_event() {
     ];
     host.send_all(&id, half, "ada").await.unwrap_err();
     assert_eq!(host.session(&id).await.unwrap().head_seq, head);
+    host.shutdown().await;
+}
+
+/// A question that the CLI withdraws in one write with it, as when the call was aborted at once.
+#[tokio::test]
+async fn a_question_that_comes_with_its_withdrawal_waits_for_nobody() {
+    let place = Place::new();
+    let uuid = Uuid::new_v4();
+    let asking = Simulated::steps(move || {
+        let ask = json!({"type": "control_request", "request_id": "r", "request": {
+            "subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t"}});
+        let cancel = json!({"type": "control_cancel_request", "request_id": "r"});
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "duration_ms": 1, "duration_api_ms": 1,
+            "num_turns": 1, "result": "done", "total_cost_usd": 0.0, "usage": {}, "modelUsage": {}, "permission_denials": [],
+            "uuid": Uuid::new_v4(), "stop_reason": "end_turn", "user_message_uuid": uuid, "user_message_uuids": [uuid]});
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        steps
+            .send_raw(format!("{ask}\n{cancel}\n"))
+            .send(result)
+            .expect_end()
+            .exit(0)
+    });
+    let mut policy = place.policy();
+    policy.options = policy.options.transport(asking);
+    policy.max_processes = 1;
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("ask", uuid), "ada").await.unwrap();
+    processed(&mut events, uuid, "processed").await;
+    let session = host.session(&id).await.unwrap();
+    assert_eq!(
+        (session.state, session.pending_approvals),
+        (SessionState::Idle, 0)
+    );
+    let approvals = host.approvals(Some(&id), None, None, 10).await.unwrap();
+    assert_eq!(approvals.len(), 1);
+    assert_eq!(approvals[0].state, ApprovalState::Superseded);
+    // The process is idle, and gives its place to another session.
+    let other = place.session(&host).await;
+    let mut events = host.subscribe(&other, 0).await.unwrap();
+    host.resume(&other).await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_started").await;
     host.shutdown().await;
 }
 
