@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+pub(crate) use self::call::give_up_interrupted;
 use crate::admission::{self, Granted, RunningTurn, Turns};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
@@ -65,6 +66,13 @@ pub(crate) enum Command {
     Shutdown(oneshot::Sender<()>),
 }
 
+impl Command {
+    /// Whether a start that waits ends for it, since the owner takes no command meanwhile.
+    fn ends_start(&self) -> bool {
+        matches!(self, Self::Stop(_) | Self::Interrupt(_))
+    }
+}
+
 /// A control request of a client, and who waits for the answer.
 pub(crate) struct ClientControlRequest {
     pub(crate) subtype: &'static str,
@@ -87,8 +95,28 @@ pub(crate) struct Contact {
     pub(crate) is_idle: AtomicBool,
     pub(crate) used: AtomicU64,
     pub(crate) release: Notify,
-    /// Stops that wait. They end the preparation of the files.
+    /// Stops and interrupts that wait. They end a start.
     pub(crate) stops: watch::Sender<usize>,
+}
+
+impl Contact {
+    /// Puts a command into the queue of the owner.
+    pub(crate) fn tell(&self, command: Command) -> Result<(), mpsc::error::TrySendError<Command>> {
+        let is_stop = command.ends_start();
+        if is_stop {
+            self.stops.send_modify(|stops| *stops += 1);
+        }
+        let sent = self.commands.try_send(command);
+        if is_stop && sent.is_err() {
+            self.stop_taken();
+        }
+        sent
+    }
+
+    /// The owner has a stop or an interrupt, or none will come.
+    pub(crate) fn stop_taken(&self) {
+        self.stops.send_modify(|stops| *stops = stops.saturating_sub(1));
+    }
 }
 
 /// What all owners share.

@@ -36,17 +36,7 @@ impl SessionHost {
         let Some(contact) = self.0.owners.lock().get(session).cloned() else {
             return Ok(false);
         };
-        let is_stop = matches!(command, Command::Stop(_));
-        if is_stop {
-            contact.stops.send_modify(|stops| *stops += 1);
-        }
-        let sent = contact.commands.try_send(command);
-        if is_stop && sent.is_err() {
-            contact
-                .stops
-                .send_modify(|stops| *stops = stops.saturating_sub(1));
-        }
-        match sent {
+        match contact.tell(command) {
             Ok(()) => Ok(true),
             Err(mpsc::error::TrySendError::Closed(_)) => Ok(false),
             Err(mpsc::error::TrySendError::Full(_)) => Err(HostError::Busy("the session")),
@@ -103,7 +93,7 @@ impl SessionHost {
         }
         if let Some(contact) = owners.get(session) {
             if let Some(command) = command {
-                let sent = contact.commands.try_send(command);
+                let sent = contact.tell(command);
                 sent.map_err(|_| HostError::Busy("the session"))?;
             }
             contact.is_wanted.fetch_or(is_wanted, Ordering::AcqRel);
@@ -112,10 +102,6 @@ impl SessionHost {
             return Ok(());
         }
         let (commands, received) = mpsc::channel(COMMANDS);
-        if let Some(command) = command {
-            // A new queue has room.
-            drop(commands.try_send(command));
-        }
         let contact = Arc::new(Contact {
             wake: Notify::new(),
             calls: AtomicU64::new(1),
@@ -127,6 +113,10 @@ impl SessionHost {
             release: Notify::new(),
             stops: watch::Sender::new(0),
         });
+        if let Some(command) = command {
+            // A new queue has room.
+            drop(contact.tell(command));
+        }
         owners.insert(session.clone(), Arc::clone(&contact));
         drop(owners);
         let mut tasks = self.0.tasks();

@@ -14,7 +14,7 @@ use crate::approval::{Approval, ApprovalState};
 use crate::error::{HostError, Result};
 use crate::event::{Accepted, SessionRecord, SessionState, Source};
 use crate::log::{NewEvent, Update, Write};
-use crate::owner::Command;
+use crate::owner::{Command, give_up_interrupted};
 use crate::schedule::{DueRun, Schedule};
 use crate::wire::{self, ClientFrame};
 
@@ -193,16 +193,24 @@ impl SessionHost {
         self.reach(session, None, true)
     }
 
-    /// Interrupts the turn that runs; does nothing if none does. A deferred call that waits is denied, and its turn ends.
+    /// Interrupts the turn that runs; does nothing if none does. A deferred call that waits is denied, and its turn ends. One that was decided, and that no
+    /// process has got, is not carried out (`decision_not_applied`). A start that waits ends, as by [`stop`](Self::stop): prompts that wait are given to the
+    /// next process.
     ///
     /// # Errors
     /// When the CLI does not confirm it, or too many commands wait.
     pub async fn interrupt(&self, session: &SessionId) -> Result<()> {
         let (reply, done) = oneshot::channel();
-        if self.session(session).await?.state == SessionState::RequiresAction {
+        let state = self.session(session).await?.state;
+        if state == SessionState::RequiresAction {
             // A call that waits has a turn without a process, and may have no owner.
             self.reach(session, Some(Command::Interrupt(reply)), false)?;
         } else if !self.command(session, Command::Interrupt(reply))? {
+            // Its turn has failed to go on, and would with the next prompt.
+            let decided = self.log().waiting(session).await?.decided;
+            if state == SessionState::Failed && decided.iter().any(|approval| approval.deferred) {
+                self.write_and_wake(session, vec![give_up_interrupted()]).await?;
+            }
             return Ok(());
         }
         // Without a reply the process is gone, and the turn with it.

@@ -18,6 +18,13 @@ use crate::handler::{HookReply, HookRequest};
 use crate::log::{NewEvent, PendingWork, Write};
 use crate::stored::Transcript;
 
+/// No call of the turn is carried out.
+pub(crate) fn give_up_interrupted() -> Write {
+    Write::GiveUpAll {
+        reason: "the turn was interrupted".to_owned(),
+    }
+}
+
 /// What became of the decision that a process has taken up.
 #[derive(Debug, Clone)]
 pub(super) struct TakenUp {
@@ -113,14 +120,14 @@ impl Owner {
         Ok(())
     }
 
-    /// Drops the call if the log does not have it any more, because the session was archived.
+    /// Drops the call if the log does not have it any more: the session was archived, or the turn was interrupted.
     pub(super) async fn compare_call(&mut self, waiting: &PendingWork) -> Result<()> {
         let Some(call) = &self.call else { return Ok(()) };
         let mut known = waiting.deferred.iter().chain(&waiting.decided);
         if known.any(|approval| approval.id == call.id) {
             return Ok(());
         }
-        self.feed(Input::Dropped("the session was archived"), Vec::new())
+        self.feed(Input::Dropped("the host has given it up"), Vec::new())
             .await
     }
 
@@ -158,10 +165,16 @@ impl Owner {
         Some(Write::Append(NewEvent::host("decision_not_applied", payload)))
     }
 
-    /// Denies the call that waits, because its turn is interrupted. `false` if none waits.
+    /// Denies the call that waits, because its turn is interrupted, or gives up its decision, which no process has got. `false` if none waits. The log has the
+    /// news then.
     pub(super) async fn interrupt_call(&mut self) -> Result<bool> {
-        let (WaitingCall::Waits, Some(call)) = (self.state.call, &self.call) else {
-            return Ok(false);
+        let call = match (self.state.call, &self.call) {
+            (WaitingCall::Waits, Some(call)) => call,
+            (WaitingCall::Decided, Some(_)) => {
+                self.write(vec![give_up_interrupted()]).await?;
+                return Ok(true);
+            }
+            _ => return Ok(false),
         };
         let mut deny = PermissionDeny::new("The turn was interrupted while this call waited for a decision.");
         deny.interrupt = Some(true);

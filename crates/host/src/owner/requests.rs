@@ -219,6 +219,7 @@ impl Owner {
                 Ok(())
             }
             Some(Command::Interrupt(reply)) => {
+                self.contact.stop_taken();
                 if self.interrupt_call().await? {
                     drop(reply.send(Ok(())));
                     return self.read_news().await;
@@ -259,9 +260,7 @@ impl Owner {
             }
             Some(Command::Ask(ask)) => self.ask(ask).await,
             Some(Command::Stop(reply)) => {
-                self.contact
-                    .stops
-                    .send_modify(|stops| *stops = stops.saturating_sub(1));
+                self.contact.stop_taken();
                 // An archived session does not go on.
                 if self.shared.log.waiting(&self.id).await?.is_ended {
                     self.read_news().await?;

@@ -542,6 +542,52 @@ async fn a_turn_goes_on_only_when_the_gate_lets_it() {
 }
 
 #[tokio::test]
+async fn an_interrupt_drops_a_decision_that_no_process_has_got() {
+    for by_frame in [false, true] {
+        let place = Place::new();
+        let mut limits = Limits::default();
+        limits.max_running = 1;
+        let gate = Gate::new(limits);
+        let mut policy = policy(&place);
+        policy.gate = Some(gate.clone());
+        let host = place.host_with(policy).await;
+        let id = place.session(&host).await;
+        let (approval, prompt) = waiting(&host, &id, ASKS).await;
+        let pass = gate.enter(Visitor::new("other")).await.unwrap();
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.decide(approval.id, allow(), "ada").await.unwrap();
+        while gate.state().waiting < 1 {
+            tokio::task::yield_now().await;
+        }
+        if by_frame {
+            let frame =
+                json!({"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}});
+            host.send(&id, frame.into(), "ada").await.unwrap();
+        } else {
+            host.interrupt(&id).await.unwrap();
+        }
+        let dropped = until(&mut events, |event, _| event.kind == "decision_not_applied").await;
+        assert!(
+            dropped.payload.get().contains("interrupted"),
+            "{}",
+            dropped.payload
+        );
+        processed(&mut events, prompt, "interrupted").await;
+        drop(pass);
+        // It is not carried out later either: whoever wants it has to decide anew.
+        host.send(&id, user("%say more", Uuid::new_v4()), "ada")
+            .await
+            .unwrap();
+        until(&mut events, |event, payload| {
+            event.kind == "control_request"
+                && payload["request"]["tool_use_id"] == json!(approval.tool_use_id)
+        })
+        .await;
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
 async fn a_turn_that_calls_again_waits_again() {
     let place = Place::new();
     let host = place.host_with(policy(&place)).await;

@@ -13,7 +13,7 @@ use outrigger_host::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::place::{Place, processed, say, until, user};
+use crate::place::{PATIENCE, Place, processed, say, until, user};
 
 #[tokio::test]
 async fn a_session_goes_on_after_its_process_and_after_its_host() {
@@ -292,6 +292,47 @@ async fn an_approval_of_a_process_that_ended_is_superseded_and_never_applied() {
     let allow = json!({"behavior": "allow", "updatedPermissions": [rule, inside]});
     host.decide(second.id, allow.into(), "ada").await.unwrap();
     processed(&mut events, again, "processed").await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_client_ends_a_start_that_waits_for_a_place() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.max_processes = 1;
+    let host = place.host_with(policy).await;
+    let (first, second) = (place.session(&host).await, place.session(&host).await);
+    let mut events = host.subscribe(&first, 0).await.unwrap();
+    host.send(&first, user("%hang", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |_, payload| payload["state"] == "running").await;
+    let mut events = host.subscribe(&second, 0).await.unwrap();
+    let mut prompts = Vec::new();
+    for is_interrupted in [true, false] {
+        let prompt = Uuid::new_v4();
+        prompts.push(prompt);
+        host.send(&second, user("%say hello", prompt), "ada")
+            .await
+            .unwrap();
+        until(&mut events, |_, payload| payload["state"] == "starting").await;
+        let ended = async {
+            match is_interrupted {
+                true => host.interrupt(&second).await,
+                false => host.stop(&second).await,
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+        until(&mut events, |event, _| event.kind == "start_failed").await;
+        until(&mut events, |_, payload| payload["state"] == "failed").await;
+    }
+    // What waits goes on with the next prompt.
+    host.stop(&first).await.unwrap();
+    prompts.push(say(&host, &second, "%say more").await);
+    let mut events = host.subscribe(&second, 0).await.unwrap();
+    for prompt in prompts {
+        processed(&mut events, prompt, "processed").await;
+    }
     host.shutdown().await;
 }
 

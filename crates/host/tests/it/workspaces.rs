@@ -13,7 +13,7 @@ use outrigger_host::{
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::place::{Place, say, until, user};
+use crate::place::{PATIENCE, Place, say, until, user};
 
 fn git(directory: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
@@ -299,7 +299,7 @@ async fn a_set_up_that_fails_is_told_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_set_up_that_hangs_ends_by_its_deadline_by_a_stop_or_with_the_host() {
+async fn a_set_up_that_hangs_ends_by_its_deadline_by_a_client_or_with_the_host() {
     let shop = Shop::new();
     let policy = shop.with(|policy| {
         policy.setup = ["sh", "-c", "echo $$ > pid; sleep 600 & sleep 600"]
@@ -331,19 +331,27 @@ async fn a_set_up_that_hangs_ends_by_its_deadline_by_a_stop_or_with_the_host() {
         .subscribe(&made.id, host.session(&made.id).await.unwrap().head_seq)
         .await
         .unwrap();
-    while host.session(&made.id).await.unwrap().state != SessionState::Starting {
-        tokio::task::yield_now().await;
+    for is_interrupted in [false, true] {
+        while host.session(&made.id).await.unwrap().state != SessionState::Starting {
+            tokio::task::yield_now().await;
+        }
+        let ended = async {
+            match is_interrupted {
+                true => host.interrupt(&made.id).await,
+                false => host.stop(&made.id).await,
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+        let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+        assert!(
+            failed.payload.get().contains("stopped by a client"),
+            "{}",
+            failed.payload
+        );
+        host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
+            .await
+            .unwrap();
     }
-    host.stop(&made.id).await.unwrap();
-    let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
-    assert!(
-        failed.payload.get().contains("stopped by a client"),
-        "{}",
-        failed.payload
-    );
-    host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
-        .await
-        .unwrap();
     until(&mut events, |_, payload| payload["state"] == "starting").await;
     host.shutdown().await;
 }
