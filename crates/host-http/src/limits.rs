@@ -23,9 +23,9 @@ pub struct Limits {
     pub write_patience: Duration,
     /// Connections at once. 4096 by default. Further ones wait to be accepted.
     pub connections: usize,
-    /// Streams at once. 2048 by default. A further one is answered with 429.
+    /// Streams at once, and transcripts that are being read. 2048 by default. A further one is answered with 429.
     pub streams: usize,
-    /// Streams of one token at once. 64 by default. A further one is answered with 429.
+    /// Streams and transcripts of one token at once. 64 by default. A further one is answered with 429.
     pub streams_per_token: usize,
     /// Requests of one token that are answered at once. 1000 by default. Further ones are answered with 429 until
     /// [`requests_per_second`](Self::requests_per_second) lets them in. At least 1.

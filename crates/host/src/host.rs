@@ -20,6 +20,7 @@ use crate::log::Log;
 use crate::owner::{Command, OwnerContext};
 use crate::policy::HostPolicy;
 use crate::spares::{SpareCounts, Spares};
+use crate::workspace::DiffTurns;
 
 /// Owns sessions. Cheap to clone.
 ///
@@ -38,6 +39,7 @@ struct Inner {
     tasks: Mutex<JoinSet<()>>,
     /// Held while the session is looked up that was created under a key.
     keys: tokio::sync::Mutex<()>,
+    diffs: DiffTurns,
 }
 
 /// All clones of a host have one of it. When the last is dropped, nobody can create a session that would take a spare.
@@ -91,6 +93,7 @@ impl SessionHost {
             closed: AtomicBool::new(false),
             tasks: Mutex::default(),
             keys: tokio::sync::Mutex::default(),
+            diffs: DiffTurns::default(),
         };
         let host = Self(Arc::new(inner), Arc::new(Handles(Arc::clone(&spares))));
         if spares.are_wanted() {

@@ -1,6 +1,7 @@
 //! What the CLI has stored of a session: its transcript, and forks of it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use outrigger::SessionId;
@@ -11,17 +12,14 @@ use outrigger::sessions::write::ForkOptions;
 use outrigger::sessions::{Error, ListOptions, MessageOptions, SessionFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::error::{HostError, Result};
 use crate::event::SessionRecord;
 use crate::policy::HostPolicy;
 
 /// The size of a piece of a transcript, in bytes, unless a line is longer.
-const PIECE: usize = 64 * 1024;
-
-/// How many pieces are read ahead.
-const AHEAD: usize = 2;
+const PIECE: u64 = 64 * 1024;
 
 fn stored_error(session: &SessionId) -> impl Fn(Error) -> HostError {
     move |error| match error.is_not_found() {
@@ -136,30 +134,27 @@ fn is_mere_copy(policy: &HostPolicy, source: &SessionRecord, id: &SessionId, pat
     Ok(true)
 }
 
-/// The transcript of a session, in pieces: JSON, one record a line, as the CLI wrote it. A piece has whole lines.
+/// The transcript of a session, in pieces: JSON, one record a line, as the CLI wrote it. A piece has whole lines, and is read when it is asked for.
 #[derive(Debug)]
-pub struct Transcript(mpsc::Receiver<io::Result<Vec<u8>>>);
+pub struct Transcript {
+    /// `None` while a piece is read, and behind the last one.
+    pieces: Option<Pieces>,
+    reading: Option<JoinHandle<(Pieces, io::Result<Vec<u8>>)>>,
+}
 
 impl Transcript {
-    /// Opens the transcript; a thread reads it ahead, and ends when this is dropped. Blocks.
+    /// Opens the transcript. Blocks.
     pub(crate) fn open(policy: &HostPolicy, session: &SessionRecord) -> Result<Self> {
-        let file = file(policy, session)?;
-        let (sender, pieces) = mpsc::channel(AHEAD);
-        let mut writer = Pieces {
-            sender,
-            bytes: Vec::new(),
+        let path = file(policy, session)?.path;
+        let failed = |error| HostError::Stored(format!("{}: {error}", path.display()));
+        let pieces = Pieces {
+            file: open_file(&path).map_err(failed)?,
+            rest: Vec::new(),
         };
-        tokio::task::spawn_blocking(move || {
-            let mut on = |_| std::ops::ControlFlow::Continue(());
-            let read = file.export_jsonl_to_observed(&mut writer, &mut on);
-            let last = match read {
-                Ok(()) => writer.whole_lines(),
-                Err(error) => Err(io::Error::other(error.to_string())),
-            };
-            // Nobody reads on.
-            drop(writer.sender.blocking_send(last));
-        });
-        Ok(Self(pieces))
+        Ok(Self {
+            pieces: Some(pieces),
+            reading: None,
+        })
     }
 
     /// Whether a call is open that the CLI has noted as left open: not if something came of it since. `None` without a note.
@@ -186,43 +181,68 @@ impl Transcript {
     /// # Errors
     /// When the file can't be read on.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        match self.0.recv().await {
-            None => Ok(None),
-            Some(Ok(piece)) if piece.is_empty() => Ok(None),
-            Some(Ok(piece)) => Ok(Some(piece)),
-            Some(Err(error)) => Err(HostError::Stored(error.to_string())),
+        // A reader that takes its time must not hold a thread meanwhile: all reading of the log needs one, too.
+        if let Some(mut pieces) = self.pieces.take() {
+            let read = move || {
+                let piece = pieces.next();
+                (pieces, piece)
+            };
+            self.reading = Some(tokio::task::spawn_blocking(read));
         }
+        let Some(reading) = &mut self.reading else {
+            return Ok(None);
+        };
+        let read = reading.await;
+        self.reading = None;
+        let (pieces, piece) = read.map_err(|error| HostError::Stored(error.to_string()))?;
+        let piece = piece.map_err(|error| HostError::Stored(error.to_string()))?;
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        self.pieces = Some(pieces);
+        Ok(Some(piece))
     }
 }
 
-/// Sends what is written to it on, in whole lines.
+/// A file as whole lines.
+#[derive(Debug)]
 struct Pieces {
-    sender: mpsc::Sender<io::Result<Vec<u8>>>,
-    bytes: Vec<u8>,
+    file: File,
+    /// The beginning of a line.
+    rest: Vec<u8>,
 }
 
 impl Pieces {
-    /// What is there, up to the last end of a line.
-    fn whole_lines(&mut self) -> io::Result<Vec<u8>> {
-        let end = self.bytes.iter().rposition(|byte| *byte == b'\n');
-        let rest = self.bytes.split_off(end.map_or(0, |end| end + 1));
-        Ok(std::mem::replace(&mut self.bytes, rest))
+    /// The next lines; empty at the end.
+    fn next(&mut self) -> io::Result<Vec<u8>> {
+        loop {
+            let before = self.rest.len();
+            (&self.file).take(PIECE).read_to_end(&mut self.rest)?;
+            let new = &self.rest[before..];
+            if let Some(end) = new.iter().rposition(|byte| *byte == b'\n') {
+                let rest = self.rest.split_off(before + end + 1);
+                return Ok(std::mem::replace(&mut self.rest, rest));
+            }
+            if new.is_empty() {
+                return Ok(Vec::new());
+            }
+        }
     }
 }
 
-impl io::Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bytes.extend_from_slice(bytes);
-        if self.bytes.len() >= PIECE && bytes.contains(&b'\n') {
-            let lines = self.whole_lines()?;
-            let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-            self.sender.blocking_send(Ok(lines)).map_err(gone)?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+/// Opens a regular file. A FIFO in its place must not hold the thread.
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
     }
 }
 

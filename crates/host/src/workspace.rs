@@ -5,12 +5,15 @@
 
 mod setup;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outrigger::SessionId;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
 use crate::error::{HostError, Result};
@@ -99,6 +102,22 @@ pub struct NewWorktree {
     pub branch: Option<String>,
     /// The commit that the branch begins at, in any form that git knows; `HEAD` if unset.
     pub base: Option<String>,
+}
+
+/// The diffs that are made: of a session one at a time, since each is as much work for the machine as all of its files.
+#[derive(Debug, Default)]
+pub(crate) struct DiffTurns(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
+
+impl DiffTurns {
+    /// Waits for the other diffs of the session.
+    pub(crate) async fn enter(&self, session: &SessionId) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(session.clone()).or_default())
+        };
+        turn.lock_owned().await
+    }
 }
 
 /// Since when a diff is wanted.
@@ -587,4 +606,27 @@ pub(crate) async fn remove(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_has_one_diff_at_a_time_and_nothing_is_kept_of_those_before() {
+        let turns = DiffTurns::default();
+        let (one, other) = (SessionId::random(), SessionId::random());
+        let first = turns.enter(&one).await;
+        let mut second = Box::pin(turns.enter(&one));
+        assert!(second.as_mut().now_or_never().is_none());
+        // Those of other sessions do not wait for it.
+        drop(turns.enter(&other).await);
+        drop(first);
+        drop(second.await);
+        drop(turns.enter(&one).await);
+        let known = turns.0.lock().map(|turns| turns.len());
+        assert_eq!(known.ok(), Some(1), "the last one");
+    }
 }

@@ -49,14 +49,19 @@ pub(super) fn encoded(bytes: Result<Bytes, serde_json::Error>) -> Result<Bytes, 
     bytes.map_err(StreamEnd::Encoding)
 }
 
+/// The place of an answer that lasts for as long as its client reads it.
+pub(super) fn slot(shared: &FrontState, token: &TokenRecord) -> Result<StreamSlot, Refusal> {
+    let slot = shared.streams.enter(token.id, &shared.limits);
+    slot.ok_or_else(|| Refusal::from(Problem::TooManyStreams).retry_after(RETRY))
+}
+
 /// A stream of `source` for whoever has this token.
 pub(super) fn answer(
     shared: Arc<FrontState>,
     token: TokenRecord,
     source: impl Source,
 ) -> Result<Response, Refusal> {
-    let slot = shared.streams.enter(token.id, &shared.limits);
-    let slot = slot.ok_or_else(|| Refusal::from(Problem::TooManyStreams).retry_after(RETRY))?;
+    let slot = slot(&shared, &token)?;
     let feed = Feed {
         revocations: shared.tokens.revocations(),
         closing: shared.closing.clone(),

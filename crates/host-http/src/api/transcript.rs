@@ -8,18 +8,22 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 
-use crate::extract::InSession;
+use super::feed;
+use crate::extract::{Caller, InSession};
 use crate::front_state::FrontState;
 use crate::problem::Refusal;
 
 pub(super) async fn read(
     State(shared): State<Arc<FrontState>>,
+    Caller(token): Caller,
     InSession(session): InSession,
 ) -> Result<Response, Refusal> {
+    // It may last as long as a stream of events.
+    let slot = feed::slot(&shared, &token)?;
     let transcript = shared.host.transcript(&session).await?;
-    let pieces = stream::try_unfold(transcript, |mut transcript| async move {
+    let pieces = stream::try_unfold((transcript, slot), |(mut transcript, slot)| async move {
         let piece = transcript.next().await?;
-        Ok::<_, outrigger_host::HostError>(piece.map(|piece| (piece, transcript)))
+        Ok::<_, outrigger_host::HostError>(piece.map(|piece| (piece, (transcript, slot))))
     });
     let mut response = Body::from_stream(pieces).into_response();
     let kind = HeaderValue::from_static("application/x-ndjson");

@@ -1,14 +1,53 @@
 //! Forks, transcripts, files, usage and adoptions over HTTP.
 
+use outrigger_host_http::Limits;
 use serde_json::json;
 
 use crate::rig::{Rig, S, host_that_stores, prompt, uuid};
 
 async fn rig() -> (Rig, tempfile::TempDir) {
+    rig_with(Limits::default()).await
+}
+
+async fn rig_with(limits: Limits) -> (Rig, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let workspaces = tempfile::tempdir().unwrap();
     let host = host_that_stores(dir.path(), workspaces.path()).await;
-    (Rig::over(dir, host, |front| front).await, workspaces)
+    (
+        Rig::over(dir, host, |front| front.limits(limits)).await,
+        workspaces,
+    )
+}
+
+#[tokio::test]
+async fn a_transcript_that_is_read_counts_as_a_stream() {
+    let mut limits = Limits::default();
+    limits.streams_per_token = 1;
+    let (rig, beside) = rig_with(limits).await;
+    rig.post(S, &[prompt("a", "%say one")]).await;
+    let mut stream = rig.stream(S, None).await;
+    while stream.next().await.unwrap().data["payload"]["status"] != "processed" {}
+    let path = format!("/v1/sessions/{S}/transcript");
+    assert_eq!(rig.get(&path).await.problem(), "too-many-streams");
+    drop(stream);
+    // The front has to see that the client has left.
+    while rig.get(&path).await.status == 429 {}
+
+    // More than the kernel keeps for a client that does not read.
+    let mut projects = std::fs::read_dir(beside.path().join("claude/projects")).unwrap();
+    let project = projects.next().unwrap().unwrap().path();
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(project.join(format!("{S}.jsonl")));
+    let line = json!({"type": "filler", "text": "x".repeat(1 << 20)}).to_string() + "\n";
+    std::io::Write::write_all(&mut file.unwrap(), line.repeat(64).as_bytes()).unwrap();
+    let mut slow = rig.open(&path, None).await;
+    assert!(slow.head().await.contains("200 OK"));
+    for path in [path.clone(), format!("/v1/sessions/{S}/events/stream")] {
+        assert_eq!(rig.get(&path).await.problem(), "too-many-streams");
+    }
+    drop(slow);
+    while rig.get(&path).await.status == 429 {}
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use outrigger_host::{HostError, NewFork, NewSession, SessionHost, SessionState};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::place::{Place, say, until, user};
+use crate::place::{PATIENCE, Place, say, until, user};
 use crate::spares::counted;
 
 async fn transcript(host: &SessionHost, id: &SessionId) -> Vec<Value> {
@@ -188,6 +188,48 @@ async fn a_transcript_of_another_directory_with_the_same_name_is_not_shown() {
     store(&real.join("shop/a"));
     assert!(format!("{:?}", transcript(&host, &id).await).contains("secret"));
     host.shutdown().await;
+}
+
+/// All reading of the log takes threads of the same pool.
+#[test]
+fn readers_of_transcripts_that_take_their_time_hold_up_nothing() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(2).build().unwrap();
+    let read = async {
+        let place = Place::new();
+        let host = place.host().await;
+        let id = place.session(&host).await;
+        say(&host, &id, "%say one").await;
+        let file = file_of(&place, &id);
+        let mut text = std::fs::read_to_string(&file).unwrap();
+        for n in 0..2000 {
+            let filler = "x".repeat(if n == 1000 { 300_000 } else { 300 });
+            text += &format!("{{\"type\":\"filler\",\"n\":{n},\"x\":\"{filler}\"}}\n");
+        }
+        // The CLI is still writing the last line.
+        std::fs::write(&file, format!("{text}{{\"type\"")).unwrap();
+        let mut slow = Vec::new();
+        for _ in 0..8 {
+            let mut transcript = host.transcript(&id).await.unwrap();
+            let first = transcript.next().await.unwrap().unwrap();
+            slow.push((transcript, first));
+        }
+        host.session(&id).await.unwrap();
+        // Each goes on where it was.
+        for (mut transcript, mut read) in slow {
+            while let Some(piece) = transcript.next().await.unwrap() {
+                assert!(piece.ends_with(b"\n"));
+                read.extend(piece);
+            }
+            assert!(read == text.as_bytes());
+            assert_eq!(transcript.next().await.unwrap(), None);
+        }
+        host.shutdown().await;
+    };
+    let read = runtime.block_on(async { tokio::time::timeout(PATIENCE, read).await });
+    // One that holds a thread would keep this waiting, too.
+    runtime.shutdown_background();
+    read.expect("a thread is free");
 }
 
 #[tokio::test]
