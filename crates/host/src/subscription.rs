@@ -89,7 +89,8 @@ impl Subscription {
     /// Nothing is lost.
     ///
     /// # Errors
-    /// When the log fails, or the session was deleted. A new subscription from the [cursor](Self::cursor) misses nothing.
+    /// When the log fails; a new subscription from the [cursor](Self::cursor) misses nothing. [`HostError::NoSession`] when the session was deleted, for good:
+    /// a session that gets its id is another one.
     pub async fn next(&mut self) -> Result<Delivered> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
@@ -112,10 +113,7 @@ impl Subscription {
                 }
                 Ok(Live::Durable(event)) => self.behind = Some(event.seq),
                 Err(RecvError::Lagged(_)) => self.behind = Some(u64::MAX),
-                Err(RecvError::Closed) => {
-                    self.live = self.log.hub().listen(&self.session);
-                    self.behind = Some(u64::MAX);
-                }
+                Err(RecvError::Closed) => return Err(HostError::NoSession(self.session.clone())),
             }
         }
     }
@@ -123,6 +121,10 @@ impl Subscription {
     /// Reads a page, up to the newest event that was there when the reading began.
     async fn catch_up(&mut self, head: u64) -> Result<()> {
         let page = self.log.events(&self.session, self.cursor, PAGE).await?;
+        if self.live.is_closed() {
+            // The page is of another session, which has got the id.
+            return Err(HostError::NoSession(self.session.clone()));
+        }
         let head = head.min(page.head_seq);
         if page.trimmed_seq > self.cursor {
             self.cursor = page.trimmed_seq;

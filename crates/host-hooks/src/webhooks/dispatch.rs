@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use outrigger::SessionId;
-use outrigger_host::log::{NewEvent, Write};
+use outrigger_host::log::{Hint, NewEvent, Write};
 use outrigger_host::{HostError, Result, Source, Webhook, WebhookWrite};
 use serde_json::json;
 use tokio::time::Instant;
@@ -35,9 +35,17 @@ pub(super) struct Dispatcher {
     dirty: BTreeSet<SessionId>,
     /// Up to which session the log was searched for sessions with news. `None` when the search is done.
     scan: Option<Option<SessionId>>,
-    /// Sessions whose events are being delivered, and whether they have got more since.
-    busy: HashMap<SessionId, bool>,
+    /// Sessions whose events are being delivered.
+    busy: HashMap<SessionId, BusySession>,
     positions: HashMap<SessionId, u64>,
+}
+
+/// What has become of a session since its events are being delivered.
+#[derive(Default)]
+struct BusySession {
+    has_news: bool,
+    /// Whether the session was deleted, so that the position is that of no session any more.
+    is_gone: bool,
 }
 
 /// What the deliveries of a webhook share.
@@ -70,7 +78,7 @@ enum PageEnd {
 enum Woke {
     Done(Result<DeliveredPage>),
     /// A session has news; `None` if any may.
-    News(Option<SessionId>),
+    News(Option<Hint>),
     Resumed,
 }
 
@@ -109,7 +117,7 @@ impl Dispatcher {
                     && let Some(session) = self.dirty.pop_first()
                 {
                     let position = self.positions.get(&session).copied();
-                    self.busy.insert(session.clone(), false);
+                    self.busy.insert(session.clone(), BusySession::default());
                     deliveries.push(Arc::clone(&self.job).page(session, position));
                 }
                 if deliveries.len() < most && self.scan.is_some() {
@@ -119,12 +127,15 @@ impl Dispatcher {
             let woke = tokio::select! {
                 biased;
                 Some(done) = deliveries.next() => Woke::Done(done),
-                hint = hints.next() => Woke::News(hint.map(|hint| hint.session_id)),
+                hint = hints.next() => Woke::News(hint),
                 () = wait(paused) => Woke::Resumed,
             };
             match woke {
                 Woke::Resumed => paused = None,
-                Woke::News(session) => self.session_changed(session),
+                Woke::News(hint) => {
+                    self.forget(hint.as_ref());
+                    self.session_changed(hint.map(|hint| hint.session_id));
+                }
                 Woke::Done(done) => match self.settle(done?, paused.is_some()).await? {
                     None => {}
                     Some(AfterFailure::Pause(pause)) => paused = Some(Instant::now() + pause),
@@ -148,13 +159,25 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Forgets how far sessions were read that were deleted, or may have been: others may have their ids.
+    fn forget(&mut self, hint: Option<&Hint>) {
+        let is_gone = |session: &SessionId| match hint {
+            Some(hint) => hint.is_gone() && hint.session_id == *session,
+            None => true,
+        };
+        self.positions.retain(|session, _| !is_gone(session));
+        for (session, busy) in &mut self.busy {
+            busy.is_gone |= is_gone(session);
+        }
+    }
+
     fn session_changed(&mut self, session: Option<SessionId>) {
         let Some(session) = session else {
             self.scan = Some(None);
             return;
         };
-        if let Some(again) = self.busy.get_mut(&session) {
-            *again = true;
+        if let Some(busy) = self.busy.get_mut(&session) {
+            busy.has_news = true;
         } else if self.dirty.len() < DIRTY || self.dirty.contains(&session) {
             self.dirty.insert(session);
         } else {
@@ -171,7 +194,7 @@ impl Dispatcher {
             delivered,
             end,
         } = done;
-        let has_news = self.busy.remove(&session).unwrap_or(false);
+        let BusySession { has_news, is_gone } = self.busy.remove(&session).unwrap_or_default();
         let (log, webhook) = (Arc::clone(&self.job.shared.log), self.job.webhook.id);
         if delivered && self.health.succeed() {
             self.update(WebhookWrite::Failing {
@@ -184,7 +207,9 @@ impl Dispatcher {
             // They are in the log, too.
             self.positions.clear();
         }
-        self.positions.insert(session.clone(), position);
+        if !is_gone {
+            self.positions.insert(session.clone(), position);
+        }
         let error = match end {
             PageEnd::Gone => {
                 self.positions.remove(&session);

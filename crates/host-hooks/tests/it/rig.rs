@@ -42,6 +42,11 @@ impl Rig {
         host.create(new, "ada").await.unwrap().id
     }
 
+    /// Where its sessions are, and its log.
+    pub(crate) fn dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
     pub(crate) fn clock(&self) -> Clock {
         let now = Arc::clone(&self.now);
         Clock::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap())

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use outrigger_host::{AddressRule, HostError, SessionHost, Source, Webhook, WebhookEvent, WebhookSecret};
+use outrigger_host::{
+    AddressRule, HostError, NewSession, SessionHost, Source, Webhook, WebhookEvent, WebhookSecret,
+};
 use outrigger_host_hooks::{DeliveryError, Message, NewWebhook, WebhookLimits, Webhooks};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -405,4 +407,49 @@ async fn webhooks_that_the_rule_or_a_bound_does_not_allow_are_refused() {
         hooks.remove(hook.id).await.unwrap_err(),
         HostError::NoWebhook(_)
     ));
+}
+
+#[tokio::test]
+async fn another_session_with_the_id_of_a_deleted_one_is_told_from_its_beginning() {
+    let rig = Rig::new();
+    let host = rig.host().await;
+    let mut limits = limits();
+    (limits.first_pause, limits.longest_pause) = (Duration::from_secs(60), Duration::from_secs(60));
+    let webhooks = Webhooks::with_clock(&host, AddressRule::public(), limits, rig.clock());
+    let (switch, receiver, mut attempts) = switched("not now");
+    let _running = run(&webhooks, &receiver);
+    add(&webhooks).await;
+    switch.store(true, Ordering::SeqCst);
+    let (session, other) = (rig.session(&host).await, rig.session(&host).await);
+    for name in ["one", "two"] {
+        state(&host, &session, name).await;
+        assert_eq!(attempts.body().await["data"]["state"], name);
+    }
+    // Nothing is sent for a while, in which the session is deleted and another one gets its id, and more events.
+    switch.store(false, Ordering::SeqCst);
+    state(&host, &other, "other").await;
+    attempts.next().await;
+    until(&webhooks, |webhook| webhook.failing_since.is_some()).await;
+    host.archive(&session).await.unwrap();
+    host.delete(&session).await.unwrap();
+    let mut new = NewSession::new(rig.dir());
+    new.id = Some(session.clone());
+    host.create(new, "bob").await.unwrap();
+    let names = ["first", "second", "third"];
+    for name in names {
+        state(&host, &session, name).await;
+    }
+    switch.store(true, Ordering::SeqCst);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    tokio::time::resume();
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| last != "third") {
+        let body = attempts.body().await;
+        if body["data"]["session_id"] == session.as_str() {
+            told.push(body["data"]["state"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(told, names);
+    host.shutdown().await;
 }

@@ -259,3 +259,14 @@ async fn a_page_has_the_types_that_are_wanted_and_its_cursor_goes_on_without_the
         "cursor-ahead"
     );
 }
+
+#[tokio::test]
+async fn a_stream_ends_when_its_session_is_deleted() {
+    let rig = Rig::new(Limits::default()).await;
+    let mut stream = rig.stream(S, None).await;
+    stream.replay().await;
+    let path = format!("/v1/sessions/{S}");
+    assert_eq!(rig.json("DELETE", &path, &json!({})).await.status, 204);
+    stream.rest().await;
+    assert_eq!(rig.get(&path).await.problem(), "unknown-session");
+}

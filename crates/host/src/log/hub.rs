@@ -36,10 +36,27 @@ pub struct Hint {
     pub session_id: SessionId,
     /// What the session does.
     pub state: SessionState,
-    /// The session's newest event.
+    /// The session's newest event; 0 if the session was deleted.
     pub head_seq: u64,
     /// How many approvals of the session are pending.
     pub pending_approvals: u64,
+}
+
+impl Hint {
+    /// The session was deleted. Another one may get its id.
+    pub(crate) fn gone(session: &SessionId) -> Self {
+        Self {
+            session_id: session.clone(),
+            state: SessionState::Ended,
+            head_seq: 0,
+            pending_approvals: 0,
+        }
+    }
+
+    /// Whether the session was deleted.
+    pub fn is_gone(&self) -> bool {
+        self.head_seq == 0
+    }
 }
 
 impl From<&SessionRecord> for Hint {
@@ -82,6 +99,7 @@ impl Hub {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is published of a session. Closed when the session was deleted, and not before.
     pub(crate) fn listen(&self, session: &SessionId) -> broadcast::Receiver<Live> {
         let mut sessions = self.sessions();
         sessions
@@ -119,7 +137,11 @@ impl Hub {
         }
     }
 
+    /// Tells of a session. If it was deleted, its readers are at their end.
     pub(crate) fn hint(&self, hint: Hint) {
+        if hint.is_gone() {
+            self.sessions().remove(&hint.session_id);
+        }
         // Without readers nobody needs it.
         drop(self.hints.send(hint));
     }

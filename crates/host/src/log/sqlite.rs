@@ -65,6 +65,12 @@ struct QueuedWrite {
     reply: oneshot::Sender<Result<Receipt>>,
 }
 
+impl QueuedWrite {
+    fn deletes(&self) -> bool {
+        matches!(&self.work, WriteCommand::Steps { steps, .. } if steps.iter().any(|step| matches!(step, Write::Delete)))
+    }
+}
+
 /// A log in a SQLite file: WAL, `synchronous=FULL`, one thread that writes, and all that waits for it in one commit.
 ///
 /// Reading runs where tokio lets blocking work run, so that a tokio runtime is needed. Only one host can have a log open: a second one is refused.
@@ -363,7 +369,9 @@ fn check_laws(connection: &Connection, problems: &mut Vec<String>) -> rusqlite::
 fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<QueuedWrite>, hub: &Hub) {
     while let Some(first) = queue.blocking_recv() {
         let mut jobs = vec![first];
+        // What comes behind a deletion may be of another session with the id. Readers are told of the deletion first.
         while jobs.len() < GROUP
+            && !jobs.last().is_some_and(QueuedWrite::deletes)
             && let Ok(job) = queue.try_recv()
         {
             jobs.push(job);
@@ -416,7 +424,7 @@ fn commit(
         if result.is_ok() {
             savepoint.commit()?;
             if let WriteCommand::Steps { session, .. } = &job.work {
-                touched.insert(session.as_str());
+                touched.insert(session);
             }
         } else {
             savepoint.finish()?;
@@ -425,9 +433,10 @@ fn commit(
     }
     let mut hints = Vec::new();
     for id in touched {
-        if let Some(session) = rows::session(&transaction, id)? {
-            hints.push(Hint::from(&session));
-        }
+        hints.push(match rows::session(&transaction, id.as_str())? {
+            Some(session) => Hint::from(&session),
+            None => Hint::gone(id),
+        });
     }
     transaction.commit()?;
     Ok((written, hints))

@@ -442,6 +442,47 @@ async fn a_reader_gets_each_event_once_from_any_cursor() {
     host.shutdown().await;
 }
 
+#[tokio::test]
+async fn readers_of_a_session_that_was_deleted_are_at_the_end_whoever_gets_its_id() {
+    let place = Place::new();
+    let host = place.host().await;
+    let mut new = NewSession::new(place.dir.path());
+    new.id = Some(SessionId::random());
+    let id = host.create(new.clone(), "ada").await.unwrap().id;
+    let mut live = host.subscribe(&id, 0).await.unwrap();
+    while !matches!(live.next().await.unwrap(), Delivered::Synced { .. }) {}
+    // One that waits, and one that has to read the log first.
+    let waits = tokio::spawn(async move {
+        while live.next().await.is_ok() {}
+        (live.next().await, live)
+    });
+    let mut slow = host.subscribe(&id, 0).await.unwrap();
+    let mut hints = host.hints();
+    host.archive(&id).await.unwrap();
+    host.delete(&id).await.unwrap();
+    let (ended, mut live) = tokio::time::timeout(PATIENCE, waits).await.unwrap().unwrap();
+    assert!(matches!(ended, Err(HostError::NoSession(_))), "{ended:?}");
+    while !hints.next().await.unwrap().is_gone() {}
+
+    // Another session with the id, which has more events than they have read.
+    host.create(new, "bob").await.unwrap();
+    let mut update = Update::default();
+    for n in 0..10 {
+        update.title = Some(Some(n.to_string()));
+        host.update(&id, update.clone()).await.unwrap();
+    }
+    for reader in [&mut live, &mut slow] {
+        for _ in 0..2 {
+            let ended = reader.next().await;
+            assert!(matches!(ended, Err(HostError::NoSession(_))), "{ended:?}");
+        }
+    }
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let created = until(&mut events, |event, _| event.kind == "session_created").await;
+    assert_eq!((created.seq, created.actor.as_deref()), (1, Some("bob")));
+    host.shutdown().await;
+}
+
 fn request(id: &str, request: Value) -> RawJson {
     json!({"type": "control_request", "request_id": id, "request": request}).into()
 }
