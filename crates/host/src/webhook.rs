@@ -84,7 +84,7 @@ pub struct Webhook {
     pub created_by: Option<String>,
     /// Since when no attempt has succeeded, in milliseconds since 1970. `None` if the last one did.
     pub failing_since: Option<u64>,
-    /// Why the last attempt failed.
+    /// Why the last attempt failed, or which events could not be sent because the log has them no more as they were.
     pub last_error: Option<String>,
     /// When the webhook was disabled because its address did not answer, in milliseconds since 1970. Then nothing is sent.
     pub disabled_at: Option<u64>,
@@ -135,6 +135,13 @@ pub enum WebhookWrite {
         webhook: Uuid,
         /// See [`Webhook::failing_since`], with [`Webhook::last_error`].
         failing: Option<(u64, String)>,
+    },
+    /// Events of a session can't be sent, whatever the address does.
+    Unsendable {
+        /// The webhook.
+        webhook: Uuid,
+        /// See [`Webhook::last_error`].
+        error: String,
     },
     /// Disables a webhook.
     Disable {

@@ -71,6 +71,8 @@ enum PageEnd {
     More,
     /// The session was removed.
     Gone,
+    /// The next events can't be read, or no message can be made of them. Those of other sessions can.
+    Unsendable(HostError),
     Failed(DeliveryError),
 }
 
@@ -225,6 +227,15 @@ impl Dispatcher {
                 self.dirty.insert(session);
                 return Ok(None);
             }
+            PageEnd::Unsendable(error) => {
+                tracing::error!(%error, %webhook, %session, "a webhook does not get the events of a session");
+                if has_news {
+                    self.dirty.insert(session);
+                }
+                let error = error.to_string();
+                self.update(WebhookWrite::Unsendable { webhook, error }).await?;
+                return Ok(None);
+            }
             PageEnd::Failed(error) => error,
         };
         self.dirty.insert(session.clone());
@@ -288,6 +299,7 @@ impl DeliveryContext {
         let end = match self.deliver_page(&session, &mut position, &mut delivered).await {
             Ok(end) => end,
             Err(HostError::NoSession(_)) => PageEnd::Gone,
+            Err(error @ (HostError::Damaged(_) | HostError::Invalid(_))) => PageEnd::Unsendable(error),
             Err(error) => return Err(error),
         };
         Ok(DeliveredPage {

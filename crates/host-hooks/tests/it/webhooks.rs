@@ -453,3 +453,40 @@ async fn another_session_with_the_id_of_a_deleted_one_is_told_from_its_beginning
     assert_eq!(told, names);
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_damaged_event_ends_the_messages_of_its_own_session_alone_and_is_told() {
+    let rig = Rig::new();
+    let host = rig.host().await;
+    let webhooks = webhooks(&rig, &host);
+    add(&webhooks).await;
+    let (damaged, sound) = (rig.session(&host).await, rig.session(&host).await);
+    state(&host, &damaged, "lost").await;
+    state(&host, &sound, "one").await;
+    let connection = rusqlite::Connection::open(rig.dir().join("host.db")).unwrap();
+    let changed = connection.execute(
+        "UPDATE events SET payload = replace(payload, 'lost', 'last') WHERE session_id = ?1",
+        [damaged.as_str()],
+    );
+    assert!(changed.unwrap() > 0);
+    let (receiver, mut attempts) = Receiver::new(|_| Answer::Taken);
+    let _running = run(&webhooks, &receiver);
+    let told = tokio::time::timeout(
+        Duration::from_secs(60),
+        until(&webhooks, |webhook| webhook.last_error.is_some()),
+    );
+    let told = told.await.expect("it is told");
+    assert!(told.last_error.unwrap().contains(damaged.as_str()));
+    assert_eq!(
+        (told.failing_since, told.disabled_at),
+        (None, None),
+        "the address does its part"
+    );
+    // News of the session do not change that.
+    state(&host, &damaged, "behind").await;
+    state(&host, &sound, "two").await;
+    for name in ["one", "two"] {
+        assert_eq!(attempts.body().await["data"]["state"], name);
+    }
+    host.shutdown().await;
+}

@@ -433,10 +433,12 @@ fn commit(
     }
     let mut hints = Vec::new();
     for id in touched {
-        hints.push(match rows::session(&transaction, id.as_str())? {
-            Some(session) => Hint::from(&session),
-            None => Hint::gone(id),
-        });
+        match rows::session(&transaction, id.as_str()) {
+            Ok(Some(session)) => hints.push(Hint::from(&session)),
+            Ok(None) => hints.push(Hint::gone(id)),
+            // What was written is there, for the other sessions, too.
+            Err(error) => tracing::error!(%error, session = %id, "nobody is told of the news of a session"),
+        }
     }
     transaction.commit()?;
     Ok((written, hints))

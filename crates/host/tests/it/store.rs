@@ -75,6 +75,32 @@ async fn transactions_that_come_together_stay_apart() {
 }
 
 #[tokio::test]
+async fn a_session_that_cannot_be_read_keeps_no_other_from_being_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, damaged) = session(dir.path()).await;
+    let sound = host.create(NewSession::new(dir.path()), "ada").await.unwrap().id;
+    let connection = rusqlite::Connection::open(dir.path().join("host.db")).unwrap();
+    let changed = connection.execute(
+        "UPDATE sessions SET state = 'confused' WHERE id = ?1",
+        [damaged.as_str()],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    let read = host.session(&damaged).await;
+    assert!(matches!(read, Err(HostError::Damaged(_))), "{read:?}");
+    let mut writers = Vec::new();
+    for id in [&damaged, &sound].into_iter().cycle().take(20) {
+        let (log, id) = (host.event_log(), id.clone());
+        writers.push(tokio::spawn(async move {
+            log.write(&id, vec![Write::Append(event("{}"))]).await.map(drop)
+        }));
+    }
+    for writer in writers {
+        writer.await.unwrap().unwrap();
+    }
+    assert_eq!(host.session(&sound).await.unwrap().head_seq, 11);
+}
+
+#[tokio::test]
 async fn a_backup_is_a_sound_log_and_a_second_host_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("host.db");

@@ -75,6 +75,13 @@ pub(super) fn write_webhook(connection: &Connection, write: &WebhookWrite) -> Re
             )?;
             (webhook, changed)
         }
+        WebhookWrite::Unsendable { webhook, error } => {
+            let changed = connection.execute(
+                "UPDATE webhooks SET last_error = ?2 WHERE id = ?1",
+                params![webhook.to_string(), error],
+            )?;
+            (webhook, changed)
+        }
         WebhookWrite::Disable { webhook, at, reason } => {
             let changed = connection.execute(
                 "UPDATE webhooks SET disabled_at = ?2, last_error = ?3 WHERE id = ?1",
