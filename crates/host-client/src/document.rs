@@ -267,7 +267,7 @@ documents! {
         /// What the session does.
         state: SessionState,
     } maybe {
-        /// The sequence number of its newest event.
+        /// The sequence number of its newest event; 0 if the session was deleted.
         head_seq: u64,
         /// How many approvals of the session are pending.
         pending_approvals: u64,
