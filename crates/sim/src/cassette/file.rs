@@ -228,7 +228,11 @@ impl Cassette {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str) -> Result<Self, CassetteError> {
-        let (whole, last) = text.rsplit_once('\n').unwrap_or(("", text));
+        let (whole, last) = match text.rsplit_once('\n') {
+            Some((whole, last)) if !whole.trim().is_empty() => (whole, last),
+            // A header without an end is one all the same, and what is none is not nothing.
+            _ => (text, ""),
+        };
         let mut lines = whole
             .split('\n')
             .enumerate()
