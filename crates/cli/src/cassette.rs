@@ -1,5 +1,6 @@
 //! `outrigger cassette`: recorded sessions, looked at and changed. `outrigger record` and `outrigger replay` make and play them.
 
+mod cassette_draft;
 mod check_cassette;
 pub(crate) mod record;
 mod record_prompts;
@@ -133,18 +134,6 @@ fn read(path: &Path) -> Result<Cassette, Failure> {
 
 /// Writes a cassette so that the file is never half there.
 fn write(cassette: &Cassette, path: &Path) -> CommandResult {
-    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    let cannot = || format!("cannot write {}", path.display());
-    let mut file = tempfile::NamedTempFile::new_in(directory).with_context(cannot)?;
-    std::io::Write::write_all(&mut file, cassette.to_text().as_bytes()).with_context(cannot)?;
-    // A temporary file is its owner's alone, unlike what one expects of a file that is committed.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode());
-        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).with_context(cannot)?;
-    }
-    file.persist(path).with_context(cannot)?;
+    cassette_draft::replace(path, &cassette.to_text())?;
     Ok(Status::Success)
 }

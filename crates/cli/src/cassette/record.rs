@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::ValueHint;
@@ -12,6 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 use super::Redaction;
+use super::cassette_draft::CassetteDraft;
 use crate::agent::AgentArgs;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
@@ -23,9 +25,10 @@ use crate::exit::{CommandResult, Failure, Status};
 /// `outrigger run`. Secrets, home directories and names are taken out before anything is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write the cassette here; a file that is there is replaced.
-    #[arg(short, long, value_name = "FILE", default_value = "session.ndjson")]
-    output: PathBuf,
+    /// Write the cassette here, in the place of a file that is there, once there is something to write; session.ndjson unless given, or
+    /// session.2.ndjson and so on if that is there.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     redaction: Redaction,
     /// Say this instead of passing on what a client says, once the turn before is over. Can be repeated.
@@ -50,8 +53,8 @@ pub(crate) struct Args {
 /// Runs it. Does not return once a CLI runs whose client is elsewhere: what reads this process's stdin can't be stopped, and would keep it.
 pub(crate) async fn run(args: Args) -> CommandResult {
     if !args.prompts.is_empty() {
-        return super::record_prompts::record(&args.prompts, &args.agent, &args.output, &args.redaction)
-            .await;
+        let output = args.output.as_deref();
+        return super::record_prompts::record(&args.prompts, &args.agent, output, &args.redaction).await;
     }
     let (program, arguments) = args
         .command
@@ -68,7 +71,8 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         let status = command.status().await.map_err(not_started)?;
         std::process::exit(code(status));
     }
-    let recorder = args.recorder()?;
+    let draft = CassetteDraft::begin(args.output.as_deref())?;
+    let recorder = args.recorder(&draft)?;
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -76,16 +80,44 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     // Before there is a CLI, which one that comes at once must reach.
     let caught = ForwardedSignals::catch().context("signals can't be caught")?;
     let mut child = command.spawn().map_err(not_started)?;
-    let code = pass(&mut child, &recorder, caught).await?;
-    if let Err(error) = recorder.finish() {
-        // The client's session went on, and so must its end.
-        eprintln!("outrigger: {}: {error}", args.output.display());
+    let draft = Arc::new(draft);
+    let code = pass(&mut child, &recorder, &draft, caught).await?;
+    // The client's session went on, whatever became of the recording, and so must its end.
+    let finished = recorder.finish();
+    if let Some(told) = end(&draft, finished) {
+        eprintln!("outrigger: {told}");
     }
     std::process::exit(code)
 }
 
+/// Leaves the recording where it belongs; gives what there is to say about it.
+fn end(draft: &CassetteDraft, finished: io::Result<()>) -> Option<String> {
+    let kept = match draft.is_at() {
+        None => draft.keeps().map(|kept| kept.display().to_string()),
+        Some(_) => None,
+    };
+    if let Some(kept) = kept {
+        draft.remove();
+        return Some(format!("the CLI wrote nothing on stdout, so {kept} is as it was"));
+    }
+    if let Err(error) = draft.put() {
+        let left = draft.leave().unwrap_or_default();
+        return Some(format!(
+            "the recording is in {}, since it cannot be put in its place: {error}",
+            left.display()
+        ));
+    }
+    let place = draft.path();
+    match finished {
+        Err(error) => Some(format!("{}: {error}", place.display())),
+        Ok(()) => draft
+            .has_other_name()
+            .then(|| format!("recorded in {}", place.display())),
+    }
+}
+
 impl Args {
-    fn recorder(&self) -> Result<Recorder, Failure> {
+    fn recorder(&self, draft: &CassetteDraft) -> Result<Recorder, Failure> {
         let text = |text: OsString| text.to_string_lossy().into_owned();
         let env = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
         let cwd = std::env::current_dir().context("the working directory is not there")?;
@@ -94,13 +126,19 @@ impl Args {
             .places(|places| *places = Places::here())
             .rules(|own| own.and(rules))
             .recorder(concat!("outrigger ", env!("CARGO_PKG_VERSION")));
-        let recorder = Recorder::create(&self.output, &about);
-        Ok(recorder.with_context(|| format!("cannot write {}", self.output.display()))?)
+        let path = draft.path();
+        let recorder = Recorder::create(&path, &about);
+        Ok(recorder.with_context(|| format!("cannot write {}", path.display()))?)
     }
 }
 
 /// Passes everything through until the CLI has ended, and gives its exit status.
-async fn pass(child: &mut Child, recorder: &Recorder, caught: ForwardedSignals) -> anyhow::Result<i32> {
+async fn pass(
+    child: &mut Child,
+    recorder: &Recorder,
+    draft: &Arc<CassetteDraft>,
+    caught: ForwardedSignals,
+) -> anyhow::Result<i32> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
         anyhow::bail!("the CLI was started without pipes");
@@ -111,8 +149,13 @@ async fn pass(child: &mut Child, recorder: &Recorder, caught: ForwardedSignals) 
         let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut stdin).await;
         let _ = stdin.shutdown().await;
     });
-    let output = tokio::spawn(flow(recorder.stdout(stdout), tokio::io::stdout()));
-    let errors = tokio::spawn(flow(recorder.stderr(stderr), tokio::io::stderr()));
+    let begun = Arc::clone(draft);
+    let output = tokio::spawn(flow(recorder.stdout(stdout), tokio::io::stdout(), move || {
+        // From here on there is a recording, which has to be found whatever becomes of this process. If it cannot be put there, that
+        // is told at the end.
+        let _ = begun.put();
+    }));
+    let errors = tokio::spawn(flow(recorder.stderr(stderr), tokio::io::stderr(), || {}));
     let signals = caught.hand_on(child.id(), recorder.clone());
     let status = tokio::select! {
         status = child.wait() => status?,
@@ -135,11 +178,17 @@ async fn pass(child: &mut Child, recorder: &Recorder, caught: ForwardedSignals) 
     Ok(code(status))
 }
 
-async fn flow(mut from: impl tokio::io::AsyncRead + Unpin, mut to: impl tokio::io::AsyncWrite + Unpin) {
+/// Passes on what comes; `came` is called whenever it does.
+async fn flow(
+    mut from: impl tokio::io::AsyncRead + Unpin,
+    mut to: impl tokio::io::AsyncWrite + Unpin,
+    came: impl Fn(),
+) {
     use tokio::io::AsyncReadExt as _;
 
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        came();
         // A line has to be seen at once, and nobody may be there to see it.
         if to.write_all(&buffer[..length]).await.is_err() || to.flush().await.is_err() {
             break;

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use outrigger::testing::Recording;
 use outrigger::{Local, Session};
 use outrigger_sim::cassette::Rules;
 
 use super::Redaction;
+use super::cassette_draft::CassetteDraft;
 use crate::agent::AgentArgs;
 use crate::ask::Responder;
 use crate::exit::{CommandResult, Failure, Status};
@@ -22,7 +24,7 @@ const BACKGROUND: Duration = Duration::from_secs(600);
 pub(super) async fn record(
     prompts: &[String],
     agent: &AgentArgs,
-    file: &Path,
+    output: Option<&Path>,
     redaction: &Redaction,
 ) -> CommandResult {
     let mut signals = Signals::catch()?;
@@ -32,12 +34,18 @@ pub(super) async fn record(
     } else {
         Responder::at_terminal()
     };
-    let recording = Recording::new(Local::new(), file).rules(redaction.rules(Rules::new())?);
+    let draft = CassetteDraft::begin(output)?;
+    let recording = Recording::new(Local::new(), draft.path()).rules(redaction.rules(Rules::new())?);
     let options = agent.hosted(&asking, &screen)?.transport(recording.clone());
     let session = tokio::select! {
         started = options.start() => started?,
         signal = signals.next() => return Ok(signal.status()),
     };
+    // A session that did not begin is no recording.
+    draft
+        .put()
+        .with_context(|| format!("cannot put the recording {} in its place", draft.path().display()))?;
+    let file = draft.path();
     let paint = screen.paint();
     let watchman = Watchman::post(signals, session.clone(), move |text| note(text, paint));
     let said = say(prompts, &session, &mut screen).await;

@@ -330,3 +330,194 @@ fn a_recorder_that_is_killed_leaves_what_was_said() {
     assert_eq!(code, 1);
     assert!(checked.contains("the end of the CLI is missing"), "{checked}");
 }
+
+/// What a command wrote on stderr, and its exit status.
+fn failed(command: &mut std::process::Command) -> (String, i32) {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    println!("{}\n{stderr}", String::from_utf8_lossy(&output.stdout));
+    (stderr, output.status.code().unwrap())
+}
+
+/// The names in a directory, in their order.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<_> = entries.map(name).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_cassette_is_only_replaced_by_a_recording() {
+    let rig = Rig::start().await;
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("keep.ndjson");
+    let name = file.to_str().unwrap();
+    fs::write(&file, "old\n").unwrap();
+    let is_as_it_was = |told: &str| {
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old\n", "{told}");
+        assert_eq!(names(place.path()), ["keep.ndjson"], "{told}");
+    };
+    // Not started at all, and ended without a word.
+    let (told, code) = failed(&mut outrigger(&["record", "-o", name, "--", "/no/such/cli"]));
+    assert_eq!(code, 3, "{told}");
+    is_as_it_was(&told);
+    let silent = "echo unknown option >&2; exit 1";
+    let (told, code) = failed(&mut outrigger(&["record", "-o", name, "--", "sh", "-c", silent]));
+    assert_eq!(code, 1, "{told}");
+    assert!(
+        told.contains("nothing on stdout") && told.contains("as it was"),
+        "{told}"
+    );
+    is_as_it_was(&told);
+    // A session that does not begin: there is no login.
+    let prompt = ["--no-ask", "--auth", "login", "-o", name, "--prompt", "hi"];
+    let ran = rig.ran_without_account("record", &prompt).await;
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    is_as_it_was(&ran.stderr);
+    let prompt = ["record", "-o", name, "--cli", "/no/such/cli", "--prompt", "hi"];
+    let (told, code) = failed(&mut outrigger(&prompt));
+    assert_eq!(code, 3, "{told}");
+    is_as_it_was(&told);
+    // What was recorded is put there, also of a CLI that fails.
+    let (_, code) = failed(&mut outrigger(&[
+        "record",
+        "-o",
+        name,
+        "--",
+        "sh",
+        "-c",
+        "echo '{}'; exit 5",
+    ]));
+    assert_eq!(code, 5);
+    assert!(fs::read_to_string(&file).unwrap().contains("\"exit_code\":5"));
+    assert_eq!(names(place.path()), ["keep.ndjson"]);
+    // Where there is no cassette, the end of a silent CLI is worth one, and no CLI at all is not.
+    let new = place.path().join("below/new.ndjson");
+    let new = new.to_str().unwrap();
+    let (_, code) = failed(&mut outrigger(&["record", "-o", new, "--", "/no/such/cli"]));
+    assert_eq!((code, Path::new(new).exists()), (3, false));
+    let (_, code) = failed(&mut outrigger(&["record", "-o", new, "--", "sh", "-c", silent]));
+    assert_eq!(code, 1);
+    assert!(fs::read_to_string(new).unwrap().contains("unknown option"));
+}
+
+#[test]
+fn a_cassette_without_a_name_gets_one_that_is_free() {
+    let place = tempfile::tempdir().unwrap();
+    let record = |what: &str| {
+        let script = format!("echo '\"{what}\"'");
+        let mut command = outrigger(&["record", "--", "sh", "-c", &script]);
+        let (told, code) = failed(command.current_dir(place.path()));
+        assert_eq!(code, 0, "{told}");
+        told
+    };
+    assert_eq!(record("first"), "");
+    let told = record("second");
+    assert!(told.contains("session.2.ndjson"), "{told}");
+    record("third");
+    for (name, what) in [
+        ("session.ndjson", "first"),
+        ("session.2.ndjson", "second"),
+        ("session.3.ndjson", "third"),
+    ] {
+        let text = fs::read_to_string(place.path().join(name)).unwrap();
+        assert!(text.contains(&format!("\"{what}\"")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_not_replaced() {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().to_str().unwrap();
+    for rest in [&["--prompt", "hi"][..], &["--", "sh", "-c", "echo '{}'"]] {
+        let args = [&["record", "-o", directory][..], rest].concat();
+        let (told, code) = failed(&mut outrigger(&args));
+        assert_eq!(code, 2, "{told}");
+        assert!(
+            told.contains("is a directory") && !told.contains("doctor"),
+            "{told}"
+        );
+    }
+    assert_eq!(names(place.path()), [""; 0]);
+    // A pipe takes what is recorded, and a link leads to what is replaced.
+    let pipe = place.path().join("pipe");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read_to_string(pipe).unwrap()
+    });
+    let record = [
+        "record",
+        "-o",
+        pipe.to_str().unwrap(),
+        "--",
+        "sh",
+        "-c",
+        "echo '{}'",
+    ];
+    assert_eq!(failed(&mut outrigger(&record)).1, 0);
+    assert!(reader.join().unwrap().contains("\"exit_code\":0"));
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    let (link, file) = (place.path().join("link"), place.path().join("file"));
+    fs::write(&file, "old\n").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let record = [
+        "record",
+        "-o",
+        link.to_str().unwrap(),
+        "--",
+        "sh",
+        "-c",
+        "echo '{}'",
+    ];
+    assert_eq!(failed(&mut outrigger(&record)).1, 0);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::read_to_string(&file).unwrap().contains("\"exit_code\":0"));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named_with_the_reason() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("file"), "").unwrap();
+    let file = place.path().join("file/it.ndjson");
+    for rest in [&["--prompt", "hi"][..], &["--", "sh", "-c", "echo '{}'"]] {
+        let args = [&["record", "-o", file.to_str().unwrap()][..], rest].concat();
+        let (told, code) = failed(&mut outrigger(&args));
+        assert_eq!(code, 1, "{told}");
+        assert!(
+            told.contains(&format!("cannot write {}", file.display())) && !told.contains("hint"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_file_without_a_line_end_is_not_empty() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("it.ndjson");
+    let name = file.to_str().unwrap();
+    for command in [&["cassette", "check"][..], &["cassette", "show"], &["replay"]] {
+        fs::write(&file, "hello").unwrap();
+        let output = outrigger(&[command, &[name]].concat()).output().unwrap();
+        let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_ne!(output.status.code(), Some(0), "{told}");
+        assert!(
+            told.contains("the first line has no header") && !told.contains("is empty"),
+            "{command:?}: {told}"
+        );
+    }
+    let header = r#"{"t":0,"dir":"meta","msg":{"cassette":2}}"#;
+    fs::write(&file, header).unwrap();
+    let (text, code) = ran(&mut outrigger(&["cassette", "show", name]));
+    assert_eq!(code, 0, "{text}");
+}
