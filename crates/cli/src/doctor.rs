@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use outrigger::Agent;
 use outrigger::advice::reworded;
 use outrigger::discover::{
     AuthSource, Candidate, Directory, Doctor, DoctorReport, Format, FoundBy, Libc, Problem, Severity,
     VersionCheck,
 };
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::exit::{CommandResult, Status};
 use crate::paint::Paint;
@@ -19,8 +20,8 @@ use crate::words;
 /// What `outrigger doctor` takes.
 ///
 /// Looks for Claude Code, the account and the directories, and tells what stands in the way of a session. Starts what it finds with
-/// `--version`, in a private home, and asks nothing of the network. The exit status is 1 if a session could not be started; warnings
-/// leave it at 0.
+/// `--version`, in a private home, and asks nothing of the network. Where no key is seen, also starts a session without a prompt, as
+/// `outrigger run` would, and asks the CLI for its account. The exit status is 1 if a session could not be started; warnings leave it at 0.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The CLI to examine, as a program that names one would.
@@ -31,11 +32,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    healthy: bool,
-    #[serde(flatten)]
-    report: &'a DoctorReport,
+/// Why a session does not start although nothing was seen that stands in its way.
+struct RefusedStart {
+    found: String,
+    advice: String,
 }
 
 /// Examines, and prints the report.
@@ -44,25 +44,71 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     if let Some(cli) = args.cli {
         doctor = doctor.cli_path(cli);
     }
-    let report = doctor.examine().await;
-    let healthy = report.is_healthy();
+    let mut report = doctor.examine().await;
+    let refused = ask_cli(&mut report).await;
+    let healthy = report.is_healthy() && refused.is_none();
     let mut out = io::stdout().lock();
     if args.json {
-        let json = Json {
-            healthy,
-            report: &report,
-        };
-        serde_json::to_writer(&mut out, &json).map_err(io::Error::from)?;
-        writeln!(out)?;
+        let json = json(&report, healthy, refused.as_ref())?;
+        writeln!(out, "{json}")?;
     } else {
         let paint = Paint::on(&out);
-        write!(out, "{}", report_text(&report, paint))?;
+        write!(out, "{}", report_text(&report, refused.as_ref(), paint))?;
     }
     out.flush()?;
     Ok(if healthy { Status::Success } else { Status::Failed })
 }
 
-fn report_text(report: &DoctorReport, paint: Paint) -> String {
+/// Starts a session as `outrigger run` does, and ends it, unless a key says enough: only the CLI knows all places where an account may be,
+/// and what a stored login is worth. What was seen of the account is no problem of its own then.
+async fn ask_cli(report: &mut DoctorReport) -> Option<RefusedStart> {
+    let cli = report.chosen.clone().filter(|_| report.is_healthy())?;
+    if matches!(report.used, Some(AuthSource::Variable(_))) {
+        return None;
+    }
+    let options = Agent::builder()
+        .cli_path(cli)
+        .persist_session(false)
+        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+    let started = options.start().await;
+    let mut problems = report.problems.iter();
+    let warning = problems.position(|problem| problem.found.starts_with("no account was found"));
+    let warning = warning.map(|at| report.problems.remove(at));
+    let error = match started {
+        Ok(session) => {
+            // It could be started, which is all that counts.
+            let _ = session.close().await;
+            return None;
+        }
+        Err(error) => error,
+    };
+    if let Some(Problem { found, advice, .. }) = warning.filter(|_| error.as_no_account().is_some()) {
+        return Some(RefusedStart { found, advice });
+    }
+    let told = error.explained(words::flag);
+    let because = told.because.iter().map(|why| format!(": {why}"));
+    Some(RefusedStart {
+        found: std::iter::once(told.message.clone()).chain(because).collect(),
+        advice: told
+            .hint
+            .unwrap_or_else(|| "correct what it says, and try again".to_owned()),
+    })
+}
+
+fn json(report: &DoctorReport, healthy: bool, refused: Option<&RefusedStart>) -> serde_json::Result<Value> {
+    let mut json = json!({ "healthy": healthy });
+    let report = serde_json::to_value(report)?;
+    for (key, value) in report.as_object().into_iter().flatten() {
+        json[key] = value.clone();
+    }
+    if let (Some(refused), Some(problems)) = (refused, json["problems"].as_array_mut()) {
+        let problem = json!({"severity": Severity::Error, "found": refused.found, "advice": refused.advice});
+        problems.insert(0, problem);
+    }
+    Ok(json)
+}
+
+fn report_text(report: &DoctorReport, refused: Option<&RefusedStart>, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: &str| {
         let label = format!("{label:<15}");
@@ -137,8 +183,17 @@ fn report_text(report: &DoctorReport, paint: Paint) -> String {
         );
     }
     let _ = writeln!(text);
+    if let Some(RefusedStart { found, advice }) = refused {
+        text.push_str(&problem_text(Severity::Error, found, advice, paint));
+    }
     for problem in &report.problems {
-        text.push_str(&problem_text(problem, paint));
+        let Problem {
+            severity,
+            found,
+            advice,
+            ..
+        } = problem;
+        text.push_str(&problem_text(*severity, found, advice, paint));
     }
     let count = |severity| {
         report
@@ -147,10 +202,11 @@ fn report_text(report: &DoctorReport, paint: Paint) -> String {
             .filter(|problem| problem.severity == severity)
             .count()
     };
-    let verdict = match (count(Severity::Error), count(Severity::Warning)) {
+    let errors = count(Severity::Error) + usize::from(refused.is_some());
+    let verdict = match (errors, count(Severity::Warning)) {
         (0, 0) => paint.green("Nothing stands in the way of a session."),
         (0, _) if report.used.is_none() => {
-            paint.yellow("A session starts only if the CLI finds an account that is not seen here.")
+            paint.green("A session can be started: the CLI has an account that is not seen here.")
         }
         (0, warnings) => paint.yellow(format!(
             "A session can be started; {}.",
@@ -165,16 +221,16 @@ fn report_text(report: &DoctorReport, paint: Paint) -> String {
     text
 }
 
-fn problem_text(problem: &Problem, paint: Paint) -> String {
-    let severity = match problem.severity {
+fn problem_text(severity: Severity, found: &str, advice: &str, paint: Paint) -> String {
+    let severity = match severity {
         Severity::Error => paint.red(format!("{:<15}", "Problem")),
         Severity::Warning => paint.yellow(format!("{:<15}", "Warning")),
     };
     format!(
         "{severity}{}\n{:15}→ {}\n",
-        plain(&reworded(&problem.found, words::flag)),
+        plain(&reworded(found, words::flag)),
         "",
-        plain(&reworded(&problem.advice, words::flag))
+        plain(&reworded(advice, words::flag))
     )
 }
 

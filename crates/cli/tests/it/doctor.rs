@@ -10,6 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::rig::Rig;
 use crate::tool::{outrigger, ran};
 
 /// A program that says it is Claude Code.
@@ -48,11 +49,11 @@ fn an_installation_on_the_path_is_found_and_run() {
     assert!(!text.contains("sk-secret"));
     let mut command = doctor(home.path(), &[]);
     let (text, code) = ran(command.env("PATH", &path));
-    assert_eq!(code, 0);
+    assert_eq!(code, 1, "it is no Claude Code, so that no session starts");
     assert!(text.contains("claude (this one is used)"), "{text}");
     assert!(text.contains("runs: version 9.8.7"), "{text}");
     assert!(
-        text.contains("none found") && text.contains("A session starts only if"),
+        text.contains("none found") && text.contains("A session cannot be started"),
         "{text}"
     );
     assert!(!text.contains('\x1b'), "no colours in a pipe");
@@ -111,4 +112,74 @@ fn what_cannot_be_started_is_a_problem_with_advice() {
     assert_eq!(report["healthy"], false);
     assert_eq!(report["candidates"][0]["unusable"], "not_executable");
     assert_eq!(report["problems"][0]["severity"], "error");
+}
+
+/// `doctor` and `run` agree about whether a session can be started, wherever the account is.
+#[tokio::test]
+async fn without_an_account_the_cli_itself_is_asked() {
+    let rig = Rig::start().await;
+    let doctor = async |args: &[&str], settings: Option<&str>| {
+        let mut command = rig.std_command("doctor", &[]);
+        let cli = rig.cli().to_str().unwrap();
+        let home = rig.sandbox.home();
+        let mut alone = Command::new(command.get_program());
+        alone.args(["doctor", "--cli", cli]).args(args).env_clear();
+        for (name, value) in command.get_envs() {
+            alone.env(name, value.unwrap());
+        }
+        command = alone;
+        command
+            .current_dir(rig.sandbox.project())
+            .env_remove("ANTHROPIC_API_KEY")
+            .env("HOME", &home)
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        if let Some(headers) = settings {
+            command.env("ANTHROPIC_CUSTOM_HEADERS", headers);
+        }
+        rig.finish(tokio::process::Command::from(command).spawn().unwrap())
+            .await
+    };
+    let ran = rig.ran_without_account("run", &["--no-ask", "hi"]).await;
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    let asked = rig.api.request_count();
+    let told = doctor(&[], None).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(
+        told.stdout.contains("Problem") && told.stdout.contains("no account"),
+        "{}",
+        told.stdout
+    );
+    assert!(
+        told.stdout.contains("A session cannot be started: 1 problem."),
+        "{}",
+        told.stdout
+    );
+    let told = doctor(&["--json"], None).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let report: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(report["healthy"], false);
+    assert_eq!(report["problems"][0]["severity"], "error", "{report}");
+    // A login without anything in it.
+    let login = rig.sandbox.home().join(".claude/.credentials.json");
+    fs::create_dir_all(login.parent().unwrap()).unwrap();
+    fs::write(&login, "{}").unwrap();
+    let told = doctor(&[], None).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(
+        told.stdout.contains("A session cannot be started: 1 problem."),
+        "{}",
+        told.stdout
+    );
+    fs::remove_file(&login).unwrap();
+    // Credentials that only the CLI sees.
+    let told = doctor(&[], Some("Authorization: Bearer none-such")).await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(
+        told.stdout.contains("A session can be started"),
+        "{}",
+        told.stdout
+    );
+    assert_eq!(rig.api.request_count(), asked, "no model was asked");
 }
