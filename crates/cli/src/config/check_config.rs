@@ -48,6 +48,7 @@ impl CheckConfig {
                 gap = "\n";
             }
             for setting in settings {
+                let setting = &flags::shown(setting);
                 let heeded_by = heeded_by(command, setting);
                 if heeded_by.is_empty() {
                     continue;

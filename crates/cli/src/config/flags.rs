@@ -14,6 +14,9 @@ use crate::typo::nearest;
 /// What a file says by other means, or cannot say.
 const NOT_HERE: &[&str] = &["config", "profile", "no-config", "help", "version"];
 
+/// What stands for a secret.
+const REDACTED: &str = "[redacted]";
+
 /// The flag of a command that a key sets. A flag of the same name that means something else is none: `record --output` is a file, and
 /// `run --output` a form.
 pub(super) fn of<'c>(command: &'c Command, key: &str) -> Option<&'c Arg> {
@@ -99,12 +102,35 @@ fn problem(setting: &Setting, command: &Command) -> Option<Problem> {
         return None;
     }
     let words = setting.value.words();
-    let mut names = words.iter().filter_map(|word| word.split_once('='));
-    let (name, _) = names.find(|(name, _)| is_secret(name))?;
+    let name = words.iter().find_map(|word| secret(word))?;
     wrong(format!(
         "`env`: {name} looks like a secret, which has no place in this file; set it in the environment, and write `env = [\"{name}\"]` \
          to pass it on, or choose by `auth`"
     ))
+}
+
+/// The name in `NAME=VALUE`, if the value looks like a secret by it.
+fn secret(word: &str) -> Option<&str> {
+    let (name, _) = word.split_once('=')?;
+    is_secret(name).then_some(name)
+}
+
+/// A setting as it may be shown: a secret that has no place in the file is not copied to a terminal or a log.
+pub(super) fn shown(setting: &Setting) -> Setting {
+    let redacted = |word: &String| match secret(word) {
+        Some(name) => format!("{name}={REDACTED}"),
+        None => word.clone(),
+    };
+    let value = match &setting.value {
+        _ if setting.key != "env" => setting.value.clone(),
+        Value::Text(word) => Value::Text(redacted(word)),
+        Value::Texts(words) => Value::Texts(words.iter().map(redacted).collect()),
+        other => other.clone(),
+    };
+    Setting {
+        value,
+        ..setting.clone()
+    }
 }
 
 /// What to say of a key that no command has a flag for.

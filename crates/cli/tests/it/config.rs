@@ -318,3 +318,22 @@ fn a_check_tells_what_each_key_becomes_and_all_that_is_wrong() {
     assert!(said.contains(path) && said.contains("none is read"), "{said}");
     assert_eq!(ran(&mut none.command(&["config", "check", "missing.toml"])).1, 2);
 }
+
+#[test]
+fn a_secret_in_the_file_is_not_shown() {
+    let stub = with(
+        "env = [\"MY_TOKEN=abc-secret\", \"PLAIN=seen\"]\n\n[profiles.a]\nenv = \"API_KEY=abc-secret\"\n",
+    );
+    for json in [&[][..], &["--json"]] {
+        let output = stub
+            .command(&[&["config", "check"], json].concat())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
+        let said = said.concat();
+        assert!(!said.contains("abc-secret"), "{said}");
+        assert!(said.contains("MY_TOKEN=") && said.contains("API_KEY="), "{said}");
+        assert!(said.contains("PLAIN=seen"), "{said}");
+    }
+}
