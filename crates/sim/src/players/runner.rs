@@ -83,6 +83,15 @@ pub enum PlayError {
     /// The real CLI cannot be had.
     #[error("the real CLI cannot be had; `--cli PATH` names one that is there")]
     Fetch(#[from] FetchError),
+    /// The CLI that was named cannot be run.
+    #[error("the CLI {} cannot be run; `--cli PATH` names a program", path.display())]
+    Cli {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
     /// The scripted API does not start.
     #[error(transparent)]
     Api(#[from] StartError),

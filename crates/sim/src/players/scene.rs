@@ -65,6 +65,31 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// The path of a program that somebody named. A program that is none would be noticed by its client alone, in the middle of a run.
+fn runnable(path: PathBuf) -> Result<PathBuf, PlayError> {
+    let is_program = || {
+        let there = fs::metadata(&path)?;
+        if !there.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            if there.permissions().mode() & 0o111 == 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    "the file is not executable",
+                ));
+            }
+        }
+        Ok(())
+    };
+    match is_program() {
+        Ok(()) => Ok(path),
+        Err(cause) => Err(PlayError::Cli { path, cause }),
+    }
+}
+
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -132,7 +157,7 @@ impl Scene {
                     script.check(script::ScriptPlayer::RealCli)?;
                 }
                 stage.cli = match cli {
-                    Some(cli) => absolute(cli),
+                    Some(cli) => runnable(absolute(cli))?,
                     None => executable().await?,
                 };
                 write_files(script.as_ref(), &project)?;

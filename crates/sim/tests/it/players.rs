@@ -392,6 +392,26 @@ fn without_a_script_the_prompts_say_what_the_model_says() {
     }
 }
 
+#[test]
+fn a_cli_that_is_none_is_refused_before_the_program_runs() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("no-program"), "").unwrap();
+    for cli in ["/no/such/claude", "no-program", "."] {
+        for (arguments, code) in [
+            (&["play", "--real", "--cli", cli][..], 1),
+            (&["conform", "--cli", cli], 2),
+        ] {
+            let program = ["sh", "-c", "touch ran"];
+            let output = command(place.path(), arguments, &program).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+            assert!(said.contains(cli) && said.contains("cannot be run"), "{said}");
+            assert!(output.stdout.is_empty(), "{output:?}");
+            assert!(!place.path().join("ran").exists(), "{arguments:?}");
+        }
+    }
+}
+
 /// A stage, its answers, and what it said first.
 struct Staged {
     child: std::process::Child,

@@ -283,8 +283,9 @@ pub(crate) fn conform(arguments: impl Iterator<Item = OsString>) -> Result<ExitC
         tell(&run);
         Ok::<_, ExitCode>(run)
     };
-    let simulated = run(Player::Simulated, "the simulated CLI")?;
+    // First what may not be there, so that nothing has run when it is not.
     let real = run(Player::Real { cli }, "the real CLI")?;
+    let simulated = run(Player::Simulated, "the simulated CLI")?;
     let conversation = |run: &PlayedRun| {
         let roots: Vec<_> = run.roots.iter().map(|root| root.to_string_lossy()).collect();
         let places: Vec<_> = roots.iter().map(|root| (&**root, "{root}")).collect();
