@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::ValueHint;
 use jiff::Timestamp;
+use outrigger_host::HostError;
 use outrigger_host::log::SqliteLog;
 use outrigger_host_client::{HostClient, NewToken};
 
@@ -111,11 +112,24 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     match args.command {
         Command::Backup { to, place } => {
             let log = place.log()?;
-            SqliteLog::backup_of(&log, &to)?;
+            SqliteLog::backup_of(&log, &to)
+                .with_context(|| format!("cannot copy the log {} to {}", log.display(), to.display()))?;
             writeln!(out, "{} is a copy of {}", to.display(), log.display())?;
         }
         Command::Check { place } => {
-            let check = SqliteLog::check_of(place.log()?)?;
+            let log = place.log()?;
+            let check = match SqliteLog::check_of(&log) {
+                Ok(check) => check,
+                // So damaged that there is nothing to count. The error itself refers to this command.
+                Err(HostError::Damaged(what)) => {
+                    return Err(anyhow::anyhow!(
+                        "{} is damaged: {what}; end the host, keep the file, and restore a backup",
+                        log.display()
+                    )
+                    .into());
+                }
+                Err(error) => return Err(error.into()),
+            };
             writeln!(out, "{} sessions, {} events", check.sessions, check.events)?;
             for problem in &check.problems {
                 writeln!(out, "{problem}")?;

@@ -12,8 +12,9 @@ pub type Result<T, E = HostError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The log could not be read or written, for example because the disk is full. Nothing was stored.
-    #[error("the log failed: {0}; nothing was stored, try again when the disk has room")]
+    /// The log could not be opened, read or written: the disk is full, another process has the log open, the directory is not there. Nothing was
+    /// stored.
+    #[error("the log failed: {0}; nothing was stored")]
     Log(String),
     /// The file of the log is not what was written to it: a disk or another program has changed it.
     #[error(
@@ -99,6 +100,8 @@ impl From<rusqlite::Error> for HostError {
             | Error::IntegralValueOutOfRange(..) => Self::Damaged(text),
             error => match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(text),
+                // Only this one passes by itself.
+                Some(ErrorCode::DiskFull) => Self::Log(format!("{text}, so try again when it has room")),
                 _ => Self::Log(text),
             },
         }
