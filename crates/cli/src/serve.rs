@@ -9,13 +9,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ValueHint;
 use outrigger::Agent;
+use outrigger::advice::reworded;
+use outrigger::discover::find;
+use outrigger::env::Surroundings;
 use outrigger_host::log::SqliteLog;
 use outrigger_host::{HostPolicy, ServePolicy, SessionHost};
-use outrigger_host_http::{Front, Tokens};
+use outrigger_host_http::{Front, ServeError, Tokens};
 use tokio::net::TcpListener;
 
 use crate::exit::{CommandResult, Failure, Status};
 use crate::signals::Signals;
+use crate::words;
 
 /// What `outrigger serve` takes.
 ///
@@ -73,12 +77,13 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         return demo_session::run(args.listen, signals).await;
     }
     let mut settings = settings(&args)?;
+    if let Some(listen) = args.listen {
+        settings.server.listen = listen;
+    }
+    check(&settings)?;
     if args.check {
         println!("the policy file is sound");
         return Ok(Status::Success);
-    }
-    if let Some(listen) = args.listen {
-        settings.server.listen = listen;
     }
     // Clients show an answer while the model writes it.
     settings.policy.options = settings.policy.options.include_partial_messages(true);
@@ -86,7 +91,12 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     if let Some(data) = path.parent() {
         private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     }
-    let log = SqliteLog::open(&path)?;
+    let log = SqliteLog::open(&path).with_context(|| {
+        format!(
+            "cannot open the log {}; --data names another directory for one",
+            path.display()
+        )
+    })?;
     let serving = Serving::new(settings, log).await?;
     println!("serves {} with the log {}", serving.url, path.display());
     // Who lost the last one gets another by the link, too: whoever can start the host owns the log.
@@ -126,6 +136,21 @@ fn settings(args: &Args) -> Result<ServePolicy, Failure> {
         None => Agent::builder(),
     };
     Ok(ServePolicy::new(HostPolicy::new(options, &args.root)))
+}
+
+/// Refuses what would fail later, once clients have been told an address.
+fn check(settings: &ServePolicy) -> Result<(), Failure> {
+    let server = &settings.server;
+    if !server.listen.ip().is_loopback() && server.tls.is_none() && server.proxy_names.is_empty() {
+        return Err(usage(ServeError::Exposed(server.listen).into()));
+    }
+    if let Some(cli) = &settings.policy.options.cli_path {
+        find(Some(cli), &Surroundings::of_this_process()).map_err(|error| {
+            let hint = reworded(error.advice(), words::flag);
+            Failure::new(Status::NotStarted, anyhow::anyhow!("{error}; {hint}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// The log in this directory, or in the usual one.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use outrigger::protocol::RawJson;
 use outrigger_host::log::SqliteLog;
 use outrigger_host::{Delivered, HostPolicy, NewSession, ServePolicy, SessionHost, Subscription};
-use outrigger_host_http::Scope;
+use outrigger_host_http::{Scope, ServeError};
 use outrigger_sim::api::MessagesApi;
 use outrigger_sim::claude::Sandbox;
 use serde_json::json;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::Serving;
 use crate::demo::{DemoAgent, DemoScreen, pinned_cli, real, simulated};
-use crate::exit::CommandResult;
+use crate::exit::{CommandResult, Failure, Status};
 use crate::signals::Signals;
 use crate::words;
 
@@ -28,6 +28,9 @@ const IDLE: Duration = Duration::from_secs(20);
 
 /// Serves until a signal comes.
 pub(super) async fn run(listen: Option<SocketAddr>, mut signals: Signals) -> CommandResult {
+    if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback()) {
+        return Err(Failure::new(Status::Usage, ServeError::Exposed(listen)));
+    }
     let screen = DemoScreen::new();
     screen.title("outrigger serve --demo");
     let cli = tokio::select! {

@@ -348,3 +348,91 @@ async fn a_host_that_is_drained_lets_its_turns_end_and_begins_none() {
         .collect();
     assert_eq!(marks, ["received", "processing", "received", "processed"]);
 }
+
+#[test]
+fn what_fails_of_a_log_is_told_with_its_reason() {
+    let (home, root) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (root, data) = (root.path().to_str().unwrap(), home.path().to_str().unwrap());
+    let command = |args: &[&str]| {
+        let mut command = outrigger(args);
+        command.args(["--data", data]).env("HOME", home.path());
+        command
+    };
+    let said = |args: &[&str]| {
+        let output = command(args).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        println!("{said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(!said.contains("has room"), "{said}");
+        said
+    };
+    let serve = ["serve", "--root", root, "--listen", "127.0.0.1:0"];
+    let served = Served::start(command(&serve), "/welcome#code=");
+    let told = said(&serve);
+    assert!(
+        told.contains("has the log open") && told.contains("--data"),
+        "{told}"
+    );
+    let told = said(&["host", "backup", "/no/such/directory/copy.db"]);
+    assert!(
+        told.contains("/no/such/directory/copy.db") && told.contains("No such file"),
+        "{told}"
+    );
+    assert_eq!(served.interrupt(), Some(130));
+    std::fs::write(
+        home.path().join("host.db"),
+        "no database, and as long as the head of one is: one hundred bytes, if I count what is here right.",
+    )
+    .unwrap();
+    let told = said(&["host", "check"]);
+    assert!(
+        told.contains("is damaged") && !told.contains("host check"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_before_anything_is_said() {
+    let (home, root) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let root = root.path().to_str().unwrap();
+    let serve = |args: &[&str]| {
+        let mut command = outrigger(&["serve", "--root", root]);
+        command
+            .args(args)
+            .env("HOME", home.path())
+            .env("XDG_STATE_HOME", home.path());
+        let output = command.output().unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        println!("{stdout}{stderr}");
+        (stdout, stderr, output.status.code())
+    };
+    let (stdout, stderr, code) = serve(&["--listen", "0.0.0.0:0"]);
+    assert_eq!((stdout.as_str(), code), ("", Some(2)), "{stderr}");
+    assert!(stderr.contains("0.0.0.0:0") && stderr.contains("TLS"), "{stderr}");
+    let (_, stderr, code) = serve(&["--listen", "foo"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    let (stdout, stderr, code) = serve(&["--listen", "127.0.0.1:0", "--cli", "/no/such/cli"]);
+    assert_eq!((stdout.as_str(), code), ("", Some(3)), "{stderr}");
+    assert!(
+        stderr.contains("/no/such/cli") && stderr.contains("no such file"),
+        "{stderr}"
+    );
+    // The same in a file, which a check finds, and where nothing is needed of this machine.
+    let policy = home.path().join("policy.toml");
+    let text = format!("[sessions]\nroots = [{root:?}]\n[server]\nlisten = \"0.0.0.0:0\"\n");
+    std::fs::write(&policy, text).unwrap();
+    for args in [
+        &["serve", "--policy", policy.to_str().unwrap(), "--check"][..],
+        &["serve", "--demo", "--listen", "0.0.0.0:0"],
+    ] {
+        let output = outrigger(args).env("HOME", home.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            !stdout.contains("serves") && !stdout.contains("sound"),
+            "{stdout}"
+        );
+    }
+    assert!(!home.path().join("outrigger").exists(), "no log was made");
+}
