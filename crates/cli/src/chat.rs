@@ -7,15 +7,15 @@ use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outrigger::{AmbientEvent, Error, Event, Outcome, Session, Turn};
+use outrigger::{AmbientEvent, Error, Event, Outcome, Prompt, Session, Turn};
 use tokio::sync::mpsc;
 
-use crate::agent::AgentArgs;
+use crate::agent::{AgentArgs, usage};
 use crate::ask::Responder;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::input::{WITHOUT_BLANK, prompt_of};
-use crate::keyboard::{Input, Keyboard};
+use crate::keyboard::{Input, Keyboard, NOT_TEXT};
 use crate::report::text;
 use crate::run::{warn_of_prompt, warn_of_version};
 use crate::screen::{Phase, Screen, console};
@@ -87,6 +87,7 @@ async fn talk(
         turn: None,
         interrupts: 0,
         status: Status::Success,
+        refused: None,
     };
     let talked = chat
         .talk(inputs, signals, Duration::from_secs(args.wait_limit))
@@ -118,7 +119,12 @@ struct Chat {
     interrupts: u32,
     /// Of the last turn that failed, for input that nobody types.
     status: Status,
+    /// The line of such input that is no text, at which it ends.
+    refused: Option<u64>,
 }
+
+/// How a command in piped input is run.
+const AT_TERMINAL: &str = "typed at a terminal, it is run";
 
 /// What a line asks this program to do next.
 enum AfterLine {
@@ -159,6 +165,16 @@ impl Chat {
                             return Ok(self.status);
                         }
                     }
+                    Some(Input::NotText(_)) if self.interactive => {
+                        self.screen.note(NOT_TEXT)?;
+                        self.show_prompt();
+                    }
+                    Some(Input::NotText(line)) => {
+                        open = false;
+                        self.refused = Some(line);
+                        // It was to go on in the line that is no text.
+                        self.unfinished.clear();
+                    }
                     Some(Input::Interrupt) => if let Some(status) = self.signal(Signal::Interrupt).await? {
                         return Ok(status);
                     },
@@ -191,7 +207,12 @@ impl Chat {
                         Err(error) if error.is_timeout() && !error.is_closed() => self.screen.note("agents in the background are ended")?,
                         ended => ended?,
                     }
-                    return Ok(self.status);
+                    return match self.refused {
+                        Some(line) => Err(usage(format!(
+                            "line {line} of standard input is not UTF-8 text; it was not sent, nor was what follows it"
+                        ))),
+                        None => Ok(self.status),
+                    };
                 }
             }
         }
@@ -223,14 +244,24 @@ impl Chat {
         Ok(AfterLine::GoOn)
     }
 
-    /// Carries out a line: a command to this program, or a prompt.
+    /// Carries out a line: a command to this program, or a prompt. What nobody types is always a prompt: what is piped in may come from
+    /// anywhere, and commands change what the agent may do.
     async fn begin(&mut self, line: &str) -> Result<AfterLine, Failure> {
+        if !self.interactive {
+            self.prompt(Prompt::text(line), AT_TERMINAL).await?;
+            if let Some(turn) = &self.turn
+                && turn.warnings().is_empty()
+                && let Some(name) = local::name(line)
+            {
+                self.screen.note(&format!(
+                    "warning: /{name} is a command of `outrigger chat`, and was sent as text; {AT_TERMINAL}"
+                ))?;
+            }
+            return Ok(AfterLine::GoOn);
+        }
         if local::read(line).is_none()
             && let Some(tip) = local::unknown(line, &self.session.command_names())
         {
-            if !self.interactive {
-                self.status = Status::Usage;
-            }
             self.screen.end_line()?;
             console().err(&format!("{}\n", crate::plain::plain(&tip)));
             return Ok(AfterLine::GoOn);
@@ -247,17 +278,23 @@ impl Chat {
                 }
                 self.screen.end_line()?;
             }
-            None => match self.session.prompt(prompt_of(&self.session, line)).await {
-                Ok(turn) => {
-                    warn_of_prompt(&turn, WITHOUT_BLANK, &mut self.screen)?;
-                    self.turn = Some(turn);
-                    self.screen.waits(Phase::Waiting);
-                }
-                Err(error) if error.is_closed() => return Err(error.into()),
-                Err(error) => self.show_error(error),
-            },
+            None => self.prompt(prompt_of(&self.session, line), WITHOUT_BLANK).await?,
         }
         Ok(AfterLine::GoOn)
+    }
+
+    /// Begins a turn; `way_on` is how a command is run that is sent as text.
+    async fn prompt(&mut self, prompt: Prompt, way_on: &str) -> Result<(), Failure> {
+        match self.session.prompt(prompt).await {
+            Ok(turn) => {
+                warn_of_prompt(&turn, way_on, &mut self.screen)?;
+                self.turn = Some(turn);
+                self.screen.waits(Phase::Waiting);
+            }
+            Err(error) if error.is_closed() => return Err(error.into()),
+            Err(error) => self.show_error(error),
+        }
+        Ok(())
     }
 
     async fn end_turn(&mut self) -> Result<(), Failure> {

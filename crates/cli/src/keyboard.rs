@@ -20,6 +20,9 @@ const LINES: usize = 64;
 /// The longest line that is taken, in bytes; the rest of a longer one counts as the next line.
 const LONGEST: u64 = 1024 * 1024;
 
+/// What a person is told whose line is not UTF-8.
+pub(crate) const NOT_TEXT: &str = "that line is not UTF-8 text, and was not sent";
+
 /// Whether this process has a terminal to ask at.
 pub(crate) fn has_terminal() -> bool {
     File::open(TERMINAL.0).is_ok()
@@ -30,6 +33,8 @@ pub(crate) fn has_terminal() -> bool {
 pub(crate) enum Input {
     /// A prompt, or a command; in an edited one are line breaks.
     Line(String),
+    /// A line that is not UTF-8, by its number from 1: what it says is not known, and it is not sent as something else.
+    NotText(u64),
     /// Ctrl-C at the edited line, when nothing was typed.
     Interrupt,
     /// Ctrl-D, or the end of the input.
@@ -145,6 +150,11 @@ impl Keyboard {
     }
 }
 
+/// A line without the end of it.
+fn without_end(line: &str) -> String {
+    line.trim_end_matches(['\n', '\r']).to_owned()
+}
+
 /// The line that answers a question; an error or `None` at the end of the input.
 pub(crate) type Expected = oneshot::Receiver<Option<String>>;
 
@@ -167,26 +177,40 @@ impl Lines {
         let desk = Arc::clone(&lines.desk);
         std::thread::spawn(move || {
             let mut source = BufReader::new(source);
+            let (mut number, mut begun) = (1, Vec::new());
             loop {
-                let mut line = Vec::new();
+                let mut line = std::mem::take(&mut begun);
                 match (&mut source).take(LONGEST).read_until(b'\n', &mut line) {
-                    Ok(0) | Err(_) => break,
+                    Ok(0) if line.is_empty() => break,
                     Ok(_) => {}
+                    Err(_) => break,
                 }
-                let line = String::from_utf8_lossy(&line);
-                let line = line.trim_end_matches(['\n', '\r']).to_owned();
+                let is_whole = line.ends_with(b"\n");
+                let input = match std::str::from_utf8(&line) {
+                    Ok(text) => Input::Line(without_end(text)),
+                    // A character that a cut went through is whole with the next part.
+                    Err(error) if !is_whole && error.error_len().is_none() && error.valid_up_to() > 0 => {
+                        begun = line.split_off(error.valid_up_to());
+                        Input::Line(without_end(&String::from_utf8_lossy(&line)))
+                    }
+                    Err(_) => Input::NotText(number),
+                };
+                number += u64::from(is_whole);
                 let open = desk
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .question
                     .take();
-                let line = match open.map(|open| open.send(Some(line.clone()))) {
-                    Some(Ok(())) => continue,
-                    // No question, or one that was withdrawn.
-                    Some(Err(_)) | None => line,
+                // A person sees what became of an answer.
+                let answer = |open: oneshot::Sender<Option<String>>| {
+                    open.send(Some(without_end(&String::from_utf8_lossy(&line))))
                 };
+                if let Some(Ok(())) = open.map(answer) {
+                    continue;
+                }
+                // No question, or one that was withdrawn.
                 if let Some(conversation) = &conversation
-                    && conversation.blocking_send(Input::Line(line)).is_err()
+                    && conversation.blocking_send(input).is_err()
                 {
                     break;
                 }

@@ -83,6 +83,12 @@ pub(super) fn is_local(line: &str) -> bool {
     read(line).is_some()
 }
 
+/// The name of such a command in a line.
+pub(super) fn name(line: &str) -> Option<&str> {
+    let name = line.trim().strip_prefix('/')?.split_whitespace().next()?;
+    is_local(line).then_some(name)
+}
+
 /// Reads a line; `None` if it is for the agent.
 pub(super) fn read(line: &str) -> Option<LocalCommand> {
     let line = line.trim().strip_prefix('/')?;

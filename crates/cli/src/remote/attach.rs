@@ -18,7 +18,7 @@ use super::conversation::Conversation;
 use super::{GiveUpArgs, HostArgs, NAMES, NewArgs, Patience, failure};
 use crate::ask::Responder;
 use crate::exit::{CommandResult, Failure, Status};
-use crate::keyboard::{Input, Keyboard};
+use crate::keyboard::{Input, Keyboard, NOT_TEXT};
 use crate::screen::Screen;
 use crate::signals::{Signal, Signals};
 
@@ -200,6 +200,10 @@ impl Visit {
                         if self.line(&line)? == AfterAttachLine::Leave {
                             return self.leave(Status::Success, signals).await;
                         }
+                        self.show_prompt();
+                    }
+                    Input::NotText(_) => {
+                        self.conversation.screen.note(NOT_TEXT)?;
                         self.show_prompt();
                     }
                     Input::Interrupt => return self.leave(Status::Interrupted, signals).await,

@@ -28,44 +28,6 @@ async fn each_line_gets_a_turn_and_the_end_of_the_input_ends_it() {
 }
 
 #[tokio::test]
-async fn commands_are_carried_out_between_the_turns() {
-    let rig = Rig::start().await;
-    let ran = rig
-        .ran(
-            "chat",
-            &["--no-ask", "--quiet"],
-            "/cost\n%say One.\n/cost\n/model claude-opus-4-5\n/mode plan\n/mode yolo\n/tasks\n/help\n%say Two.\n/quit\n%say never\n",
-        )
-        .await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert_eq!(&lines[..2], ["$0.0000", "One."], "{ran:?}");
-    assert!(lines[2].starts_with("$0.0") && lines[2] != "$0.0000", "{ran:?}");
-    assert!(lines.contains(&"model: claude-opus-4-5"), "{ran:?}");
-    assert!(lines.contains(&"permission mode: plan"), "{ran:?}");
-    assert!(lines.contains(&"nothing runs in the background"), "{ran:?}");
-    assert!(ran.stdout.contains("the modes are"), "{ran:?}");
-    assert!(ran.stdout.contains("/compact"), "{ran:?}");
-    assert_eq!(lines.last(), Some(&"Two."), "{ran:?}");
-    assert_eq!(
-        rig.api.message_requests().last().unwrap().model(),
-        Some("claude-opus-4-5")
-    );
-}
-
-#[tokio::test]
-async fn a_command_that_is_sent_as_text_is_warned_of() {
-    let rig = Rig::start().await;
-    let ran = rig
-        .ran("chat", &["--no-ask"], " /context\\\n%say As text.\n/context\n")
-        .await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.starts_with("As text.\n"), "{ran:?}");
-    let warning = "warning: /context is a slash command, and was sent as text; without the blank before it, it is run\n";
-    assert_eq!(ran.stderr.matches(warning).count(), 1, "{ran:?}");
-}
-
-#[tokio::test]
 async fn a_turn_that_fails_does_not_end_the_conversation() {
     let rig = Rig::start().await;
     let ran = rig
@@ -92,4 +54,44 @@ async fn sigterm_ends_it_while_it_waits_for_a_line() {
     let ran = rig.finish(child).await;
     assert_eq!(ran.code, Some(143), "{ran:?}");
     drop(stdin);
+}
+
+/// Nobody types what is piped in: it is no command, as with `run`, neither of the CLI nor of this program.
+#[tokio::test]
+async fn what_is_piped_in_is_text() {
+    let rig = Rig::start().await;
+    let lines = [
+        "/context\\\n%say One.\n",
+        " /context\\\n%say Two.\n",
+        "/no-such-command\\\n%say Three.\n",
+        "/mode acceptEdits\\\n%say Four.\n",
+        "/quit\n%say Five.\n",
+    ];
+    let ran = rig.ran("chat", &["--no-ask"], &lines.concat()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout, "One.\nTwo.\nThree.\nFour.\nok\nFive.\n", "{ran:?}");
+    let warning =
+        "warning: /context is a slash command, and was sent as text; typed at a terminal, it is run\n";
+    assert_eq!(ran.stderr.matches(warning).count(), 2, "{ran:?}");
+    let warning = "warning: /quit is a command of `outrigger chat`, and was sent as text; typed at a terminal, it is run\n";
+    assert_eq!(ran.stderr.matches(warning).count(), 1, "{ran:?}");
+    assert!(!ran.stderr.contains("no-such-command"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_text_is_refused() {
+    let rig = Rig::start().await;
+    let mut child = rig.spawn("chat", &["--no-ask"]);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin
+        .write_all(b"%say One.\n%say caf\xe9\n%say Three.\n")
+        .await
+        .unwrap();
+    drop(stdin);
+    let ran = rig.finish(child).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), "One.\n"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("line 2") && ran.stderr.contains("UTF-8"),
+        "{ran:?}"
+    );
 }

@@ -405,3 +405,33 @@ async fn a_dumb_terminal_has_plain_lines() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_carried_out_between_the_turns() {
+    let rig = Rig::start().await;
+    let mut display = chat(&rig, 80, &["--no-ask", "--quiet"]);
+    blocking(move || {
+        display.enter("/cost");
+        display.shows("$0.0000");
+        say(&mut display, "One.");
+        for (command, answer) in [
+            ("/model claude-opus-4-5", "model: claude-opus-4-5"),
+            ("/mode plan", "permission mode: plan"),
+            ("/mode yolo", "the modes are"),
+            ("/tasks", "nothing runs in the background"),
+            ("/help", "/compact"),
+        ] {
+            display.at("> ");
+            display.enter(command);
+            display.shows(answer);
+        }
+        say(&mut display, "Two.");
+        display.enter("/quit");
+        display.ends_with(0);
+    })
+    .await;
+    assert_eq!(
+        rig.api.message_requests().last().unwrap().model(),
+        Some("claude-opus-4-5")
+    );
+}
