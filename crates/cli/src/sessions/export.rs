@@ -44,7 +44,17 @@ impl Export {
             out.flush()?;
             return Ok(Status::Success);
         }
-        let cannot = || format!("cannot write {}", self.file.display());
+        let shown = self.file.display();
+        let cannot = || format!("cannot write {shown}");
+        let is_there =
+            || anyhow::anyhow!("{shown} is there already, and an export replaces no file: name another");
+        if self.file.is_dir() {
+            return Err(anyhow::anyhow!("{shown} is a directory: name a file in it").into());
+        }
+        // Before all of a session is written.
+        if self.file.symlink_metadata().is_ok() {
+            return Err(is_there().into());
+        }
         let directory = self.file.parent().filter(|path| !path.as_os_str().is_empty());
         // A temporary file is its owner's alone, and nothing is half there.
         let file =
@@ -54,8 +64,11 @@ impl Export {
         out.flush().with_context(cannot)?;
         drop(out);
         file.as_file().sync_all().with_context(cannot)?;
-        file.persist_noclobber(&self.file).with_context(cannot)?;
-        Ok(Status::Success)
+        match file.persist_noclobber(&self.file) {
+            Ok(_) => Ok(Status::Success),
+            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => Err(is_there().into()),
+            Err(failed) => Err(anyhow::Error::new(failed.error).context(cannot()).into()),
+        }
     }
 
     fn write(&self, session: &SessionFile, out: &mut dyn Write, bar: &mut Bar) -> Result<(), Failure> {

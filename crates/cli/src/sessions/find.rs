@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use outrigger::sessions::{Error, ListOptions, SessionFile, SessionId, Sessions};
 
+use crate::agent::usage;
 use crate::exit::{Failure, Status};
 use crate::plain::plain;
 
@@ -60,17 +61,13 @@ impl ProjectArgs {
         if let Ok(id) = SessionId::new(name) {
             return self.with_id(sessions, &id);
         }
-        let mut meant = BTreeSet::new();
+        let mut meant = titled(sessions, name, &self.projects())?;
         if is_beginning(name) {
-            meant = beginning(sessions, name);
-            if let Some(dir) = &self.dir {
-                meant.retain(|id| sessions.find_in(id, dir).is_ok());
-            }
-        }
-        for info in sessions.list(&self.scope())? {
-            if info.custom_title.as_deref() == Some(name) {
-                meant.insert(info.session_id);
-            }
+            let is_here = |id: &SessionId| match &self.dir {
+                Some(dir) => sessions.find_in(id, dir).is_ok(),
+                None => true,
+            };
+            meant.extend(beginning(sessions, name).into_iter().filter(is_here));
         }
         let mut ids = meant.iter();
         match (ids.next(), ids.next()) {
@@ -88,6 +85,14 @@ impl ProjectArgs {
                 Err(Failure::new(Status::Failed, anyhow::anyhow!(message)))
             }
             _ => Err(self.several(sessions, name, &meant)),
+        }
+    }
+
+    /// Where titles are looked for, one place after the other.
+    fn projects(&self) -> Vec<ListOptions> {
+        match &self.dir {
+            Some(dir) => vec![ListOptions::new().dir(dir)],
+            None => vec![ListOptions::new().dir(here()), ListOptions::new()],
         }
     }
 
@@ -126,13 +131,6 @@ impl ProjectArgs {
         }
     }
 
-    fn scope(&self) -> ListOptions {
-        match &self.dir {
-            Some(dir) => ListOptions::new().dir(dir),
-            None => ListOptions::new(),
-        }
-    }
-
     fn several(&self, sessions: &Sessions, name: &str, meant: &BTreeSet<SessionId>) -> Failure {
         let mut message = format!("{} sessions could be meant by {:?}:", meant.len(), plain(name));
         for id in meant.iter().take(MOST_NAMED) {
@@ -145,6 +143,37 @@ impl ProjectArgs {
         }
         Failure::new(Status::Usage, anyhow::anyhow!(message))
     }
+}
+
+/// The sessions with this title in the first of these places that has one.
+fn titled(sessions: &Sessions, title: &str, places: &[ListOptions]) -> Result<BTreeSet<SessionId>, Failure> {
+    for place in places {
+        let infos = sessions.list(place)?.into_iter();
+        let titled = infos.filter(|info| info.custom_title.as_deref() == Some(title));
+        let ids: BTreeSet<_> = titled.map(|info| info.session_id).collect();
+        if !ids.is_empty() {
+            return Ok(ids);
+        }
+    }
+    Ok(BTreeSet::new())
+}
+
+/// Whether a session can be in this directory. One that is not there can be made afterwards, and is told: it may be misspelt.
+///
+/// # Errors
+/// When it is something else than a directory.
+pub(super) fn may_be(dir: &Path) -> Result<(), Failure> {
+    let shown = dir.display();
+    if dir.is_dir() {
+        return Ok(());
+    }
+    if dir.exists() {
+        return Err(usage(format!(
+            "{shown} is no directory, and a session is resumed in one"
+        )));
+    }
+    eprintln!("outrigger: {shown} is not there; the session is resumed in that directory, once it is made");
+    Ok(())
 }
 
 /// The directory of this process.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use outrigger::sessions::Sessions;
 
-use super::find::here;
+use super::find::{here, may_be};
 use super::made::{Made, MadeOutput};
 use super::progress::observed;
 use crate::exit::CommandResult;
@@ -28,6 +28,7 @@ impl Import {
     pub(super) fn run(self) -> CommandResult {
         let sessions = Sessions::from_env()?;
         let dir = self.dir.unwrap_or_else(here);
+        may_be(&dir)?;
         let imported = observed(self.output.is_json(), |observe| {
             sessions.import_observed(&self.file, dir, observe)
         })?;

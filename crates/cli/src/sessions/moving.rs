@@ -6,7 +6,7 @@ use outrigger::sessions::Sessions;
 use outrigger::sessions::relocate::RelocateOptions;
 
 use super::confirm::Consent;
-use super::find::Named;
+use super::find::{Named, may_be};
 use super::made::{Made, MadeOutput};
 use super::progress::observed;
 use crate::exit::CommandResult;
@@ -43,6 +43,7 @@ impl Move {
             Some(dir) => Sessions::at(dir),
             None => sessions,
         };
+        may_be(&self.to)?;
         if !self.copy {
             let config = match &self.to_config {
                 Some(dir) => format!(" in the config directory {}", dir.display()),

@@ -586,3 +586,79 @@ fn what_was_said_is_found_again() {
         3
     );
 }
+
+/// A title means the session of this project, if one has it.
+#[test]
+fn a_title_is_looked_for_in_this_project_first() {
+    let place = Place::new();
+    let other = place.project.with_file_name("other");
+    place.session(&place.project, ONE, "mine", Some("fix the login"));
+    place.session(&other, TWO, "theirs", Some("fix the login"));
+    let text = place.done(&["show", "fix the login"]);
+    assert!(text.contains("mine") && !text.contains("theirs"), "{text}");
+    let text = place.done(&["show", "fix the login", "--dir", other.to_str().unwrap()]);
+    assert!(text.contains("theirs"), "{text}");
+    // From a third directory, it could be either.
+    let mut command = place.command(&["show", "fix the login"]);
+    fs::create_dir_all(place.project.with_file_name("third")).unwrap();
+    command.current_dir(place.project.with_file_name("third"));
+    assert_eq!(ran(&mut command).1, 2);
+    // What deletes does not guess.
+    place.session(
+        &place.project,
+        "11111111-cccc-4ccc-8ccc-000000000003",
+        "mine, too",
+        Some("fix the login"),
+    );
+    assert_eq!(place.run(&["show", "fix the login"]).1, 2);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_told_and_a_file_is_refused() {
+    let place = Place::new();
+    let path = place.session(&place.project, ONE, "count the files", None);
+    let export = place.project.join("a.session");
+    place.done(&["export", ONE, export.to_str().unwrap()]);
+    for args in [
+        &["import", "a.session", "--dir", "a.session"][..],
+        &["move", ONE, "a.session", "--yes"],
+    ] {
+        let output = place.command(args).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains("is no directory"), "{told}");
+        assert!(path.exists());
+    }
+    // A worktree, say, may be made afterwards.
+    for args in [
+        &["import", "a.session", "--dir", "nope"][..],
+        &["move", ONE, "nope", "--copy"],
+    ] {
+        let output = place.command(args).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {told}");
+        assert!(told.contains("nope is not there"), "{args:?}: {told}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
+    }
+    fs::create_dir(place.project.join("yes")).unwrap();
+    let output = place.command(&["move", ONE, "yes", "--copy"]).output().unwrap();
+    assert!(!String::from_utf8(output.stderr).unwrap().contains("is not there"));
+}
+
+/// What is there is left alone, which is told in words.
+#[test]
+fn an_export_replaces_nothing() {
+    let place = Place::new();
+    place.session(&place.project, ONE, "count the files", None);
+    fs::write(place.project.join("a.session"), "old").unwrap();
+    for (to, says) in [("a.session", "is there already"), (".", "is a directory")] {
+        let output = place.command(&["export", ONE, to]).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(
+            told.contains(to) && told.contains(says) && !told.contains("os error"),
+            "{told}"
+        );
+    }
+    assert_eq!(fs::read(place.project.join("a.session")).unwrap(), b"old");
+}
