@@ -3,9 +3,10 @@
 use anyhow::Context as _;
 use outrigger::Session;
 use outrigger::options::Options;
-use outrigger_otel::{Otlp, OtlpError, SessionTelemetry};
+use outrigger_otel::{Otlp, SessionTelemetry};
 
 use crate::exit::Failure;
+use crate::plain::plain;
 
 /// The flags of telemetry.
 #[derive(Debug, clap::Args)]
@@ -54,8 +55,43 @@ impl RunTelemetry {
     }
 
     /// Ends the trace, and sends the rest.
-    pub(crate) async fn end(self) -> Result<(), OtlpError> {
+    ///
+    /// # Errors
+    /// With the collector's address, if that did not take all of it. Why not is not known here.
+    pub(crate) async fn end(self) -> Result<(), String> {
         drop(self.trace);
-        self.exporter.shutdown().await
+        self.exporter.shutdown().await.map_err(|_| {
+            format!(
+                "the telemetry did not all reach the collector at {}; check that it runs there, or set {ENDPOINT}",
+                collector()
+            )
+        })
     }
+}
+
+/// The variable that says where the collector is, for signals that have none of their own.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// Where the telemetry goes, as the variables say.
+fn collector() -> String {
+    let set = |name: &str| std::env::var(name).ok().filter(|address| !address.is_empty());
+    let usual = set(ENDPOINT).unwrap_or_else(|| "http://localhost:4318".to_owned());
+    let mut addresses: Vec<String> = ["TRACES", "METRICS", "LOGS"]
+        .iter()
+        .map(|signal| set(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")).unwrap_or_else(|| usual.clone()))
+        .map(|address| without_password(&address))
+        .collect();
+    addresses.dedup();
+    addresses.join(", ")
+}
+
+/// The address without a user and a password in it.
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return plain(address);
+    };
+    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    plain(&format!("{scheme}://{host}{path}"))
 }

@@ -139,13 +139,13 @@ impl Steps<'_> {
         ensure!(written == SCRIPT, "sum.sh does not hold what the model wrote");
         ensure!(
             seen.results.iter().all(|(is_error, _)| !is_error) && seen.results.len() == 2,
-            "a tool failed: {:?}",
-            seen.results
+            "a tool failed:{}",
+            said(&seen.results)
         );
         ensure!(
             seen.results.iter().any(|(_, text)| text.contains(PRINTED)),
-            "the script did not print the sum: {:?}",
-            seen.results
+            "the script did not print the sum:{}",
+            said(&seen.results)
         );
         if matches!(self.model, Model::Api(_)) {
             ensure!(
@@ -169,8 +169,8 @@ impl Steps<'_> {
         completed(&seen)?;
         ensure!(
             seen.results.len() == 1 && seen.results.iter().all(|(is_error, _)| *is_error),
-            "the tool ran: {:?}",
-            seen.results
+            "the tool ran:{}",
+            said(&seen.results)
         );
         ensure!(
             self.sandbox.project().join("sum.sh").exists(),
@@ -264,8 +264,8 @@ impl Steps<'_> {
         // Older versions leave the origin out.
         ensure!(
             outcome.prompts().is_empty() && matches!(outcome.origin(), Some("task-notification") | None),
-            "a turn with the origin {:?} came",
-            outcome.origin()
+            "a turn with the origin {} came",
+            outcome.origin().unwrap_or("of nobody")
         );
         let written = std::fs::read_to_string(self.sandbox.project().join("finished.txt"));
         let written = written.context("the job wrote no file")?;
@@ -330,14 +330,18 @@ impl Steps<'_> {
         }
         ensure!(
             stats.misfits == 0 && stats.unanswered_by_us == 0 && stats.unanswered_by_cli == 0,
-            "something was left open: {stats:?}"
+            "something was left open: {} requests of the CLI and {} of this program without an answer, {} frames that could not be read",
+            stats.unanswered_by_us,
+            stats.unanswered_by_cli,
+            stats.misfits
         );
         ensure!(
             exit.code == Some(0),
             "the CLI ended otherwise than it should: {exit}"
         );
         let left = left_behind(self.sandbox)?;
-        ensure!(left.is_empty(), "processes are left: {left:?}");
+        let names: Vec<String> = left.iter().map(|process| process.display().to_string()).collect();
+        ensure!(left.is_empty(), "processes are left: {}", names.join(", "));
         self.good(&match pid {
             Some(pid) => format!("process {pid} ended with exit code 0, and none of its children is left"),
             None => "the simulated process ended with exit code 0".to_owned(),
@@ -398,6 +402,20 @@ fn completed(seen: &DemoTurn) -> anyhow::Result<()> {
         seen.outcome.verdict()
     );
     Ok(())
+}
+
+/// What tools said, failures first: they are what is looked for.
+fn said(results: &[(bool, String)]) -> String {
+    let mut results: Vec<&(bool, String)> = results.iter().collect();
+    results.sort_by_key(|(is_error, _)| !is_error);
+    let one = |(is_error, text): &(bool, String)| {
+        let kind = if *is_error { "failure" } else { "result" };
+        format!("\n  {kind}: {}", plain(text.trim()).replace('\n', "\n    "))
+    };
+    match results.as_slice() {
+        [] => " no tool said anything".to_owned(),
+        results => results.iter().map(|result| one(result)).collect(),
+    }
 }
 
 /// A tool call in a few words.

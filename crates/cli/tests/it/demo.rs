@@ -137,3 +137,22 @@ fn a_signal_ends_it_and_leaves_nothing_behind() {
         assert!(alive.is_empty(), "{signal}: {alive:?}");
     }
 }
+
+/// A machine without a shell is told so by what the tool said.
+#[cfg(unix)]
+#[test]
+fn a_step_that_fails_is_told_in_words() {
+    let bin = TempDir::new().unwrap();
+    let mut command = outrigger(&["demo", "--simulated"]);
+    let output = command
+        .env("PATH", bin.path())
+        .env("SHELL", "/bin/sh")
+        .output()
+        .unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("a tool failed:") && !said.contains("(true,"),
+        "{said}"
+    );
+}

@@ -97,5 +97,10 @@ async fn a_collector_that_is_away_changes_no_answer() {
     drop(listener);
     let ran = run(&rig, &url, &["--otel", "%say Hello"]).await;
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "Hello\n"), "{ran:?}");
-    assert!(ran.stderr.contains("the telemetry exporter"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("the telemetry")
+            && ran.stderr.contains(&url)
+            && !ran.stderr.contains("InternalFailure"),
+        "{ran:?}"
+    );
 }
