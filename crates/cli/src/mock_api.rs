@@ -22,7 +22,8 @@ use crate::words;
 ///
 /// Answers as the script says, or as directives in the prompt say (a line `%say hello` makes the model say hello); listens on
 /// 127.0.0.1 only. With a command, runs it so that the CLI inside talks to this API, ends with its exit status, and
-/// with 1 if it succeeded and the API was not asked as the script expects. Without one, prints what to set, and serves until Ctrl-C.
+/// with 1 if it succeeded and the API was not asked as the script expects. Without one, prints what to set, serves until Ctrl-C, and ends with
+/// 0, or with 1 if the API was not asked as the script expects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The script, a YAML file: which requests are answered how, and what must have been asked in the end.
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     /// Record what is passed on as a script in this file, without keys and without the CLI's own prompts.
     #[arg(long, value_name = "FILE", requires = "upstream")]
     record: Option<PathBuf>,
-    /// Write the recording in the place of a file that exists.
+    /// Write the recording in the place of a file that exists, with the first answer.
     #[arg(long, requires = "record")]
     overwrite: bool,
     /// Give the command a home and a configuration of its own, which are removed afterwards, so that it sees no settings, logins and

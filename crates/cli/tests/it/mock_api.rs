@@ -236,3 +236,49 @@ fn mistakes_are_told() {
         )
     );
 }
+
+#[test]
+fn a_port_that_is_taken_and_a_script_that_is_empty_are_named() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let (told, code) = failed(&mut outrigger(&["mock-api", "--port", &port, "--", "true"]));
+    assert_eq!(code, 1, "{told}");
+    assert!(
+        told.contains(&format!("127.0.0.1:{port}")) && told.contains("in use"),
+        "{told}"
+    );
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("empty.yaml");
+    for text in ["", "\n# nothing\n", "---\n"] {
+        fs::write(&file, text).unwrap();
+        let (told, code) = failed(&mut outrigger(&[
+            "mock-api",
+            "--script",
+            file.to_str().unwrap(),
+            "--",
+            "true",
+        ]));
+        assert_eq!(code, 2, "{told}");
+        assert!(told.contains("empty.yaml") && told.contains("empty"), "{told}");
+    }
+}
+
+#[test]
+fn a_recording_of_nothing_replaces_no_script() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("kept.json");
+    fs::write(&file, "{\"prompts\": []}\n# kept").unwrap();
+    let name = file.to_str().unwrap();
+    let record = [
+        "mock-api",
+        "--upstream",
+        "http://127.0.0.1:9",
+        "--record",
+        name,
+        "--overwrite",
+        "--",
+        "true",
+    ];
+    assert_eq!(failed(&mut outrigger(&record)).1, 0);
+    assert!(fs::read_to_string(&file).unwrap().ends_with("# kept"));
+}

@@ -58,21 +58,30 @@ impl ApiRecorder {
     /// When it exists already, or cannot be written.
     pub fn create(path: impl AsRef<Path>, redaction: Rules) -> io::Result<Self> {
         OpenOptions::new().write(true).create_new(true).open(&path)?;
-        Self::replace(path, redaction)
+        let recorder = Self::into(path.as_ref(), redaction);
+        recorder.write(&[])?;
+        Ok(recorder)
     }
 
-    /// The same in the place of a file that may exist.
+    /// The same in the place of a file that may exist, which is as it was until there is an answer to record.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn replace(path: impl AsRef<Path>, redaction: Rules) -> io::Result<Self> {
-        let recorder = Self(Arc::new(ApiRecorderInner {
-            path: path.as_ref().to_owned(),
+        let path = path.as_ref();
+        if !path.exists() {
+            return Self::create(path, redaction);
+        }
+        OpenOptions::new().write(true).open(path)?;
+        Ok(Self::into(path, redaction))
+    }
+
+    fn into(path: &Path, redaction: Rules) -> Self {
+        Self(Arc::new(ApiRecorderInner {
+            path: path.to_owned(),
             redaction,
             recorded: Mutex::default(),
-        }));
-        recorder.write(&[])?;
-        Ok(recorder)
+        }))
     }
 
     /// Why something could not be written.

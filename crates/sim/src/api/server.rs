@@ -35,8 +35,10 @@ use crate::script::{
 /// The server could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[error("cannot listen on a loopback port for the scripted Messages API")]
+#[error("cannot listen on 127.0.0.1:{port} for the scripted Messages API")]
 pub struct StartError {
+    /// The port; 0 stands for any that is free.
+    pub port: u16,
     /// The error of the operating system.
     #[source]
     pub cause: io::Error,
@@ -164,9 +166,10 @@ impl MessagesApiBuilder {
     /// # Panics
     /// Outside a tokio runtime, as everything of tokio does.
     pub async fn start(self) -> Result<MessagesApi, StartError> {
-        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, self.settings.port)).await;
+        let port = self.settings.port;
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let with_address = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = with_address.map_err(|cause| StartError { cause })?;
+        let (address, listener) = with_address.map_err(|cause| StartError { port, cause })?;
         let mut settings = self.settings;
         let home = settings.home.take().unwrap_or_else(home);
         let shared = Arc::new(ApiShared {

@@ -46,6 +46,14 @@ impl ScriptError {
 
 /// Reads a script from YAML.
 pub(super) fn read(text: &str, file: Option<&str>) -> Result<Script, ScriptError> {
+    if file.is_some() && text.lines().all(is_nothing) {
+        // Of a file that was truncated or misnamed, everything would hold.
+        return Err(ScriptError {
+            file: file.map(str::to_owned),
+            at: None,
+            what: "the file is empty, and a script has at least `prompts: []`".to_owned(),
+        });
+    }
     let mut script: Script = read_yaml(text, file)?;
     script.source = Source(file.map(Arc::from));
     match script.mistakes().into_iter().next() {
@@ -56,6 +64,12 @@ pub(super) fn read(text: &str, file: Option<&str>) -> Result<Script, ScriptError
             what,
         }),
     }
+}
+
+/// Whether a line of YAML has no value: a blank, a comment, a mark of a document.
+fn is_nothing(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
 }
 
 /// Reads any type from YAML; errors have their place.
