@@ -88,7 +88,8 @@ impl Status {
             Self::Usage
         } else if error.as_no_account().is_some() {
             Self::NotLoggedIn
-        } else if error.is_spawn() {
+        } else if error.is_spawn() || error.cause().is_some_and(|cause| cause.is_start()) {
+            // Some arguments the CLI refuses only when the session has begun.
             Self::NotStarted
         } else if error.is_closed() {
             Self::Ended

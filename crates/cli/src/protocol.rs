@@ -32,7 +32,7 @@ enum Command {
 /// messages; what a tool of an MCP server takes and gives has any form. What a client wrote only has to be lossless, since clients
 /// may write what they like.
 ///
-/// The exit status is 0 if all is typed and lossless, 1 if something is not, 2 if a file could not be read.
+/// The exit status is 0 if all is typed and lossless, 1 if something is not or there is not a frame, 2 if a file could not be read.
 #[derive(Debug, clap::Args)]
 struct CheckRecordings {
     /// Recordings; directories are searched for *.jsonl and *.ndjson; `-` is standard input.
@@ -101,7 +101,7 @@ impl CheckRecordings {
                 Err(error) => findings.unreadable(argument, &error),
             }
         }
-        findings.passed = findings.failed == 0 && findings.unreadable.is_empty();
+        findings.passed = findings.failed == 0 && findings.frames > 0 && findings.unreadable.is_empty();
         findings.report = checker.report().clone();
         let mut out = io::stdout().lock();
         if self.json {
@@ -113,10 +113,10 @@ impl CheckRecordings {
         out.flush()?;
         Ok(if !findings.unreadable.is_empty() {
             Status::Usage
-        } else if findings.failed > 0 {
-            Status::Failed
-        } else {
+        } else if findings.passed {
             Status::Success
+        } else {
+            Status::Failed
         })
     }
 }
@@ -176,6 +176,9 @@ impl Findings {
         let read = source.and_then(|source| lines(source, |line, framed| file.line(checker, line, framed)));
         if let Err(error) = read {
             self.unreadable(path, &error.into());
+            if file.frames == 0 {
+                return;
+            }
         }
         self.frames += file.frames;
         self.failed += file.failed;
@@ -205,6 +208,10 @@ impl Findings {
         }
         for unreadable in &self.unreadable {
             writeln!(out, "{}: cannot be read: {}", unreadable.path, unreadable.reason)?;
+        }
+        if self.files.is_empty() {
+            // Nothing was read, which is told already.
+            return Ok(());
         }
         let files = match self.files.len() {
             1 => "1 file".to_owned(),

@@ -101,7 +101,7 @@ impl Top {
             let rows;
             (watch, rows) = tokio::select! {
                 looked = looked => looked?,
-                _ = signals.next() => return Ok(Status::Success),
+                signal = signals.next() => return Ok(signal.status()),
             };
             match &screen {
                 Some(screen) => screen.draw(&rows, &Beginnings::of(&watch.sessions))?,
@@ -111,8 +111,7 @@ impl Top {
                 return Ok(Status::Success);
             };
             tokio::select! {
-                // To end is what the command is for.
-                _ = signals.next() => return Ok(Status::Success),
+                signal = signals.next() => return Ok(signal.status()),
                 () = tokio::time::sleep(every) => {}
             }
         }

@@ -36,7 +36,7 @@ fn what_is_fully_typed_passes() {
     let (text, code) = check("");
     assert_eq!(
         (text.as_str(), code),
-        ("0 frames in 1 file: nothing to judge\n", 0)
+        ("0 frames in 1 file: nothing to judge\n", 1)
     );
 }
 
@@ -183,4 +183,22 @@ fn standard_input_is_read() {
         text.contains("standard input:1: novel: unknown Message `novel`"),
         "{text}"
     );
+}
+
+#[test]
+fn what_has_nothing_to_judge_is_told_apart() {
+    let place = TempDir::new().unwrap();
+    let missing = place.path().join("missing.jsonl");
+    fs::create_dir(place.path().join("folder")).unwrap();
+    for (path, says) in [
+        (missing, "no such file"),
+        (place.path().join("folder"), "it has no *.jsonl"),
+    ] {
+        let (text, code) = ran(outrigger(&["protocol", "check"]).arg(&path));
+        assert_eq!(code, 2, "{text}");
+        assert!(
+            text.to_lowercase().contains(says) && !text.contains("nothing to judge"),
+            "{text}"
+        );
+    }
 }

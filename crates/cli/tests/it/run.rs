@@ -515,6 +515,19 @@ async fn a_run_works_in_a_worktree_of_its_own() {
     let told = format!("worktree: {}\n", worktree.display());
     assert_eq!(ran.stderr.matches(&told).count(), 1, "{ran:?}");
     let refused = rig.run(&["%say never", "--worktree=../up"]).await;
-    assert_eq!(refused.code, Some(7), "{refused:?}");
+    assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("Invalid worktree name"), "{refused:?}");
+}
+
+/// The CLI reads this argument late, which makes no other failure of it.
+#[tokio::test]
+async fn what_the_cli_does_not_start_with_is_no_end_of_a_session() {
+    let rig = Rig::start().await;
+    for args in [
+        &["--worktree=x"][..],
+        &["--resume", "11111111-aaaa-4aaa-8aaa-000000000001"],
+    ] {
+        let ran = rig.run(&[args, &["%say never"]].concat()).await;
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+    }
 }

@@ -92,7 +92,7 @@ async fn what_runs_and_what_is_stored_is_shown() {
         gate.open();
         display.shows("0 run");
         display.signal(Signal::SIGINT);
-        let screen = display.ends_with(0);
+        let screen = display.ends_with(130);
         assert_eq!(screen.trim(), "", "the other screen is gone");
         rig
     })
@@ -117,7 +117,7 @@ async fn a_terminal_that_is_narrow_or_can_draw_nothing_gets_what_fits() {
         );
         assert!(rows[2].starts_with("STATE"), "{screen}");
         narrow.signal(Signal::SIGINT);
-        narrow.ends_with(0);
+        narrow.ends_with(130);
         // Once, and without a command for the terminal.
         let mut dumb = dumb;
         let screen = dumb.ends_with(0);
