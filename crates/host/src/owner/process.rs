@@ -264,7 +264,12 @@ impl Owner {
             let deferred = self.deferred_tools();
             let options =
                 handler::with_handlers(&self.shared.policy, options, &self.id, &seat, deferred.as_deref());
-            match options.start().await {
+            let started = tokio::select! {
+                started = options.start() => started,
+                // Dropped, the process ends: a CLI that takes long to start must not hold the end of the host up.
+                _ = closing.wait_for(|closing| *closing) => return Err(HostError::Closed),
+            };
+            match started {
                 Ok(session) => {
                     let Err(error) = self.shared.policy.check_process(record, session.pid()) else {
                         return Ok(Ok(session));

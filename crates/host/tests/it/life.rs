@@ -1,6 +1,7 @@
 //! Sessions from their first prompt to the next host.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
@@ -334,6 +335,24 @@ async fn a_client_ends_a_start_that_waits_for_a_place() {
         processed(&mut events, prompt, "processed").await;
     }
     host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_end_does_not_wait_for_a_process_that_is_starting() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    let slow = || Steps::new().sleep(Duration::from_secs(3600)).initialize();
+    policy.options = policy.options.transport(Simulated::steps(slow));
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("hello", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |_, payload| payload["state"] == "starting").await;
+    // Less than the deadline of a start.
+    let soon = Duration::from_secs(20);
+    tokio::time::timeout(soon, host.shutdown()).await.unwrap();
 }
 
 #[tokio::test]
