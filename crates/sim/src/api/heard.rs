@@ -31,8 +31,8 @@ pub(super) struct New {
     pub(super) begins: bool,
     /// Whether the request is sent again.
     pub(super) again: bool,
-    /// The tag of the step whose background work has ended.
-    pub(super) woken_by: Option<u64>,
+    /// The tags of the steps whose background work has ended.
+    pub(super) woken_by: Vec<u64>,
 }
 
 impl Heard {
@@ -50,7 +50,7 @@ impl Heard {
         if again || self.goes_on {
             prompts.clear();
         }
-        let begins = !prompts.is_empty() || (!again && tail.woken_by.is_some());
+        let begins = !prompts.is_empty() || (!again && tail.woken && !tail.goes_on);
         self.before = tail.before;
         self.texts = tail.texts;
         if !again {
@@ -60,7 +60,7 @@ impl Heard {
             prompts,
             begins,
             again,
-            woken_by: tail.woken_by.filter(|_| !again).flatten(),
+            woken_by: if again { Vec::new() } else { tail.woken_by },
         }
     }
 
@@ -79,8 +79,12 @@ pub(super) struct Tail {
     texts: Vec<String>,
     /// Prompts that came while the turn ran.
     folded: Vec<String>,
-    /// Whether background work has ended, and the tag of its step.
-    woken_by: Option<Option<u64>>,
+    /// Whether background work has ended.
+    woken: bool,
+    /// The tags of the steps whose background work has ended.
+    woken_by: Vec<u64>,
+    /// Whether the turn goes on with the results of tools.
+    goes_on: bool,
 }
 
 impl Tail {
@@ -101,11 +105,17 @@ impl Tail {
             for text in notes(message) {
                 tail.folded.extend(folded(text));
                 if let Some(tag) = ended(text) {
-                    let tag = tag.strip_prefix("toolu_script_").and_then(|tag| tag.parse().ok());
-                    tail.woken_by = Some(tag.or(tail.woken_by.flatten()));
+                    tail.woken = true;
+                    let tag = tag
+                        .strip_prefix("toolu_script_")
+                        .and_then(|tag| tag.parse::<u64>().ok());
+                    tail.woken_by.extend(tag);
                 }
             }
         }
+        // Behind an interrupt a result ends its turn.
+        let interrupted = tail.texts.iter().any(|text| own_words(text));
+        tail.goes_on = !interrupted && !asked.new_tool_results().is_empty();
         tail
     }
 }

@@ -314,6 +314,39 @@ prompts:
     api.verdict().unwrap();
 }
 
+/// A turn under way goes on as it would have, and the steps for the end of background work follow.
+#[tokio::test]
+async fn background_work_that_ends_in_a_turn_begins_none() {
+    let api = playing(
+        r"
+prompts:
+  - prompt: go
+    steps:
+      - background: {command: make, then: [say: It is made.]}
+      - call: {tool: Bash}
+      - say: Done.
+",
+    )
+    .await;
+    let mut talk = Talk::new(&api);
+    talk.say("go").await;
+    let id = |talk: &Talk<'_>| talk.messages.last().unwrap()["content"][0]["id"].clone();
+    let made = id(&talk);
+    talk.result("it runs").await;
+    let result = json!({"type": "tool_result", "tool_use_id": id(&talk), "content": ""});
+    talk.messages.push(json!({"role": "user", "content": [result]}));
+    let note = format!(
+        "<task-notification>\n<tool-use-id>{}</tool-use-id>",
+        made.as_str().unwrap()
+    );
+    talk.messages.push(json!({"role": "system", "content": note}));
+    let answer = talk.go_on().await;
+    let blocks = content(&answer);
+    let said: Vec<&Value> = blocks.iter().map(|block| &block["text"]).collect();
+    assert_eq!(said, ["Done.", "It is made."]);
+    api.verdict().unwrap();
+}
+
 /// An interrupted prompt stays in front of the next one, and a prompt may come while tools run.
 #[tokio::test]
 async fn prompts_are_told_from_what_the_cli_says_itself() {

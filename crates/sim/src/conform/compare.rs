@@ -143,9 +143,13 @@ fn sequence(spoken: &Spoken) -> Vec<String> {
 /// mirrored agent say.
 fn shown(spoken: &Spoken) -> Vec<String> {
     let mut shown = Vec::new();
+    // The ids of tasks are drawn.
+    let tasks = spoken.frames.iter().map(|(_, frame)| &frame["task_id"]);
+    let tasks: BTreeSet<&str> = tasks.filter_map(Value::as_str).collect();
     let mut add = |place: &str, tool: &Value, value: &Value| {
         let tool = tool.as_str().unwrap_or("?");
-        shown.push(format!("{place} {tool} {}", in_order(value)));
+        let text = format!("{place} {tool} {}", in_order(value));
+        shown.push(tasks.iter().fold(text, |text, id| text.replace(id, "{task}")));
     };
     for (kind, frame) in &spoken.frames {
         let (request, input) = (&frame["request"], &frame["request"]["input"]);

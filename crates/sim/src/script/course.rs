@@ -30,7 +30,7 @@ pub(crate) struct Request {
     /// The prompts that came since the request before.
     pub(crate) prompts: Vec<String>,
     /// The tag of the background work that began the turn.
-    pub(crate) woken_by: Option<u64>,
+    pub(crate) woken_by: Vec<u64>,
     /// The tag of the step that started this subagent, where it is known; otherwise the prompt tells.
     pub(crate) tag: Option<u64>,
     pub(crate) model: String,
@@ -201,11 +201,12 @@ impl Engine {
         if request.begins {
             course.left.clear();
         }
-        if let Some(steps) = request.woken_by.and_then(|tag| self.after.remove(&tag)) {
-            if let Some(next) = steps.first() {
+        for steps in request.woken_by.iter().filter_map(|tag| self.after.remove(tag)) {
+            if let (Some(next), true) = (steps.first(), course.left.is_empty()) {
                 course.rule = next.rule;
             }
-            course.left = steps.into();
+            // A turn that runs goes on as it would have.
+            course.left.extend(steps);
             course.refused = None;
         }
         if !request.prompts.is_empty() {

@@ -10,11 +10,12 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use super::brain::ToolOutcome;
 use super::caller::ModelCall;
-use super::context::{Abort, Context, StopTurn};
+use super::context::{Abort, AgentState, Context, StopTurn};
 use super::ids::wall_ms;
 use super::output::Output;
-use super::subagent::{RunningSubagent, SubagentReport};
+use super::subagent::{self, RunningSubagent, SubagentReport};
 use super::tools::Ran;
+use super::turn::Turn;
 
 /// A command or an agent that is known as a task.
 #[derive(Default)]
@@ -23,13 +24,18 @@ pub(super) struct Task {
     run_id: String,
     tool_use_id: String,
     description: String,
+    /// The line of a command.
+    command: String,
+    /// The agent that has started the task, unless that is the main one.
+    parent: Option<String>,
     pub(super) output: Output,
     /// The path of the output, which stays when the session gets another id.
     pub(super) output_file: String,
     /// The tag that the reply gave it.
     pub(super) tag: Option<u64>,
     background: bool,
-    done: bool,
+    /// How the task has ended: `completed`, `failed` or `killed`.
+    ended: Option<&'static str>,
     /// Whether the model is to hear of its end, which was not its own.
     told: bool,
     /// Hears when the task has written its last frame.
@@ -39,18 +45,25 @@ pub(super) struct Task {
     to_background: Option<oneshot::Sender<()>>,
     /// The agent, if the task is one, and how it is stopped.
     agent: Option<(Arc<RunningSubagent>, StopTurn)>,
+    /// What an agent has reported while commands of it still run: the end of one takes the agent up again.
+    parked: Option<Box<SubagentReport>>,
 }
+
+/// What the model reads of a command in the background.
+const NOTIFIED: &str = "You will be notified when it completes.";
+
+/// What an agent reads whose report somebody waits for: its commands do not outlive it.
+const TERMINATED: &str = "If it exits while you are still working you will be notified, but it is terminated when you give \
+                          your final response and no notification can follow that — so do not end your turn to wait for it; if \
+                          you need its result, wait for it before giving your final response.";
 
 /// A background task has ended.
 pub(super) struct Finished {
     task_id: String,
-    ended: TaskResult,
-}
-
-/// The result of a background task.
-enum TaskResult {
-    Command(i32),
-    Agent(Option<Box<SubagentReport>>),
+    /// The exit code of a command.
+    code: Option<i32>,
+    /// The report of an agent that has made one.
+    report: Option<Box<SubagentReport>>,
 }
 
 /// How the host hears of the end of a task.
@@ -101,17 +114,21 @@ impl Task {
         ctx: &Context,
         (id, run_id): (String, String),
         call: &ModelCall,
-        description: &str,
+        parent: Option<String>,
         output: &Output,
         job: &JoinHandle<Ran>,
     ) -> (Self, oneshot::Receiver<()>) {
         let (to_background, moved) = oneshot::channel();
+        let text = |key: &str| call.used[key].as_str();
+        let command = text("command").unwrap_or_default().to_owned();
         let task = Self {
             output_file: ctx.output_file(&id),
             id,
             run_id,
             tool_use_id: call.id.clone(),
-            description: description.to_owned(),
+            description: text("description").map_or_else(|| command.clone(), str::to_owned),
+            command,
+            parent,
             output: output.clone(),
             job: Some(job.abort_handle()),
             to_background: Some(to_background),
@@ -130,9 +147,10 @@ impl Task {
         let task = Self {
             output_file: ctx.output_file(&agent.id),
             id: agent.id.clone(),
-            run_id: agent.run_id.clone(),
+            run_id: agent.run_id(),
             tool_use_id: agent.tool_use_id.clone(),
             description: agent.description.clone(),
+            parent: agent.parent.clone(),
             background: agent.background,
             to_background: Some(to_background),
             agent: Some((agent.clone(), abort)),
@@ -146,7 +164,7 @@ impl Task {
     /// Takes the place of a task that has been handed over to the state.
     pub(super) fn placeholder() -> Self {
         Self {
-            done: true,
+            ended: Some("completed"),
             ..Self::default()
         }
     }
@@ -163,7 +181,7 @@ impl Task {
 
     /// Whether the task runs in the background.
     pub(super) fn runs(&self) -> bool {
-        self.background && !self.done
+        self.background && self.ended.is_none()
     }
 
     /// Whether the task is an agent.
@@ -171,27 +189,33 @@ impl Task {
         self.agent.is_some()
     }
 
+    /// Whether the task is a command of another agent than the main one.
+    pub(super) fn is_owned(&self) -> bool {
+        self.parent.is_some() && !self.is_agent()
+    }
+
     /// The fields of the task's `task_started`.
     pub(super) fn started(&self, backgrounded: bool) -> Value {
-        json!({
+        let mut started = json!({
             "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id,
             "description": self.description, "is_backgrounded": backgrounded, "task_type": "local_bash",
-        })
+        });
+        if let Some(parent) = &self.parent {
+            started["owned_by_subagent"] = json!(true);
+            started["parent_task_id"] = json!(parent);
+        }
+        started
     }
 
     /// What hooks hear of it.
     pub(super) fn summary(&self) -> Value {
-        let (kind, agent) = match &self.agent {
-            Some((agent, _)) => ("local_agent", Some(&agent.kind)),
-            None => ("local_bash", None),
+        let (kind, key, value) = match &self.agent {
+            Some((agent, _)) => ("subagent", "agent_type", &agent.kind),
+            None => ("shell", "command", &self.command),
         };
-        let mut entry = json!({
-            "id": self.id, "type": kind, "status": "running", "description": self.description,
-        });
-        if let Some(agent) = agent {
-            entry["agent_type"] = json!(agent);
-        }
-        entry
+        json!({
+            "id": self.id, "type": kind, "status": "running", "description": self.description, key: value,
+        })
     }
 
     fn listed(&self) -> Value {
@@ -201,6 +225,9 @@ impl Task {
         if let Some((agent, _)) = &self.agent {
             entry["task_type"] = json!("local_agent");
             entry["subagent_type"] = json!(agent.kind);
+        }
+        if let Some(parent) = &self.parent {
+            entry["parent_task_id"] = json!(parent);
         }
         entry
     }
@@ -227,6 +254,9 @@ impl Task {
             "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id, "status": ending.status,
             "output_file": output_file, "summary": ending.summary,
         });
+        if self.is_owned() {
+            line["owned_by_subagent"] = json!(true);
+        }
         if let (Some(line), Some(extra)) = (line.as_object_mut(), ending.extra.as_object()) {
             line.extend(extra.clone());
         }
@@ -259,9 +289,10 @@ pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ra
     task.background = true;
     task.output.keep(ctx);
     let text = format!(
-        "Command running in background with ID: {id}. Output is being written to: {}. You will be notified when it \
-         completes. To check interim output, use Read on that file path.",
-        task.output_file
+        "Command running in background with ID: {id}. Output is being written to: {}. {} To check interim output, use Read on \
+         that file path.",
+        task.output_file,
+        notice(&ctx.state().tasks, &task)
     );
     task.watcher = Some(watch(ctx, &id, job));
     ctx.state().tasks.push(task);
@@ -272,23 +303,48 @@ pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ra
 
 /// Continues in the background, at the client's request.
 pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> ToolOutcome {
-    let found = {
+    let (output, text) = {
         let state = ctx.state();
-        let task = state.tasks.iter().find(|task| task.id == id);
-        task.map(|task| (task.output.clone(), task.output_file.clone()))
+        let Some(task) = state.tasks.iter().find(|task| task.id == id) else {
+            return ToolOutcome::error("the command was killed");
+        };
+        let mut text = format!(
+            "Command was manually backgrounded by user with ID: {id}. Output is being written to: {}.",
+            task.output_file
+        );
+        if notice(&state.tasks, task) == TERMINATED {
+            text.push(' ');
+            text.push_str(TERMINATED);
+        }
+        (task.output.clone(), text)
     };
-    let (output, file) = found.unwrap_or_default();
     output.keep(ctx);
     let watcher = watch(ctx, id, job);
     if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
         task.watcher = Some(watcher);
     }
-    let text = format!(
-        "Command was manually backgrounded by user with ID: {id}. Output is being written to: {file}."
-    );
     let mut outcome = outcome(text, id);
     outcome.details["backgroundedByUser"] = json!(true);
     outcome
+}
+
+/// What the model reads of the end of a command with this id.
+pub(super) fn notice_of(ctx: &Context, id: &str) -> &'static str {
+    let state = ctx.state();
+    let task = state.tasks.iter().find(|task| task.id == id);
+    task.map_or(NOTIFIED, |task| notice(&state.tasks, task))
+}
+
+/// What the model reads of the end of a command.
+fn notice(tasks: &[Task], command: &Task) -> &'static str {
+    let waited_for = |task: &Task| {
+        let agent = task.agent.as_ref().filter(|(agent, _)| !agent.background);
+        agent.is_some() && Some(&task.id) == command.parent.as_ref()
+    };
+    match tasks.iter().any(waited_for) {
+        true => TERMINATED,
+        false => NOTIFIED,
+    }
 }
 
 fn outcome(text: String, id: &str) -> ToolOutcome {
@@ -303,8 +359,12 @@ fn outcome(text: String, id: &str) -> ToolOutcome {
 fn watch(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> AbortHandle {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
     let watcher = tokio::spawn(async move {
-        let ended = TaskResult::Command(job.await.map_or(137, |ran| ran.code));
-        let _ = finished.send(Finished { task_id, ended }).await;
+        let ended = Finished {
+            task_id,
+            code: Some(job.await.map_or(137, |ran| ran.code)),
+            report: None,
+        };
+        let _ = finished.send(ended).await;
     });
     watcher.abort_handle()
 }
@@ -336,9 +396,13 @@ pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<SubagentRepor
         task.over = Some(over);
     }
     tokio::spawn(async move {
-        let ended = TaskResult::Agent(job.await.ok().map(Box::new));
+        let ended = Finished {
+            task_id,
+            code: None,
+            report: job.await.ok().map(Box::new),
+        };
         is_over.send_replace(true);
-        let _ = finished.send(Finished { task_id, ended }).await;
+        let _ = finished.send(ended).await;
     });
 }
 
@@ -348,10 +412,10 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &TaskEnding) {
         let mut state = ctx.state();
         // One that was stopped has ended already.
         let mut tasks = state.tasks.iter_mut();
-        let Some(task) = tasks.find(|task| task.id == id && !task.done) else {
+        let Some(task) = tasks.find(|task| task.id == id && task.ended.is_none()) else {
             return;
         };
-        task.done = true;
+        task.ended = Some(ending.patch);
         (
             task.updated(ending, ctx),
             task.notification(ending, &task.output_file),
@@ -361,50 +425,178 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &TaskEnding) {
     ctx.send_system("task_notification", lines.1).await;
 }
 
-/// Ends a background task: reports it, and starts a turn.
+/// Ends a background task: reports it, and starts a turn, or goes on with the agent that has started it.
 pub(super) async fn finish(ctx: &Context, finished: Finished) {
-    let agent = {
+    let id = finished.task_id;
+    let (agent, runs) = {
         let mut state = ctx.state();
-        let mut tasks = state.tasks.iter_mut();
-        let Some(task) = tasks.find(|task| task.id == finished.task_id) else {
+        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
             return;
         };
-        if !task.runs() {
-            let origin = std::mem::take(&mut task.told).then(|| task.origin());
-            state.wakes.extend(origin);
-            return;
-        }
-        task.agent.as_ref().map(|(agent, _)| agent.clone())
+        let origin = std::mem::take(&mut task.told).then(|| task.origin());
+        let found = (task.agent.as_ref().map(|(agent, _)| agent.clone()), task.runs());
+        state.wakes.extend(origin);
+        found
     };
-    let ending = match (&finished.ended, agent) {
-        (TaskResult::Agent(Some(report)), Some(agent)) => Some(report.in_background(ctx, &agent)),
+    let waits = agent.as_ref().is_some_and(|agent| agent.background);
+    let report = finished.report;
+    let fails = report.as_ref().is_some_and(|report| report.end.is_some());
+    if agent.is_some() && (!runs || !waits || fails) {
+        stop_commands_of(ctx, &id).await;
+    }
+    if !runs {
+        return;
+    }
+    let has_commands = has_commands(ctx, &id);
+    let ending = match (&report, &agent) {
+        (Some(report), Some(agent)) => Some(report.in_background(ctx, agent, !has_commands)),
         _ => None,
     };
     let (lines, output) = {
         let mut state = ctx.state();
-        let Some(task) = state.tasks.iter_mut().find(|task| task.id == finished.task_id) else {
+        let works = |parent: &String| {
+            let mut tasks = state.tasks.iter();
+            tasks.any(|task| task.id == *parent && task.ended.is_none())
+        };
+        let parent = state
+            .tasks
+            .iter()
+            .find(|task| task.id == id)
+            .and_then(|task| task.parent.clone());
+        // An agent that still works hears of it instead of the main one.
+        let is_heard_below = parent.is_some_and(|parent| agent.is_none() || works(&parent));
+        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
             return;
         };
-        task.done = true;
-        let output = task.output.clone();
-        let ending = ending.unwrap_or_else(|| match finished.ended {
-            TaskResult::Command(code) => TaskEnding::of_command(&task.description, code),
-            TaskResult::Agent(_) => TaskEnding::killed(&task.description),
+        let ending = ending.unwrap_or_else(|| match finished.code {
+            Some(code) => TaskEnding::of_command(&task.description, code),
+            None => TaskEnding::killed(&task.description),
         });
+        task.ended = Some(ending.patch);
+        task.parked = report.filter(|_| has_commands);
         let lines = (
             task.updated(&ending, ctx),
             task.notification(&ending, &task.output_file),
         );
-        let origin = task.origin();
-        state.wakes.push_back(origin);
+        let (origin, output) = (task.origin(), task.output.clone());
+        match is_heard_below {
+            true => note(&mut state, &id),
+            false => state.wakes.push_back(origin),
+        }
         (lines, output)
     };
-    if let TaskResult::Command(code) = finished.ended {
+    if let Some(code) = finished.code {
         output.end(ctx, &format!("exited with code {code}"));
     }
     ctx.send_system("task_updated", lines.0).await;
     ctx.send_system("task_notification", lines.1).await;
     send_list(ctx).await;
+}
+
+/// The commands of an agent that run in the background.
+fn commands_of(ctx: &Context, agent: &str) -> Vec<String> {
+    let state = ctx.state();
+    let is_of = |task: &&Task| task.runs() && !task.is_agent() && task.parent.as_deref() == Some(agent);
+    let tasks = state.tasks.iter().filter(is_of);
+    tasks.map(|task| task.id.clone()).collect()
+}
+
+/// Kills the commands of an agent that run in the background.
+pub(super) async fn stop_commands_of(ctx: &Context, agent: &str) {
+    for id in commands_of(ctx, agent) {
+        stop(ctx, &id, StoppedBy::System).await;
+    }
+}
+
+/// Whether commands of an agent run in the background.
+pub(super) fn has_commands(ctx: &Context, agent: &str) -> bool {
+    !commands_of(ctx, agent).is_empty()
+}
+
+/// Ends an agent that was stopped with the turn, and its commands.
+pub(super) async fn leave(ctx: &Context, id: &str) {
+    stop_commands_of(ctx, id).await;
+    let ending = {
+        let state = ctx.state();
+        let task = state.tasks.iter().find(|task| task.id == id);
+        task.map(|task| TaskEnding::killed(&task.description))
+    };
+    if let Some(ending) = ending {
+        end_agent(ctx, id, &ending).await;
+    }
+}
+
+impl Turn {
+    /// Ends the agents that were stopped with the turn of the main one.
+    pub(super) async fn let_go(&self) {
+        if self.agent.is_none() {
+            let leaving = std::mem::take(&mut self.ctx.state().leaving);
+            for id in leaving {
+                leave(&self.ctx, &id).await;
+            }
+        }
+    }
+}
+
+/// Gives the agents in the background that an agent has started to the main one.
+pub(super) async fn hand_over(ctx: &Context, agent: &str) {
+    let changes = {
+        let mut state = ctx.state();
+        let tasks = state.tasks.iter_mut();
+        let children = tasks.filter(|task| task.runs() && task.parent.as_deref() == Some(agent));
+        children.map(|task| task.parent = None).count() > 0
+    };
+    if changes {
+        send_list(ctx).await;
+    }
+}
+
+/// Lets the agent that has started a task hear of its end.
+fn note(state: &mut AgentState, id: &str) {
+    let task = state.tasks.iter().find(|task| task.id == id);
+    let parent = task.and_then(|task| Some((task.parent.clone()?, task.tag)));
+    state.notes.extend(parent);
+}
+
+/// The tags of the tasks that have ended, of which an agent hears with its next request; of the main one unless it is named.
+pub(super) fn heard(ctx: &Context, agent: Option<&RunningSubagent>) -> Vec<u64> {
+    let mut state = ctx.state();
+    match agent {
+        None => {
+            let origins = std::mem::take(&mut state.wakes);
+            origins.iter().filter_map(|origin| state.tag(origin)).collect()
+        }
+        Some(agent) => {
+            let notes = state.notes.extract_if(.., |(id, _)| *id == agent.id);
+            notes.filter_map(|(_, tag)| tag).collect()
+        }
+    }
+}
+
+/// Takes up an agent again that has reported, and of which a command has ended since. Says whether there was one.
+pub(super) async fn take_up(ctx: &Context) -> bool {
+    let (id, agent, report) = {
+        let state = &mut *ctx.state();
+        let notes = &state.notes;
+        let is_noted = |task: &&mut Task| task.parked.is_some() && notes.iter().any(|(id, _)| *id == task.id);
+        let Some(task) = state.tasks.iter_mut().find(is_noted) else {
+            return false;
+        };
+        let (Some(report), Some((agent, _))) = (task.parked.take(), task.agent.clone()) else {
+            return false;
+        };
+        (task.id.clone(), agent, report)
+    };
+    let tags = heard(ctx, Some(&agent));
+    let (started, job) = subagent::take_up(ctx, &agent, *report, tags);
+    if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
+        task.ended = None;
+        task.run_id = agent.run_id();
+    }
+    watch_agent(ctx, &id, job);
+    send_list(ctx).await;
+    ctx.send_system("task_started", started).await;
+    true
 }
 
 /// A foreground command that had been announced is over.
@@ -414,7 +606,7 @@ pub(super) async fn end_foreground(ctx: &Context, id: &str, status: &'static str
         let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
             return;
         };
-        task.done = true;
+        task.ended = Some("completed");
         let ending = TaskEnding {
             status,
             ..TaskEnding::killed(&task.description)
@@ -426,52 +618,72 @@ pub(super) async fn end_foreground(ctx: &Context, id: &str, status: &'static str
 
 /// Moves the foreground commands that have been announced to the background.
 pub(super) async fn move_all(ctx: &Context) {
-    let updates: Vec<Value> = {
-        let mut state = ctx.state();
-        let foreground = state
-            .tasks
-            .iter_mut()
-            .filter(|task| !task.background && !task.done);
-        foreground
-            .filter_map(|task| {
-                task.to_background.take()?.send(()).ok()?;
-                task.background = true;
-                Some(json!({"task_id": task.id, "run_id": task.run_id, "patch": {"is_backgrounded": true}}))
-            })
-            .collect()
-    };
-    if !updates.is_empty() {
-        send_list(ctx).await;
-        for update in updates {
-            ctx.send_system("task_updated", update).await;
+    for agents in [false, true] {
+        let updates: Vec<Value> = {
+            let mut state = ctx.state();
+            let tasks = state.tasks.iter_mut();
+            let foreground =
+                tasks.filter(|task| !task.background && task.ended.is_none() && task.is_agent() == agents);
+            foreground
+                .filter_map(|task| {
+                    task.to_background.take()?.send(()).ok()?;
+                    task.background = true;
+                    Some(json!({"task_id": task.id, "run_id": task.run_id, "patch": {"is_backgrounded": true}}))
+                })
+                .collect()
+        };
+        if !updates.is_empty() {
+            send_list(ctx).await;
+            for update in updates {
+                ctx.send_system("task_updated", update).await;
+            }
         }
     }
 }
 
-/// Kills a background task, or an agent in the foreground. The model is told of an agent if it is to be.
-pub(super) async fn stop(ctx: &Context, id: &str, told: bool) {
-    let (lines, listed, output) = {
+/// Who stops a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoppedBy {
+    Host,
+    Model,
+    /// The end of something else. The model does not hear of it.
+    System,
+}
+
+/// Kills a background task, or an agent in the foreground.
+pub(super) async fn stop(ctx: &Context, id: &str, by: StoppedBy) {
+    let (lines, listed, was_parked, output) = {
         let mut state = ctx.state();
         let mut tasks = state.tasks.iter_mut();
-        let Some(task) =
-            tasks.find(|task| task.id == id && !task.done && (task.background || task.is_agent()))
-        else {
+        let Some(task) = tasks.find(|task| task.id == id && task.can_stop()) else {
             return;
         };
-        task.done = true;
-        task.told = told && task.is_agent();
+        task.ended = Some("killed");
+        let was_parked = task.parked.take().is_some();
+        let is_agent = task.is_agent();
+        task.told = is_agent && !was_parked && by != StoppedBy::System;
         task.kill();
         let ending = TaskEnding::killed(&task.description);
         let lines = (
             task.updated(&ending, ctx),
             task.notification(&ending, &task.output_file),
         );
-        let (listed, is_told) = (task.background, task.told);
-        let output = task.output.clone();
-        // Who waits for the agent counts it.
-        state.subagents.killed_by_user += u64::from(listed && is_told);
-        (lines, listed, output)
+        let (listed, output) = (task.background, task.output.clone());
+        let stats = &mut state.subagents;
+        match by {
+            // Who waits for the agent counts it.
+            _ if !is_agent || !listed => {}
+            StoppedBy::Host => stats.killed_by_user += 1,
+            StoppedBy::Model => stats.killed_by_parent += 1,
+            StoppedBy::System => stats.killed_by_system += 1,
+        }
+        (lines, listed, was_parked, output)
     };
+    if was_parked {
+        // The host has its report already.
+        ctx.send_system("task_updated", lines.0).await;
+        return Box::pin(stop_commands_of(ctx, id)).await;
+    }
     output.end(ctx, "killed");
     ctx.withdraw_of(id).await;
     ctx.send_system("task_updated", lines.0).await;
@@ -479,26 +691,89 @@ pub(super) async fn stop(ctx: &Context, id: &str, told: bool) {
     if listed {
         send_list(ctx).await;
     }
+    note(&mut ctx.state(), id);
+}
+
+/// Why the model cannot stop this task; none if it can.
+pub(super) fn unfit(ctx: &Context, input: &Value) -> Option<String> {
+    let Some(named) = stopped_id(input) else {
+        return Some("Missing required parameter: task_id".to_owned());
+    };
+    let (state, id) = (ctx.state(), named.trim());
+    let mut tasks = state.tasks.iter();
+    match tasks.find(|task| task.is_called(named) && task.background) {
+        Some(task) if task.can_stop() => None,
+        // The CLI forgets commands that have ended.
+        Some(task) if task.is_agent() => {
+            let status = task.ended.unwrap_or_default();
+            Some(format!("Task {id} is not running (status: {status})"))
+        }
+        _ => Some(format!("No task found with ID: {id}")),
+    }
+}
+
+/// Stops a task for the model.
+pub(super) async fn stop_by_model(ctx: &Context, by: Option<&str>, input: &Value) -> ToolOutcome {
+    let named = stopped_id(input).unwrap_or_default();
+    let (id, kind, line, refused) = {
+        let state = ctx.state();
+        let Some(task) = state.tasks.iter().find(|task| task.is_called(named)) else {
+            return ToolOutcome::error(format!("No task found with ID: {named}"));
+        };
+        let id = task.id.clone();
+        let owner = task.parent.as_deref();
+        let refused = match by {
+            Some(by) if task.is_agent() && by != id => Some(format!(
+                "The main session, the user or the agent itself can stop task {id}; agent {by} cannot stop it."
+            )),
+            Some(by) if !task.is_agent() && owner != Some(by) => {
+                let owner = owner.map_or("main session".to_owned(), |owner| format!("agent {owner}"));
+                Some(format!(
+                    "Task {id} is owned by {owner}; agent {by} cannot stop it."
+                ))
+            }
+            _ => None,
+        };
+        match task.is_agent() {
+            true => (id, "local_agent", task.description.clone(), refused),
+            false => (id, "local_bash", task.command.clone(), refused),
+        }
+    };
+    if let Some(refused) = refused {
+        return ToolOutcome::error(refused);
+    }
+    stop(ctx, &id, StoppedBy::Model).await;
+    let details = json!({
+        "message": format!("Successfully stopped task: {id} ({line})"), "task_id": id, "task_type": kind, "command": line,
+    });
+    ToolOutcome::text(details.to_string()).with_details(details)
+}
+
+/// The task that the model means, by the present name of the parameter or by its old one.
+fn stopped_id(input: &Value) -> Option<&str> {
+    let id = input["task_id"].as_str().or(input["shell_id"].as_str());
+    id.filter(|id| !id.is_empty())
 }
 
 fn running(ctx: &Context, is_wanted: fn(&Task) -> bool) -> Vec<String> {
     let state = ctx.state();
-    let tasks = state.tasks.iter().filter(|task| task.runs() && is_wanted(task));
+    let tasks = state.tasks.iter();
+    let tasks = tasks.filter(|task| (task.runs() || task.parked.is_some()) && is_wanted(task));
     tasks.map(|task| task.id.clone()).collect()
 }
 
 /// Kills the agents in the background.
 pub(super) async fn stop_agents(ctx: &Context) {
     for id in running(ctx, Task::is_agent) {
-        ctx.state().subagents.killed_by_system += 1;
-        stop(ctx, &id, false).await;
+        stop(ctx, &id, StoppedBy::System).await;
     }
 }
 
-/// Kills the commands in the background.
+/// Kills the commands in the background, at the end: no agent goes on because of it.
 pub(super) async fn stop_commands(ctx: &Context) {
+    ctx.state().tasks.iter_mut().for_each(|task| task.parked = None);
     for id in running(ctx, |task| !task.is_agent()) {
-        stop(ctx, &id, false).await;
+        stop(ctx, &id, StoppedBy::System).await;
     }
 }
 
@@ -506,7 +781,7 @@ pub(super) async fn stop_commands(ctx: &Context) {
 pub(super) async fn last_words(ctx: &Context) {
     let stopped: Vec<_> = {
         let state = ctx.state();
-        let stopped = state.tasks.iter().filter(|task| task.done);
+        let stopped = state.tasks.iter().filter(|task| task.ended.is_some());
         stopped.filter_map(|task| task.over.clone()).collect()
     };
     for mut over in stopped {
@@ -536,7 +811,7 @@ pub(super) async fn terminate(ctx: &Context) {
     }
     for (id, _, (_, updated)) in killed {
         if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
-            task.done = true;
+            task.ended = Some("killed");
         }
         ctx.send_system("task_updated", updated).await;
         send_list(ctx).await;
@@ -550,13 +825,11 @@ pub(super) fn link_agents(ctx: &Context) {
     }
 }
 
-/// The output of a task so far.
+/// The output of a command so far.
 pub(super) fn output(ctx: &Context, id: &str) -> Option<String> {
     let state = ctx.state();
-    let task = state
-        .tasks
-        .iter()
-        .find(|task| task.id == id && !task.is_agent())?;
+    let mut tasks = state.tasks.iter();
+    let task = tasks.find(|task| task.id == id && !task.is_agent())?;
     Some(task.output.text())
 }
 
@@ -566,6 +839,7 @@ pub(super) fn stop_all(ctx: &Context) {
         let mut state = ctx.state();
         for task in &mut state.tasks {
             task.kill();
+            task.parked = None;
         }
         for connecting in state.connecting.drain(..) {
             connecting.abort();
@@ -579,13 +853,25 @@ pub(super) fn stop_all(ctx: &Context) {
 }
 
 impl Task {
+    /// Whether the model means the task by this id or name.
+    fn is_called(&self, named: &str) -> bool {
+        let name = self.agent.as_ref().and_then(|(agent, _)| agent.name.as_deref());
+        self.id == named || name == Some(named)
+    }
+
+    /// Whether there is something to stop: a task that runs, or an agent that waits for its commands.
+    fn can_stop(&self) -> bool {
+        let runs = self.ended.is_none() && (self.background || self.is_agent());
+        runs || self.parked.is_some()
+    }
+
     fn kill(&mut self) {
         for handle in [self.watcher.take(), self.job.take()].into_iter().flatten() {
             handle.abort();
         }
         // An agent writes its last frame before it ends.
         if let Some((_, abort)) = &self.agent {
-            abort.send_replace(Some(Abort::Interrupt));
+            abort.send_replace(Some(Abort::Killed));
         }
     }
 }

@@ -45,8 +45,8 @@ pub struct ModelRequest {
     /// Whether another process began the turn, in which a hook deferred a call. The prompt, the round and the result of that
     /// call are those of the whole turn, in its first request here.
     pub continued: bool,
-    /// The tag of the command or the subagent that woke the turn.
-    pub(crate) woken_by: Option<u64>,
+    /// The tags of commands and subagents in the background that have ended since the request before.
+    pub(crate) woken_by: Vec<u64>,
     /// The requested model.
     pub model: String,
     /// The tools that the model may call.

@@ -11,7 +11,7 @@ use super::brain::{CallPlan, CallResult};
 use super::context::{Abort, Context, ConversationLine, StopTurn};
 use super::hooks::PendingCallbacks;
 use super::subagent::{Definition, RunningSubagent, is_agent_tool};
-use super::{disk, inputs, mcp, shell, structured};
+use super::{disk, inputs, mcp, shell, structured, tools};
 
 /// An agent in a turn, for all that goes on in the turn at the same time.
 pub(super) struct Caller {
@@ -183,7 +183,7 @@ impl Caller {
     /// While what else a call may run.
     pub(super) fn company(&self, call: &ModelCall) -> Company {
         let alias = self.ctx.state().tool_aliases.get(&call.name).cloned();
-        let name = alias.as_deref().unwrap_or(&call.name);
+        let name = tools::present_name(alias.as_deref().unwrap_or(&call.name));
         if self.is_structured(name) {
             return Company::Alike;
         }

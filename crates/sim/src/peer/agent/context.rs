@@ -81,6 +81,8 @@ pub(super) enum Abort {
     Displaced,
     /// SIGINT.
     Signal,
+    /// The agent is killed as a task.
+    Killed,
 }
 
 /// A prompt that waits for its turn.
@@ -159,6 +161,10 @@ pub(super) struct AgentState {
     pub(super) unasked: Vec<String>,
     /// Origins of turns that background work started.
     pub(super) wakes: VecDeque<Value>,
+    /// Agents that were stopped with the turn, whose commands are killed behind the results of their calls.
+    pub(super) leaving: Vec<String>,
+    /// Agents of which a task has ended that they have not heard of, each with the tag of that task.
+    pub(super) notes: Vec<(String, Option<u64>)>,
     pub(super) tasks: Vec<Task>,
     pub(super) pending: HashMap<String, Pending>,
     pub(super) hooks: Vec<Hook>,

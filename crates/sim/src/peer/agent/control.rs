@@ -121,7 +121,8 @@ async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> boo
             Some(ControlReply::Error("stop_task: task_id must be a string".to_owned()))
         }
         "stop_task" => {
-            background::stop(ctx, string("task_id").unwrap_or_default(), true).await;
+            let id = string("task_id").unwrap_or_default();
+            background::stop(ctx, id, background::StoppedBy::Host).await;
             Some(ControlReply::Payload(json!({})))
         }
         "background_tasks" => {

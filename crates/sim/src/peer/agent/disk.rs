@@ -10,7 +10,7 @@ use super::caller::ModelCall;
 use super::context::{AgentState, Context};
 use super::models::Model;
 use super::rules::{Access, RuleRoots};
-use super::{commands, edits, files, not_simulated, paths, payload, plans, shell};
+use super::{background, commands, edits, files, not_simulated, paths, payload, plans, shell};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -237,6 +237,7 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
     let path = absolute(ctx, text("file_path"));
     match call.name.as_str() {
         "Bash" if call.used["run_in_background"] != true => shell::long_sleep(text("command")),
+        "TaskStop" => background::unfit(ctx, &call.used),
         "ExitPlanMode" if ctx.state().mode != "plan" => Some(
             "You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already \
              approved, continue with implementation."

@@ -626,7 +626,11 @@ impl Caller {
     /// SubagentStart: returns the additions for its model, and the callbacks that failed.
     pub(super) async fn agent_starts(&self) -> Result<(Vec<String>, Vec<(String, bool)>), Abort> {
         let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
-        let fired = self.fire("SubagentStart", kind, None, json!({})).await?;
+        let asked = self.call_hooks("SubagentStart", kind, None, json!({})).await;
+        if let Some(agent) = &self.agent {
+            agent.began.notify_one();
+        }
+        let fired = self.or_abort(self.ctx.collect(asked)).await?;
         let (mut context, mut failed) = (Vec::new(), Vec::new());
         for fired in fired {
             match fired {

@@ -234,6 +234,7 @@ mod tests {
             "EnterPlanMode",
             "ExitPlanMode",
             "Read",
+            "TaskStop",
             "Write",
         ];
         for tool in super::super::payload::tools() {

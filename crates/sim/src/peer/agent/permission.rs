@@ -69,6 +69,9 @@ impl Caller {
         if let Some(tool) = alias {
             call.name = tool;
         }
+        if !self.is_handled(&call.name) {
+            call.name = tools::present_name(&call.name).to_owned();
+        }
         // The model may call it by its old name; it is told to nobody else.
         if call.name == "Task" && !self.is_handled("Task") {
             "Agent".clone_into(&mut call.name);
@@ -621,12 +624,17 @@ impl Caller {
     /// The results of calls that were stopped.
     pub(super) async fn reject(&self, stopped: Vec<Stopped>) {
         let silent = self.stops_silently();
-        for call in stopped.into_iter().filter(|call| call.by_answer || !silent) {
-            let content = format!("{REJECTED}{}", call.more);
+        let killed = *self.abort.borrow() == Some(Abort::Killed);
+        for call in stopped
+            .into_iter()
+            .filter(|call| call.by_answer || killed || !silent)
+        {
+            let more = if killed { "" } else { call.more };
+            let content = format!("{REJECTED}{more}");
             let block =
                 json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": call.id});
             let mut extra = json!({"tool_use_result": "User rejected tool use"});
-            if !silent {
+            if !silent && !killed {
                 extra["tool_result_meta"] = json!([{"id": call.id, "non_execution_kind": "user-rejected"}]);
             }
             self.send_user(json!([block]), extra).await;

@@ -273,6 +273,7 @@ impl ModelPlayer {
         let first = ask.round == 0 || ask.continued;
         let prompts: &[String] = match &ask.agent {
             _ if !first => &[],
+            Some(_) if ask.woken => &[],
             Some(_) => std::slice::from_ref(&ask.prompt),
             None => &ask.prompts,
         };
@@ -285,7 +286,7 @@ impl ModelPlayer {
             begins,
             continued: ask.continued,
             prompts: ask.folded.iter().chain(prompts).cloned().collect(),
-            woken_by: ask.woken_by.filter(|_| begins),
+            woken_by: ask.woken_by.clone(),
             tag: ask.agent.as_ref().and_then(|agent| agent.tag),
             model: ask.model.clone(),
             tools: ask.tools.clone(),

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -24,7 +25,10 @@ use crate::running::{self, Exit, Log, Signal};
 const BACKLOG: usize = 256;
 
 /// How long a command that gets SIGTERM may take to write its last output.
-const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(2);
+const LAST_WORD: Duration = Duration::from_secs(2);
+
+/// How long the commands of agents that have reported may run after the end of the input.
+const LAST_COMMANDS: Duration = Duration::from_secs(5);
 
 type RunningTurn = Pin<Box<dyn Future<Output = bool> + Send>>;
 
@@ -40,7 +44,7 @@ struct Session<I> {
     /// Exit with this code once the turn is over.
     last: Option<i32>,
     /// Until when agents in the background are waited for, once there is nothing else to do.
-    deadline: Option<Instant>,
+    deadline: Option<(Duration, Instant)>,
 }
 
 pub(super) async fn run<I, O, E>(
@@ -144,7 +148,7 @@ async fn close(ctx: &Context) {
         json!({
             "totalCostUSD": cost::total(&state.used), "totalAPIDuration": api, "totalAPIDurationWithoutRetries": api,
             "totalToolDuration": 0, "totalLinesAdded": 0, "totalLinesRemoved": 0, "totalDuration": wall,
-            "startTime": ids::wall_ms(std::time::Duration::ZERO), "modelUsage": cost::by_model(&state.used),
+            "startTime": ids::wall_ms(Duration::ZERO), "modelUsage": cost::by_model(&state.used),
             "hasUnknownModelCost": false,
         })
     };
@@ -188,6 +192,9 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     self.take_up().await;
                     continue;
                 }
+                if background::take_up(&self.ctx).await {
+                    continue;
+                }
                 if self.waiting() {
                     // The CLI reads what is already there before it begins: an interrupt right after a prompt reaches it.
                     if let Some(exit) = self.take_interrupt().await {
@@ -204,7 +211,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     return Exit::Code(i32::from(self.ctx.state().last_is_error));
                 }
             }
-            let deadline = self.waits_for_agents();
+            let deadline = self.waits_for_tasks();
             let turn = async {
                 match &mut self.turn {
                     Some((turn, _)) => turn.await,
@@ -248,28 +255,36 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 Some(finished) = self.finished.recv() => background::finish(&self.ctx, finished).await,
                 cancelled = turn => self.turn_over(cancelled).await,
                 () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    if self.ctx.state().tasks.iter().all(|task| !task.runs() || !task.is_agent()) {
+                        background::stop_commands(&self.ctx).await;
+                        continue;
+                    }
                     let most = self.ctx.config.patience;
                     self.ctx.complain(format!("Background agents were stopped after {most:?}.")).await;
                     background::stop_agents(&self.ctx).await;
                     // Gives them time for their last output.
-                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                    tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
         }
     }
 
-    /// Until when agents are waited for, if there is nothing but them to wait for.
-    fn waits_for_agents(&mut self) -> Option<Instant> {
-        let alone = {
+    /// Until when agents and their commands are waited for, if there is nothing else to wait for.
+    fn waits_for_tasks(&mut self) -> Option<Instant> {
+        let (alone, has_agents) = {
             let state = self.ctx.state();
-            let mut running = state.tasks.iter().filter(|task| task.runs());
-            self.ended && self.turn.is_none() && running.all(background::Task::is_agent)
+            let running: Vec<_> = state.tasks.iter().filter(|task| task.runs()).collect();
+            let alone = running.iter().all(|task| task.is_agent() || task.is_owned());
+            let has_agents = running.iter().any(|task| task.is_agent());
+            (alone && self.ended && self.turn.is_none(), has_agents)
         };
-        let deadline = self
-            .deadline
-            .unwrap_or_else(|| Instant::now() + self.ctx.config.patience);
-        self.deadline = alone.then_some(deadline);
-        self.deadline
+        let most = match has_agents {
+            true => self.ctx.config.patience,
+            false => LAST_COMMANDS,
+        };
+        let before = self.deadline.filter(|(before, _)| *before == most);
+        self.deadline = alone.then(|| before.unwrap_or_else(|| (most, Instant::now() + most)));
+        self.deadline.map(|(_, deadline)| deadline)
     }
 
     fn waiting(&self) -> bool {
@@ -400,7 +415,10 @@ impl<I: AsyncRead + Unpin> Session<I> {
         for prompt in &prompts {
             self.ctx.send_lifecycle(prompt, state).await;
         }
-        self.ctx.set_session_state("idle").await;
+        // A prompt that waits goes on at once.
+        if !self.waiting() {
+            self.ctx.set_session_state("idle").await;
+        }
     }
 
     /// Handles a line from the client. Gives the exit if the session is over.
@@ -542,6 +560,9 @@ impl<I: AsyncRead + Unpin> Session<I> {
         let at_once = prompt.priority == Priority::Now && self.turn.is_some();
         if at_once {
             self.ctx.abort_turn(Abort::Displaced).await;
+        }
+        if self.turn.is_none() {
+            self.ctx.set_session_state("running").await;
         }
         self.ctx.send_lifecycle(&prompt, "queued").await;
         if at_once {

@@ -380,14 +380,15 @@ impl Turn {
                 "Glob" => "Finding",
                 _ => "Running",
             };
-            // The start of another agent is shown as its description alone.
-            let description = if is_agent_tool(name) {
-                what.to_owned()
-            } else {
-                format!("{doing} {what}")
+            let description = match name {
+                // The end of a task is shown as the agent that ends it.
+                "KillBash" | "KillShell" | "TaskStop" => agent.description.clone(),
+                // The start of another agent is shown as its description alone.
+                name if is_agent_tool(name) => what.to_owned(),
+                _ => format!("{doing} {what}"),
             };
             let fields = json!({
-                "task_id": agent.id, "run_id": agent.run_id, "tool_use_id": agent.tool_use_id,
+                "task_id": agent.id, "run_id": agent.run_id(), "tool_use_id": agent.tool_use_id,
                 "description": description, "subagent_type": agent.kind, "last_tool_name": name,
                 "usage": {
                     "total_tokens": message.input + 1, "tool_uses": self.used.calls,
@@ -531,6 +532,7 @@ impl Turn {
         }
         let calls = self.hands.finished().await;
         self.reject(calls.stopped).await;
+        self.let_go().await;
         if why != Abort::Displaced && !self.stops_silently() {
             self.send_user(
                 json!([{"type": "text", "text": "[Request interrupted by user]"}]),

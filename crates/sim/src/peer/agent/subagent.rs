@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::api_failure::ApiFailure;
 use super::background::{self, Task, TaskEnding};
@@ -17,16 +19,20 @@ use super::caller::{Caller, ModelCall};
 use super::context::{Abort, AgentState, Context};
 use super::models;
 use super::not_simulated::{self, Feature};
-use super::turn::{End, INTERRUPTED, ToolsUsed, Turn};
+use super::tools::HEARTBEAT;
+use super::turn::{End, INTERRUPTED, Turn};
 use super::{Config, commands, payload};
 
 /// An agent that another one has started.
 #[derive(Debug)]
 pub(super) struct RunningSubagent {
     pub(super) id: String,
-    pub(super) run_id: String,
+    /// The id of the run under way: an agent that is taken up again gets another one.
+    pub(super) run_id: Mutex<String>,
     pub(super) tool_use_id: String,
     pub(super) kind: String,
+    /// The name that the model has given it.
+    pub(super) name: Option<String>,
     pub(super) is_built_in: bool,
     pub(super) description: String,
     pub(super) prompt: String,
@@ -44,6 +50,8 @@ pub(super) struct RunningSubagent {
     pub(super) tag: Option<u64>,
     /// Hears when the result of the call that started it is written.
     pub(super) launched: Notify,
+    /// Hears when the hooks for its beginning are called.
+    pub(super) began: Notify,
 }
 
 /// After which time an agent in the background goes on although hooks still hold the result of the call that started it.
@@ -75,6 +83,7 @@ pub(super) struct Stats {
     by_subagents: u64,
     pub(super) completed: u64,
     pub(super) failed: u64,
+    pub(super) killed_by_parent: u64,
     pub(super) killed_by_user: u64,
     pub(super) killed_by_system: u64,
     by_type: BTreeMap<String, u64>,
@@ -87,14 +96,12 @@ pub(super) struct Stats {
 
 /// The result of a subagent.
 pub(super) struct SubagentReport {
-    end: Option<End>,
-    text: String,
-    used: ToolsUsed,
-    tokens: u64,
-    usage: (u64, u64),
+    pub(super) end: Option<End>,
     took: Duration,
     /// The calls that the subagent might not make.
     denials: Vec<Value>,
+    /// The conversation, which may be taken up again.
+    turn: Turn,
 }
 
 impl Definition {
@@ -214,7 +221,7 @@ impl Stats {
             "spawned_by_subagents": self.by_subagents,
             "completed": self.completed,
             "failed": self.failed,
-            "killed": {"parent": 0, "user": self.killed_by_user, "system": self.killed_by_system},
+            "killed": {"parent": self.killed_by_parent, "user": self.killed_by_user, "system": self.killed_by_system},
             "refused": {"depth_limit": 0, "concurrency_limit": 0, "budget": 0},
             "by_type": self.by_type,
         })
@@ -232,6 +239,10 @@ impl RunningSubagent {
         self.parent.is_some() && !self.shows_text()
     }
 
+    pub(super) fn run_id(&self) -> String {
+        self.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn info(&self) -> AgentInfo {
         AgentInfo {
             id: self.id.clone(),
@@ -247,7 +258,7 @@ impl RunningSubagent {
     /// The fields of its `task_started`.
     fn started(&self) -> Value {
         let mut started = json!({
-            "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id,
+            "task_id": self.id, "run_id": self.run_id(), "tool_use_id": self.tool_use_id,
             "description": self.description, "subagent_type": self.kind, "is_backgrounded": self.background,
             "spawn_depth": self.depth, "task_type": "local_agent", "prompt": self.prompt,
         });
@@ -347,7 +358,7 @@ impl Caller {
             };
             let agent = RunningSubagent {
                 id,
-                run_id,
+                run_id: Mutex::new(run_id),
                 tool_use_id: call.id.clone(),
                 kind: kind.to_owned(),
                 is_built_in,
@@ -355,6 +366,7 @@ impl Caller {
                 prompt: text("prompt"),
                 depth: self.agent.as_ref().map_or(0, |agent| agent.depth) + 1,
                 background,
+                name: call.used["name"].as_str().map(str::to_owned),
                 shows_text: AtomicBool::new(background || state.forward_text),
                 model,
                 is_model_named,
@@ -364,6 +376,7 @@ impl Caller {
                     _ => None,
                 },
                 launched: Notify::new(),
+                began: Notify::new(),
             };
             state.subagents.start(&agent, requested);
             Arc::new(agent)
@@ -371,12 +384,15 @@ impl Caller {
         let abort = Arc::new(watch::Sender::new(None));
         let prompt_id = self.prompt_id().unwrap_or_else(|| self.ctx.uuid());
         let caller = Self::new(self.ctx.clone(), abort.clone(), prompt_id);
-        let turn = Turn::new(caller.of_agent(agent.clone(), &definition));
-        let job = tokio::spawn(play(turn, definition.max_turns));
+        let mut turn = Turn::new(caller.of_agent(agent.clone(), &definition));
+        turn.max_turns = definition.max_turns;
+        let job = tokio::spawn(play(turn, None));
         let (task, moved) = Task::of_agent(&self.ctx, &agent, abort.clone());
         if background {
             background::start_agent(&self.ctx, task, agent.started(), job).await;
             self.send_next_stop().await;
+            // Its hooks are called before the result of the call is written.
+            self.or_abort(agent.began.notified()).await?;
             return Ok(launched(&self.ctx, &agent));
         }
         self.ctx.send_system("task_started", agent.started()).await;
@@ -386,11 +402,19 @@ impl Caller {
         tokio::task::yield_now().await;
         self.send_stop().await;
         let mut job = job;
+        let began = Instant::now();
         let step = async {
-            tokio::select! {
-                biased;
-                report = &mut job => Some(report),
-                Ok(()) = moved => None,
+            let mut moved = std::pin::pin!(moved);
+            let mut beats = 0;
+            loop {
+                let next = began + HEARTBEAT * (beats + 1);
+                tokio::select! {
+                    biased;
+                    report = &mut job => return Some(report),
+                    Ok(()) = &mut moved => return None,
+                    () = tokio::time::sleep_until(next) => self.beat(call, u64::from(beats), began).await,
+                }
+                beats += 1;
             }
         };
         match self.or_abort(step).await {
@@ -411,7 +435,11 @@ impl Caller {
                 abort.send_replace(Some(why));
                 let _ = job.await;
                 self.ctx.state().subagents.killed_by_user += 1;
-                background::end_agent(&self.ctx, &agent.id, &TaskEnding::killed(&agent.description)).await;
+                if self.agent.is_none() && background::has_commands(&self.ctx, &agent.id) {
+                    self.ctx.state().leaving.push(agent.id.clone());
+                } else {
+                    background::leave(&self.ctx, &agent.id).await;
+                }
                 Err(why)
             }
         }
@@ -420,7 +448,9 @@ impl Caller {
     /// The result for the parent when a subagent ends.
     async fn handed_back(&self, agent: &RunningSubagent, report: SubagentReport) -> ToolOutcome {
         let ending = report.ending(&self.ctx, agent, false);
+        background::stop_commands_of(&self.ctx, &agent.id).await;
         background::end_agent(&self.ctx, &agent.id, &ending).await;
+        background::hand_over(&self.ctx, &agent.id).await;
         if let Some(End::Api(failure)) = &report.end {
             return ToolOutcome::error(terminated(failure));
         }
@@ -429,7 +459,8 @@ impl Caller {
             return ToolOutcome::error(INTERRUPTED);
         }
         let ms = report.took.as_millis() as u64;
-        let mut tools: BTreeSet<String> = report.used.tools.iter().cloned().collect();
+        let (turn, used) = (&report.turn, &report.turn.used);
+        let mut tools = used.tools.clone();
         let new = {
             let stats = &mut self.ctx.state().subagents;
             tools.extend(stats.used_below.remove(&agent.id).unwrap_or_default());
@@ -451,7 +482,7 @@ impl Caller {
             )
         });
         let notes: Vec<String> = tools_note.into_iter().chain(report.limit_note()).collect();
-        let text = (!report.text.is_empty()).then_some(&report.text);
+        let text = (!turn.text.is_empty()).then_some(&turn.text);
         let blocks = notes.iter().chain(text);
         let blocks: Vec<Value> = blocks.map(|text| json!({"type": "text", "text": text})).collect();
         let mut hasher = DefaultHasher::new();
@@ -466,10 +497,9 @@ impl Caller {
             indented.join("\n"),
             agent.id,
             agent.id,
-            report.tokens,
-            report.used.calls,
+            turn.context,
+            used.calls,
         ));
-        let used = &report.used;
         let count = |names: &[&str]| {
             names
                 .iter()
@@ -488,9 +518,9 @@ impl Caller {
             "content": blocks,
             "resolvedModel": agent.model,
             "totalDurationMs": ms,
-            "totalTokens": report.tokens,
+            "totalTokens": turn.context,
             "totalToolUseCount": used.calls,
-            "usage": payload::usage(report.usage.0, report.usage.1),
+            "usage": payload::usage(turn.last_usage.0, turn.last_usage.1),
             "canContinueAgent": true,
         });
         if !tools.is_empty() {
@@ -502,7 +532,7 @@ impl Caller {
                 "readCount": count(&["Read"]), "searchCount": count(&["Glob", "Grep"]), "bashCount": count(&["Bash"]),
                 "editFileCount": count(&["Edit", "Write"]), "linesAdded": used.lines_added,
                 "linesRemoved": used.lines_removed,
-                "otherToolCount": used.calls - count(&known),
+                "otherToolCount": used.calls - agents - count(&known),
             });
         }
         let mut outcome = ToolOutcome::text("");
@@ -535,36 +565,52 @@ fn launched(ctx: &Context, agent: &RunningSubagent) -> ToolOutcome {
 }
 
 /// Runs an agent to its end. Boxed, for an agent may start others.
-fn play(mut turn: Turn, max_turns: Option<u64>) -> Pin<Box<dyn Future<Output = SubagentReport> + Send>> {
+///
+/// An agent that is taken up again is given the tags of its commands that have ended.
+fn play(mut turn: Turn, woken_by: Option<Vec<u64>>) -> Pin<Box<dyn Future<Output = SubagentReport> + Send>> {
     Box::pin(async move {
-        turn.max_turns = max_turns;
-        let end = run(&mut turn).await.err();
+        let end = run(&mut turn, woken_by).await.err();
         let (took, denials) = (turn.took(), std::mem::take(&mut turn.tally().denials));
         SubagentReport {
             end,
-            text: turn.text,
-            used: turn.used,
-            denials,
-            tokens: turn.context,
-            usage: turn.last_usage,
             took,
+            denials,
+            turn,
         }
     })
 }
 
-async fn run(turn: &mut Turn) -> Result<(), End> {
+/// Takes up an agent again, of which commands in the background have ended. Gives the fields of its `task_started`.
+pub(super) fn take_up(
+    ctx: &Context,
+    agent: &RunningSubagent,
+    report: SubagentReport,
+    woken_by: Vec<u64>,
+) -> (Value, JoinHandle<SubagentReport>) {
+    let (_, run_id) = ctx.state().ids.agent();
+    *agent.run_id.lock().unwrap_or_else(PoisonError::into_inner) = run_id;
+    let mut started = agent.started();
+    if let Some(started) = started.as_object_mut() {
+        started.shift_remove("prompt");
+    }
+    (started, tokio::spawn(play(report.turn, Some(woken_by))))
+}
+
+async fn run(turn: &mut Turn, woken_by: Option<Vec<u64>>) -> Result<(), End> {
     let Some(agent) = turn.agent.clone() else {
         return Ok(());
     };
     let stopped = |why| End::Aborted { why, tools: false };
     let (context, failed) = turn.agent_starts().await.map_err(stopped)?;
-    let content = json!([{"type": "text", "text": agent.prompt}]);
     turn.ctx.keep(|transcript| transcript.describe(&agent, false));
-    turn.say_prompt(content, &agent.prompt, !agent.background).await;
+    if woken_by.is_none() {
+        let content = json!([{"type": "text", "text": agent.prompt}]);
+        turn.say_prompt(content, &agent.prompt, !agent.background).await;
+    }
     for (callback_id, blocks) in failed {
         turn.ctx.send_failed("SubagentStart", &callback_id, blocks).await;
     }
-    if agent.background {
+    if agent.background && woken_by.is_none() {
         // The first answer of the API takes longer than the hooks behind the call.
         let _ = turn
             .or_abort(tokio::time::timeout(LAUNCH, agent.launched.notified()))
@@ -573,9 +619,15 @@ async fn run(turn: &mut Turn) -> Result<(), End> {
     let ask = {
         let state = turn.ctx.state();
         ModelRequest {
-            prompt: agent.prompt.clone(),
+            prompt: if woken_by.is_none() {
+                agent.prompt.clone()
+            } else {
+                String::new()
+            },
             turn: state.turns.saturating_sub(1),
             agent: Some(agent.info()),
+            woken: woken_by.is_some(),
+            woken_by: woken_by.unwrap_or_default(),
             context,
             ..ModelRequest::default()
         }
@@ -591,7 +643,7 @@ impl SubagentReport {
         let Some(End::MaxTurns(limit)) = self.end else {
             return None;
         };
-        let left = match self.text.as_str() {
+        let left = match self.turn.text.as_str() {
             "" => "It was still calling tools and had produced no report.",
             _ => "The text below is PARTIAL output.",
         };
@@ -611,22 +663,21 @@ impl SubagentReport {
         }
         let summary = match (&self.end, self.limit_note()) {
             (Some(End::Api(failure)), _) => terminated(failure),
-            (_, Some(note)) if self.text.is_empty() => note,
-            (_, Some(note)) => format!("{note}\n{}", self.text),
-            _ if self.text.is_empty() => agent.description.clone(),
-            _ => self.text.clone(),
+            (_, Some(note)) if self.turn.text.is_empty() => note,
+            (_, Some(note)) => format!("{note}\n{}", self.turn.text),
+            _ if self.turn.text.is_empty() => agent.description.clone(),
+            _ => self.turn.text.clone(),
         };
         let ms = self.took.as_millis() as u64;
-        let extra = match (failed, is_report) {
-            (true, _) => json!({}),
-            (_, true) => json!({
-                "usage": {"total_tokens": self.tokens, "tool_uses": self.used.calls, "duration_ms": ms},
-                "summary_is_report": true,
-            }),
-            _ => {
-                json!({"usage": {"total_tokens": self.tokens, "tool_uses": self.used.calls, "duration_ms": ms}})
-            }
-        };
+        let mut extra = json!({});
+        if !failed {
+            let turn = &self.turn;
+            extra["usage"] =
+                json!({"total_tokens": turn.context, "tool_uses": turn.used.calls, "duration_ms": ms});
+        }
+        if !failed && is_report {
+            extra["summary_is_report"] = json!(true);
+        }
         TaskEnding {
             status: if failed { "failed" } else { "completed" },
             patch: if failed { "failed" } else { "completed" },
@@ -635,8 +686,11 @@ impl SubagentReport {
         }
     }
 
-    /// How an agent in the background has ended.
-    pub(super) fn in_background(&self, ctx: &Context, agent: &RunningSubagent) -> TaskEnding {
-        self.ending(ctx, agent, true)
+    /// How an agent in the background has ended, or would have but for its commands, which still run.
+    pub(super) fn in_background(&self, ctx: &Context, agent: &RunningSubagent, is_over: bool) -> TaskEnding {
+        let ending = self.ending(ctx, agent, is_over);
+        // Only one that is over counts.
+        ctx.state().subagents.completed -= u64::from(!is_over);
+        ending
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::background::{self, Task};
 use super::brain::{CallPlan, CallResult, ToolOutcome};
@@ -28,7 +29,7 @@ const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 /// How often a tool that runs gives a sign of life.
-const HEARTBEAT: Duration = Duration::from_secs(30);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Tools that exist only if a person can answer.
 const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
@@ -102,6 +103,14 @@ pub(super) fn listed(config: &Config, state: &AgentState) -> Vec<String> {
     tools.extend(mcp::tool_names(&state.servers));
     tools.retain(|tool| !decision::disallowed(&state.rules, tool));
     tools
+}
+
+/// The name that a tool has now: the CLI still knows one by two old names.
+pub(super) fn present_name(name: &str) -> &str {
+    match name {
+        "KillBash" | "KillShell" => "TaskStop",
+        name => name,
+    }
 }
 
 /// Why there is no such tool; none if there is.
@@ -212,11 +221,8 @@ impl Caller {
                 }
             };
         };
-        let description = call.used["description"]
-            .as_str()
-            .or(call.used["command"].as_str())
-            .unwrap_or_default();
-        let (mut task, moved) = Task::new(&self.ctx, task, call, description, &output, &job);
+        let parent = self.agent.as_ref().map(|agent| agent.id.clone());
+        let (mut task, moved) = Task::new(&self.ctx, task, call, parent, &output, &job);
         if let CallPlan::Command { tag, .. } = &call.plan {
             task.tag = Some(*tag);
         }
@@ -228,6 +234,22 @@ impl Caller {
         let outcome = self.watch_command(call, task, moved, job, &output).await;
         self.ctx.state().commands -= 1;
         outcome
+    }
+
+    /// A sign of life of a call. Those of the calls of agents are shown to nobody: the call that has started the agent has its own.
+    pub(super) async fn beat(&self, call: &ModelCall, number: u64, began: Instant) {
+        if self.agent.is_some() {
+            return;
+        }
+        let line = json!({
+            "type": "tool_progress",
+            "tool_use_id": format!("{}-heartbeat-{number}", call.id),
+            "parent_tool_use_id": call.id,
+            "tool_name": call.name,
+            "elapsed_time_seconds": began.elapsed().as_secs(),
+            "heartbeat": true,
+        });
+        self.ctx.send_stamped(line).await;
     }
 
     /// Waits for a command in the foreground.
@@ -243,7 +265,7 @@ impl Caller {
         let mut announced = false;
         let mut beats = 0_u64;
         let mut moved = Some(moved);
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         // The clock of a test may jump beyond the time that a command has where the input does not say.
         let usual = self.ctx.config.real_tools.then_some(LONGEST_RUN);
         let limit = call.used["timeout"]
@@ -303,9 +325,10 @@ impl Caller {
                     };
                     outcome.content = json!(format!(
                         "{before}Command did not complete within its {}s timeout and was moved to the background (ID: {id}). \
-                         Output is being written to: {}. You will be notified when it completes.",
+                         Output is being written to: {}. {}",
                         limit.as_millis().div_ceil(1000),
-                        file
+                        file,
+                        background::notice_of(&self.ctx, &id)
                     ));
                     if let Some(details) = outcome.details.as_object_mut() {
                         details.shift_remove("backgroundedByUser");
@@ -342,16 +365,8 @@ impl Caller {
                     self.ctx.send_system("task_started", line).await;
                 }
                 Ok(ToolStep::Beat) => {
-                    let line = json!({
-                        "type": "tool_progress",
-                        "tool_use_id": format!("{}-heartbeat-{beats}", call.id),
-                        "parent_tool_use_id": call.id,
-                        "tool_name": call.name,
-                        "elapsed_time_seconds": began.elapsed().as_secs(),
-                        "heartbeat": true,
-                    });
+                    self.beat(call, beats, began).await;
                     beats += 1;
-                    self.ctx.send_stamped(line).await;
                 }
                 Err(why) => {
                     job.abort();
@@ -464,6 +479,7 @@ async fn execute(
         "Read" => disk::read(&ctx, &by, &input, real).await,
         "Write" => disk::write(&ctx, &by, &input, real).await,
         "Edit" => disk::edit(&ctx, &by, &input, real).await,
+        "TaskStop" => background::stop_by_model(&ctx, by.as_deref(), &input).await,
         "AskUserQuestion" => plans::answered(&input),
         "EnterPlanMode" => plans::switch(&ctx, true).await,
         "ExitPlanMode" => plans::switch(&ctx, false).await,

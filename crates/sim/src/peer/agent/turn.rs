@@ -16,7 +16,7 @@ use super::hooks::{self, PromptRefusal};
 use super::rules::RuleSource;
 use super::structured;
 use super::transcript::Deferred;
-use super::{commands, cost, deferral, files, mcp, mcp_control, payload, subagent, tools};
+use super::{background, commands, cost, deferral, files, mcp, mcp_control, payload, subagent, tools};
 
 pub(super) use super::ending::End;
 
@@ -256,7 +256,11 @@ impl Turn {
                     .unwrap_or_default(),
                 prompts: self.prompts.iter().map(|prompt| prompt.text.clone()).collect(),
                 seen: self.ctx.log.lock().lines.len(),
-                woken_by: self.origin.as_ref().and_then(|origin| state.tag(origin)),
+                woken_by: self
+                    .origin
+                    .iter()
+                    .filter_map(|origin| state.tag(origin))
+                    .collect(),
                 turn: state.turns - 1,
                 woken: self.origin.is_some(),
                 folded: std::mem::take(&mut state.unasked),
@@ -311,6 +315,9 @@ impl Turn {
             ask.tools = tools::listed(&self.ctx.config, &self.ctx.state());
             ask.cwd = self.ctx.cwd().to_string_lossy().into_owned();
             ask.home.clone_from(&self.ctx.config.home);
+            if ask.round > before {
+                ask.woken_by = background::heard(&self.ctx, self.agent.as_deref());
+            }
             let response = self.ctx.brain.lock().await.respond(&ask);
             let hands = Arc::new(Hands::new(self.caller.clone()));
             self.hands = hands.clone();
@@ -649,6 +656,7 @@ impl Turn {
         let outcomes = self.hands.finished().await;
         if let Some(why) = outcomes.why {
             self.reject(outcomes.stopped).await;
+            self.let_go().await;
             self.send_stop().await;
             if why != Abort::Displaced && !self.stops_silently() {
                 self.send_user(json!([{"type": "text", "text": INTERRUPTED}]), json!({}))

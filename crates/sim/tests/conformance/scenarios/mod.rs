@@ -10,6 +10,7 @@ mod hosts;
 mod inputs;
 mod occasions;
 mod outputs;
+mod owned;
 mod processes;
 mod programs;
 mod requests;
@@ -61,6 +62,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         inputs::inputs(),
         occasions::occasions(),
         outputs::outputs(),
+        owned::owned_tasks(),
         requests::requests(),
         settings::settings(),
         processes::servers(),
@@ -148,6 +150,16 @@ fn turns() -> Vec<Scenario> {
             .answer("can_use_tool", allow)
             .turn(&format!("{TOUCH}\n%say done"))
             .until("system/session_state_changed"),
+        Scenario::new("session_state_of_prompts_with_uuids")
+            .variable("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
+            .prompt_with(1, "%say one", json!({}))
+            .until("system/session_state_changed")
+            .until("system/session_state_changed")
+            .prompt_with(2, "%slow 300 chunk=2\n%say two times", json!({}))
+            .until("system/init")
+            .prompt_with(3, "%say three", json!({}))
+            .until("result")
+            .until("result"),
         Scenario::new("background_command")
             .flags("--allowedTools Bash")
             .turn("%tool Bash {\"command\": \"sleep 5; echo over\", \"run_in_background\": true}\n%say started\n%say woken")

@@ -47,6 +47,60 @@ async fn background_bash_state_events_sdk_reads() {
     );
 }
 
+/// The model hears of it with the results of the turn.
+#[tokio::test(start_paused = true)]
+async fn what_ends_in_a_turn_begins_none() {
+    let script = crate::script::Script::from_yaml(
+        r"
+prompts:
+  - prompt: go
+    steps:
+      - background: {command: make, after: 1s, then: [say: It is made.]}
+      - call: {tool: Bash, input: {command: sleep 2}}
+      - say: Done.
+",
+    )
+    .unwrap();
+    let mut hand = Hand::ready(script.agent().unwrap()).await;
+    hand.prompt("go").await;
+    let mut said = Vec::new();
+    while said.len() < 2 {
+        let message = hand.until("assistant").await;
+        said.extend(
+            message["message"]["content"][0]["text"]
+                .as_str()
+                .map(str::to_owned),
+        );
+    }
+    assert_eq!(said, ["Done.", "It is made."]);
+    let (_, kinds) = hand.end().await;
+    let turns = kinds.iter().filter(|kind| *kind == "system/init").count();
+    assert_eq!(turns, 1);
+}
+
+/// An agent that has reported goes on when its command ends.
+#[tokio::test(start_paused = true)]
+async fn an_agent_waits_for_its_command() {
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt(
+        "%tool Agent {\"description\":\"look\",\"prompt\":\"%tool Bash {\\\"command\\\":\\\"sleep 9\\\",\\\"run_in_background\\\":true}\\n\
+         %say early\\n%say late\",\"run_in_background\":true}\n%say done",
+    )
+    .await;
+    let mut reports = Vec::new();
+    while reports.len() < 2 {
+        let ended = hand.until("system/task_notification").await;
+        if ended["owned_by_subagent"] != true {
+            reports.push((ended["summary"].clone(), ended["summary_is_report"].clone()));
+        }
+    }
+    assert_eq!(
+        reports,
+        [(json!("early"), Value::Null), (json!("late"), json!(true))]
+    );
+    hand.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn background_tasks_control() {
     let mut hand = Hand::ready(Agent::builder()).await;
