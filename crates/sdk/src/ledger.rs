@@ -230,11 +230,13 @@ impl Ledger {
         }
     }
 
-    /// Whether an agent or workflow still runs in the background: its end will begin another turn.
+    /// Whether an agent or workflow still runs in the background, or a command of one: its end will begin another turn.
     pub(crate) fn has_background_agents(&self) -> bool {
-        self.tasks
-            .values()
-            .any(|task| task.is_backgrounded && task.is_agent() && !task.state.is_ended() && !task.ambient)
+        self.tasks.values().any(|task| {
+            // An agent that has reported goes on when a command of its own ends.
+            let is_of_agent = task.is_agent() || task.parent_task_id.is_some();
+            task.is_backgrounded && is_of_agent && !task.state.is_ended() && !task.ambient
+        })
     }
 
     /// The process ended: nothing runs any more.
@@ -413,6 +415,25 @@ mod tests {
                 Some(7),
             );
         }
+    }
+
+    #[test]
+    fn an_agent_whose_command_runs_is_not_over() {
+        let mut ledger = Ledger::default();
+        let agent =
+            r#""subtype":"task_started","task_id":"a","subagent_type":"Explore","is_backgrounded":true"#;
+        let command = r#""subtype":"task_started","task_id":"b","parent_task_id":"a","owned_by_subagent":true,"task_type":"local_bash","is_backgrounded":true"#;
+        let ended = |id| {
+            format!(
+                r#""subtype":"task_notification","task_id":"{id}","status":"completed","output_file":"","summary":"done""#
+            )
+        };
+        feed(&mut ledger, &[agent, command, &ended("a")]);
+        assert!(ledger.has_background_agents());
+        feed(&mut ledger, &[&ended("b")]);
+        assert!(!ledger.has_background_agents());
+        feed(&mut ledger, &[agent]);
+        assert!(ledger.has_background_agents());
     }
 
     #[test]

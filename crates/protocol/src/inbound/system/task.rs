@@ -27,6 +27,8 @@ pub struct TaskStarted {
     pub spawn_depth: Option<u64>,
     /// The subagent that started the task.
     pub parent_task_id: Option<String>,
+    /// True for a command of a subagent: the subagent hears of its end, not the main agent.
+    pub owned_by_subagent: Option<bool>,
     /// The task's kind, such as `local_agent` or `local_bash`.
     pub task_type: Option<String>,
     /// The workflow.
@@ -151,8 +153,10 @@ pub struct TaskNotification {
     pub output_file: String,
     /// What the task did.
     pub summary: String,
-    /// True if the summary is the subagent's own report.
+    /// True if the summary is the subagent's own report, and absent while commands of the subagent still run: it goes on when one ends.
     pub summary_is_report: Option<bool>,
+    /// True for a command of a subagent: the subagent hears of its end, not the main agent.
+    pub owned_by_subagent: Option<bool>,
     /// What the task used.
     pub usage: Option<TaskUsage>,
     /// Resources that the result points to.
