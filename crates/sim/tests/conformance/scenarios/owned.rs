@@ -184,7 +184,12 @@ pub(super) fn owned_tasks() -> Vec<Scenario> {
             .make_file("go")
             .until_file("alive")
             .until_file("runs")
-            .prompt(&format!("{SLOW}{}%say stopped", stop("bob")))
+            // Said at length, so that the agent has ended before.
+            .prompt(&format!(
+                "{SLOW}{}%say {}",
+                stop("bob"),
+                "it is stopped ".repeat(8)
+            ))
             .until("result")
             .until("result")
             .turn(&gone),

@@ -52,6 +52,7 @@ async fn background_bash_state_events_sdk_reads() {
 async fn what_ends_in_a_turn_begins_none() {
     let script = crate::script::Script::from_yaml(
         r"
+permission_mode: bypassPermissions
 prompts:
   - prompt: go
     steps:
