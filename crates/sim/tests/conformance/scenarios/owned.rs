@@ -186,7 +186,7 @@ pub(super) fn owned_tasks() -> Vec<Scenario> {
             .until_file("runs")
             // Said at length, so that the agent has ended before.
             .prompt(&format!(
-                "{SLOW}{}%say {}",
+                "{}{SLOW}%say {}",
                 stop("bob"),
                 "it is stopped ".repeat(8)
             ))
