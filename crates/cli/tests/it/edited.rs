@@ -413,6 +413,7 @@ async fn commands_are_carried_out_between_the_turns() {
     blocking(move || {
         display.enter("/cost");
         display.shows("$0.0000");
+        display.at("> ");
         say(&mut display, "One.");
         for (command, answer) in [
             ("/model claude-opus-4-5", "model: claude-opus-4-5"),
@@ -425,6 +426,7 @@ async fn commands_are_carried_out_between_the_turns() {
             display.enter(command);
             display.shows(answer);
         }
+        display.at("> ");
         say(&mut display, "Two.");
         display.enter("/quit");
         display.ends_with(0);
