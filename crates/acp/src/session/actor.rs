@@ -283,7 +283,11 @@ impl Actor {
             planned = self.rewinding.planned() => self.planned(planned),
             Some(end) = self.turns.running.join_next(), if open => match end {
                 Ok(end) => self.turn_ended(end),
-                Err(why) => tracing::error!(%why, "the end of a turn is not known"),
+                // A prompt whose end nobody knows must not stay open: all are answered at the end of the session.
+                Err(why) => {
+                    tracing::error!(%why, "the end of a turn is not known; the session ends");
+                    return Flow::Close;
+                }
             },
         }
         self.follow_idleness();
