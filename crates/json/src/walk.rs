@@ -271,8 +271,11 @@ impl<'t> Walk<'t> {
 
     fn number(&mut self) -> Option<()> {
         let _ = self.take(b'-');
-        if self.take(b'0').is_none() {
-            self.digits()?;
+        match self.take(b'0') {
+            // A zero that leads is alone, also where nothing needs to follow.
+            Some(()) if matches!(self.peek(), Some(b'0'..=b'9')) => return None,
+            Some(()) => {}
+            None => self.digits()?,
         }
         if self.take(b'.').is_some() {
             self.digits()?;

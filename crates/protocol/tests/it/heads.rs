@@ -258,6 +258,25 @@ fn what_is_not_json_is_no_frame() {
     }
 }
 
+#[test]
+fn short_lines_are_read_as_serde_json_reads_them() {
+    const BYTES: &[u8] = br#"-.e05+ "[],{}:"#;
+    let mut lines = vec![Vec::new()];
+    for _ in 0..4 {
+        let longer = |line: &Vec<u8>| BYTES.iter().map(|byte| [line, &[*byte][..]].concat()).collect::<Vec<_>>();
+        lines = lines.iter().flat_map(longer).collect();
+        for line in &lines {
+            compare(line);
+        }
+    }
+    for word in ["null", "true", "false"] {
+        for behind in ["", "x", "e", "5", "\"", " x", "n", "null"] {
+            compare(format!("{word}{behind}").as_bytes());
+            compare(format!("{}{behind}", &word[..3]).as_bytes());
+        }
+    }
+}
+
 /// Pieces that are unlikely to come up by chance.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     const PIECES: [&str; 34] = [
