@@ -518,7 +518,8 @@ mod tests {
         spares.close();
         let closed = Instant::now();
         keeper.await.unwrap();
-        assert!(closed.elapsed() < Duration::from_secs(60));
+        // The clock is paused: a deadline of the start would count.
+        assert!(closed.elapsed() < Duration::from_secs(1));
         assert_eq!((cli.started().len(), spares.counts().ready), (1, 0));
         until("the end of the process", || cli.started()[0].exited().is_some()).await;
     }

@@ -145,10 +145,9 @@ pub struct Transcript {
 impl Transcript {
     /// Opens the transcript. Blocks.
     pub(crate) fn open(policy: &HostPolicy, session: &SessionRecord) -> Result<Self> {
-        let path = file(policy, session)?.path;
-        let failed = |error| HostError::Stored(format!("{}: {error}", path.display()));
+        let file = file(policy, session)?;
         let pieces = Pieces {
-            file: open_file(&path).map_err(failed)?,
+            file: file.open().map_err(stored_error(&session.id))?,
             rest: Vec::new(),
         };
         Ok(Self {
@@ -227,22 +226,6 @@ impl Pieces {
                 return Ok(Vec::new());
             }
         }
-    }
-}
-
-/// Opens a regular file. A FIFO in its place must not hold the thread.
-fn open_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
-    );
-    let file = options.open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use super::{Sessions, real_path, worktrees};
 use crate::error::{Error, NotFound, Result};
+use crate::file;
 use crate::id::{AgentId, SessionId};
 use crate::record::Records;
 
@@ -66,6 +67,14 @@ impl SessionFile {
     /// The file that marks the session as archived. It need not exist.
     pub fn archived_path(&self) -> PathBuf {
         self.beside().join("archived.json")
+    }
+
+    /// Opens the transcript to read its bytes. A FIFO, a device or a directory in its place is an error, and blocks nobody.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(&self) -> Result<fs::File> {
+        file::open(&self.path).map_err(Error::io("open", &self.path))
     }
 
     /// Reads the transcript record by record, from its beginning.
