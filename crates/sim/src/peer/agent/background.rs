@@ -1,5 +1,8 @@
 //! Commands and agents as tasks: in the foreground, in the background, and on their way from one to the other.
 
+mod agent_commands;
+mod task_stop;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
@@ -10,12 +13,15 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use super::brain::ToolOutcome;
 use super::caller::ModelCall;
-use super::context::{Abort, AgentState, Context, StopTurn};
+use super::context::{Abort, Context, StopTurn};
 use super::ids::wall_ms;
 use super::output::Output;
-use super::subagent::{self, RunningSubagent, SubagentReport};
+use super::subagent::{RunningSubagent, SubagentReport};
 use super::tools::Ran;
-use super::turn::Turn;
+
+use self::agent_commands::note;
+pub(super) use self::agent_commands::{hand_over, has_commands, heard, leave, stop_commands_of, take_up};
+pub(super) use self::task_stop::{stop_by_model, unfit};
 
 /// A command or an agent that is known as a task.
 #[derive(Default)]
@@ -493,112 +499,6 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
     send_list(ctx).await;
 }
 
-/// The commands of an agent that run in the background.
-fn commands_of(ctx: &Context, agent: &str) -> Vec<String> {
-    let state = ctx.state();
-    let is_of = |task: &&Task| task.runs() && !task.is_agent() && task.parent.as_deref() == Some(agent);
-    let tasks = state.tasks.iter().filter(is_of);
-    tasks.map(|task| task.id.clone()).collect()
-}
-
-/// Kills the commands of an agent that run in the background.
-pub(super) async fn stop_commands_of(ctx: &Context, agent: &str) {
-    for id in commands_of(ctx, agent) {
-        stop(ctx, &id, StoppedBy::System).await;
-    }
-}
-
-/// Whether commands of an agent run in the background.
-pub(super) fn has_commands(ctx: &Context, agent: &str) -> bool {
-    !commands_of(ctx, agent).is_empty()
-}
-
-/// Ends an agent that was stopped with the turn, and its commands.
-pub(super) async fn leave(ctx: &Context, id: &str) {
-    stop_commands_of(ctx, id).await;
-    let ending = {
-        let state = ctx.state();
-        let task = state.tasks.iter().find(|task| task.id == id);
-        task.map(|task| TaskEnding::killed(&task.description))
-    };
-    if let Some(ending) = ending {
-        end_agent(ctx, id, &ending).await;
-    }
-}
-
-impl Turn {
-    /// Ends the agents that were stopped with the turn of the main one.
-    pub(super) async fn let_go(&self) {
-        if self.agent.is_none() {
-            let leaving = std::mem::take(&mut self.ctx.state().leaving);
-            for id in leaving {
-                leave(&self.ctx, &id).await;
-            }
-        }
-    }
-}
-
-/// Gives the agents in the background that an agent has started to the main one.
-pub(super) async fn hand_over(ctx: &Context, agent: &str) {
-    let changes = {
-        let mut state = ctx.state();
-        let tasks = state.tasks.iter_mut();
-        let children = tasks.filter(|task| task.runs() && task.parent.as_deref() == Some(agent));
-        children.map(|task| task.parent = None).count() > 0
-    };
-    if changes {
-        send_list(ctx).await;
-    }
-}
-
-/// Lets the agent that has started a task hear of its end.
-fn note(state: &mut AgentState, id: &str) {
-    let task = state.tasks.iter().find(|task| task.id == id);
-    let parent = task.and_then(|task| Some((task.parent.clone()?, task.tag)));
-    state.notes.extend(parent);
-}
-
-/// The tags of the tasks that have ended, of which an agent hears with its next request; of the main one unless it is named.
-pub(super) fn heard(ctx: &Context, agent: Option<&RunningSubagent>) -> Vec<u64> {
-    let mut state = ctx.state();
-    match agent {
-        None => {
-            let origins = std::mem::take(&mut state.wakes);
-            origins.iter().filter_map(|origin| state.tag(origin)).collect()
-        }
-        Some(agent) => {
-            let notes = state.notes.extract_if(.., |(id, _)| *id == agent.id);
-            notes.filter_map(|(_, tag)| tag).collect()
-        }
-    }
-}
-
-/// Takes up an agent again that has reported, and of which a command has ended since. Says whether there was one.
-pub(super) async fn take_up(ctx: &Context) -> bool {
-    let (id, agent, report) = {
-        let state = &mut *ctx.state();
-        let notes = &state.notes;
-        let is_noted = |task: &&mut Task| task.parked.is_some() && notes.iter().any(|(id, _)| *id == task.id);
-        let Some(task) = state.tasks.iter_mut().find(is_noted) else {
-            return false;
-        };
-        let (Some(report), Some((agent, _))) = (task.parked.take(), task.agent.clone()) else {
-            return false;
-        };
-        (task.id.clone(), agent, report)
-    };
-    let tags = heard(ctx, Some(&agent));
-    let (started, job) = subagent::take_up(ctx, &agent, *report, tags);
-    if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
-        task.ended = None;
-        task.run_id = agent.run_id();
-    }
-    watch_agent(ctx, &id, job);
-    send_list(ctx).await;
-    ctx.send_system("task_started", started).await;
-    true
-}
-
 /// A foreground command that had been announced is over.
 pub(super) async fn end_foreground(ctx: &Context, id: &str, status: &'static str) {
     let notification = {
@@ -692,67 +592,6 @@ pub(super) async fn stop(ctx: &Context, id: &str, by: StoppedBy) {
         send_list(ctx).await;
     }
     note(&mut ctx.state(), id);
-}
-
-/// Why the model cannot stop this task; none if it can.
-pub(super) fn unfit(ctx: &Context, input: &Value) -> Option<String> {
-    let Some(named) = stopped_id(input) else {
-        return Some("Missing required parameter: task_id".to_owned());
-    };
-    let (state, id) = (ctx.state(), named.trim());
-    let mut tasks = state.tasks.iter();
-    match tasks.find(|task| task.is_called(named) && task.background) {
-        Some(task) if task.can_stop() => None,
-        // The CLI forgets commands that have ended.
-        Some(task) if task.is_agent() => {
-            let status = task.ended.unwrap_or_default();
-            Some(format!("Task {id} is not running (status: {status})"))
-        }
-        _ => Some(format!("No task found with ID: {id}")),
-    }
-}
-
-/// Stops a task for the model.
-pub(super) async fn stop_by_model(ctx: &Context, by: Option<&str>, input: &Value) -> ToolOutcome {
-    let named = stopped_id(input).unwrap_or_default();
-    let (id, kind, line, refused) = {
-        let state = ctx.state();
-        let Some(task) = state.tasks.iter().find(|task| task.is_called(named)) else {
-            return ToolOutcome::error(format!("No task found with ID: {named}"));
-        };
-        let id = task.id.clone();
-        let owner = task.parent.as_deref();
-        let refused = match by {
-            Some(by) if task.is_agent() && by != id => Some(format!(
-                "The main session, the user or the agent itself can stop task {id}; agent {by} cannot stop it."
-            )),
-            Some(by) if !task.is_agent() && owner != Some(by) => {
-                let owner = owner.map_or("main session".to_owned(), |owner| format!("agent {owner}"));
-                Some(format!(
-                    "Task {id} is owned by {owner}; agent {by} cannot stop it."
-                ))
-            }
-            _ => None,
-        };
-        match task.is_agent() {
-            true => (id, "local_agent", task.description.clone(), refused),
-            false => (id, "local_bash", task.command.clone(), refused),
-        }
-    };
-    if let Some(refused) = refused {
-        return ToolOutcome::error(refused);
-    }
-    stop(ctx, &id, StoppedBy::Model).await;
-    let details = json!({
-        "message": format!("Successfully stopped task: {id} ({line})"), "task_id": id, "task_type": kind, "command": line,
-    });
-    ToolOutcome::text(details.to_string()).with_details(details)
-}
-
-/// The task that the model means, by the present name of the parameter or by its old one.
-fn stopped_id(input: &Value) -> Option<&str> {
-    let id = input["task_id"].as_str().or(input["shell_id"].as_str());
-    id.filter(|id| !id.is_empty())
 }
 
 fn running(ctx: &Context, is_wanted: fn(&Task) -> bool) -> Vec<String> {

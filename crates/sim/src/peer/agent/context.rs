@@ -159,6 +159,8 @@ pub(super) struct AgentState {
     pub(super) seen: HashSet<String>,
     /// Texts of prompts without a query, for the next request.
     pub(super) unasked: Vec<String>,
+    /// The origins of the tasks that have ended, of which the model hears with its next request.
+    pub(super) unheard: Vec<Value>,
     /// Origins of turns that background work started.
     pub(super) wakes: VecDeque<Value>,
     /// Agents that were stopped with the turn, whose commands are killed behind the results of their calls.
@@ -739,6 +741,12 @@ impl AgentState {
         self.directories
             .iter()
             .chain(self.granted.iter().map(|(path, _)| path))
+    }
+
+    /// The model hears of the tasks that have ended. Gives their tags.
+    pub(super) fn hear(&mut self) -> Vec<u64> {
+        let origins = std::mem::take(&mut self.unheard);
+        origins.iter().filter_map(|origin| self.tag(origin)).collect()
     }
 
     /// The tag of the task that is the origin of a turn, as given by the reply that started it.

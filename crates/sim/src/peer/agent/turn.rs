@@ -237,12 +237,18 @@ impl Turn {
         for prompt in self.prompts.clone() {
             self.take_in(&prompt).await;
         }
-        if !queries {
+        {
             let mut state = self.ctx.state();
-            state
-                .unasked
-                .extend(self.prompts.iter().map(|prompt| prompt.text.clone()));
-            return Err(End::NoQuery(String::new()));
+            let origins: Vec<Value> = self.origin.iter().cloned().collect();
+            // Of several tasks that have ended the model hears with the last one.
+            let is_woken_again = !origins.is_empty() && !state.wakes.is_empty();
+            if !queries || is_woken_again {
+                let texts = self.prompts.iter().map(|prompt| prompt.text.clone());
+                state.unasked.extend(texts);
+                state.unheard.extend(origins);
+                return Err(End::NoQuery(String::new()));
+            }
+            state.unheard.extend(origins);
         }
         self.within_budget()?;
         let mut ask = {
@@ -256,11 +262,7 @@ impl Turn {
                     .unwrap_or_default(),
                 prompts: self.prompts.iter().map(|prompt| prompt.text.clone()).collect(),
                 seen: self.ctx.log.lock().lines.len(),
-                woken_by: self
-                    .origin
-                    .iter()
-                    .filter_map(|origin| state.tag(origin))
-                    .collect(),
+                woken_by: state.hear(),
                 turn: state.turns - 1,
                 woken: self.origin.is_some(),
                 folded: std::mem::take(&mut state.unasked),
