@@ -79,6 +79,18 @@ pub(super) fn owned_tasks() -> Vec<Scenario> {
             in_background(&format!("{}; touch ended", wait("early"))),
             bash(&format!("touch early; {}; sleep 1", wait("ended")))
         )),
+        owned("commands_that_end_while_the_answer_is_said")
+            .prompt(&format!(
+                "{}{}%slow 400 chunk=4\n%say a long ending that takes its time",
+                in_background(&wait("go")),
+                in_background(&wait("go"))
+            ))
+            .until("user/tool_result")
+            .until("user/tool_result")
+            .make_file("go")
+            .until("result")
+            .until("result")
+            .until("result"),
         owned("an_agent_that_ends_in_a_turn").turn(&format!(
             "{}{}%say over",
             agent(
