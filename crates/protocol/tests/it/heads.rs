@@ -263,7 +263,12 @@ fn short_lines_are_read_as_serde_json_reads_them() {
     const BYTES: &[u8] = br#"-.e05+ "[],{}:"#;
     let mut lines = vec![Vec::new()];
     for _ in 0..4 {
-        let longer = |line: &Vec<u8>| BYTES.iter().map(|byte| [line, &[*byte][..]].concat()).collect::<Vec<_>>();
+        let longer = |line: &Vec<u8>| {
+            BYTES
+                .iter()
+                .map(|byte| [line, &[*byte][..]].concat())
+                .collect::<Vec<_>>()
+        };
         lines = lines.iter().flat_map(longer).collect();
         for line in &lines {
             compare(line);

@@ -287,7 +287,10 @@ impl Core {
         }
         let is_watched_anew = self.watchdog.on_frame(frame, self.turns.span(), now);
         if ended {
-            self.watchdog.on_turn_end(now, self.turns.any_sent());
+            // The result of another turn ends nothing that the running turn waits for.
+            if !self.turns.is_running() {
+                self.watchdog.on_turn_end(now, self.turns.any_sent());
+            }
             self.out.push(Output::Dispatch);
         } else if frame.kind() == "command_lifecycle" {
             self.rest_watchdog(now);

@@ -344,3 +344,20 @@ proptest::proptest! {
         run(&data);
     }
 }
+
+#[test]
+fn the_result_of_another_turn_leaves_the_clocks_of_the_running_one_alone() {
+    let mut case = CoreCase::new();
+    let start = case.now;
+    case.prompt("p0", Dispatch::Alone);
+    case.send();
+    case.frame(r#"{"type":"command_lifecycle","command_uuid":"p0","state":"started"}"#);
+    case.frame(r#"{"type":"system","subtype":"init"}"#);
+    case.now += Duration::from_secs(15);
+    case.frame(r#"{"type":"result","subtype":"success","is_error":false,"num_turns":1,"origin":{"kind":"task-notification"}}"#);
+    case.now += Duration::from_secs(4);
+    case.frame(r#"{"type":"assistant","parent_tool_use_id":null}"#);
+    assert_eq!(case.core.current_turn(), Some(1));
+    let due = case.core.due().map(|(at, stall)| (at - start, stall.phase));
+    assert_eq!(due, Some((Duration::from_secs(20), crate::phase::Phase::Turn)));
+}
