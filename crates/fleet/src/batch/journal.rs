@@ -202,7 +202,7 @@ impl Journal {
     /// Opens the journal in this file; a new one, if there is no file or it is empty.
     ///
     /// # Errors
-    /// When the file cannot be read, written or locked, or is no journal.
+    /// When the file cannot be read, written or locked, or is no journal; such a file stays as it is.
     ///
     /// # Cancel safety
     /// Dropping the future may leave the file locked for a moment.
@@ -348,6 +348,15 @@ impl JournalInner {
         for (number, line) in (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n')) {
             this.read(number, line)?;
         }
+        let header = line_of(&JournalLine::Batch(VERSION)).map_err(failed("written", &this.path))?;
+        if whole == 0 && !header.starts_with(&text) {
+            // A killed program leaves a part of the header at most: this is somebody else's file, without a line break.
+            return Err(JournalError::Line {
+                path: this.path.clone(),
+                line: 1,
+                problem: "the header is missing".to_owned(),
+            });
+        }
         if whole < text.len() {
             // A program was killed while it wrote.
             let length = whole.try_into().unwrap_or(u64::MAX);
@@ -433,8 +442,7 @@ impl JournalInner {
         if self.broken {
             return Err(failed(io::Error::other("an earlier line could not be written")));
         }
-        let mut text = serde_json::to_vec(line).map_err(|error| failed(io::Error::other(error)))?;
-        text.push(b'\n');
+        let text = line_of(line).map_err(failed)?;
         let written = self
             .file
             .write_all(&text)
@@ -446,6 +454,20 @@ impl JournalInner {
         }
         Ok(())
     }
+}
+
+impl Drop for JournalInner {
+    fn drop(&mut self) {
+        // A child that is being started has this file, and with it the lock, until it runs its program.
+        let _ = self.file.unlock();
+    }
+}
+
+/// A line of the file, with its end.
+fn line_of(line: &JournalLine) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 impl JournaledJob {
@@ -531,6 +553,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_child_that_is_being_started_does_not_keep_the_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        let journal = written(&path).await;
+        // What a child has between its fork and its program.
+        let inherited = journal.lock().file.try_clone().unwrap();
+        drop(journal);
+        Journal::open(&path).await.unwrap();
+        drop(inherited);
+    }
+
+    #[tokio::test]
     async fn wrong_files_and_jobs_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("journal");
@@ -553,6 +587,10 @@ mod tests {
             ("{\"begin\":{\"id\":\"a\",\"prompt\":\"x\"}}\n", 1),
             ("{\"batch\":9}\n", 1),
             ("{\"batch\":1}\nnoise\n", 2),
+            // Without a line break, and no beginning of a journal.
+            ("notes of somebody", 1),
+            ("{\"batch\":10}", 1),
+            ("{\"batch\":1} ", 1),
             ("{\"batch\":1}\n{\"tools\":{\"id\":\"x\"}}\n", 2),
             ("{\"batch\":1}\n{\"end\":{\"id\":\"x\"}}\n", 2),
         ] {
