@@ -272,7 +272,7 @@ impl<'t> Walk<'t> {
     fn number(&mut self) -> Option<()> {
         let _ = self.take(b'-');
         match self.take(b'0') {
-            // A zero that leads is alone, also where nothing needs to follow.
+            // JSON has no leading zeros. Where the number is the whole line, no later check would find one.
             Some(()) if matches!(self.peek(), Some(b'0'..=b'9')) => return None,
             Some(()) => {}
             None => self.digits()?,

@@ -240,7 +240,7 @@ impl Turn {
         {
             let mut state = self.ctx.state();
             let origins: Vec<Value> = self.origin.iter().cloned().collect();
-            // Of several tasks that have ended the model hears with the last one.
+            // If several tasks have ended, the turn of the last one reports all of them to the model.
             let is_woken_again = !origins.is_empty() && !state.wakes.is_empty();
             if !queries || is_woken_again {
                 let texts = self.prompts.iter().map(|prompt| prompt.text.clone());

@@ -257,7 +257,10 @@ fn prompts() -> Vec<Scenario> {
             .turn("%stop model_context_window_exceeded\n%say one\n%say two"),
         Scenario::new("killed_in_a_command_and_resumed")
             .flags("--allowedTools Bash")
-            .prompt(&format!("{WAIT}\n%say never"))
+            // Nobody ends what a killed CLI leaves: the command ends by itself once its directory is gone.
+            .prompt(
+                "%tool Bash {\"command\": \"touch runs; while [ -e runs ]; do sleep 0.1; done\"}\n%say never",
+            )
             // The command may run before its frame is written.
             .until("assistant/tool_use")
             .until_file("runs")
