@@ -23,7 +23,8 @@ const LONGEST: u64 = 4 << 30;
 /// What is done of a batch, in a file of JSON lines.
 ///
 /// A line is written and synced before a prompt is sent, and before its result is emitted. A last line that a killed program wrote in part
-/// is cut off. The file is locked while it is open, so two programs never run one batch at once.
+/// is cut off. The file is locked while it is open, so two programs never run one batch at once. A run that is dropped keeps the file open for
+/// a moment, until its tasks have ended.
 #[derive(Debug, Clone)]
 pub struct Journal(Arc<Mutex<JournalInner>>);
 

@@ -101,6 +101,7 @@ fn a_transcript_that_is_replaced_by_a_fifo_ends_what_follows_it() {
     fs::remove_file(&file.path).unwrap();
     fifo(&file.path);
     assert!(follow.next(std::time::Duration::ZERO).is_err());
+    assert!(file.open().is_err());
     assert!(file.records().is_err());
     assert!(file.rename("x").is_err());
     assert!(file.fork(&crate::write::ForkOptions::new()).is_err());
