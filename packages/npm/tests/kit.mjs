@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -108,10 +108,14 @@ test("a run says which CLI plays", async (t) => {
   assert.equal(given[0], "--output-format");
   assert(existsSync(join(sim.home, ".claude", "projects")));
 
-  const named = simulate(undefined, { real: "/nowhere/claude" });
-  const ran = spawnSync(named.path, { encoding: "utf8" });
-  assert.match(ran.stderr, /cannot start \/nowhere\/claude/);
+  const cli = join(mkdtempSync(join(tmpdir(), "named-")), "claude");
+  t.after(() => rmSync(dirname(cli), { recursive: true }));
+  writeFileSync(cli, "#!/bin/sh\necho the CLI that was named\n", { mode: 0o755 });
+  const named = simulate(undefined, { real: cli });
+  assert.equal(spawnSync(named.path, { encoding: "utf8" }).stdout, "the CLI that was named\n");
   await named.end();
+
+  assert.throws(() => simulate(undefined, { real: "/nowhere/claude" }), /the CLI \/nowhere\/claude cannot be run/);
 });
 
 test("the executable is that of the package for this machine", () => {

@@ -111,12 +111,19 @@ async def test_a_run_says_which_cli_plays(claude_sim, real, monkeypatch, tmp_pat
     # Nothing but the path was given, and the home is that of the simulation all the same.
     assert list((sim.home / ".claude" / "projects").iterdir())
 
-    monkeypatch.setenv("OUTRIGGER_SIM_REAL", "/nowhere/claude")
+    cli = tmp_path / "claude"
+    cli.write_text("#!/bin/sh\necho the CLI that was named\n")
+    cli.chmod(0o755)
+    monkeypatch.setenv("OUTRIGGER_SIM_REAL", str(cli))
     assert not outrigger_sim.Simulation(place=tmp_path / "named", real=False).real
     named = outrigger_sim.Simulation(place=tmp_path / "from the environment")
     ran = subprocess.run([named.cli_path], capture_output=True, text=True, timeout=60)
-    assert named.real and "cannot start /nowhere/claude" in ran.stderr
+    assert named.real and ran.stdout == "the CLI that was named\n"
     named.end()
+
+    monkeypatch.setenv("OUTRIGGER_SIM_REAL", "/nowhere/claude")
+    with pytest.raises(outrigger_sim.CannotPlay, match="the CLI /nowhere/claude cannot be run"):
+        outrigger_sim.Simulation(place=tmp_path / "none")
 
 
 @pytest.mark.anyio

@@ -81,10 +81,10 @@ pub enum PlayError {
     #[error(transparent)]
     Script(#[from] ScriptError),
     /// The real CLI cannot be had.
-    #[error("the real CLI cannot be had; `--cli PATH` names one that is there")]
+    #[error("the real CLI cannot be had: name the path of one that is there")]
     Fetch(#[from] FetchError),
     /// The CLI that was named cannot be run.
-    #[error("the CLI {} cannot be run; `--cli PATH` names a program", path.display())]
+    #[error("the CLI {} cannot be run: name the path of one that can", path.display())]
     Cli {
         /// The path.
         path: PathBuf,
