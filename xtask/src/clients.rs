@@ -249,10 +249,9 @@ impl Choice {
     }
 }
 
-/// Builds our programs and examples; where each is, by its name. Those of the whole workspace, since cargo builds them for its tests
-/// with the same features: behind the tests nothing is left to build.
+/// Builds our programs and examples; where each is, by its name.
 pub(crate) fn build(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    cargo::executables(root, &["build", "--workspace", "--bins", "--examples"])
+    cargo::executables(root, cargo::PROGRAMS)
 }
 
 /// The command that runs the Python program, once its packages are there.

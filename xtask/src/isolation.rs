@@ -4,14 +4,22 @@
 //! were. The program then takes this one's place, so that its exit code and the signals that it gets are its own.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
+/// This program, to be run again. A build that replaces its file meanwhile does no harm on Linux.
+pub(crate) fn this() -> Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe().context("cannot tell where this program is")
+}
+
 /// Whether this machine can do it; the error says why not.
 pub(crate) fn probe() -> Result<()> {
-    let this = std::env::current_exe().context("cannot tell where this program is")?;
-    let output = Command::new(this)
+    let output = Command::new(this()?)
         .args(["isolated", "--probe"])
         .output()
         .context("cannot run this program")?;

@@ -10,10 +10,10 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, ensure};
 use outrigger_claude::{Fetch, Sandbox};
 
-use crate::notices;
 use crate::packages::{
     copy_tree, install, install_node, install_python, install_typescript, isolated, read, remove,
 };
+use crate::{cargo, notices};
 
 /// The variable that says which CLI plays.
 const REAL: &str = "OUTRIGGER_SIM_REAL";
@@ -132,6 +132,7 @@ impl Kit {
         install(
             Command::new(&python)
                 .current_dir(self.package("python"))
+                .envs(cargo::replaced()?)
                 .args(["-m", "maturin", "build", "--profile=dev", "--locked", "--quiet"])
                 .arg("--target-dir")
                 .arg(&self.target)

@@ -91,7 +91,7 @@ usage: cargo xtask COMMAND
 ";
 
 fn main() -> ExitCode {
-    if let Some(done) = build_cost::in_place_of_rustc() {
+    if let Some(done) = build_cost::in_place_of_rustc().or_else(cargo::in_its_place) {
         return ended(done);
     }
     let mut arguments = std::env::args_os().skip(1);

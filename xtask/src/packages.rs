@@ -99,7 +99,7 @@ pub(crate) fn isolated(program: &Path) -> Result<Command> {
         eprintln!("warning: the clients run without isolation from the network: {reason}");
         return Ok(Command::new(program));
     }
-    let mut command = Command::new(env::current_exe().context("cannot tell where this program is")?);
+    let mut command = Command::new(isolation::this()?);
     command.arg("isolated").arg(program);
     Ok(command)
 }

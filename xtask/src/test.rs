@@ -163,7 +163,7 @@ fn show(reader: PipeReader, report: &mut Report) -> io::Result<()> {
     }
 }
 
-fn exit_code(status: ExitStatus) -> ExitCode {
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     match status.code() {
         Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         None => ExitCode::FAILURE,
