@@ -1,5 +1,7 @@
 //! Measures one store after the other.
 
+#[path = "../../tests/it/servers/ports.rs"]
+mod ports;
 #[path = "../../tests/it/servers/postgres.rs"]
 mod postgresql;
 #[path = "../../tests/it/servers/redis.rs"]

@@ -201,12 +201,6 @@ fn certificates(name: &str) -> (String, String, String) {
     (itself, server, key.serialize_pem())
 }
 
-/// A port that nobody has, at the moment.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// One that listens on this machine's loopback, with TLS or without, and the files of the authority that it has and of another one.
 fn server_with_tls(port: u16, has_tls: bool) -> Server {
     servers::postgres_with(port, |place| {
@@ -260,7 +254,7 @@ async fn uses_tls(server: &Server, port: u16, rest: &str) -> Result<bool> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
     needs!(outrigger_needs::postgres());
-    let port = free_port();
+    let [port] = servers::ports::free_ports();
     let server = server_with_tls(port, true);
     let place = server.directory.path().display();
     let (right, wrong) = (
@@ -320,7 +314,7 @@ async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tls_is_used_only_where_that_is_allowed() {
     needs!(outrigger_needs::postgres());
-    let port = free_port();
+    let [port] = servers::ports::free_ports();
     let server = server_with_tls(port, false);
     assert!(!uses_tls(&server, port, "host=localhost").await.unwrap());
     let file = format!(

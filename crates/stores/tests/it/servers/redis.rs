@@ -1,11 +1,12 @@
 //! Redis for the tests: each server in a directory of its own, reached by a socket in it.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+use super::ports::free_ports;
 
 /// How long a server may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -301,12 +302,6 @@ pub(crate) fn redis_cluster_with_replica() -> [Server; 2] {
             && all.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
     });
     nodes
-}
-
-/// Ports that nobody has at the moment.
-fn free_ports() -> [u16; 2] {
-    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    held.map(|held| held.local_addr().unwrap().port())
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {

@@ -1,10 +1,12 @@
 //! SeaweedFS for the tests: a server that speaks as Amazon S3 does, and keeps conditions when many write at once.
 
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use super::ports::free_ports;
 
 /// How long it may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -81,15 +83,7 @@ fn try_start(program: &PathBuf) -> Option<Server> {
             "actions":["Admin","Read","Write","List"]}}]}}"#
     );
     std::fs::write(&users, user).unwrap();
-    // Held all at once, they are different ones.
-    let held: Vec<TcpListener> = (0..8)
-        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
-        .collect();
-    let ports: Vec<u16> = held
-        .iter()
-        .map(|port| port.local_addr().unwrap().port())
-        .collect();
-    drop(held);
+    let ports = free_ports::<8>();
     let names = ["master", "volume", "filer", "s3"];
     let ports_of_all = names.iter().zip(ports.chunks(2));
     let ports_of_all = ports_of_all.flat_map(|(name, ports)| {
