@@ -17,7 +17,7 @@ use outrigger_sessions::store::{
 };
 
 use self::file_paths::places;
-use self::files::{failed, make_dir, read_json};
+use self::files::{failed, make_dir};
 use self::transcripts::{DirectoryInner, PART, Summary};
 
 /// Marks an escaped byte of a name.
@@ -29,7 +29,8 @@ const ESCAPE: char = '%';
 /// the rest of the name. A line is an entry; an entry with line ends is written as a JSON string. The entries of one append
 /// are between two empty lines.
 ///
-/// An append that has returned is on disk (`fsync`), as a whole or not at all: the next append removes what a crash left of one.
+/// An append that has returned is on disk (`fsync`), as a whole or not at all: the next append removes what a crash left of one. A summary
+/// that could not be written, or is damaged, is not in the list of summaries; the next append makes it anew.
 /// Several processes may use the directory, if the file system has locks.
 ///
 /// File I/O runs on tokio's blocking threads, so a tokio runtime is needed. Cheap to clone.
@@ -97,9 +98,8 @@ impl SessionStore for DirectoryStore {
         Box::pin(self.run_blocking(move |shared| {
             let mut summaries = Vec::new();
             for (id, mtime, place) in shared.list(&project)? {
-                let summary: Option<Summary> = read_json(&place.join("summary.json"))?;
                 let length = fs::metadata(place.join("main.jsonl")).map_or(0, |meta| meta.len());
-                let summary = summary.filter(|summary| summary.length == length);
+                let summary = Summary::of(&place).filter(|summary| summary.length == length);
                 summaries.extend(summary.map(|summary| SummaryEntry::new(id, mtime, summary.data)));
             }
             Ok(summaries)

@@ -215,10 +215,11 @@ impl SessionStore for SqliteStore {
                 "SELECT session_id, mtime, summary FROM transcript WHERE project_key = ?1 AND subpath = ''",
             )?;
             let rows = query.query_map([project], |row| {
-                let data = RawJson::from_text(row.get::<_, String>(2)?).unwrap_or_default();
-                Ok(SummaryEntry::new(row.get::<_, String>(0)?, row.get(1)?, data))
+                let data = RawJson::from_text(row.get::<_, String>(2)?).ok();
+                let (id, mtime) = (row.get::<_, String>(0)?, row.get(1)?);
+                Ok(data.map(|data| SummaryEntry::new(id, mtime, data)))
             })?;
-            rows.collect()
+            rows.filter_map(Result::transpose).collect()
         }))
     }
 

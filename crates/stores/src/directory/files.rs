@@ -17,11 +17,18 @@ pub(super) fn failed(action: &str, path: &Path, error: io::Error) -> StoreError 
     }
 }
 
+/// The file has something else than was written; it has so the next time, too.
+fn damaged(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    let what = format!("{} is damaged", path.display());
+    StoreError::new(StoreErrorKind::Damaged, what).caused_by(error)
+}
+
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     match fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text)
             .map(Some)
-            .map_err(|error| failed("read", path, error.into())),
+            .map_err(|error| damaged(path, error)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(damaged(path, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("read", path, error)),
     }

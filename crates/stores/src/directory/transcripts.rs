@@ -58,6 +58,16 @@ pub(super) struct Summary {
     pub(super) data: RawJson,
 }
 
+/// The name of its file.
+const SUMMARY: &str = "summary.json";
+
+impl Summary {
+    /// That of the session in this directory; none if it can't be read, since it can be made anew.
+    pub(super) fn of(session: &Path) -> Option<Self> {
+        read_json(&session.join(SUMMARY)).ok().flatten()
+    }
+}
+
 /// A session's directory, locked for as long as this lives.
 pub(super) struct Locked {
     pub(super) directory: PathBuf,
@@ -224,34 +234,23 @@ impl DirectoryInner {
             file.set_len(length)?;
             file.seek(SeekFrom::Start(length))?;
             file.write_all(written.as_bytes())?;
-            file.sync_all()
+            file.sync_all()?;
+            match length {
+                // The first append syncs the directory: the process that made the file may have died before it did.
+                0 => sync_up(inside, &self.root),
+                _ => Ok(()),
+            }
         };
         if let Err(error) = write(&mut file) {
             // None of the entries may seem to be stored. If even this fails, the file looks as after a crash.
             let _ = file.set_len(length);
             return Err(wrong(error));
         }
-        if length == 0 {
-            // The first append syncs the directory: the process that made the file may have died before it did.
-            sync_up(inside, &self.root).map_err(wrong)?;
-        }
         known.extend(length + written.len() as u64, written.as_bytes());
         if key.is_main() && !added.is_empty() {
-            let summary = locked.directory.join("summary.json");
-            let before: Option<Summary> = read_json(&summary)?;
-            let data = match before.filter(|before| before.length == length) {
-                Some(before) => {
-                    fold_summary(
-                        Some(&SummaryEntry::new(&key.session_id, 0, before.data)),
-                        key,
-                        &added,
-                    )
-                    .data
-                }
-                None => fold_summary(None, key, &self.load(key)?.unwrap_or_default()).data,
-            };
-            let length = known.length;
-            write_json(&summary, &Summary { length, data })?;
+            // The entries are stored, and sent again those without a uuid would be there twice. A summary that is not up to date is
+            // of another length, so it is not looked at, and the next append makes it anew.
+            let _ = self.update_summary(key, &locked, length, known.length, &added);
         }
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_KNOWN {
@@ -259,6 +258,26 @@ impl DirectoryInner {
         }
         all.insert(key.clone(), known);
         Ok(())
+    }
+
+    /// Makes the summary of a transcript to which these entries were added when it was `before` bytes long.
+    fn update_summary(
+        &self,
+        key: &SessionKey,
+        locked: &Locked,
+        before: u64,
+        length: u64,
+        added: &[RawJson],
+    ) -> Result<()> {
+        let old = Summary::of(&locked.directory).filter(|old| old.length == before);
+        let data = match old {
+            Some(old) => {
+                let old = SummaryEntry::new(&key.session_id, 0, old.data);
+                fold_summary(Some(&old), key, added).data
+            }
+            None => fold_summary(None, key, &self.load(key)?.unwrap_or_default()).data,
+        };
+        write_json(&locked.directory.join(SUMMARY), &Summary { length, data })
     }
 
     pub(super) fn load(&self, key: &SessionKey) -> Result<Option<Vec<RawJson>>> {
@@ -314,7 +333,7 @@ impl DirectoryInner {
                 // The lease stays, since its number must not be used again.
                 let parts = locked.directory.join("parts");
                 let mut gone = entries(&parts)?;
-                gone.extend(["summary.json", "main.jsonl"].map(|name| locked.directory.join(name)));
+                gone.extend([SUMMARY, "main.jsonl"].map(|name| locked.directory.join(name)));
                 (gone, vec![parts, locked.directory.clone()])
             }
         };

@@ -136,6 +136,41 @@ async fn what_a_crash_left_of_an_append_is_cut_off_by_the_next() {
     );
 }
 
+/// Summaries save lists the reading of transcripts; what is in them is in those, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_that_cannot_be_read_or_written_fails_no_append_and_no_list() {
+    let place = tempfile::tempdir().unwrap();
+    let store = DirectoryStore::open(place.path()).unwrap();
+    let (key, other) = (SessionKey::new("p", "s"), SessionKey::new("p", "other"));
+    store.append(&other, &entry("o")).await.unwrap();
+    let title = |title: &str| [RawJson::from_text(format!(r#"{{"customTitle":"{title}"}}"#)).unwrap()];
+    let listed = async || {
+        let list = store.list_session_summaries("p").await.unwrap();
+        list.into_iter().map(|one| one.session_id).collect::<Vec<_>>()
+    };
+    store.append(&key, &title("1")).await.unwrap();
+    let summary = place.path().join("p/s/summary.json");
+
+    // It cannot be read, and nothing can be put in its place.
+    std::fs::remove_file(&summary).unwrap();
+    std::fs::create_dir(&summary).unwrap();
+    store.append(&key, &title("2")).await.unwrap();
+    assert_eq!(listed().await, ["other"]);
+    std::fs::remove_dir(&summary).unwrap();
+
+    for damaged in [&b"{"[..], b"\xff"] {
+        std::fs::write(&summary, damaged).unwrap();
+        assert_eq!(listed().await, ["other"]);
+        assert_eq!(store.list_sessions("p").await.unwrap().len(), 2);
+    }
+    store.append(&key, &title("3")).await.unwrap();
+    let stored = store.load(&key).await.unwrap().unwrap();
+    assert_eq!(stored, [title("1"), title("2"), title("3")].concat());
+    let summaries = store.list_session_summaries("p").await.unwrap();
+    let made = summaries.iter().find(|one| one.session_id == "s").unwrap();
+    assert!(made.data.get().contains(r#""customTitle":"3""#), "{made:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_append_that_a_crash_cut_anywhere_is_there_whole_or_not_at_all() {
     let place = tempfile::tempdir().unwrap();
