@@ -35,8 +35,11 @@
 //! * A job whose result is in the journal is not run again. The next run emits its result again, with [`JobResult::is_replayed`].
 //! * A job that had not begun is run.
 //! * A job that was running is looked up in its stored session. If the answer is there, it is taken from there. If the model had not
-//!   called a tool, the job is run again in a new session. Else tools may have run: [`Retry::after_tools`] decides whether the job
-//!   fails, goes on in its session, or is run again.
+//!   called a tool, the job is run again in a new session. Else tools may have run, as they may if nothing is stored or a part of it cannot
+//!   be read: [`Retry::after_tools`] decides whether the job fails, goes on in its session, or is run again.
+//! * When the look itself fails, for example since another process has the session, it is tried again as a prompt is. If it still fails, so
+//!   does the job in this run, and the next run looks again. [`AfterTools::Repeat`](outrigger::AfterTools::Repeat) runs it again at once if
+//!   the error does not pass.
 //!
 //! So no job is forgotten, and none is done twice, except that a request to the API may be repeated whose answer was not stored when
 //! the program was killed.

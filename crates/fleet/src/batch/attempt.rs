@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::options::Options;
+use outrigger::sessions::store::StoreError;
 use outrigger::{AfterTools, Cause, Claim, Error, Outcome, Session, SessionId, Turn, Verdict};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -21,6 +22,9 @@ use crate::tool_watch::ToolWatch;
 
 /// How long the interrupted turns of a batch whose deadline has passed may take to end.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// The failure of a job that is not to be run again.
+const TOOLS_MAY_HAVE_RUN: &str = "the program was killed while tools of this job may have run; `Retry::after_tools` says what then happens";
 
 /// What the jobs of a batch share.
 #[derive(Debug)]
@@ -271,9 +275,34 @@ impl Course<'_> {
     async fn run(&mut self, is_open: bool) -> Result<Result<JobAnswer, JobFailure>, Leave> {
         let mut next = NextTry::Anew;
         if is_open {
-            match self.inspect_stored().await? {
-                Ok(chosen) => next = chosen,
-                Err(end) => return self.end(end).await,
+            match self.look().await? {
+                Ok(Stored::Answer(done)) => return self.end(Ok(done)).await,
+                Ok(stored) => self.tools |= matches!(stored, Stored::Tools),
+                Err(error) => {
+                    self.tools = true;
+                    if passes(&error) || *self.shared.batch.retry.rule_after_tools() != AfterTools::Repeat {
+                        // The journal gets no end, for nobody knows it: the next run of the batch looks again.
+                        let mut failure = self.failure(&error);
+                        failure.message = format!(
+                            "what came of the job is not known, and the next run looks again: {error}"
+                        );
+                        return Ok(Err(failure));
+                    }
+                }
+            }
+            match self.shared.batch.retry.rule_after_tools() {
+                _ if !self.tools => {}
+                AfterTools::GoOn(text) if self.session.is_some() => next = NextTry::GoOn(text.clone()),
+                AfterTools::Repeat => {}
+                _ => {
+                    let failure = JobFailure {
+                        message: TOOLS_MAY_HAVE_RUN.to_owned(),
+                        cause: None,
+                        is_transient: false,
+                        tools_may_have_run: true,
+                    };
+                    return self.end(Err(failure)).await;
+                }
             }
         }
         loop {
@@ -290,9 +319,8 @@ impl Course<'_> {
                 return Err(Leave);
             }
             let retry = &self.shared.batch.retry;
-            let passes = error.is_transient() || error.is_closed();
             let rule = retry.rule_after_tools();
-            let wait = match passes && !(self.tools && *rule == AfterTools::Stop) {
+            let wait = match passes(&error) && !(self.tools && *rule == AfterTools::Stop) {
                 true => retry.next_wait(self.failed, self.began.elapsed(), error.retry_after()),
                 false => None,
             };
@@ -311,45 +339,44 @@ impl Course<'_> {
         }
     }
 
-    /// Looks into the stored session of a try that has no end: what the next try does, or how the job ended.
-    async fn inspect_stored(&mut self) -> Result<Result<NextTry, Result<JobAnswer, JobFailure>>, Leave> {
-        let wants_output = self.shared.batch.options.output_format.is_some();
-        let stored = match self.session.clone() {
-            // The try may have had no id, or no session on disk.
-            None => Stored::Unknown,
-            Some(id) => match self
-                .shared
-                .start(self.shared.batch.options.clone(), Some(&id))
-                .await
-            {
-                Ok((session, _)) => {
-                    let stored = stored::read(&session, wants_output).await;
-                    drop(session.close().await);
-                    stored
-                }
-                Err(error) if error.cause() == Some(Cause::UnknownSession) => Stored::Unknown,
-                Err(error) if is_fatal(&error) => {
-                    self.shared.counts.stop(BatchStop::Fatal(error));
-                    return Err(Leave);
-                }
-                Err(error) => return Ok(Err(Err(self.failure(&error)))),
-            },
+    /// What the stored session of a try shows that has no end. What passes is tried again, as a prompt is.
+    async fn look(&self) -> Result<outrigger::Result<Stored>, Leave> {
+        let options = &self.shared.batch.options;
+        let id = match &self.session {
+            Some(id) if options.persist_session != Some(false) => id,
+            // There is nothing to look at, so any tool may have run.
+            _ => return Ok(Ok(Stored::Tools)),
         };
-        self.tools |= matches!(stored, Stored::Tools);
-        let rule = self.shared.batch.retry.rule_after_tools();
-        Ok(match (stored, rule) {
-            (Stored::Answer(done), _) => Err(Ok(done)),
-            (Stored::Nothing, _) | (Stored::Unknown, _) if !self.tools => Ok(NextTry::Anew),
-            (_, AfterTools::GoOn(text)) if self.session.is_some() => Ok(NextTry::GoOn(text.clone())),
-            (_, AfterTools::Repeat) => Ok(NextTry::Anew),
-            _ => Err(Err(JobFailure {
-                message: "the program was killed while tools of this job may have run; `Retry::after_tools` says what then happens"
-                    .to_owned(),
-                cause: None,
-                is_transient: false,
-                tools_may_have_run: true,
-            })),
-        })
+        let retry = &self.shared.batch.retry;
+        let mut failed = 0;
+        loop {
+            let looked = async {
+                let (session, _) = self.shared.start(options.clone(), Some(id)).await?;
+                let stored = stored::read(&session, options.output_format.is_some()).await;
+                drop(session.close().await);
+                stored
+            };
+            let error = match self.shared.unless_stopped(looked).await? {
+                Ok(stored) => return Ok(Ok(stored)),
+                // The CLI writes the prompt down before the model sees it.
+                Err(error) if error.cause() == Some(Cause::UnknownSession) => return Ok(Ok(Stored::Nothing)),
+                Err(error) => error,
+            };
+            if is_fatal(&error) {
+                self.shared.counts.stop(BatchStop::Fatal(error));
+                return Err(Leave);
+            }
+            failed += 1;
+            let wait = match passes(&error) {
+                true => retry.next_wait(failed, self.began.elapsed(), error.retry_after()),
+                false => None,
+            };
+            let Some(wait) = wait else { return Ok(Err(error)) };
+            self.shared.unless_stopped(sleep(wait)).await?;
+            if self.shared.is_stopped() {
+                return Err(Leave);
+            }
+        }
     }
 
     /// One try.
@@ -491,7 +518,7 @@ impl Course<'_> {
         JobFailure {
             message: error.to_string(),
             cause: error.cause(),
-            is_transient: error.is_transient() || error.is_closed(),
+            is_transient: passes(error),
             tools_may_have_run: self.tools,
         }
     }
@@ -519,16 +546,19 @@ fn done(outcome: &Outcome, wants_output: bool) -> outrigger::Result<JobAnswer> {
     })
 }
 
+/// Whether another try may succeed.
+fn passes(error: &Error) -> bool {
+    let may_store = error.as_store_error().is_some_and(StoreError::may_pass);
+    error.is_transient() || error.is_closed() || may_store || error.cause() == Some(Cause::SessionInUse)
+}
+
 /// Whether every job would end with this error.
 fn is_fatal(error: &Error) -> bool {
     match error.cause() {
         Some(Cause::NotLoggedIn | Cause::InvalidKey | Cause::Billing) => true,
         Some(cause) => {
-            cause.is_start()
-                && !matches!(
-                    cause,
-                    Cause::UnknownSession | Cause::SystemLimit | Cause::SessionInUse
-                )
+            let of_one = matches!(cause, Cause::UnknownSession | Cause::SessionInUse);
+            cause.is_start() && !cause.is_transient() && !of_one
         }
         None => error.as_options_error().is_some(),
     }

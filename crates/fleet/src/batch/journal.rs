@@ -415,7 +415,8 @@ impl JournalInner {
                 // What ended before is run again.
                 known.end = None;
                 known.tries = known.tries.saturating_add(1);
-                known.session = begin.session.or(known.session.take());
+                // That of an earlier try would say nothing about this one.
+                known.session = begin.session;
                 known.is_open = true;
                 known.reserved = begin.reserved;
                 known.spent += begin.reserved;

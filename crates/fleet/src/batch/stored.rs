@@ -1,9 +1,10 @@
 //! What the stored session of a try shows that a killed program left.
 
 use outrigger::Session;
-use outrigger::protocol::Message;
-use outrigger::protocol::inbound::StopReason;
+use outrigger::protocol::inbound::{StopReason, SystemMessage};
 use outrigger::protocol::shared::ContentBlock;
+use outrigger::protocol::{Message, RawJson};
+use outrigger::sessions::MessageOptions;
 
 use super::JobAnswer;
 use crate::tool_watch::STRUCTURED_OUTPUT;
@@ -13,26 +14,52 @@ use crate::tool_watch::STRUCTURED_OUTPUT;
 pub(super) enum Stored {
     /// The model's answer.
     Answer(JobAnswer),
-    /// The model called a tool, and has not answered.
+    /// The model may have called a tool, and has not answered.
     Tools,
     /// The model called no tool, and has not answered.
     Nothing,
-    /// No session is stored, or it cannot be read.
-    Unknown,
 }
 
 /// Reads the conversation of a resumed session.
-pub(super) async fn read(session: &Session, wants_output: bool) -> Stored {
-    let Ok(mut history) = session.history().await else {
-        return Stored::Unknown;
-    };
-    let (mut text, mut output, mut tools, mut is_over, mut last) = (String::new(), None, false, false, None);
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn read(session: &Session, wants_output: bool) -> outrigger::Result<Stored> {
+    let all = MessageOptions::new().include_system_messages(true);
+    let mut history = session.history_with(&all).await?;
+    // A line that cannot be read may have been the call of a tool, and a session that can be resumed has one line at least.
+    let mut tools = history.damaged() > 0 || history.is_empty();
+    let (mut text, mut is_over, mut last) = (String::new(), false, None);
+    // A call for structured output, and what of it the CLI took.
+    let mut called: Option<(String, RawJson)> = None;
+    let mut output = None;
     while let Some(frame) = history.next_frame().await {
-        let Ok(frame) = frame else { return Stored::Unknown };
-        let Ok(Message::Assistant(message)) = frame.decode() else {
-            // A prompt or the result of a tool: the model has not answered it yet.
-            is_over = false;
-            continue;
+        let message = match frame?.decode() {
+            Ok(Message::Assistant(message)) => message,
+            Ok(Message::System(note)) => {
+                // What came before is not in the history.
+                tools |= matches!(*note, SystemMessage::CompactBoundary(_));
+                continue;
+            }
+            Ok(Message::User(message)) => {
+                // A prompt or the result of a tool: the model has not answered it yet.
+                is_over = false;
+                for block in message.message.content.blocks() {
+                    if let (ContentBlock::ToolResult(result), Some((id, given))) = (block, &called)
+                        && result.tool_use_id == *id
+                        && result.is_error != Some(true)
+                    {
+                        output = Some(given.clone());
+                    }
+                }
+                continue;
+            }
+            Ok(_) => continue,
+            // It may be a message of the model.
+            Err(_) => {
+                (is_over, tools) = (false, true);
+                continue;
+            }
         };
         if message.parent_tool_use_id.is_some() {
             continue;
@@ -46,7 +73,7 @@ pub(super) async fn read(session: &Session, wants_output: bool) -> Stored {
             match block {
                 ContentBlock::Text(block) => text.push_str(&block.text),
                 ContentBlock::ToolUse(call) if call.name == STRUCTURED_OUTPUT => {
-                    output = Some(call.input.clone())
+                    called = Some((call.id.clone(), call.input.clone()));
                 }
                 ContentBlock::Thinking(_) | ContentBlock::RedactedThinking(_) => {}
                 _ => tools = true,
@@ -54,19 +81,15 @@ pub(super) async fn read(session: &Session, wants_output: bool) -> Stored {
         }
         is_over = message.error.is_none() && message.message.stop_reason == Some(StopReason::EndTurn);
     }
-    let has_output = output.is_some();
-    match (wants_output, is_over) {
-        (true, _) if has_output => Stored::Answer(JobAnswer {
+    // The CLI ends the turn with the first output that fits the schema.
+    let is_answered = if wants_output { output.is_some() } else { is_over };
+    Ok(match (is_answered, tools) {
+        (true, _) => Stored::Answer(JobAnswer {
             text,
             output,
             is_recovered: true,
         }),
-        (false, true) => Stored::Answer(JobAnswer {
-            text,
-            output: None,
-            is_recovered: true,
-        }),
-        _ if tools => Stored::Tools,
-        _ => Stored::Nothing,
-    }
+        (false, true) => Stored::Tools,
+        (false, false) => Stored::Nothing,
+    })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use outrigger::testing::Simulated;
-use outrigger::testing::sim::peer::{Match, Steps};
+use outrigger::testing::sim::peer::{Agent, Match, Steps};
 use outrigger::{AfterTools, Cause, Retry};
 use outrigger_fleet::batch::{Batch, BatchJob, BatchOrder, BatchStop, JobResult, Journal, JournalError};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
@@ -309,6 +309,156 @@ async fn what_a_killed_program_left_is_looked_up() {
                 tools
             ),
         }
+    }
+}
+
+/// The look at the session fails, which says nothing about the job.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_fails_ends_no_job() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    let id = "00000000-0000-4000-8000-00000000000a";
+    let cli = Simulated::start(move |launch, number| {
+        let refused = |text: String| Steps::new().complain(text).exit(1).spawn_in_memory();
+        match format!("{:?}", launch.args).contains("--resume") {
+            // A process of the killed program still has it.
+            true if number < 2 => refused(format!("Error: Session ID {id} is already in use.")),
+            true => refused(format!("No conversation found with session ID: {id}")),
+            false => Agent::builder().directives().spawn_in_memory(),
+        }
+    });
+    let prompt = "%say anew";
+    let begin = json!({"begin": {"id": "a", "prompt": sha(prompt), "session": id}});
+    std::fs::write(&path, format!("{{\"batch\":1}}\n{begin}\n")).unwrap();
+    let run = async |tries| {
+        let batch = Batch::new(cli.options())
+            .retry(Retry::new().tries(tries))
+            .journal(reopened(&path).await);
+        all(batch, jobs(&[("a", prompt)])).await.0.remove(0)
+    };
+    let failure = run(1).await.result.unwrap_err();
+    assert_eq!(failure.cause, Some(Cause::SessionInUse), "{failure}");
+    assert!(failure.is_transient && failure.tools_may_have_run, "{failure:?}");
+    assert_eq!(cli.started().len(), 1, "it was only looked");
+    // It passes: the look is tried again, too.
+    let result = run(2).await;
+    assert_eq!(
+        (
+            result.result.unwrap().text.as_str(),
+            result.tries,
+            result.is_replayed
+        ),
+        ("anew", 2, false)
+    );
+}
+
+/// What a killed program left, as lines of a transcript: the prompt, and these.
+fn transcript(id: &str, lines: &[serde_json::Value]) -> String {
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "do it"}});
+    let mut text = String::new();
+    for (number, line) in [&prompt].into_iter().chain(lines).enumerate() {
+        let mut line = line.clone();
+        line["uuid"] = json!(format!("00000000-0000-4000-8000-{number:012}"));
+        line["parentUuid"] = match number {
+            0 => json!(null),
+            _ => json!(format!("00000000-0000-4000-8000-{:012}", number - 1)),
+        };
+        line["sessionId"] = json!(id);
+        line["timestamp"] = json!("2026-01-01T00:00:00.000Z");
+        text += &format!("{line}\n");
+    }
+    text
+}
+
+fn called(id: &str, x: u64) -> serde_json::Value {
+    json!({"type": "assistant", "message": {
+        "id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use", "stop_sequence": null,
+        "content": [{"type": "tool_use", "id": id, "name": "StructuredOutput", "input": {"x": x}}],
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }})
+}
+
+fn resulted(id: &str, is_error: bool) -> serde_json::Value {
+    json!({"type": "user", "message": {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": id, "content": "…", "is_error": is_error},
+    ]}})
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Output {
+    x: u64,
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_done_twice_for_want_of_knowledge() {
+    use outrigger::transport::Transport as _;
+
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    let id = "00000000-0000-4000-8000-00000000000a";
+    let cli = Simulated::steps(|| Steps::new().initialize().expect_end());
+    let stored = cli
+        .home()
+        .unwrap()
+        .join(format!(".claude/projects/-p/{id}.jsonl"));
+    std::fs::create_dir_all(stored.parent().unwrap()).unwrap();
+    let begin = json!({"begin": {"id": "a", "prompt": sha("do it"), "session": id}});
+    let run = async |options: outrigger::Options| {
+        std::fs::write(&path, format!("{{\"batch\":1}}\n{begin}\n")).unwrap();
+        let batch = Batch::new(options).journal(reopened(&path).await);
+        let (mut results, _) = all(batch, jobs(&[("a", "do it")])).await;
+        let has_end = std::fs::read_to_string(&path).unwrap().contains("\"end\"");
+        (results.remove(0), has_end)
+    };
+    let is_anew = |result: &JobResult| result.tries == 2;
+
+    // The model called nothing: so it is seen that the others are not run anew for another cause.
+    let compacted = [
+        json!({"type": "system", "subtype": "compact_boundary", "content": "…", "compactMetadata": {"trigger": "auto", "preTokens": 7}}),
+        json!({"type": "user", "isCompactSummary": true, "message": {"role": "user", "content": "summary"}}),
+    ];
+    let plain = transcript(id, &[]);
+    for (text, may_have_run) in [
+        (plain.clone(), false),
+        (format!("{plain}{{\"type\":\"assistant\",\"mess\n"), true),
+        (transcript(id, &compacted), true),
+    ] {
+        std::fs::write(&stored, &text).unwrap();
+        let (result, has_end) = run(cli.options()).await;
+        assert_eq!(is_anew(&result), !may_have_run, "{text}: {result:?}");
+        assert!(has_end, "{text}");
+        assert_eq!(
+            result.result.unwrap_err().tools_may_have_run,
+            may_have_run,
+            "{text}"
+        );
+    }
+    // A session that is not stored at all, and one of which nothing is found.
+    std::fs::write(&stored, &plain).unwrap();
+    let (result, _) = run(cli.options().persist_session(false)).await;
+    assert!(!is_anew(&result) && result.result.unwrap_err().tools_may_have_run);
+    std::fs::remove_file(&stored).unwrap();
+    let (result, _) = run(cli.options()).await;
+    assert!(!is_anew(&result) && result.result.unwrap_err().tools_may_have_run);
+    // An output counts once the CLI took it.
+    for (lines, output) in [
+        (vec![called("1", 1)], None),
+        (vec![called("1", 1), resulted("1", true)], None),
+        (
+            vec![
+                called("1", 1),
+                resulted("1", true),
+                called("2", 2),
+                resulted("2", false),
+            ],
+            Some(2),
+        ),
+    ] {
+        std::fs::write(&stored, transcript(id, &lines)).unwrap();
+        let (result, _) = run(cli.options().output_as::<Output>()).await;
+        assert_eq!(is_anew(&result), output.is_none(), "{result:?}");
+        let found = result.result.ok().map(|done| done.read::<Output>().unwrap().x);
+        assert_eq!(found, output, "{lines:?}");
     }
 }
 
