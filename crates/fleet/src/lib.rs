@@ -35,6 +35,7 @@ pub mod batch;
 pub mod budget;
 pub mod gate;
 mod guarded;
+mod lasting;
 mod session_watch;
 pub mod supervise;
 mod tool_watch;

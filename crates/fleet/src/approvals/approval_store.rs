@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use outrigger::SessionId;
 
 use super::{Approval, ApprovalId};
+use crate::lasting;
 
 /// Why a store failed.
 pub type StoreError = Box<dyn StdError + Send + Sync + 'static>;
@@ -104,7 +105,7 @@ impl ApprovalStore for MemoryApprovals {
 /// Keeps each approval in a file of a directory, for the processes of one machine. A change holds a lock on the directory, and a file is
 /// synced before it takes the place of the old one. Files are readable for this user only.
 ///
-/// Approvals that are over stay until [`forget`](Self::forget).
+/// Approvals that are over stay until [`forget`](Self::forget). A damaged file is in no list, which is logged as an error.
 #[derive(Debug, Clone)]
 pub struct ApprovalFiles(PathBuf);
 
@@ -141,22 +142,14 @@ impl ApprovalFiles {
     ) -> Result<T, StoreError> {
         let directory = self.0.clone();
         let called = tokio::task::spawn_blocking(move || {
-            create_dir(&directory)?;
+            // Only this user may read what a model was about to do, and only this user may decide.
+            lasting::make_dir(&directory, 0o700)?;
             let lock = File::create(directory.join("lock"))?;
             lock.lock()?;
             call(&directory)
         });
         Ok(called.await.map_err(io::Error::other)??)
     }
-}
-
-/// Only this user may read what a model was about to do, and only this user may decide.
-fn create_dir(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 fn read(path: &Path) -> io::Result<Option<Approval>> {
@@ -172,20 +165,7 @@ fn read(path: &Path) -> io::Result<Option<Approval>> {
 }
 
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension("new");
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&draft)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&draft, path)?;
-    // The name has to last, too.
-    match path.parent() {
-        Some(directory) if cfg!(unix) => File::open(directory)?.sync_all(),
-        _ => Ok(()),
-    }
+    lasting::replace(path, text, 0o600)
 }
 
 impl ApprovalStore for ApprovalFiles {
@@ -211,8 +191,15 @@ impl ApprovalStore for ApprovalFiles {
                 let mut found = Vec::new();
                 for entry in fs::read_dir(directory)? {
                     let path = entry?.path();
-                    if path.extension().is_some_and(|extension| extension == "json") {
-                        found.extend(read(&path)?);
+                    if path.extension().is_none_or(|extension| extension != "json") {
+                        continue;
+                    }
+                    match read(&path) {
+                        // The calls of other sessions must not be denied for it. Its own call is asked about anew.
+                        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                            tracing::error!(%error, "a stored approval is damaged, and left out");
+                        }
+                        read => found.extend(read?),
                     }
                 }
                 found.retain(|approval| session.as_ref().is_none_or(|id| *id == approval.session_id));
@@ -235,5 +222,32 @@ impl ApprovalStore for ApprovalFiles {
             });
             replaced.await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_damaged_file_hides_no_other_approval() {
+        let place = tempfile::tempdir().unwrap();
+        let files = ApprovalFiles::new(place.path());
+        let approval: Approval = serde_json::from_value(serde_json::json!({
+            "id": "00000000-0000-4000-8000-000000000001", "version": 0, "session_id": "00000000-0000-4000-8000-000000000002",
+            "cwd": "/p", "tool_use_id": "t", "tool_name": "Bash", "tool_input": {}, "asked_at": 0, "state": "pending",
+        }))
+        .unwrap();
+        files.add(&approval).await.unwrap();
+        for text in [&b""[..], b"{", b"\xff"] {
+            fs::write(place.path().join("damaged.json"), text).unwrap();
+            for session in [None, Some(&approval.session_id)] {
+                let listed = files.list(session).await.unwrap();
+                assert_eq!(listed.len(), 1);
+                assert_eq!(listed[0].id, approval.id);
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{BatchJob, JobAnswer, JobFailure, JobResult};
 use crate::budget::Amount;
+use crate::lasting;
 
 /// The version of the lines.
 const VERSION: u32 = 1;
@@ -366,6 +367,8 @@ impl JournalInner {
         if whole == 0 {
             this.write(&JournalLine::Batch(VERSION), true)?;
         }
+        // Also for a program that was killed between the two.
+        lasting::sync_dir_of(&this.path).map_err(failed("written", &this.path))?;
         for known in this.jobs.values() {
             this.earlier += known.spent;
         }
@@ -551,6 +554,18 @@ mod tests {
                 again.ends_with(b"\n") && again.len() <= whole.len().max(cut),
                 "{cut}"
             );
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_journal_is_on_disk_once_it_is_open() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        // Also that of a program that was killed before it had done so.
+        for _ in 0..2 {
+            lasting::SYNCED.take();
+            JournalInner::open(path.clone()).unwrap();
+            assert_eq!(lasting::SYNCED.take(), [place.path()]);
         }
     }
 

@@ -9,6 +9,7 @@ use outrigger::{SessionId, SessionUsage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::budget::Amount;
+use crate::lasting;
 
 /// What is kept of a supervised session.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -58,7 +59,8 @@ pub trait IdStore: fmt::Debug + Send + Sync + 'static {
     fn save(&self, name: &str, kept: &SavedConversation) -> io::Result<()>;
 }
 
-/// Keeps each session in a JSON file of a directory.
+/// Keeps each session in a JSON file of a directory. A file is synced before it takes the place of the old one: whoever reads it sees one
+/// of the two, whoever writes at the same time.
 #[derive(Debug, Clone)]
 pub struct IdFiles(PathBuf);
 
@@ -96,13 +98,8 @@ impl IdStore for IdFiles {
     }
 
     fn save(&self, name: &str, kept: &SavedConversation) -> io::Result<()> {
-        fs::create_dir_all(&self.0)?;
-        let path = self.path(name);
-        // Whoever reads it sees the old one or the new one.
-        let draft = path.with_extension("new");
-        fs::write(&draft, serde_json::to_vec(kept)?)?;
-        fs::File::open(&draft)?.sync_all()?;
-        fs::rename(draft, path)
+        lasting::make_dir(&self.0, 0o777)?;
+        lasting::replace(&self.path(name), &serde_json::to_vec(kept)?, 0o666)
     }
 }
 
