@@ -180,6 +180,8 @@ struct SupervisedInner {
     /// What is kept was loaded.
     is_loaded: bool,
     kept: SavedConversation,
+    /// What is kept could not be saved the last time.
+    is_unsaved: bool,
     /// When the session's processes died, within the time that counts.
     deaths: VecDeque<Instant>,
     /// The death of the newest process was counted, and why it died.
@@ -303,7 +305,7 @@ impl Supervised {
                     rotated => rotated?,
                 }
                 is_first = false;
-                next = handed(&mut inner, next);
+                next = handed(&inner, next);
             }
             let Some(session) = inner.session.clone() else {
                 continue;
@@ -317,6 +319,10 @@ impl Supervised {
             let ended = self
                 .run(&mut inner, &session, next.clone(), &mut watch, &mut see)
                 .await;
+            if (is_begun || ended.is_ok()) && prompt.command_name().is_none() {
+                // The conversation has it.
+                inner.summary = None;
+            }
             let error = match ended {
                 Ok(outcome) => {
                     self.update_health(|health| health.turns += 1);
@@ -541,7 +547,12 @@ impl Supervised {
                 }
                 Some(reservation)
             }
-            None => None,
+            None => {
+                if inner.is_unsaved {
+                    self.save(inner).await?;
+                }
+                None
+            }
         };
         let ended = turn(session, prompt, reservation, watch, on_event).await;
         let mut usage = inner.earlier.clone();
@@ -555,7 +566,10 @@ impl Supervised {
         // Another program may have a budget for it, where this one has none.
         inner.kept.charged += Amount::from(&usage).saturating_sub(Amount::from(&inner.kept.usage));
         inner.kept.usage = usage;
-        self.save(inner).await?;
+        // A turn that ended is not to be run again for it: the next one saves first, or does not begin.
+        if let Err(error) = self.save(inner).await {
+            tracing::error!(%error, "what a supervised session has used cannot be saved");
+        }
         ended
     }
 
@@ -568,7 +582,9 @@ impl Supervised {
             return Ok(());
         }
         let kept = inner.kept.clone();
-        self.ids("saved", move |ids, name| ids.save(name, &kept)).await
+        let saved = self.ids("saved", move |ids, name| ids.save(name, &kept)).await;
+        inner.is_unsaved = saved.is_err();
+        saved
     }
 
     async fn ids<T: Send + 'static>(
@@ -652,15 +668,12 @@ impl Supervised {
 }
 
 /// The prompt, with the summary of the last conversation before it. A command gets none: the prompt after it does.
-fn handed(inner: &mut SupervisedInner, prompt: Prompt) -> Prompt {
-    if prompt.command_name().is_some() {
-        return prompt;
-    }
-    match inner.summary.take() {
-        Some(summary) => prompt.before(format!(
+fn handed(inner: &SupervisedInner, prompt: Prompt) -> Prompt {
+    match &inner.summary {
+        Some(summary) if prompt.command_name().is_none() => prompt.before(format!(
             "The conversation before this one was summarized:\n\n{summary}"
         )),
-        None => prompt,
+        _ => prompt,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Supervised sessions, with simulated CLIs that are killed.
 
-use std::sync::Mutex;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger::testing::Simulated;
@@ -8,7 +10,8 @@ use outrigger::testing::sim::peer::{Match, Signal, Steps};
 use outrigger::{Event, Options, Verdict};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::supervise::{
-    AfterLoss, HealthState, IdFiles, Rotation, SuperviseError, Supervised, Supervision,
+    AfterLoss, HealthState, IdFiles, IdStore, Rotation, SavedConversation, SuperviseError, Supervised,
+    Supervision,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -299,6 +302,66 @@ async fn a_conversation_that_is_too_old_is_handed_over() {
     let session = place.session(Supervision::new());
     session.turn("%say on").await.unwrap();
     assert_eq!(session.health().session_id, health.session_id);
+}
+
+/// Files that cannot be written while it says so.
+#[derive(Debug, Clone)]
+struct FullDisk(IdFiles, Arc<AtomicBool>);
+
+impl IdStore for FullDisk {
+    fn load(&self, name: &str) -> io::Result<Option<SavedConversation>> {
+        self.0.load(name)
+    }
+
+    fn save(&self, name: &str, kept: &SavedConversation) -> io::Result<()> {
+        match self.1.load(Ordering::Relaxed) {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => self.0.save(name, kept),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_loses_no_turn_and_no_summary() {
+    let place = Place::new();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let ids = FullDisk(IdFiles::new(place.ids.path()), Arc::clone(&is_full));
+    let rotation = Rotation::hand_over()
+        .asking("%say we were building a boat")
+        .older_than(Duration::from_secs(3600));
+    let supervision = Supervision::new().rotate(rotation);
+    let session = Supervised::new("helper", place.cli.options(), supervision, ids);
+    let prompts = || {
+        let report = place.cli.report().unwrap();
+        let received = report.received().filter(|frame| frame["type"] == "user");
+        received.map(ToString::to_string).collect::<Vec<_>>()
+    };
+
+    // The turn has ended, whatever is known of it afterwards.
+    is_full.store(true, Ordering::Relaxed);
+    assert_eq!(session.turn("%say one").await.unwrap().result_text(), "one");
+    // Nothing more is sent until that is made up for.
+    let error = session.turn("%say two").await.unwrap_err();
+    assert!(matches!(error, SuperviseError::Ids { .. }), "{error}");
+    assert_eq!(prompts().len(), 1);
+    is_full.store(false, Ordering::Relaxed);
+    assert_eq!(session.turn("%say two").await.unwrap().result_text(), "two");
+
+    // The conversation is handed over, and then its prompt cannot be sent.
+    tokio::time::sleep(Duration::from_secs(3601)).await;
+    is_full.store(true, Ordering::Relaxed);
+    let error = session.turn("%say three").await.unwrap_err();
+    assert!(matches!(error, SuperviseError::Ids { .. }), "{error}");
+    assert_eq!((session.health().rotations, prompts().len()), (1, 0));
+    is_full.store(false, Ordering::Relaxed);
+    assert_eq!(session.turn("%say three").await.unwrap().result_text(), "three");
+    assert!(
+        prompts()[0].contains("we were building a boat"),
+        "{:?}",
+        prompts()
+    );
+    session.turn("%say four").await.unwrap();
+    assert!(!prompts()[1].contains("we were building a boat"), "once");
 }
 
 #[tokio::test(start_paused = true)]
