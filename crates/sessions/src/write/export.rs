@@ -16,7 +16,7 @@
 use std::fs;
 use std::io::{Read as _, Write};
 use std::ops::ControlFlow;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::clock::now;
 use crate::draft::Draft;
@@ -42,12 +42,13 @@ pub(super) const BESIDE: &str = "beside";
 
 impl SessionFile {
     /// Writes the session as one file, which [`Sessions::import`](crate::Sessions::import) reads: the current transcript,
-    /// the files beside it, the undo history of files and the list of tasks.
+    /// the files beside it, the undo history of files and the list of tasks. Links are left out: they point out of the session.
     ///
     /// It has the whole conversation, including results of tools, so only its owner can read it.
     ///
     /// # Errors
-    /// [`Error::Exists`] when `target` exists; when a file cannot be read or written. Nothing is left behind then.
+    /// [`Error::Exists`] when `target` exists; [`Error::Invalid`] when the name of a file is no UTF-8; when a file cannot be read or
+    /// written. Nothing is left behind then.
     pub fn export(&self, target: impl AsRef<Path>) -> Result<()> {
         self.export_file(target.as_ref(), &mut Meter::unheard())
     }
@@ -76,7 +77,7 @@ impl SessionFile {
     /// As [`export`](Self::export), to a writer.
     ///
     /// # Errors
-    /// When something cannot be read or written.
+    /// [`Error::Invalid`] when the name of a file is no UTF-8, with nothing written; when something cannot be read or written.
     pub fn export_to(&self, target: &mut dyn Write) -> Result<()> {
         self.write_export(target, &mut Meter::unheard())
     }
@@ -181,11 +182,14 @@ impl SessionFile {
         let mut parts = vec![(self.path.clone(), TRANSCRIPT.to_owned())];
         let mut add = |below: &Path, name: &str| -> Result<()> {
             for (path, relative) in files_below(below)? {
-                let relative: Vec<_> = relative
+                let relative: Option<Vec<_>> = relative
                     .components()
-                    .map(Component::as_os_str)
-                    .map(|it| it.to_string_lossy())
+                    .map(|component| component.as_os_str().to_str())
                     .collect();
+                let relative = relative.ok_or_else(|| {
+                    let why = format!("{} is no UTF-8, and an export has no other names", path.display());
+                    Error::invalid("the name of a file", why)
+                })?;
                 parts.push((path, format!("{name}/{}", relative.join("/"))));
             }
             Ok(())

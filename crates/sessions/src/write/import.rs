@@ -246,7 +246,10 @@ impl Arrival<'_, '_> {
             place if ELSEWHERE.contains(&place) => self.sessions.config_dir().join(place).join(id),
             _ => return Err(refused()),
         };
-        let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '\0']);
+        // On other systems `\` and `:` are parts of names, as they were where the session comes from.
+        let leads_out = |part: &str| cfg!(windows) && part.contains(['\\', ':']);
+        let is_plain =
+            |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0') && !leads_out(part);
         if !relative.split('/').all(is_plain) {
             return Err(refused());
         }

@@ -97,6 +97,38 @@ fn an_export_has_all_of_a_session() {
     assert_eq!(fs::read(&new.path).unwrap(), before);
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_exported_comes_in_again_under_its_name() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let (here, there) = (TestConfigDir::new(), TestConfigDir::new());
+    let file = session(&here);
+    let names = ["a:b", "c\\d", "..\\e", "C:", "new\nline", "\u{fffd}", " ", "…"];
+    for name in names {
+        fs::write(file.beside().join(name), name).unwrap();
+    }
+    let export = here.dir().join("export");
+    file.export(&export).unwrap();
+    let imported = there.sessions.import(&export, "/new").unwrap().file;
+    for name in names {
+        assert_eq!(fs::read_to_string(imported.beside().join(name)).unwrap(), name);
+    }
+    // A name that would be changed is not exported, and neither is the rest.
+    let odd = file.beside().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    fs::write(&odd, "").unwrap();
+    let export = here.dir().join("another");
+    let error = file.export(&export).unwrap_err();
+    assert!(
+        matches!(error, Error::Invalid { .. }) && error.to_string().contains("odd-"),
+        "{error}"
+    );
+    assert!(!export.exists());
+    let mut written = Vec::new();
+    file.export_to(&mut written).unwrap_err();
+    assert!(written.is_empty());
+}
+
 #[test]
 fn a_transcript_alone_can_be_imported() {
     let (here, there) = (TestConfigDir::new(), TestConfigDir::new());
@@ -141,7 +173,9 @@ fn what_is_cut_off_or_leads_out_is_refused_and_leaves_nothing() {
         "/x",
         "other/x",
         "beside",
+        #[cfg(windows)]
         "beside/a\\\\..\\\\b",
+        "beside/a\\u0000b",
         "tasks/..",
     ] {
         let bad = text.replace("beside/tool-results/b.bin", name);
