@@ -93,6 +93,9 @@ struct CachedSession {
     summary: String,
     /// The name of the first append of the transcript that we have put on the list of its project.
     listed: Option<String>,
+    /// An append of which it is not known whether it was done: its name, and what it was to add. Sent again, it has the same name, and the
+    /// server does not add twice what has no uuid.
+    unsure: Option<(String, Vec<RawJson>)>,
 }
 
 impl RedisStore {
@@ -178,6 +181,39 @@ impl RedisStore {
             );
             return Err(StoreError::new(StoreErrorKind::Invalid, what));
         }
+        let (unsure, mut known) = match self.cached_sessions().get_mut(key) {
+            Some(known) => (known.unsure.take(), known.clone()),
+            None => Default::default(),
+        };
+        let again = unsure.filter(|(_, sent)| sent == entries);
+        if again.is_some() {
+            // If it was done, it is not known here what the summary became.
+            (known.newest, known.summary) = Default::default();
+        }
+        let is_repeated = again.is_some();
+        let name = again.map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), |(name, _)| name);
+        let mut sending = Sending {
+            store: self,
+            key,
+            name: &name,
+            entries,
+            is_over: false,
+        };
+        let done = self.add_as(&name, is_repeated, key, entries, lease, known).await;
+        sending.is_over = !done.as_ref().is_err_and(StoreError::may_pass);
+        done
+    }
+
+    /// Appends under this name: the same for all attempts, so that a repeated command does not add the entries twice.
+    async fn add_as(
+        &self,
+        name: &str,
+        is_repeated: bool,
+        key: &SessionKey,
+        entries: &[RawJson],
+        lease: Option<&StoreLease>,
+        mut known: CachedSession,
+    ) -> Result<()> {
         let names = self.names(key);
         let keys = [
             names.lease.as_str(),
@@ -188,17 +224,14 @@ impl RedisStore {
         ];
         let fence = lease.map(|lease| lease.fence.to_string()).unwrap_or_default();
         let owner = lease.map_or("", |lease| lease.owner.as_str());
-        // The same name for all attempts, so that a repeated command does not add the entries twice.
-        let name = uuid::Uuid::new_v4().simple().to_string();
         let part = key.subpath.as_deref().unwrap_or_default();
         let mut left = distinct(entries);
-        let mut known = self.cached_sessions().get(key).cloned().unwrap_or_default();
         for _ in 0..ATTEMPTS {
             let summary = key.is_main().then(|| self.folded(key, &known, &left));
             let mut arguments = vec![
                 fence.as_str(),
                 owner,
-                &name,
+                name,
                 &known.newest,
                 summary.as_deref().unwrap_or_default(),
                 part,
@@ -210,8 +243,8 @@ impl RedisStore {
             match (answer.first().map(String::as_str), &answer[..]) {
                 (Some("ok"), [_, born]) => {
                     let Some(summary) = summary else { return Ok(()) };
-                    if !left.is_empty() {
-                        known.newest = name;
+                    if !left.is_empty() && !is_repeated {
+                        known.newest = name.to_owned();
                         known.summary = summary;
                     }
                     return self.list(key, born, known).await;
@@ -319,6 +352,30 @@ impl RedisStore {
     }
 }
 
+/// An append on its way. When it fails, or is dropped, it is not known whether it was done.
+struct Sending<'a> {
+    store: &'a RedisStore,
+    key: &'a SessionKey,
+    name: &'a str,
+    entries: &'a [RawJson],
+    is_over: bool,
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let mut known = self
+                .store
+                .cached_sessions()
+                .get(self.key)
+                .cloned()
+                .unwrap_or_default();
+            known.unsure = Some((self.name.to_owned(), self.entries.to_vec()));
+            self.store.remember(self.key, known);
+        }
+    }
+}
+
 /// Each with its uuid; of those with the same one the first.
 fn distinct(entries: &[RawJson]) -> Vec<(Option<String>, &RawJson)> {
     let mut seen = HashSet::new();
@@ -384,13 +441,10 @@ impl SessionStore for RedisStore {
         Box::pin(async move {
             let listed = self.listed(project_key, &["mtime", "summary"]).await?;
             let summary = |(id, mut fields): (String, Vec<Option<String>>)| {
-                let data = fields
-                    .pop()
-                    .flatten()
-                    .and_then(|text| RawJson::from_text(text).ok());
-                SummaryEntry::new(id, time(&fields), data.unwrap_or_default())
+                let data = RawJson::from_text(fields.pop().flatten()?).ok()?;
+                Some(SummaryEntry::new(id, time(&fields), data))
             };
-            Ok(listed.into_iter().map(summary).collect())
+            Ok(listed.into_iter().filter_map(summary).collect())
         })
     }
 

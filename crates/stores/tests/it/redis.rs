@@ -370,6 +370,50 @@ async fn an_append_that_is_sent_again_by_the_client_is_done_once() {
     }
 }
 
+/// What has no uuid is not doubled by a program that got no answer and sends it again, and is added again when it is meant.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_is_sent_again_by_the_program_is_done_once() {
+    needs!(outrigger_needs::redis());
+    let server = servers::redis(&[]);
+    let options = RedisOptions::new().patience(Duration::from_millis(500));
+    let store = options.connect(&server.redis_url()).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    let title = |title: &str| [RawJson::from_text(format!(r#"{{"customTitle":"{title}"}}"#)).unwrap()];
+    // It is stored, and then the list cannot be written.
+    cli(&server, &["SET", "outrigger:{p}:sessions", "in the way"]);
+    let error = store.append(&key, &title("a")).await.unwrap_err();
+    assert!(error.may_pass(), "{error}");
+    cli(&server, &["DEL", "outrigger:{p}:sessions"]);
+    store.append(&key, &title("a")).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().unwrap(), title("a"));
+    assert_eq!(store.list_sessions("p").await.unwrap().len(), 1);
+
+    // It is on its way, and the answer does not come; or whoever sends it does not wait for one.
+    for key in [key.clone(), key.with_subpath("x")] {
+        for is_dropped in [false, true] {
+            store.append(&key, &title("b")).await.unwrap();
+            let before = store.load(&key).await.unwrap().unwrap().len();
+            server.pause();
+            let wait = Duration::from_millis(if is_dropped { 100 } else { 10_000 });
+            let sent = title("c");
+            let appended = tokio::time::timeout(wait, store.append(&key, &sent)).await;
+            assert_eq!(appended.is_err(), is_dropped);
+            assert!(appended.is_err() || appended.unwrap().is_err());
+            server.go_on();
+            for more in 1..3 {
+                store.append(&key, &title("c")).await.unwrap();
+                let stored = store.load(&key).await.unwrap().unwrap();
+                assert_eq!(stored.len(), before + more, "{key} {is_dropped}");
+            }
+        }
+    }
+    let summaries = store.list_session_summaries("p").await.unwrap();
+    assert!(
+        summaries[0].data.get().contains(r#""customTitle":"c""#),
+        "{summaries:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_comes_while_its_session_is_deleted_does_not_stay_alone() {
     needs!(outrigger_needs::redis());
