@@ -71,7 +71,8 @@ impl PostgresStore {
     /// network. `require` with a file is `verify-ca`, and `prefer` with a file checks the authorities if the server has TLS.
     /// `sslrootcert=system` is `verify-full` with the system's authorities, and an error with any other `sslmode`: these authorities sign the
     /// certificates of anybody. Unlike libpq, `prefer` fails when the TLS handshake fails, and no file is searched in the home
-    /// directory. Unix sockets have no TLS. Without the feature there is no TLS, and a `config` that insists on it is an
+    /// directory. Unix sockets have no TLS. Also unlike libpq, `tcp_user_timeout` and `keepalives_idle` are 30 s unless they are given, so
+    /// that a server that went without a word is noticed. Without the feature there is no TLS, and a `config` that insists on it is an
     /// error.
     ///
     /// # Cancel safety
@@ -293,10 +294,14 @@ impl SessionStore for PostgresStore {
             let text = "SELECT session_id, mtime, summary FROM outrigger_transcript WHERE project_key = $1 AND subpath = ''";
             let rows = self.query("list summaries", text, &[&project_key]).await?;
             let summary = |row: &Row| {
-                let data = RawJson::from_text(row.get::<_, String>(2)).unwrap_or_default();
-                SummaryEntry::new(row.get::<_, String>(0), row.get::<_, i64>(1) as u64, data)
+                let data = RawJson::from_text(row.get::<_, String>(2)).ok()?;
+                Some(SummaryEntry::new(
+                    row.get::<_, String>(0),
+                    row.get::<_, i64>(1) as u64,
+                    data,
+                ))
             };
-            Ok(rows.iter().map(summary).collect())
+            Ok(rows.iter().filter_map(summary).collect())
         })
     }
 

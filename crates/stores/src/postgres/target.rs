@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
+use std::time::Duration;
 
 use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
+
+/// How long a server may answer nothing on a connection, not even that it has received something, where the address does not say so.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// How much of the server's identity is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +39,15 @@ impl PostgresTarget {
     /// Reads what libpq would: both forms, with the `sslmode`s that the client below does not know.
     pub(super) fn read(text: &str) -> Result<Self> {
         let (mut mode, mut authorities) = (None, None);
+        let mut has_idle = false;
         let rest = without(text, |name, value| {
             match name {
                 "sslmode" => mode = Some(value),
                 "sslrootcert" => authorities = Some(value),
+                "keepalives_idle" => {
+                    has_idle = true;
+                    return false;
+                }
                 _ => return false,
             }
             true
@@ -87,6 +96,14 @@ impl PostgresTarget {
         let is_here = |host: &Host| !matches!(host, Host::Tcp(_));
         let is_local = !config.get_hosts().is_empty() && config.get_hosts().iter().all(is_here);
         config.ssl_mode(if is_local { SslMode::Disable } else { mode });
+        // The server may go without a word. The system would wait for a quarter of an hour, or for two hours where nothing is sent, and the
+        // pool would hand the connection out meanwhile.
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENCE);
+        }
+        if !has_idle {
+            config.keepalives_idle(SILENCE);
+        }
         Ok(Self {
             config,
             trust,
@@ -244,6 +261,24 @@ mod tests {
         ] {
             assert!(PostgresTarget::read(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_server_that_is_gone_is_noticed() {
+        let of = |text: &str| {
+            let config = PostgresTarget::read(text).unwrap().config;
+            (
+                config.get_tcp_user_timeout().copied(),
+                config.get_keepalives_idle(),
+            )
+        };
+        assert_eq!(of("host=h"), (Some(SILENCE), SILENCE));
+        let hours = Duration::from_secs(7200);
+        assert_eq!(
+            of("host=h keepalives_idle=7200 tcp_user_timeout=7"),
+            (Some(Duration::from_secs(7)), hours)
+        );
+        assert_eq!(of("postgresql://h?keepalives_idle=7200"), (Some(SILENCE), hours));
     }
 
     #[test]
