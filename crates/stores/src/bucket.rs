@@ -21,7 +21,7 @@ use outrigger_sessions::store::{
     SummaryEntry,
 };
 
-use self::bucket_inner::BucketInner;
+use self::bucket_inner::{BucketInner, ListedSession};
 use self::object_paths::{Root, session_of};
 #[cfg(feature = "s3")]
 pub use self::s3::S3;
@@ -69,19 +69,19 @@ impl BucketStore {
         })
     }
 
-    /// The summaries of a project's sessions, by their ids.
-    async fn list(&self, project: &str) -> Result<Vec<SummaryEntry>> {
+    /// The sessions of a project.
+    async fn list(&self, project: &str) -> Result<Vec<ListedSession>> {
         let shared = &self.shared;
         let heads = shared.objects.list(&shared.root.heads(project)).await?;
-        let listed: Vec<BoxFuture<'_, Result<Option<SummaryEntry>>>> = heads
+        let listed: Vec<BoxFuture<'_, Result<Option<ListedSession>>>> = heads
             .into_iter()
-            .filter_map(|(path, tag)| Some((SessionKey::new(project, session_of(&path)?), path, tag)))
-            .map(|(key, path, tag)| -> BoxFuture<'_, _> { Box::pin(shared.listed(key, path, tag)) })
+            .filter_map(|head| Some((SessionKey::new(project, session_of(&head.path)?), head)))
+            .map(|(key, head)| -> BoxFuture<'_, _> { Box::pin(shared.listed(key, head)) })
             .collect();
         let mut listed = futures_util::stream::iter(listed).buffer_unordered(HEADS_AT_ONCE);
         let mut list = Vec::new();
-        while let Some(summary) = listed.try_next().await? {
-            list.extend(summary);
+        while let Some(session) = listed.try_next().await? {
+            list.extend(session);
         }
         Ok(list)
     }
@@ -109,7 +109,7 @@ impl SessionStore for BucketStore {
         Box::pin(async move {
             let list = self.list(project_key).await?.into_iter();
             Ok(list
-                .map(|summary| StoredSession::new(summary.session_id, summary.mtime))
+                .map(|session| StoredSession::new(session.id, session.mtime))
                 .collect())
         })
     }
@@ -118,7 +118,12 @@ impl SessionStore for BucketStore {
         &'a self,
         project_key: &'a str,
     ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
-        Box::pin(self.list(project_key))
+        Box::pin(async move {
+            let list = self.list(project_key).await?.into_iter();
+            Ok(list
+                .filter_map(|session| Some(SummaryEntry::new(session.id, session.mtime, session.summary?)))
+                .collect())
+        })
     }
 
     fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {

@@ -8,13 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode};
-use outrigger_sessions::store::{Result, SessionKey, StoreError, StoreErrorKind, SummaryEntry};
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{Result, SessionKey, StoreError, StoreErrorKind};
 use tokio::time::Instant;
 
 use super::clock::Clock;
 use super::head::{SessionHead, Transcript, VersionedHead, unique};
 use super::object_paths::{Root, part_of};
-use super::objects::{Objects, Put};
+use super::objects::{ListedObject, Objects, Put};
 
 /// The most sessions of which heads and uuids are remembered; with more, the others are read again.
 const MAX_KNOWN: usize = 64;
@@ -82,7 +83,16 @@ pub(super) async fn lock<'s>(
 #[derive(Debug, Clone)]
 struct Listed {
     tag: String,
-    summary: Option<SummaryEntry>,
+    session: Option<ListedSession>,
+}
+
+/// What a list has of a session.
+#[derive(Debug, Clone)]
+pub(super) struct ListedSession {
+    pub(super) id: String,
+    pub(super) mtime: u64,
+    /// None of a damaged head.
+    pub(super) summary: Option<RawJson>,
 }
 
 /// Counts how often a call has begun anew, and waits in between.
@@ -202,7 +212,7 @@ impl BucketInner {
     /// Removes leftovers from a session: parts that no head has named, or that none names any more.
     pub(super) async fn sweep(&self, key: &SessionKey, head: &SessionHead) -> Result<()> {
         let listed = self.objects.list(&self.root.parts(key)).await?;
-        let left = listed.into_iter().map(|(path, _)| path);
+        let left = listed.into_iter().map(|object| object.path);
         let left = left.filter(|path| part_of(path).is_some_and(|id| head.is_over(id)));
         self.objects.delete(left.collect()).await
     }
@@ -270,37 +280,43 @@ impl BucketInner {
         Ok(self.clock.now())
     }
 
-    /// The summary that a head has, or `None` if the session itself is not there.
-    pub(super) async fn listed(
-        &self,
-        key: SessionKey,
-        path: Path,
-        tag: Option<String>,
-    ) -> Result<Option<SummaryEntry>> {
+    /// What a list has of the session with this head, or `None` if the session itself is not there.
+    pub(super) async fn listed(&self, key: SessionKey, head: ListedObject) -> Result<Option<ListedSession>> {
         let known = self
             .listed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get(&path)
+            .get(&head.path)
             .cloned();
         if let Some(known) = known
-            && Some(&known.tag) == tag.as_ref()
+            && Some(&known.tag) == head.tag.as_ref()
         {
-            return Ok(known.summary);
+            return Ok(known.session);
         }
-        let found = self.fetch(&key).await?;
-        let summary = found.head.transcript(&key).map(|transcript| {
-            let data = found.head.summary.clone().unwrap_or_default();
-            SummaryEntry::new(&key.session_id, transcript.mtime, data)
+        let found = match self.fetch(&key).await {
+            // The others are listed all the same, and whoever loads this one is told.
+            Err(error) if *error.kind() == StoreErrorKind::Damaged => {
+                return Ok(Some(ListedSession {
+                    id: key.session_id,
+                    mtime: head.mtime,
+                    summary: None,
+                }));
+            }
+            found => found?,
+        };
+        let session = found.head.transcript(&key).map(|transcript| ListedSession {
+            id: key.session_id.clone(),
+            mtime: transcript.mtime,
+            summary: Some(found.head.summary.clone().unwrap_or_default()),
         });
         if let Some(tag) = found.version.and_then(|version| version.e_tag) {
             let mut all = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
             if all.len() >= MAX_LISTED {
                 all.clear();
             }
-            let summary = summary.clone();
-            all.insert(path, Listed { tag, summary });
+            let session = session.clone();
+            all.insert(head.path, Listed { tag, session });
         }
-        Ok(summary)
+        Ok(session)
     }
 }

@@ -22,6 +22,15 @@ pub(super) enum Put {
     Refused(StoreError),
 }
 
+/// An object as a list has it.
+pub(super) struct ListedObject {
+    pub(super) path: Path,
+    /// Its ETag, where the list has it.
+    pub(super) tag: Option<String>,
+    /// When it was written by the server's clock, in milliseconds since 1970.
+    pub(super) mtime: u64,
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Objects(pub(super) Arc<dyn ObjectStore>);
 
@@ -89,9 +98,13 @@ impl Objects {
         done.unwrap_or_else(|_| Err(late("remove", &first, LIST)))
     }
 
-    /// The objects below a path, with their ETags where the list has them.
-    pub(super) async fn list(&self, path: &Path) -> Result<Vec<(Path, Option<String>)>> {
-        let listed = self.0.list(Some(path)).map_ok(|meta| (meta.location, meta.e_tag));
+    /// The objects below a path.
+    pub(super) async fn list(&self, path: &Path) -> Result<Vec<ListedObject>> {
+        let listed = self.0.list(Some(path)).map_ok(|meta| ListedObject {
+            mtime: meta.last_modified.timestamp_millis().max(0) as u64,
+            path: meta.location,
+            tag: meta.e_tag,
+        });
         match tokio::time::timeout(LIST, listed.try_collect()).await {
             Ok(Ok(list)) => Ok(list),
             Ok(Err(error)) => Err(failed("list", path, error)),

@@ -393,14 +393,24 @@ async fn what_is_not_as_it_was_written_is_an_error() {
         assert!(error.to_string().contains(part.as_ref()), "{error}");
     }
     let head = names(&objects, "/heads/").await.remove(0);
+    let other = SessionKey::new(key().project_key, "other");
+    store.append(&other, &[entry("a")]).await.unwrap();
     for (wrong, kind) in [
         ("nothing", StoreErrorKind::Damaged),
         (r#"{"format":2}"#, StoreErrorKind::Invalid),
     ] {
         objects.put(&head, PutPayload::from(wrong)).await.unwrap();
-        let error = open(&objects).await.load(&key()).await.unwrap_err();
+        let store = open(&objects).await;
+        let error = store.load(&key()).await.unwrap_err();
         assert_eq!(*error.kind(), kind, "{error}");
         assert!(error.to_string().contains(head.as_ref()), "{error}");
+        // A damaged session is listed, so that it is found, and without a summary; the others are as they were.
+        if kind == StoreErrorKind::Damaged {
+            assert_eq!(store.list_sessions(&other.project_key).await.unwrap().len(), 2);
+            let summaries = store.list_session_summaries(&other.project_key).await.unwrap();
+            assert_eq!(summaries.len(), 1);
+            assert_eq!(summaries[0].session_id, "other");
+        }
     }
 }
 
