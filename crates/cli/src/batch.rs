@@ -4,7 +4,7 @@ mod prompts;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -173,15 +173,20 @@ impl Args {
         let journal = self.journal_path();
         let files = [
             ("the prompts", Some(&self.prompts)),
+            ("--schema", self.schema.as_ref()),
             ("--out", Some(&self.out)),
             ("--journal", journal.as_ref()),
         ];
-        let mut seen: Vec<(&str, PathBuf)> = Vec::new();
+        let mut seen: Vec<(&str, Place)> = Vec::new();
         for (what, path) in files {
-            let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
-                continue;
+            let Some(path) = path else { continue };
+            let place = match path.as_os_str() == "-" {
+                // It may come from a file.
+                true if what == "the prompts" => inode(Path::new("/dev/stdin")),
+                true => None,
+                false => place(path),
             };
-            let Some(place) = place(path) else { continue };
+            let Some(place) = place else { continue };
             if let Some((other, _)) = seen.iter().find(|(_, known)| *known == place) {
                 return Err(usage(format!(
                     "{other} and {what} are the same file: {}",
@@ -202,10 +207,20 @@ impl Args {
                 false => Ok(None),
             };
         };
-        let is_written =
-            |path: &Path| std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+        let is_written = |path: &Path| {
+            let found = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+            found && path.as_os_str() != "-"
+        };
         if !self.resume && is_written(&self.out) {
             return Err(is_there(&self.out));
+        }
+        if is_written(&self.out)
+            && !has_results(&self.out).with_context(|| format!("cannot read {}", self.out.display()))?
+        {
+            return Err(usage(format!(
+                "{} has no results of a batch; it stays as it is, and another --out is needed",
+                self.out.display()
+            )));
         }
         let journal = Journal::open(&path).await;
         let journal = journal.map_err(|error| Failure::new(Status::Usage, error))?;
@@ -293,14 +308,62 @@ fn is_there(path: &Path) -> Failure {
     ))
 }
 
+/// What tells files apart, whatever their names are.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// A file that is there, on Unix.
+    Inode(u64, u64),
+    /// Where a file will be.
+    Path(PathBuf),
+}
+
 /// Where a file is, or will be; `None` where it cannot be. Opening it tells why.
-fn place(path: &Path) -> Option<PathBuf> {
-    if let Ok(place) = path.canonicalize() {
-        return Some(place);
+fn place(path: &Path) -> Option<Place> {
+    if let Some(inode) = inode(path) {
+        return Some(inode);
+    }
+    let mut path = path.to_owned();
+    // A link to what is not there yet is followed when it is created. The system follows no more than so many.
+    for _ in 0..40 {
+        if let Ok(place) = path.canonicalize() {
+            return Some(Place::Path(place));
+        }
+        let Ok(target) = path.read_link() else { break };
+        path = path.parent()?.join(target);
     }
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new(".")).canonicalize().ok()?;
-    Some(directory.join(path.file_name()?))
+    Some(Place::Path(directory.join(path.file_name()?)))
+}
+
+/// A file that is there and has a content, by its number: it may have several names.
+#[cfg(unix)]
+fn inode(path: &Path) -> Option<Place> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::metadata(path).ok().filter(|found| found.is_file())?;
+    Some(Place::Inode(found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn inode(_path: &Path) -> Option<Place> {
+    None
+}
+
+/// Whether a file begins as results do, so that they may be written anew. A killed program leaves a first line in part.
+fn has_results(path: &Path) -> io::Result<bool> {
+    #[derive(serde::Deserialize)]
+    struct Found {
+        #[serde(rename = "index")]
+        _index: u64,
+        #[serde(rename = "status")]
+        _status: String,
+    }
+    let mut line = Vec::new();
+    BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
+    Ok(match line.ends_with(b"\n") {
+        true => serde_json::from_slice::<Found>(&line).is_ok(),
+        false => line.starts_with(b"{\"id\":") || b"{\"id\":".starts_with(&line),
+    })
 }
 
 fn is_whole(summary: &Summary) -> bool {

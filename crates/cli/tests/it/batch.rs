@@ -251,8 +251,21 @@ async fn nothing_that_is_read_is_written_over() {
     let path = path.to_str().unwrap();
     let link = rig.sandbox.project().join("link.jsonl");
     std::os::unix::fs::symlink(path, &link).unwrap();
+    // Another name of the same file, and a link to what is not there yet.
+    let hard = rig.sandbox.project().join("hard.jsonl");
+    std::fs::hard_link(path, &hard).unwrap();
+    let dangling = rig.sandbox.project().join("dangling.jsonl");
+    std::os::unix::fs::symlink("new.jsonl", &dangling).unwrap();
+    let schema = rig.sandbox.project().join("schema.json");
+    std::fs::write(&schema, "{}").unwrap();
     let (link, new) = (link.to_str().unwrap(), "new.jsonl");
+    let (hard, schema) = (hard.to_str().unwrap(), schema.to_str().unwrap());
     for args in [
+        vec!["--out", hard],
+        vec!["--out", new, "--journal", hard],
+        vec!["--out", new, "--journal", "dangling.jsonl"],
+        vec!["--out", "dangling.jsonl", "--journal", new],
+        vec!["--out", schema, "--schema", schema],
         vec!["--out", path],
         vec!["--out", link],
         vec!["--out", new, "--journal", path],
@@ -266,6 +279,21 @@ async fn nothing_that_is_read_is_written_over() {
         assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains("are the same file"), "{args:?}: {ran:?}");
         assert_eq!(std::fs::read(path).unwrap(), before, "{args:?}");
+    }
+    assert_eq!(std::fs::read(schema).unwrap(), b"{}");
+    // What is no file of results is not written anew, either.
+    for text in [
+        "notes\n",
+        "{\"batch\":1}\n",
+        "{\"id\": \"a\", \"prompt\": \"x\"}\n",
+        "[1]",
+    ] {
+        let notes = rig.sandbox.project().join("notes");
+        std::fs::write(&notes, text).unwrap();
+        let ran = rig.ran("batch", &[path, "--resume", "--out", "notes"], "").await;
+        assert_eq!(ran.code, Some(2), "{text}: {ran:?}");
+        assert!(ran.stderr.contains("has no results"), "{text}: {ran:?}");
+        assert_eq!(std::fs::read_to_string(&notes).unwrap(), text);
     }
     assert!(!rig.sandbox.project().join(new).exists());
     assert!(rig.api.requests().is_empty());
