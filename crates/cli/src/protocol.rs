@@ -38,7 +38,7 @@ struct CheckRecordings {
     /// Recordings; directories are searched for *.jsonl and *.ndjson; `-` is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Print the report as a line of JSON.
+    /// Print the report, with all failures, as a line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -58,6 +58,9 @@ struct Findings {
     failed: u64,
     files: Vec<FileFindings>,
     unreadable: Vec<Unreadable>,
+    /// How many failures of a file, and how many findings of a failure, are told one by one.
+    #[serde(skip)]
+    told: usize,
     report: Report,
 }
 
@@ -66,8 +69,10 @@ struct FileFindings {
     path: String,
     frames: u64,
     failed: u64,
-    /// Where the first failures are.
+    /// Where the failures are, the first `told` of them.
     failures: Vec<Failed>,
+    #[serde(skip)]
+    told: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,7 +90,7 @@ struct Unreadable {
     reason: String,
 }
 
-/// How many failures of a file, and how many findings of a failure, are told one by one.
+/// How many of them a person is told; a program gets all.
 const TOLD: usize = 10;
 
 /// The most characters of a finding that are told.
@@ -94,7 +99,10 @@ const TEXT: usize = 400;
 impl CheckRecordings {
     fn run(self) -> CommandResult {
         let mut checker = Checker::new();
-        let mut findings = Findings::default();
+        let mut findings = Findings {
+            told: if self.json { usize::MAX } else { TOLD },
+            ..Findings::default()
+        };
         for argument in &self.files {
             match recordings(argument) {
                 Ok(paths) => paths.iter().for_each(|path| findings.file(&mut checker, path)),
@@ -171,6 +179,7 @@ impl Findings {
             frames: 0,
             failed: 0,
             failures: Vec::new(),
+            told: self.told,
         };
         checker.conversation();
         let read = source.and_then(|source| lines(source, |line, framed| file.line(checker, line, framed)));
@@ -246,8 +255,8 @@ impl FileFindings {
             self.frames += 1;
             if verdict.is_failure() {
                 self.failed += 1;
-                if self.failures.len() < TOLD {
-                    self.failures.push(Failed::new(number, verdict));
+                if self.failures.len() < self.told {
+                    self.failures.push(Failed::new(number, verdict, self.told));
                 }
             }
         }
@@ -255,7 +264,7 @@ impl FileFindings {
 }
 
 impl Failed {
-    fn new(line: u64, verdict: &Verdict) -> Self {
+    fn new(line: u64, verdict: &Verdict, told: usize) -> Self {
         Self {
             line,
             kind: short(&verdict.kind),
@@ -263,7 +272,7 @@ impl Failed {
             found: verdict
                 .findings
                 .iter()
-                .take(TOLD)
+                .take(told)
                 .map(|finding| short(&finding.to_string()))
                 .collect(),
         }

@@ -202,3 +202,25 @@ fn what_has_nothing_to_judge_is_told_apart() {
         );
     }
 }
+
+#[test]
+fn a_program_gets_all_failures_and_a_person_the_first() {
+    let fields: String = (0..15).map(|n| format!(",\"x{n:02}\":1")).collect();
+    let wrong = STATUS.replace("null", &format!("null{fields}"));
+    let text = format!("{wrong}\n").repeat(12);
+    let (told, code) = check(&text);
+    assert_eq!(code, 1);
+    assert!(told.contains("recording.jsonl: 2 more frames fail\n"), "{told}");
+
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("recording.jsonl");
+    fs::write(&path, text).unwrap();
+    let (report, code) = ran(outrigger(&["protocol", "check", "--json"]).arg(path));
+    assert_eq!(code, 1);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let failures = report["files"][0]["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 12);
+    assert_eq!(failures[11]["line"], 12);
+    assert_eq!(failures[11]["found"].as_array().unwrap().len(), 15);
+    assert!(report.get("told").is_none() && report["files"][0].get("told").is_none());
+}

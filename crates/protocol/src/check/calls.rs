@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::{FrameFinding, compare, finding, mcp};
 use crate::RawJson;
 use crate::drift;
 use crate::frame::Frame;
-use crate::shared::MessageContent;
-use crate::tools::{ToolInput, ToolOutput};
+use crate::shared::{MessageContent, Usage};
+use crate::tools::{AgentOutput, ToolInput, ToolOutput};
 
 /// How many calls of a conversation are remembered; results of older ones are not judged.
 const CALLS_KEPT: usize = 65_536;
@@ -143,9 +144,7 @@ fn requested(request: Request) -> Vec<FrameFinding> {
         if let Some(given) = &call.tool_response {
             // Of a batch it is what the model reads.
             let place = "request.input.tool_calls[].tool_response";
-            let (typed, drifts) = drift::watch(|| given.read::<MessageContent>());
-            let again = typed.and_then(|typed| crate::whole::write(|| RawJson::encode(&typed)));
-            findings.extend(written_again(place, given, again, &drifts));
+            findings.extend(judged::<MessageContent>(place, given));
         }
     }
     findings
@@ -179,6 +178,21 @@ fn output(place: &str, tool: &str, given: &RawJson) -> Vec<FrameFinding> {
         return Vec::new();
     }
     let again = crate::whole::write(|| RawJson::encode(&typed));
+    let mut findings = written_again(place, given, again, &drifts);
+    // It is kept raw, since upstream declares parts of it as anything. What is recorded of it has a type.
+    if let ToolOutput::Agent(output) = &typed
+        && let AgentOutput::Completed(agent) = &**output
+    {
+        findings.extend(judged::<Usage>(&format!("{place}.usage"), &agent.usage));
+    }
+    findings
+}
+
+/// Judges a value by this type.
+#[inline]
+fn judged<T: DeserializeOwned + Serialize>(place: &str, given: &RawJson) -> Vec<FrameFinding> {
+    let (typed, drifts) = drift::watch(|| given.read::<T>());
+    let again = typed.and_then(|typed| crate::whole::write(|| RawJson::encode(&typed)));
     written_again(place, given, again, &drifts)
 }
 

@@ -402,15 +402,19 @@ fn calls() -> Vec<String> {
             r#"{{"type":"assistant","message":{{"id":"m","type":"message","role":"assistant","model":"m","content":[{{"type":"tool_use","id":"{id}","name":"{name}","input":{input}}}],"stop_reason":null,"stop_sequence":null,"usage":{{"input_tokens":1,"output_tokens":1}}}},"parent_tool_use_id":null,"uuid":"u","session_id":"s"}}"#
         )
     };
+    let result = |id: &str, output: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":""}}]}},"parent_tool_use_id":null,"uuid":"u","session_id":"s","tool_use_result":{output}}}"#
+        )
+    };
+    let agent = r#"{"status":"completed","agentId":"a","prompt":"p","totalToolUseCount":0,"totalDurationMs":1,"totalTokens":2,"content":[{"type":"text","text":"t","citations":[{"any":1}]}],"usage":{"input_tokens":1,"output_tokens":1,"cache_creation":null,"fallback_credit":null,"iterations":null,"speed":null{}}}"#;
     let asked =
         |request: String| format!(r#"{{"type":"control_request","request_id":"r","request":{request}}}"#);
     vec![
         call("t1", "Edit", edit),
         call("t2", "AskUserQuestion", question),
         call("t3", "Bash", r#"{"command":"ls"}"#),
-        format!(
-            r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t3","content":""}}]}},"parent_tool_use_id":null,"uuid":"u","session_id":"s","tool_use_result":{bash}}}"#
-        ),
+        result("t3", bash),
         asked(format!(
             r#"{{"subtype":"can_use_tool","tool_name":"Edit","tool_use_id":"t1","input":{edit}}}"#
         )),
@@ -431,6 +435,8 @@ fn calls() -> Vec<String> {
             r#"{"subtype":"mcp_message","server_name":"s","message":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"any":{"a":1}},"clientInfo":{"name":"n","version":"1"{}}}}}"#
                 .to_owned(),
         ),
+        call("t4", "Agent", r#"{"description":"d","prompt":"p"}"#),
+        result("t4", agent),
     ]
 }
 
@@ -451,7 +457,7 @@ fn what_tools_take_and_give_is_judged_by_the_types_of_the_tools() {
     let planted: Vec<usize> = (0..calls().len())
         .filter(|at| calls()[*at].contains("{}"))
         .collect();
-    assert_eq!(planted, [0, 1, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(planted, [0, 1, 3, 4, 5, 6, 7, 8, 9, 11]);
     for at in planted {
         let found = findings(Some(at), r#","zz_new":1"#);
         assert!(
