@@ -73,11 +73,13 @@ pub enum Effect {
     /// The process ends with an exit code; what was written before arrives.
     Exit {
         /// The code.
+        #[schemars(range(min = 0, max = 255))]
         code: i32,
     },
     /// The process ends by a signal; what was written before arrives.
     Signal {
         /// The number of the signal.
+        #[schemars(range(min = 1, max = 31))]
         signal: i32,
     },
     /// From here on SIGTERM is ignored.
@@ -121,6 +123,15 @@ fn noise() -> String {
     "[SandboxDebug] not a frame".to_owned()
 }
 
+/// Whether a signal has this number. Those without a name are none that a process is ended by.
+pub(crate) fn is_signal(number: i32) -> bool {
+    (1..=31).contains(&number)
+}
+
+/// What numbers signals have.
+pub(crate) const SIGNALS: &str =
+    "`signal` is the number of a signal, from 1 to 31: 9 is SIGKILL, 15 is SIGTERM";
+
 /// Null is a value, too.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
@@ -162,6 +173,8 @@ impl Effect {
             Self::Duplicate { times: 1_000_001.. } => Some("`times` must be at most 1,000,000"),
             Self::Reorder { by: 0 } => Some("`by` must be at least 1"),
             Self::Merge { frames: 0 } => Some("`frames` must be at least 1"),
+            Self::Exit { code } if u8::try_from(*code).is_err() => Some("`code` goes from 0 to 255"),
+            Self::Signal { signal } if !is_signal(*signal) => Some(SIGNALS),
             Self::Insert { frame: Some(frame) } if !frame.is_object() => Some("`frame` must be an object"),
             Self::SetValue { pointer, .. } if !pointer.starts_with('/') => {
                 Some("`pointer` must be a JSON pointer, such as `/message/stop_reason`")

@@ -4,7 +4,7 @@ mod at;
 mod effect;
 mod engine;
 pub(crate) mod grandchild;
-mod moment;
+pub(crate) mod moment;
 pub(crate) mod random;
 mod reader;
 mod reshape;
@@ -18,6 +18,7 @@ mod writer;
 
 pub use at::{At, FrameDirection, Phase};
 pub use effect::Effect;
+pub(crate) use effect::{SIGNALS, is_signal};
 pub use grandchild::Grandchild;
 #[cfg(unix)]
 pub use grandchild::be_grandchild;

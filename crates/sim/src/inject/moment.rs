@@ -1,11 +1,16 @@
 //! What kind of frame it is, and which moment of the conversation.
 
-use outrigger_protocol::Frame;
+use outrigger_protocol::inbound::{
+    ApiStreamEvent, CommandState, ControlResult, InboundRequest, ResultSubtype, SystemMessage,
+};
+use outrigger_protocol::outbound::{OutboundLine, OutboundRequest};
+use outrigger_protocol::{Frame, Message};
 
 use super::at::Phase;
+use crate::near::unknown;
 
 /// The kind of a line, see [`Line::kind`](crate::peer::Line::kind); `?` if it has none.
-pub(super) fn kind(line: &[u8]) -> String {
+pub(crate) fn kind(line: &[u8]) -> String {
     let frames = Frame::from_line(line);
     let [frame] = &frames[..] else {
         return "?".to_owned();
@@ -20,6 +25,39 @@ pub(super) fn kind(line: &[u8]) -> String {
         Some(subtype) => format!("{}/{subtype}", frame.kind()),
         None => frame.kind().to_owned(),
     }
+}
+
+/// What is told of a kind that no frame has: neither one of those that have types, nor one of `more`.
+pub(crate) fn unknown_kind(kind: &str, more: &[String]) -> Option<String> {
+    let (top, _) = kind.split_once('/').unwrap_or((kind, ""));
+    let types = || [Message::KNOWN, OutboundLine::KNOWN].concat();
+    let of_a_type = types().contains(&top) && top != kind;
+    let mut known: Vec<String> = match (of_a_type, top) {
+        (false, _) => types().into_iter().chain(["?"]).map(str::to_owned).collect(),
+        (true, top) => {
+            let subtypes = match top {
+                "system" => SystemMessage::KNOWN.to_vec(),
+                "result" => ResultSubtype::KNOWN.to_vec(),
+                "stream_event" => ApiStreamEvent::KNOWN.to_vec(),
+                "command_lifecycle" => CommandState::KNOWN.to_vec(),
+                "control_request" => [InboundRequest::KNOWN, OutboundRequest::KNOWN].concat(),
+                "control_response" => ControlResult::KNOWN.to_vec(),
+                _ => Vec::new(),
+            };
+            subtypes
+                .iter()
+                .map(|subtype| format!("{top}/{subtype}"))
+                .collect()
+        }
+    };
+    known.extend_from_slice(more);
+    if known.iter().any(|known| known == kind) {
+        return None;
+    }
+    known.sort();
+    known.dedup();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    Some(unknown("kind of frame", kind, &known))
 }
 
 /// Follows a conversation by the CLI's frames.

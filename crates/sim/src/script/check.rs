@@ -9,6 +9,8 @@ use super::place::{Placed, Position};
 use super::rule::Rule;
 use super::step::{ApiError, Ask, Background, Call, Raw, Run, SHOULD_RETRY, Step, Usage, Wait};
 use super::{Clock, Script, ScriptError};
+use crate::inject::Effect;
+use crate::inject::moment::{kind, unknown_kind};
 
 /// Who plays a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,32 +145,67 @@ impl Script {
             mistakes_of(&rule.value.steps, &mut found);
             rule.value.unknown_variables(&mut found);
         }
+        self.unknown_kinds(&mut found);
         found
+    }
+
+    /// Faults at frames that neither the CLI nor the script writes.
+    fn unknown_kinds(&self, found: &mut Vec<Mistake>) {
+        let top = self.faults.iter().enumerate();
+        let mut faults: Vec<_> = top
+            .map(|(n, fault)| (None, format!("faults[{n}].at"), fault))
+            .collect();
+        let mut written = Vec::new();
+        for rule in &self.prompts {
+            each_step(&rule.value.steps, &mut |at, step| match step {
+                Step::Fault(fault) => faults.push((at, "at".to_owned(), fault)),
+                Step::Raw(Raw::Frame(frame)) => {
+                    written.push(kind(Value::from(frame.clone()).to_string().as_bytes()));
+                }
+                Step::Raw(Raw::Line(line)) => written.push(kind(line.as_bytes())),
+                _ => {}
+            });
+        }
+        for (.., fault) in &faults {
+            match &fault.effect {
+                Effect::Insert { frame: Some(frame) } => written.push(kind(frame.to_string().as_bytes())),
+                // It makes frames of any kind.
+                Effect::SetValue { .. } => return,
+                _ => {}
+            }
+        }
+        for (at, name, fault) in faults {
+            let unknown = fault
+                .at
+                .kind
+                .as_ref()
+                .and_then(|kind| unknown_kind(kind, &written));
+            found.extend(unknown.map(|what| (at, format!("`{name}`: {what}"))));
+        }
     }
 
     /// The names of the gates that it waits for.
     pub fn gate_names(&self) -> Vec<String> {
-        let names = std::cell::RefCell::new(Vec::new());
-        self.any_step(&|step| {
-            let mut names = names.borrow_mut();
-            if let Step::Wait(Wait::Gate(name)) = step
-                && !names.contains(name)
-            {
-                names.push(name.clone());
-            }
-            false
-        });
-        names.into_inner()
+        let mut names = Vec::new();
+        for rule in &self.prompts {
+            each_step(&rule.value.steps, &mut |_, step| {
+                if let Step::Wait(Wait::Gate(name)) = step
+                    && !names.contains(name)
+                {
+                    names.push(name.clone());
+                }
+            });
+        }
+        names
     }
 
     /// Whether that is true of any step, however deep.
     pub(crate) fn any_step(&self, is: &dyn Fn(&Step) -> bool) -> bool {
-        fn any(steps: &[Placed<Step>], is: &dyn Fn(&Step) -> bool) -> bool {
-            steps.iter().any(|step| {
-                is(&step.value) || fill::inside(&step.value).iter().any(|(_, steps)| any(steps, is))
-            })
+        let mut any = false;
+        for rule in &self.prompts {
+            each_step(&rule.value.steps, &mut |_, step| any |= is(step));
         }
-        self.prompts.iter().any(|rule| any(&rule.value.steps, is))
+        any
     }
 }
 
@@ -197,12 +234,19 @@ impl Rule {
 }
 
 fn each_variable(steps: &[Placed<Step>], visit: &mut dyn FnMut(Option<Position>, &str)) {
-    for step in steps {
-        for name in fill::names(&step.value) {
-            visit(step.at, &name);
+    each_step(steps, &mut |at, step| {
+        for name in fill::names(step) {
+            visit(at, &name);
         }
+    });
+}
+
+/// Visits all steps, however deep.
+fn each_step<'a>(steps: &'a [Placed<Step>], visit: &mut dyn FnMut(Option<Position>, &'a Step)) {
+    for step in steps {
+        visit(step.at, &step.value);
         for (_, steps) in fill::inside(&step.value) {
-            each_variable(steps, visit);
+            each_step(steps, visit);
         }
     }
 }
@@ -348,12 +392,6 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
             ),
             _ => None,
         };
-        if let Step::ApiError(ApiError { status, .. }) = &step.value
-            && !(400..600).contains(status)
-        {
-            let what = format!("`{status}` is no HTTP status of an error: they go from 400 to 599");
-            found.push((step.at, what));
-        }
         found.extend(mistake.map(|what| (step.at, what.to_owned())));
         for (_, steps) in fill::inside(&step.value) {
             mistakes_of(steps, found);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
 
+use super::kinds::{QUOTES, wrong_kind};
 use super::place::Position;
 use super::{Script, Source};
 use crate::near::unknown;
@@ -46,23 +47,21 @@ impl ScriptError {
 
 /// Reads a script from YAML.
 pub(super) fn read(text: &str, file: Option<&str>) -> Result<Script, ScriptError> {
+    let wrong = |(at, what)| ScriptError {
+        file: file.map(str::to_owned),
+        at,
+        what,
+    };
     if file.is_some() && text.lines().all(is_nothing) {
         // Of a file that was truncated or misnamed, everything would hold.
-        return Err(ScriptError {
-            file: file.map(str::to_owned),
-            at: None,
-            what: "the file is empty, and a script has at least `prompts: []`".to_owned(),
-        });
+        let what = "the file is empty, and a script has at least `prompts: []`";
+        return Err(wrong((None, what.to_owned())));
     }
-    let mut script: Script = read_yaml(text, file)?;
+    let mut script: Script = parse(text).map_err(|error| wrong(told(error.without_snippet(), text)))?;
     script.source = Source(file.map(Arc::from));
     match script.mistakes().into_iter().next() {
         None => Ok(script),
-        Some((at, what)) => Err(ScriptError {
-            file: file.map(str::to_owned),
-            at,
-            what,
-        }),
+        Some(mistake) => Err(wrong(mistake)),
     }
 }
 
@@ -72,25 +71,49 @@ fn is_nothing(line: &str) -> bool {
     line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
 }
 
-/// Reads any type from YAML; errors have their place.
-pub(super) fn read_yaml<T: DeserializeOwned>(text: &str, file: Option<&str>) -> Result<T, ScriptError> {
+/// Why this text is no script, and where, in words for its author.
+fn told(error: &Error, text: &str) -> (Option<Position>, String) {
+    let place = error.location().and_then(Position::of);
+    let message = error.to_string();
+    // The parser puts the place at the end.
+    let message = message
+        .rsplit_once(" at line ")
+        .map_or(&*message, |(what, _)| what);
+    if let Some((at, what)) = unmark(message) {
+        return (Some(at), what.to_owned());
+    }
+    if let Some(what) = explain(error) {
+        return (place, what);
+    }
+    wrong_kind(text).unwrap_or_else(|| {
+        let what = match error {
+            Error::Message { .. } => message.to_owned(),
+            Error::Unexpected {
+                expected: "string scalar",
+                ..
+            } => format!("here goes a text: {QUOTES}"),
+            Error::Unexpected {
+                expected: "mapping start",
+                ..
+            } => "here goes a mapping: each of its fields is `name: value`".to_owned(),
+            Error::Unexpected {
+                expected: "sequence start",
+                ..
+            } => "here goes a list: each item is on a line that begins with `- `".to_owned(),
+            _ => "here goes a value of another kind".to_owned(),
+        };
+        (place, what)
+    })
+}
+
+/// Reads any type from YAML.
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         // `yes` and `no` are texts here, as in YAML 1.2.
         strict_booleans: true,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let text = explain(error.without_snippet());
-        let (at, what) = match unmark(&text) {
-            Some((at, what)) => (Some(at), what.to_owned()),
-            None => (error.location().and_then(Position::of), text),
-        };
-        ScriptError {
-            file: file.map(str::to_owned),
-            at,
-            what,
-        }
-    })
+    serde_saphyr::from_str_with_options(text, options)
 }
 
 /// Marks an error's text that knows its place better than the parser.
@@ -116,31 +139,130 @@ fn unmark(text: &str) -> Option<(Position, &str)> {
     Some((at, what))
 }
 
-fn explain(error: &Error) -> String {
-    match error {
-        Error::SerdeUnknownField { field, expected, .. } => unknown("field", field, expected),
+/// What is wrong, if the error knows it. Of a value of a wrong kind, it does not know what it is for.
+fn explain(error: &Error) -> Option<String> {
+    let text = match error {
+        Error::SerdeUnknownField { field, expected, .. } => return Some(unknown("field", field, expected)),
         Error::SerdeUnknownVariant {
             variant, expected, ..
-        } => unknown("word", variant, expected),
-        Error::SerdeMissingField { field, .. } => format!("the field `{field}` is missing"),
-        Error::DuplicateMappingKey { key, .. } => match key {
-            Some(key) => format!("the field `{key}` is given twice"),
-            None => "a field is given twice".to_owned(),
-        },
-        Error::ExpectedMappingEndAfterEnumVariantValue { .. } => {
-            "one thing too many: this takes a mapping with one key (a step is one item of the list)"
-                .to_owned()
+        } => return Some(unknown("word", variant, expected)),
+        Error::SerdeMissingField { field, .. } => return Some(format!("the field `{field}` is missing")),
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            return Some(format!("the field `{key}` is given twice"));
         }
-        Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
-            "this takes a word, or a mapping with one key".to_owned()
+        Error::DuplicateMappingKey { key: None, .. } => "a field is given twice",
+        Error::ExpectedMappingEndAfterEnumVariantValue { .. }
+        | Error::Unexpected {
+            expected: "mapping end",
+            ..
+        } => "one thing too many: this takes a mapping with one key (a step is one item of the list)",
+        Error::MultipleDocuments { .. } => {
+            "`---` begins another document, and a script is one: give each a file of its own"
         }
-        error => {
-            // Separates the place from the text.
-            let text = error.to_string();
-            match text.rsplit_once(" at line ") {
-                Some((text, _)) => text.to_owned(),
-                None => text,
-            }
+        Error::UnsupportedTag { .. } | Error::TaggedEnumMismatch { .. } => {
+            "a text that begins with `!` goes in quotes"
         }
-    }
+        Error::UnknownAnchor { .. } => UNKNOWN_ANCHOR,
+        Error::MergeValueNotMapOrSeqOfMaps { .. } => "`<<` takes a mapping, or an alias for one",
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            "this is too much for a script: aliases repeat too often, or it is nested too deeply"
+        }
+        Error::NonFiniteFloat { .. } => "this number has no finite value: in quotes it is a text",
+        Error::Eof { .. } => "the text ends here in the middle of a value",
+        Error::AliasError { error, .. } => return explain(error),
+        Error::ExternalMessage { msg, .. } => return Some(not_yaml(msg)),
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+const UNKNOWN_ANCHOR: &str = "no `&name` is there for this alias: a text that begins with `*` goes in quotes";
+
+/// What is wrong with a text that is no YAML. The parser's own words are about its grammar.
+fn not_yaml(told: &str) -> String {
+    const BRACKET: &str = "a `,` or the closing bracket is missing before this";
+    const COLUMN: &str =
+        "wrong indentation: fields of one mapping, and items of one list, begin in the same column";
+    const QUOTED: &str = "behind the closing quote stands more: a `,` is missing, or the whole text goes in quotes (inside single \
+                          quotes, `''` is one)";
+    let known = [
+        (
+            "mapping values are not allowed",
+            "a field cannot begin here: a text with `: ` in it goes in quotes",
+        ),
+        (
+            "unexpected character",
+            "a text that begins with this character goes in quotes",
+        ),
+        ("tab", "here is a tab: indent with spaces"),
+        (
+            "unknown escape",
+            "inside double quotes, `\\` begins an escape: put the text in single quotes",
+        ),
+        (
+            "hexadecimal",
+            "inside double quotes, `\\` begins an escape: put the text in single quotes",
+        ),
+        (
+            "surrogate",
+            "inside double quotes, `\\` begins an escape, and this is no character",
+        ),
+        (
+            "Unicode character escape",
+            "inside double quotes, `\\` begins an escape, and this is no character",
+        ),
+        ("unclosed bracket", "this bracket is not closed"),
+        (
+            "mismatched bracket",
+            "this bracket closes another kind of bracket",
+        ),
+        ("misplaced bracket", "this bracket closes nothing"),
+        ("unclosed quote", "the quote is not closed"),
+        (
+            "multiline quoted",
+            "the quote is not closed, or the next line of the text is not indented",
+        ),
+        ("trailing content", QUOTED),
+        ("expected ',' or", BRACKET),
+        ("expected '-' indicator", COLUMN),
+        ("a block mapping, did not find expected key", COLUMN),
+        ("indent", COLUMN),
+        (
+            "simple key",
+            "here is no field and no item: a field is `name: value`, and an item begins with `- `",
+        ),
+        (
+            "\"-\" is only valid inside a block",
+            "inside brackets, items have no `- `",
+        ),
+        (
+            "sequence entries are not allowed",
+            "an item with `- ` begins on a line of its own",
+        ),
+        ("unknown anchor", UNKNOWN_ANCHOR),
+        ("anchor", "a text that begins with `&` or `*` goes in quotes"),
+        ("tag", "a text that begins with `!` goes in quotes"),
+        ("handle", "a text that begins with `!` goes in quotes"),
+        (
+            "directive",
+            "a line that begins with `%` belongs into a text in quotes",
+        ),
+        (
+            "block scalar",
+            "behind `|` and `>` stands nothing: the text begins on the next line",
+        ),
+        ("document", "the script ends before this: it is one mapping"),
+        ("recursion limit", "this is nested too deeply"),
+        ("eof", "the text ends in the middle of a value"),
+        ("EOF", "the text ends in the middle of a value"),
+    ];
+    let found = known.iter().find(|(words, _)| told.contains(words));
+    found.map_or_else(
+        || "this is no YAML: put texts with special characters in quotes".to_owned(),
+        |(_, what)| (*what).to_owned(),
+    )
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::place::Placed;
-use super::short::{or_text, short_form};
+use super::short::{or_text, short_form, unquoted};
 use super::text::TextMatch;
 
 /// What must have happened in the end: when the process ends, or when the scripted API is asked for its verdict.
@@ -74,4 +74,5 @@ pub struct ToolCalled {
 }
 
 short_form!(ToolCalled, "a tool's name, or a mapping with `tool`, `input`, `times` and `is_error`",
-    visit_str(&str) => |tool| Ok(ToolCalled { tool: tool.to_owned(), ..ToolCalled::default() }));
+    Written::Text(tool) => Ok(ToolCalled { tool, ..ToolCalled::default() }),
+    plain @ (Written::Bool(_) | Written::Whole(_) | Written::Fraction(_)) => Err(unquoted(&plain)));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::script::error::read_yaml;
+use crate::script::error::parse;
 
 fn of_cli(json: Value) -> Line {
     Line::new(false, json)
@@ -190,7 +190,7 @@ fn cases() -> Vec<Case> {
 #[test]
 fn an_assertion_holds_of_what_fits_and_is_told_of_what_does_not() {
     for (text, right, wrong, said) in cases() {
-        let assert: Assert = read_yaml(text, None).unwrap();
+        let assert: Assert = parse(text).unwrap();
         assert_eq!(check(&assert, &right), None, "{text}");
         let flaw = check(&assert, &wrong).unwrap_or_else(|| panic!("{text} holds of {wrong:?}"));
         assert!(flaw.contains(said), "{text}: {flaw}");

@@ -40,6 +40,7 @@ mod expect;
 pub(crate) mod fill;
 mod gates;
 pub(crate) mod judge;
+mod kinds;
 pub(crate) mod place;
 mod progress;
 pub(crate) mod response;
@@ -48,6 +49,7 @@ mod schema;
 pub(crate) mod short;
 mod step;
 mod text;
+pub(crate) mod written;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -154,7 +156,9 @@ pub struct Pacing {
     #[serde(deserialize_with = "short::duration")]
     #[schemars(with = "Span")]
     pub every: Duration,
-    /// Characters in such a piece; 8 unless given.
+    /// Characters in such a piece, at least one; 8 unless given.
+    #[serde(deserialize_with = "short::chunk_if_any")]
+    #[schemars(range(min = 1))]
     pub chunk: Option<usize>,
 }
 

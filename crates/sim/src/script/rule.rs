@@ -93,7 +93,7 @@ struct Number {
 }
 
 impl Number {
-    fn of(times: i64) -> Result<Self, String> {
+    fn of(times: i128) -> Result<Self, String> {
         match u32::try_from(times) {
             Ok(times @ 1..) => Ok(Self {
                 times: Times::Exactly(times),
@@ -106,9 +106,8 @@ impl Number {
 }
 
 short_form!(Number, "a number of prompts, from 1, or `any`",
-visit_u64(u64) => |times| Number::of(i64::try_from(times).unwrap_or(i64::MAX)),
-visit_i64(i64) => |times| Number::of(times),
-visit_str(&str) => |text| match text {
+Written::Whole(times) => Number::of(times),
+Written::Text(text) => match text.as_str() {
     "any" => Ok(Number { times: Times::Any }),
     _ => Err(format!("`{text}` is no number of prompts: write 1 or more, or `any`")),
 });

@@ -1,12 +1,18 @@
 //! The JSON schema of script files.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::Script;
 
-/// The JSON schema of script files, for editors and other programs.
-pub fn json_schema() -> Value {
+pub(super) static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let mut schema = schemars::schema_for!(Script).to_value();
     schema["title"] = Value::from("Script for the simulated claude and for the scripted API");
     schema
+});
+
+/// The JSON schema of script files, for editors and other programs.
+pub fn json_schema() -> Value {
+    SCHEMA.clone()
 }

@@ -5,35 +5,32 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
+use crate::inject::{SIGNALS, is_signal};
+
+use super::error::at;
+use super::place::Placed;
+
 /// Lets a type be written as one plain value, or as the mapping that `#[serde(remote = "Self")]` reads.
 ///
-/// The conversion of a plain value may fail with a message. [`or_text`] and similar functions fix the
-/// schema.
+/// The first literal is what may stand there. The conversion of a plain value may fail with a message. [`or_text`] and similar
+/// functions fix the schema.
 macro_rules! short_form {
-    ($type:ident, $expecting:literal, $($visit:ident($from:ty) => |$value:ident| $make:expr),+ $(,)?) => {
+    ($type:ident, $due:literal, $($plain:pat => $make:expr),+ $(,)?) => {
+        impl $crate::script::written::FromMapping for $type {
+            fn from_mapping<'de, A: serde::de::MapAccess<'de>>(mapping: A) -> Result<Self, A::Error> {
+                $type::deserialize(serde::de::value::MapAccessDeserializer::new(mapping))
+            }
+        }
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Short(Result<$type, String>);
-                struct Visitor;
-                impl<'de> serde::Deserialize<'de> for Short {
-                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                        deserializer.deserialize_any(Visitor)
-                    }
-                }
-                impl<'de> serde::de::Visitor<'de> for Visitor {
-                    type Value = Short;
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    $(fn $visit<E: serde::de::Error>(self, $value: $from) -> Result<Short, E> {
-                        Ok(Short($make))
-                    })+
-                    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Short, A::Error> {
-                        $type::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(|value| Short(Ok(value)))
-                    }
-                }
-                let short = $crate::script::place::Placed::<Short>::deserialize(deserializer)?;
-                short.value.0.map_err(|what| $crate::script::error::at(short.at, &what))
+                use $crate::script::written::Written;
+                let written = $crate::script::place::Placed::<Written<Self>>::deserialize(deserializer)?;
+                let value = match written.value {
+                    Written::Mapping(value) => Ok(value),
+                    $($plain => $make,)+
+                    other => Err(format!("here goes {}, not {other}", $due)),
+                };
+                value.map_err(|what: String| $crate::script::error::at(written.at, &what))
             }
         }
     };
@@ -99,14 +96,10 @@ pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
 
 /// For `#[serde(deserialize_with)]`: an amount of money, which is not negative.
 pub(crate) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    let dollars = f64::deserialize(deserializer)?;
-    if dollars.is_finite() && dollars >= 0.0 {
-        Ok(dollars)
-    } else {
-        Err(serde::de::Error::custom(
-            "a cost is a number of US dollars, and not negative",
-        ))
-    }
+    checked(deserializer, |dollars: f64| match dollars {
+        0.0..=f64::MAX => Ok(dollars),
+        _ => Err("a cost is a number of US dollars, and not negative".to_owned()),
+    })
 }
 
 /// A duration, as a type of its own.
@@ -118,11 +111,84 @@ struct Length {
 }
 
 short_form!(Length, "a length of time such as 250ms, 2s or 3m",
-visit_str(&str) => |text| parse_duration(text)
+Written::Text(text) => parse_duration(&text)
     .map(|time| Length { time })
     .ok_or_else(|| format!("`{text}` is no length of time: write 250ms, 2s or 3m")),
-visit_u64(u64) => |ms| Ok(Length { time: Duration::from_millis(ms) }),
-visit_i64(i64) => |ms| match u64::try_from(ms) {
-    Ok(ms) => Ok(Length { time: Duration::from_millis(ms) }),
-    Err(_) => Err(format!("`{ms}` is no length of time: it cannot be less than none")),
-});
+Written::Whole(ms) => milliseconds(ms).map(|time| Length { time }));
+
+/// A bare number as a length of time.
+pub(super) fn milliseconds(ms: i128) -> Result<Duration, String> {
+    let known = u64::try_from(ms).map_err(|_| match ms {
+        ..0 => format!("`{ms}` is no length of time: it cannot be less than none"),
+        _ => format!("`{ms}` milliseconds are too long"),
+    })?;
+    Ok(Duration::from_millis(known))
+}
+
+/// For `#[serde(deserialize_with)]`: the status of an error.
+pub(super) fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    checked(deserializer, |status: i64| error_status(status.into()))
+}
+
+/// The HTTP status of an error.
+pub(super) fn error_status(status: i128) -> Result<u16, String> {
+    match u16::try_from(status) {
+        Ok(status @ 400..600) => Ok(status),
+        _ => Err(format!(
+            "`{status}` is no HTTP status of an error: they go from 400 to 599"
+        )),
+    }
+}
+
+/// For `#[serde(deserialize_with)]`: an exit code.
+pub(super) fn code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    checked(deserializer, |code: i64| exit_code(code.into()))
+}
+
+/// A code with which a process can end.
+pub(super) fn exit_code(code: i128) -> Result<i32, String> {
+    let known = u8::try_from(code);
+    known
+        .map(i32::from)
+        .map_err(|_| format!("`{code}` is no exit code: they go from 0 to 255"))
+}
+
+/// For `#[serde(deserialize_with)]`: a signal, if one is given.
+pub(super) fn signal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
+    checked(deserializer, |signal: Option<i32>| match signal {
+        Some(number) if !is_signal(number) => Err(format!("`{number}` is no signal: {SIGNALS}")),
+        signal => Ok(signal),
+    })
+}
+
+/// For `#[serde(deserialize_with)]`: how many characters a piece of a text has.
+pub(super) fn chunk<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    checked(deserializer, |chunk| match chunk {
+        0 => Err(NO_PIECE.to_owned()),
+        chunk => Ok(chunk),
+    })
+}
+
+/// For `#[serde(deserialize_with)]`: the same, if it is given.
+pub(super) fn chunk_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    checked(deserializer, |chunk| match chunk {
+        Some(0) => Err(NO_PIECE.to_owned()),
+        chunk => Ok(chunk),
+    })
+}
+
+const NO_PIECE: &str = "a piece of a text has at least 1 character";
+
+/// Reads a value, and checks it; a mistake has the value's place.
+fn checked<'de, D: Deserializer<'de>, R: Deserialize<'de>, T>(
+    deserializer: D,
+    check: impl FnOnce(R) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    let read = Placed::<R>::deserialize(deserializer)?;
+    check(read.value).map_err(|what| at(read.at, &what))
+}
+
+/// What is told where a text is due, but this is something else without quotes.
+pub(super) fn unquoted(written: &impl std::fmt::Display) -> String {
+    format!("here goes a text, and {written} is one only in quotes")
+}

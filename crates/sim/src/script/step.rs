@@ -11,7 +11,7 @@ use crate::inject::Fault;
 
 use super::assertion::Assert;
 use super::place::Placed;
-use super::short::{self, Span, or_number, or_text, short_form};
+use super::short::{self, Span, or_number, or_text, short_form, unquoted};
 
 /// One step of a reply.
 ///
@@ -175,7 +175,8 @@ pub struct Choice {
 }
 
 short_form!(Choice, "a label, or a mapping with `label` and `description`",
-    visit_str(&str) => |text| Ok(Choice { label: text.to_owned(), description: String::new() }));
+    Written::Text(label) => Ok(Choice { label, description: String::new() }),
+    plain @ (Written::Bool(_) | Written::Whole(_) | Written::Fraction(_)) => Err(unquoted(&plain)));
 
 /// A question of an MCP server.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
@@ -248,7 +249,8 @@ pub struct Background {
     #[serde(default)]
     pub output: String,
     /// The task's exit code; 0 unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::code")]
+    #[schemars(range(min = 0, max = 255))]
     pub exit: i32,
     /// The steps of the agent after the end of the command; the agent says `ok` unless given.
     #[serde(default)]
@@ -262,6 +264,8 @@ pub struct Background {
 #[non_exhaustive]
 pub struct ApiError {
     /// The HTTP status.
+    #[serde(deserialize_with = "short::status")]
+    #[schemars(range(min = 400, max = 599))]
     pub status: u16,
     /// The error's message; the usual one of this status unless given.
     #[serde(default)]
@@ -284,8 +288,7 @@ pub struct ApiError {
 pub(crate) const SHOULD_RETRY: &str = "x-should-retry";
 
 short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message`, `kind`, `retry_after`, `headers` and `times`",
-    visit_u64(u64) => |status| ApiError::of(i64::try_from(status).unwrap_or(i64::MAX)),
-    visit_i64(i64) => |status| ApiError::of(status));
+    Written::Whole(status) => short::error_status(status).map(ApiError::new));
 
 impl ApiError {
     /// The type and the text that the API has for a status.
@@ -309,11 +312,6 @@ impl ApiError {
     pub(crate) fn forbids_retry(&self) -> bool {
         let mut headers = self.headers.iter();
         headers.any(|(name, value)| name.eq_ignore_ascii_case(SHOULD_RETRY) && value == "false")
-    }
-
-    fn of(status: i64) -> Result<Self, String> {
-        let status = u16::try_from(status).unwrap_or_default();
-        Ok(Self::new(status))
     }
 }
 
@@ -405,7 +403,9 @@ impl Default for Usage {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ResponsePace {
-    /// Characters in a piece.
+    /// Characters in a piece; at least one.
+    #[serde(deserialize_with = "short::chunk")]
+    #[schemars(range(min = 1))]
     pub chunk: usize,
     /// The time before each piece.
     #[serde(deserialize_with = "short::duration")]
@@ -448,8 +448,8 @@ pub enum Wait {
 }
 
 short_form!(Wait, "a length of time, `interrupt`, `prompt`, or one of `time`, `request`, `gate`",
-    visit_str(&str) => |text| Wait::parse(text),
-    visit_u64(u64) => |ms| Ok(Wait::Time(Duration::from_millis(ms))));
+    Written::Text(text) => Wait::parse(&text),
+    Written::Whole(ms) => short::milliseconds(ms).map(Wait::Time));
 
 impl Wait {
     fn parse(text: &str) -> Result<Self, String> {
@@ -504,24 +504,16 @@ impl<'de> Deserialize<'de> for Bytes {
 #[non_exhaustive]
 pub struct ExitStep {
     /// The exit code; 0 unless given.
+    #[serde(deserialize_with = "short::code")]
+    #[schemars(range(min = 0, max = 255))]
     pub code: i32,
     /// The signal that kills it instead, by its number.
+    #[serde(deserialize_with = "short::signal")]
+    #[schemars(range(min = 1, max = 31))]
     pub signal: Option<i32>,
     /// Whether the turn comes to its end first, with a result.
     pub after_result: bool,
 }
 
 short_form!(ExitStep, "an exit code, or a mapping with `code`, `signal` and `after_result`",
-    visit_i64(i64) => |code| ExitStep::of(code),
-    visit_u64(u64) => |code| ExitStep::of(i64::try_from(code).unwrap_or(i64::MAX)));
-
-impl ExitStep {
-    fn of(code: i64) -> Result<Self, String> {
-        let known =
-            u8::try_from(code).map_err(|_| format!("`{code}` is no exit code: they go from 0 to 255"))?;
-        Ok(Self {
-            code: known.into(),
-            ..Self::default()
-        })
-    }
-}
+    Written::Whole(code) => short::exit_code(code).map(ExitStep::code));

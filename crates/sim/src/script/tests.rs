@@ -183,13 +183,171 @@ fn mistakes_are_told_with_line_and_column() {
         ),
         (
             "prompts:\n  - steps:\n      - api_error: 200\n",
-            "script:3:9: `200` is no HTTP status of an error: they go from 400 to 599",
+            "script:3:20: `200` is no HTTP status of an error: they go from 400 to 599",
+        ),
+        (
+            "prompts:\n  - steps:\n      - api_error: {times: 1, status: 600}\n",
+            "script:3:39: `600` is no HTTP status of an error: they go from 400 to 599",
+        ),
+        (
+            "prompts:\n  - steps:\n      - api_error: '529'\n",
+            "script:3:20: here goes an HTTP status, or a mapping with `status`, `message`, `kind`, `retry_after`, `headers` and `times`, \
+             not the text `529`",
+        ),
+        (
+            "prompts:\n  - prompt: 42\n    steps: []\n",
+            "script:2:13: here goes a text, and the number `42` is one only in quotes",
+        ),
+        (
+            "prompts:\n  - prompt: [a]\n",
+            "script:2:13: here goes a text, or a mapping with one of `exact`, `contains` and `regex`, not a list",
+        ),
+        (
+            "prompts:\n  - prompt: {regex: a, contains: b}\n",
+            "script:2:24: one thing too many: this takes a mapping with one key",
+        ),
+        (
+            "prompts:\n  - steps:\n      - exit: {signal: 99}\n",
+            "script:3:24: `99` is no signal: `signal` is the number of a signal, from 1 to 31",
+        ),
+        (
+            "prompts:\n  - steps:\n      - exit: {code: -1}\n",
+            "script:3:22: `-1` is no exit code: they go from 0 to 255",
+        ),
+        (
+            "prompts:\n  - steps:\n      - background: {command: x, exit: 300}\n",
+            "script:3:40: `300` is no exit code: they go from 0 to 255",
+        ),
+        (
+            "prompts:\n  - steps:\n      - pace: {chunk: 0}\n",
+            "script:3:23: a piece of a text has at least 1 character",
+        ),
+        (
+            "pacing: {chunk: 0}\n",
+            "script:1:17: a piece of a text has at least 1 character",
+        ),
+        (
+            "prompts:\n  - steps:\n      - fault: {fault: signal, signal: 99}\n",
+            "script:3:40: `signal` takes a whole number from 1 to 31, not the number `99`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - fault: {fault: drop, at: {kind: result/succes}}\n",
+            "script:3:9: `at`: unknown kind of frame `result/succes`, did you mean `result/success`? Known here: result/error_during_",
+        ),
+        (
+            "faults: [{fault: drop, at: {kind: asistant}}]\n",
+            "script: `faults[0].at`: unknown kind of frame `asistant`, did you mean `assistant`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: {{prompt}} ok\n",
+            "script:3:14: here goes a text: a text with `: ` in it, or with `{` or `[` at its beginning, goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: {{prompt}}\n",
+            "script:3:14: `say` takes a text, not a mapping: a text with `: ` in it, or with `{` or `[` at its beginning, goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - call: {tool: Bash, input: {command: {{prompt}}}}\n",
+            "script:3:45: the name of a field is a text, not a mapping: a text with",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: Note: this\n",
+            "script:3:18: a field cannot begin here: a text with `: ` in it goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: %hello\n",
+            "script:3:14: a text that begins with this character goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: *hello\n",
+            "script:3:14: no `&name` is there for this alias: a text that begins with `*` goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: !hello\n",
+            "script:3:20: `say` takes a text, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: \"a\\d\"\n",
+            "script:3:14: inside double quotes, `\\` begins an escape: put the text in single quotes",
+        ),
+        (
+            "prompts:\n\t- prompt: hi\n",
+            "script:2:2: here is a tab: indent with spaces",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say:\n",
+            "script:3:12: `say` takes a text, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say\n",
+            "script:3:9: `say` takes a value: write `say: …`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - drop: 3\n",
+            "script:3:9: `drop` stands alone, without a value: write `drop`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - cut: {times: 3}\n",
+            "script:3:9: `cut` stands alone, without a value: write `cut`",
+        ),
+        (
+            "prompts:\n  prompt: hi\n  steps: []\n",
+            "script:2:3: `prompts` takes a list, not a mapping: each item is on a line that begins with `- `",
+        ),
+        (
+            "prompts:\n  - steps:\n",
+            "script:2:10: `steps` takes a list, not nothing: an empty list is `[]`",
+        ),
+        (
+            "- prompt: hi\n  steps: []\n",
+            "script:1:1: a script is a mapping, not a list: write `prompts:` on a line above it",
+        ),
+        (
+            "prompts:\n  - steps:\n      - call: Bash\n",
+            "script:3:15: `call` takes a mapping with `tool`, `input`, `result`, `is_error`, `details`, `run`, not the text `Bash`: write \
+             `{tool: …}`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - call: {tool: Read, input: notes.md}\n",
+            "script:3:35: `input` takes a mapping, not the text `notes.md`: write `{name: …}`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - assert: {is_error: no}\n",
+            "script:3:28: `is_error` takes `true` or `false`, not the text `no`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - assert: {prompts: -1}\n",
+            "script:3:27: `prompts` takes a whole number from 0, not the number `-1`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - cost: free\n",
+            "script:3:15: `cost` takes a number, not the text `free`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - cost: -1\n",
+            "script:3:15: a cost is a number of US dollars, and not negative",
+        ),
+        (
+            "prompts: []\n---\nprompts: []\n",
+            "script:3:1: `---` begins another document, and a script is one: give each a file of its own",
         ),
         (
             "prompts:\n  - steps:\n      - say: a\n      - drop\n",
             "script:4:9: `drop` comes before the first byte of a response",
         ),
-        ("prompts: [\n", "script:1:10: unclosed bracket"),
+        (
+            "prompts\n  - steps: []\n",
+            "script:1:1: here goes a mapping: each of its fields is `name: value`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: \"a\n",
+            "script:4:1: the quote is not closed, or the next line of the text is not indented",
+        ),
+        (
+            "{\"prompts\": [{\"prompt\": \"hi\" \"steps\": []}]}\n",
+            "script:1:30: behind the closing quote stands more: a `,` is missing, or the whole text goes in quotes",
+        ),
+        ("prompts: [\n", "script:1:10: this bracket is not closed"),
     ];
     let mut off = Vec::new();
     for (yaml, expected) in cases {

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::short::{or_text, short_form};
+use super::short::{or_text, short_form, unquoted};
 
 /// A pattern for a text. A bare text must match the whole text exactly.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -22,8 +22,9 @@ pub enum TextMatch {
     Regex(Pattern),
 }
 
-short_form!(TextMatch, "a text, or one of `exact`, `contains`, `regex`",
-    visit_str(&str) => |text| Ok(TextMatch::Exact(text.to_owned())));
+short_form!(TextMatch, "a text, or a mapping with one of `exact`, `contains` and `regex`",
+    Written::Text(text) => Ok(TextMatch::Exact(text)),
+    plain @ (Written::Bool(_) | Written::Whole(_) | Written::Fraction(_)) => Err(unquoted(&plain)));
 
 /// A regular expression, in the syntax of the crate `regex`, without Unicode classes.
 #[derive(Clone, JsonSchema)]

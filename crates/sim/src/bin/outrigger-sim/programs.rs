@@ -191,6 +191,14 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, std::io:
     Ok(value)
 }
 
+/// So many processes.
+fn processes(count: usize) -> String {
+    match count {
+        1 => "1 process of the CLI".to_owned(),
+        _ => format!("{count} processes of the CLI"),
+    }
+}
+
 /// What there is to say about a run besides the verdict.
 fn tell(run: &PlayedRun) {
     if run.processes.is_empty() {
@@ -201,8 +209,8 @@ fn tell(run: &PlayedRun) {
     }
     if run.killed > 0 {
         say(&format!(
-            "note: {} processes of the CLI went on after the program had ended, and were killed\n",
-            run.killed
+            "note: {} went on after the program had ended: killed\n",
+            processes(run.killed)
         ));
     }
     for flaw in &run.flaws {
@@ -314,8 +322,8 @@ pub(crate) fn conform(arguments: impl Iterator<Item = OsString>) -> Result<ExitC
     }
     let equal = comparison.is_equal() && same_end;
     if equal {
-        let processes = simulated.processes.len();
-        text += &format!("Nothing differs that is not known, in {processes} processes of the CLI.\n");
+        let processes = processes(simulated.processes.len());
+        text += &format!("Nothing differs that is not known, in {processes}.\n");
     }
     let content = simulated.flaws.is_empty() && real.flaws.is_empty();
     let printed = std::io::stdout().write_all(text.as_bytes()).is_ok();

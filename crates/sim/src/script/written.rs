@@ -1,0 +1,128 @@
+//! Values as they are written, before it is known what they are for.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::place::Placed;
+
+/// A value as it is written. What a mapping becomes is up to `M`.
+pub(crate) enum Written<M> {
+    Nothing,
+    Bool(bool),
+    Whole(i128),
+    Fraction(f64),
+    Text(String),
+    List(Vec<Placed<Written<Fields>>>),
+    Mapping(M),
+}
+
+/// What a mapping becomes.
+pub(crate) trait FromMapping: Sized {
+    fn from_mapping<'de, A: MapAccess<'de>>(mapping: A) -> Result<Self, A::Error>;
+}
+
+/// The fields of a mapping, in their order.
+pub(crate) struct Fields(pub(crate) Vec<(Written<Fields>, Placed<Written<Fields>>)>);
+
+impl FromMapping for Fields {
+    fn from_mapping<'de, A: MapAccess<'de>>(mut mapping: A) -> Result<Self, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = mapping.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Self(fields))
+    }
+}
+
+impl<M> Written<M> {
+    /// The name of this key.
+    pub(super) fn key(&self) -> Option<&str> {
+        match self {
+            Self::Text(key) => Some(key),
+            _ => None,
+        }
+    }
+}
+
+/// What was found.
+impl<M> fmt::Display for Written<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// More of a text is not shown.
+        const SHOWN: usize = 40;
+        match self {
+            Self::Nothing => f.write_str("nothing"),
+            Self::Bool(value) => write!(f, "`{value}`"),
+            Self::Whole(number) => write!(f, "the number `{number}`"),
+            Self::Fraction(number) => write!(f, "the number `{number}`"),
+            Self::Text(text) => {
+                let line = text.lines().next().unwrap_or_default();
+                let shown: String = line.chars().take(SHOWN).collect();
+                let more = if shown.len() < text.len() { "…" } else { "" };
+                write!(f, "the text `{shown}{more}`")
+            }
+            Self::List(_) => f.write_str("a list"),
+            Self::Mapping(_) => f.write_str("a mapping"),
+        }
+    }
+}
+
+impl<'de, M: FromMapping> Deserialize<'de> for Written<M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader(std::marker::PhantomData))
+    }
+}
+
+struct Reader<M>(std::marker::PhantomData<M>);
+
+impl<'de, M: FromMapping> Visitor<'de> for Reader<M> {
+    type Value = Written<M>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Written::Nothing)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Written::Bool(value))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Written::Whole(number.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Written::Whole(number.into()))
+    }
+
+    fn visit_i128<E>(self, number: i128) -> Result<Self::Value, E> {
+        Ok(Written::Whole(number))
+    }
+
+    fn visit_u128<E>(self, number: u128) -> Result<Self::Value, E> {
+        Ok(Written::Whole(i128::try_from(number).unwrap_or(i128::MAX)))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Written::Fraction(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Written::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Written::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mapping: A) -> Result<Self::Value, A::Error> {
+        M::from_mapping(mapping).map(Written::Mapping)
+    }
+}
