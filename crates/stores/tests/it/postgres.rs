@@ -254,7 +254,7 @@ async fn uses_tls(server: &Server, port: u16, rest: &str) -> Result<bool> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
     needs!(outrigger_needs::postgres());
-    let [port] = servers::ports::free_ports();
+    let [port] = crate::servers::ports::free_ports();
     let server = server_with_tls(port, true);
     let place = server.directory.path().display();
     let (right, wrong) = (
@@ -314,7 +314,7 @@ async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tls_is_used_only_where_that_is_allowed() {
     needs!(outrigger_needs::postgres());
-    let [port] = servers::ports::free_ports();
+    let [port] = crate::servers::ports::free_ports();
     let server = server_with_tls(port, false);
     assert!(!uses_tls(&server, port, "host=localhost").await.unwrap());
     let file = format!(
