@@ -5,12 +5,10 @@ use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-
-use crate::test::exit_code;
 
 /// Builds all programs and examples of the workspace. Cargo builds these for its tests, with the same features: behind the tests nothing
 /// is left to build.
@@ -83,6 +81,14 @@ fn programs_of_the_workspace(given: &[OsString]) -> Result<ExitCode> {
         }
     }
     Ok(exit_code(output.status))
+}
+
+/// The exit code of this program that is like that of another one.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    match status.code() {
+        Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        None => ExitCode::FAILURE,
+    }
 }
 
 /// What cargo writes to stdout, called in this directory; what it writes to stderr is shown.

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::{Context as _, Result};
 
-use crate::cargo::cargo;
+use crate::cargo::{cargo, exit_code};
 use crate::report::Report;
 use crate::{isolation, set_up, sweep};
 
@@ -160,13 +160,6 @@ fn show(reader: PipeReader, report: &mut Report) -> io::Result<()> {
             report.line(&String::from_utf8_lossy(&line[..line.len() - 1]));
             line.clear();
         }
-    }
-}
-
-pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
-    match status.code() {
-        Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
-        None => ExitCode::FAILURE,
     }
 }
 

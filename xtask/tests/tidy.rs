@@ -347,8 +347,8 @@ const SHARED_TYPES: &[(&str, &[&str])] = &[
     ("sdk", &["LocalProcess"]),
     // Of the crate, and of the trait that stores implement.
     ("sessions", &["Result"]),
-    // Of a frame, and of a mapping in a script: as with the names of files.
-    ("sim", &["Fields"]),
+    // Of frames or files, and of values in a script: as with the names of files.
+    ("sim", &["Fields", "Kinds", "Written"]),
 ];
 
 /// The name of the type that a line begins to define.
