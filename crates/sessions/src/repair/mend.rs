@@ -140,7 +140,8 @@ impl Repair {
     ///
     /// # Errors
     /// [`Error::Busy`] while another process drives the session ([`Sessions::driven_by`]); [`Error::Changed`] when it was written to since it was
-    /// read; when there is nothing to repair; when a file cannot be written. The transcript is unchanged then.
+    /// read; when there is nothing to repair; when a file cannot be written. The transcript is unchanged then, unless it is the records that
+    /// another process appended meanwhile that cannot be carried over: it is repaired then, and these records are at the end of the backup.
     pub fn in_place(&self) -> Result<Mended> {
         self.exchange(&mut Meter::unheard(), || {})
     }
