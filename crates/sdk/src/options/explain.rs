@@ -8,7 +8,7 @@ use outrigger_protocol::shared::{HookEvent, PermissionMode};
 use super::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
 use crate::fields::Fields;
 use crate::permissions::{Decider, DecisionStep, Explanation, Foreseen, Outlook, PLAN, QUESTION, Warning};
-use crate::rule::{About, Rule};
+use crate::rule::{About, Rule, begins_beside_settings};
 
 struct Steps(Vec<DecisionStep>);
 
@@ -151,9 +151,7 @@ impl Options {
     /// Adds the rules of one behavior that the inline settings have.
     fn explain_rules(&self, behavior: &str, outlook: Outlook, tool: &str, steps: &mut Steps) {
         for settings in self.inline_settings() {
-            let permissions: Option<RawJson> = settings.get("permissions");
-            let rules = permissions.and_then(|rules| Fields::of_object(&rules).get(behavior));
-            let rules: Vec<String> = rules.unwrap_or_default();
+            let rules = rules_of(&settings, behavior);
             steps.rules(Decider::Settings, outlook, rules.iter().map(String::as_str), tool);
         }
     }
@@ -387,17 +385,27 @@ impl Options {
     /// For example a permission handler that is never called, because the mode, a rule for a whole tool or another option decides
     /// first. [`explain`](Self::explain) has the details for a single call.
     pub fn warnings(&self) -> Vec<Warning> {
-        if !self.hosting.handlers.permissions_set {
-            return Vec::new();
+        let mut warnings = Vec::new();
+        if let Some(SettingsInput::Inline(settings)) = &self.settings
+            && let Some(json) = settings.json()
+        {
+            let settings = Fields::of_object(json);
+            let rules = ["allow", "ask", "deny"].map(|behavior| rules_of(&settings, behavior));
+            let rules = rules.into_iter().flatten();
+            let beside = rules.filter(|rule| begins_beside_settings(rule));
+            warnings.extend(beside.map(|rule| Warning::RuleBesideSettings { rule }));
         }
-        let mut warnings: Vec<Warning> = self
-            .never_asked()
-            .into_iter()
-            .map(|never| Warning::HandlerNotAsked {
-                calls: never.calls,
-                option: never.option,
-            })
-            .collect();
+        if !self.hosting.handlers.permissions_set {
+            return warnings;
+        }
+        warnings.extend(
+            self.never_asked()
+                .into_iter()
+                .map(|never| Warning::HandlerNotAsked {
+                    calls: never.calls,
+                    option: never.option,
+                }),
+        );
         if self.permission_prompt_tool_name.is_some() {
             warnings.push(Warning::HandlerNotAsked {
                 calls: "*".to_owned(),
@@ -428,6 +436,13 @@ impl Options {
             tracing::warn!("{warning}");
         }
     }
+}
+
+/// The rules of one behavior in these settings.
+fn rules_of(settings: &Fields, behavior: &str) -> Vec<String> {
+    let permissions: Option<RawJson> = settings.get("permissions");
+    let rules = permissions.and_then(|rules| Fields::of_object(&rules).get(behavior));
+    rules.unwrap_or_default()
 }
 
 #[cfg(test)]

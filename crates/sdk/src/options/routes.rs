@@ -13,7 +13,7 @@ use outrigger_protocol::shared::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::rule::Rule;
+use crate::rule::{Rule, in_settings};
 
 use super::args::{Args, LONG};
 use super::{
@@ -64,7 +64,7 @@ impl Options {
         self.other_args(&mut args)?;
 
         let spilled = self.tool_args(&mut args, &mut delivered)?;
-        self.settings_args(&mut args, &mut files, &mut delivered, spilled, base)?;
+        self.settings_args(&mut args, &mut files, &mut delivered, spilled, base, host)?;
         self.server_args(&mut args, &mut files, &mut delivered, base)?;
 
         let mut confirmations = confirmations(&delivered, !self.code_running_mcp_tools.is_empty());
@@ -324,6 +324,7 @@ impl Options {
         delivered: &mut Delivered,
         spilled: Vec<String>,
         base: &Path,
+        host: Host,
     ) -> Result<(), OptionsError> {
         let sources = match (&self.setting_sources, self.isolation) {
             (Some(sources), _) => Some(sources.as_slice()),
@@ -361,7 +362,18 @@ impl Options {
             None => None,
         };
         if let Some(json) = inline {
-            let rules = [("allow", spilled), ("ask", asked)];
+            // A spare's directory comes with the claim. The CLI goes by the real path of its directory.
+            let directory = (!host.awaits_claim).then(|| match base.canonicalize() {
+                Ok(directory) if !host.remote => directory,
+                _ => base.to_owned(),
+            });
+            let placed = |rules: Vec<String>, restricts| -> Vec<String> {
+                let rules = rules.iter();
+                rules
+                    .map(|rule| in_settings(rule, directory.as_deref(), restricts))
+                    .collect()
+            };
+            let rules = [("allow", placed(spilled, false)), ("ask", placed(asked, true))];
             let json = with_rules(json, rules).map_err(|_| unwritable("settings"))?;
             let json = match &self.sandbox {
                 Some(sandbox) => {

@@ -22,6 +22,12 @@
 //! | `*`, `mcp__*` | all tools; only to deny or ask |
 //! | `Tool(field:value)` | calls with this value in their input; only to deny or ask |
 //!
+//! A path with one `/` in front begins at the session's directory, however the rule gets to the CLI: in settings that are passed as
+//! text, where the CLI looks for such a path beside a temporary file, the rule has the whole path. (In settings of your own,
+//! [`Options::settings`](crate::Options::settings), nothing is rewritten; [`Options::warnings`](crate::Options::warnings) reports such
+//! rules.) The directory of a [spare](crate::Spare) is not known when its process starts: there, an ask rule such as `Edit(/x)`
+//! matches each `x` below the directory.
+//!
 //! `Read` and `Edit` without parentheses match all files, also outside of the working directories. As a deny or ask rule, such a
 //! `Read` matches that tool alone: `Grep`, `Glob` and commands can still read.
 //!

@@ -4,6 +4,8 @@
 mod diff;
 mod place;
 
+use std::fs;
+
 use outrigger::options::{OptionsError, Tools};
 use outrigger::permissions::{
     Opinion, PermissionDecision, PermissionResult, PolicyDefault, chain, layer, one_at_a_time,
@@ -236,6 +238,38 @@ async fn what_a_rule_wants_asked_is_asked() {
         let did = made(place.rig.options().permissions(policy), &calls).await;
         assert!(did[0].0 != Did::Ran && did[1].0 != Did::Ran, "{did:?}");
         assert_eq!(did[2].0 == Did::Ran, other, "{did:?}");
+    }
+}
+
+/// A rule for a path of the session's directory, however the rules that ask get to the CLI.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_asks_holds_where_the_session_is() {
+    let place = Place::new().await;
+    let odd = "o[d](d)";
+    fs::create_dir_all(place.rig.sandbox().project().join(odd)).unwrap();
+    let settings = |json| serde_json::from_value::<Settings>(json).unwrap();
+    for (directory, with) in [
+        ("", json!(null)),
+        (odd, json!({"cleanupPeriodDays": 5})),
+        // Behind initialize, since variables may be secrets.
+        ("", json!({"env": {"A": "b"}})),
+    ] {
+        let directory = place.rig.sandbox().project().join(directory);
+        let write = |path: &str| {
+            let input = json!({"file_path": directory.join(path), "content": "x"});
+            ("Write", input)
+        };
+        let policy = Policy::allow_all().ask(["Edit(/asked)"]);
+        let mut options = place.rig.options().cwd(&directory).permissions(policy);
+        if with.is_object() {
+            options = options.settings(settings(with.clone()));
+        }
+        let did = made(options, &[write("asked"), write("sub/asked")]).await;
+        assert_eq!(
+            did.iter().map(|(did, _)| *did).collect::<Vec<_>>(),
+            [Did::Asked, Did::Ran],
+            "{with}: {did:?}"
+        );
     }
 }
 
