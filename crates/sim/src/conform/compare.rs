@@ -85,7 +85,7 @@ pub fn compare(scenario: &str, real: &Spoken, simulated: &Spoken) -> Vec<Differe
         add(DifferenceKind::Frame(shown), who);
     }
     let (expected, seen) = (fields(real), fields(simulated));
-    let is_stopped = expected.contains_key("result/error_during_execution");
+    let is_stopped = real.frames.iter().any(|(kind, frame)| is_stopped(kind, frame));
     for (kind, expected) in &expected {
         // A kind that only one of them wrote is a difference of the sequences already.
         let Some(seen) = seen.get(kind) else { continue };
@@ -114,6 +114,12 @@ pub fn compare(scenario: &str, real: &Spoken, simulated: &Spoken) -> Vec<Differe
         }
     }
     differences
+}
+
+/// Whether this is the result of a turn that was stopped: by an interrupt, or by a prompt for now.
+fn is_stopped(kind: &str, frame: &Value) -> bool {
+    let reason = frame["terminal_reason"].as_str().unwrap_or_default();
+    kind == "result/error_during_execution" || kind.starts_with("result/") && reason.starts_with("aborted_")
 }
 
 /// What the API sends in pieces.
@@ -428,6 +434,19 @@ mod tests {
         assert_eq!(differences[0].what, what);
         let missing = compare("missing", &results(&[]), &results(&["a"]));
         assert_eq!(missing.len(), 1, "{missing:?}");
+    }
+
+    #[test]
+    fn how_much_had_come_is_not_compared_where_a_turn_was_stopped() {
+        let result = |reason: &str, tokens: u32| {
+            let frame =
+                serde_json::json!({"type": "result", "terminal_reason": reason, "total_cost_usd": tokens});
+            Spoken::new([("result/success".to_owned(), frame)])
+        };
+        for (reason, differences) in [("completed", 2), ("aborted_streaming", 0)] {
+            let found = compare("one", &result(reason, 1), &result(reason, 2));
+            assert_eq!(found.len(), differences, "{reason}");
+        }
     }
 
     #[test]

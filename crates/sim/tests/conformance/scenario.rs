@@ -74,10 +74,13 @@ impl Scenario {
         Self::bare(name).control(fields)
     }
 
-    /// Whether a flag names this program.
+    /// Whether a flag or a request names this program.
     pub(crate) fn uses(&self, program: &str) -> bool {
         let mut flags = self.runs.iter().flat_map(|run| &run.flags);
-        flags.any(|flag| flag.contains(program))
+        let mut steps = self.runs.iter().flat_map(|run| &run.steps);
+        let names =
+            |step: &Step| matches!(step, Step::Control(request) if request.to_string().contains(program));
+        flags.any(|flag| flag.contains(program)) || steps.any(names)
     }
 
     /// All of it as text, but for how requests are answered.

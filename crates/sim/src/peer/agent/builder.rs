@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::models;
 use super::played::{ModelPlayer, StepSource};
+use super::rules::SettingsPlace;
 use super::{Agent, Brain, Builder, Feature, ToolOutcome, mcp, structured, subagent, transcript};
 use crate::flaw::Flaw;
 use crate::inject::Schedule;
@@ -179,11 +180,18 @@ impl Builder {
         self
     }
 
-    /// Settings for `get_settings`, like `--settings`.
-    pub(in crate::peer) fn settings(mut self, settings: &Value) -> Self {
+    /// Settings of `--settings`, and the directory of their file, if they are in one.
+    pub(in crate::peer) fn settings(mut self, settings: &Value, directory: Option<PathBuf>) -> Self {
         let settings = settings.as_object().into_iter().flatten();
         let settings = settings.map(|(key, value)| (key.clone(), value.clone()));
         self.agent.config.settings.extend(settings);
+        self.agent.config.settings_place = directory.map_or(SettingsPlace::Elsewhere, SettingsPlace::Beside);
+        self
+    }
+
+    /// Fields of `initialize` that replace flags, as with `--initialize-fields`.
+    pub(in crate::peer) fn initialize_fields(mut self, fields: Vec<String>) -> Self {
+        self.agent.config.initialize_fields = fields;
         self
     }
 
@@ -256,6 +264,9 @@ setters! { Builder.agent.config:
 
     /// How often a failed request is repeated, as with `CLAUDE_CODE_MAX_RETRIES`; 10 unless set.
     max_retries(retries: u32) = retries;
+
+    /// How long an MCP server may take to connect before it has failed, as with `MCP_TIMEOUT`; 30 s unless set.
+    mcp_timeout(limit: Duration) = limit;
 
     /// How long the agent takes to begin a turn and to get a response of the model; 2 ms each unless set.
     latency(latency: Duration) = latency;

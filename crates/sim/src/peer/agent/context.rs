@@ -19,6 +19,7 @@ use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
 use super::models;
+use super::not_simulated::Feature;
 use super::played::ModelPlayer;
 use super::rules::{PermissionRules, RuleSource};
 use super::settings::Settings;
@@ -230,6 +231,8 @@ pub(super) struct AgentState {
     pub(super) subagents: Stats,
     /// Whether text of subagents in the foreground is shown.
     pub(super) forward_text: bool,
+    /// Whether the host wants the calls of agents that agents have started.
+    pub(super) forward_nested_calls: bool,
     /// Whether an interrupt spares agents in the background.
     pub(super) spares_agents: bool,
     pub(super) title: Option<String>,
@@ -248,11 +251,15 @@ pub(super) struct AgentState {
     pub(super) plan: Option<(String, bool)>,
     /// MCP servers of the configuration that have not been connected yet.
     pub(super) configured: Vec<(String, Value)>,
+    /// What is wrong with those that cannot be.
+    pub(super) server_errors: Vec<Value>,
     pub(super) system_prompt: Option<String>,
     pub(super) appended_prompt: Option<String>,
     /// The limit of thinking tokens, if it was set.
     pub(super) thinking: Option<u64>,
     pub(super) settings: Settings,
+    /// What the client has brought that is not simulated.
+    pub(super) unsimulated: Option<Feature>,
     pub(super) checkpoints: Vec<Checkpoint>,
     /// Tool calls of the host that are at work, by the id of its request: the server, and how they are stopped.
     pub(super) calls: HashMap<String, (String, AbortHandle)>,
@@ -269,28 +276,10 @@ impl Context {
     ) -> Self {
         let mut ids = Ids::new(config.seed);
         let session_id = config.session_id.clone().unwrap_or_else(|| ids.uuid());
-        let settings = Settings::new(&config);
-        let mut rules = PermissionRules::new(&config.allowed, &config.disallowed);
-        let granted = settings.grant(&mut rules);
-        let set = |path: &[&str], given: bool| {
-            let value = settings.get(path).filter(|_| !given);
-            value.and_then(|value| value.as_str().map(str::to_owned))
-        };
-        let model = set(&["model"], config.model_given).map(|model| models::resolve(&model));
-        let mode = set(&["permissions", "defaultMode"], config.mode_given);
-        let mode = mode.unwrap_or_else(|| config.mode.clone());
-        let state = AgentState {
+        let mut state = AgentState {
             ids,
             session_id,
-            model: model.unwrap_or_else(|| config.model.clone()),
-            mode: if mode == "manual" {
-                "default".to_owned()
-            } else {
-                mode
-            },
-            rules,
             directories: config.directories.clone(),
-            granted,
             files: initial_files(&config),
             session_state: "idle",
             instructions: Some("session_start"),
@@ -299,11 +288,13 @@ impl Context {
             forward_text: config.forward_text,
             title: config.title.clone(),
             configured: config.servers.clone(),
+            server_errors: config.server_errors.clone(),
             system_prompt: config.system_prompt.clone(),
             appended_prompt: config.appended_prompt.clone(),
-            settings,
+            settings: Settings::new(&config),
             ..AgentState::default()
         };
+        state.configure(&config, &config.disallowed);
         Self {
             config,
             log,
@@ -736,6 +727,23 @@ impl Context {
 }
 
 impl AgentState {
+    /// Sets what flags and settings decide: rules, directories, the model and the mode.
+    pub(super) fn configure(&mut self, config: &Config, disallowed: &[String]) {
+        self.rules = PermissionRules::new(&config.allowed, disallowed);
+        self.granted = self.settings.grant(&mut self.rules);
+        let set = |path: &[&str], given: bool| {
+            let value = self.settings.get(path).filter(|_| !given);
+            value.and_then(|value| value.as_str().map(str::to_owned))
+        };
+        let model = set(&["model"], config.model_given).map(|model| models::resolve(&model));
+        let mode = set(&["permissions", "defaultMode"], config.mode_given);
+        self.model = model.unwrap_or_else(|| config.model.clone());
+        self.mode = match mode.unwrap_or_else(|| config.mode.clone()) {
+            mode if mode == "manual" => "default".to_owned(),
+            mode => mode,
+        };
+    }
+
     /// All directories that were added, for this session or for good.
     pub(super) fn all_directories(&self) -> impl Iterator<Item = &String> {
         self.directories

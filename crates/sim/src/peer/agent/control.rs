@@ -10,7 +10,9 @@ use super::mcp;
 use super::session::{failure, success};
 use super::structured::Schema;
 use super::subagent::Definition;
-use super::{background, commands, files, mcp_control, model, not_simulated, payload, settings, subagent};
+use super::{
+    background, commands, delivered, files, mcp_control, model, not_simulated, payload, settings, subagent,
+};
 use crate::flaw::Flaw;
 
 pub(super) const MODES: &[&str] = &[
@@ -197,6 +199,11 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         .filter_map(|name| name.as_str().map(str::to_owned))
         .collect();
     servers.extend(ctx.config.sdk_servers.iter().cloned());
+    let (mut applied, of_host) = delivered::take(ctx, request);
+    if let Some(recorded) = delivered::trust(ctx, request) {
+        applied.insert("workspace_trust_recorded".to_owned(), recorded.into());
+    }
+    servers.extend(of_host);
     mcp_control::start(ctx);
     // The servers hear from us before the host gets its answer.
     let manifests = &request["sdkMcpServerManifests"];
@@ -230,6 +237,7 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
                 aliases.filter_map(|(alias, tool)| Some((alias.clone(), tool.as_str()?.to_owned())));
             state.tool_aliases.extend(aliases);
             state.forward_text |= request["forwardSubagentText"] == true;
+            state.forward_nested_calls |= request["forwardNestedSubagentToolCalls"] == true;
             state.spares_agents |= request["perTaskStopAffordance"] == true;
         }
         let session_state = match &state.deferred {
@@ -242,6 +250,9 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
             payload["hooks_applied"] = json!(true);
         }
         payload["commands"] = commands;
+        if let Some(payload) = payload.as_object_mut() {
+            payload.extend(applied);
+        }
         if !manifests.is_null() {
             payload["sdk_mcp_manifests_parked"] = told;
         }

@@ -174,17 +174,19 @@ fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
 /// Why a file must not be used by a tool, whatever hooks say.
 pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&'static str, RuleSource)> {
     let (project, cwd) = (ctx.project(), ctx.cwd());
+    let state = ctx.state();
     let place = RuleRoots {
         project: &project,
         cwd: &cwd,
         home: Path::new(&ctx.config.home),
         links: None,
+        user: ctx.config.config_dir.as_deref(),
+        flags: state.settings.place(),
     };
     let call = looked_at(tool, input);
     let Accessed::File(access, path) = call.what else {
         return None;
     };
-    let state = ctx.state();
     let mut rules = state.rules.deny.iter();
     let led_to = Area::new(ctx, &state).resolved(Path::new(path));
     let led_to = led_to.to_string_lossy();
@@ -407,6 +409,8 @@ impl DecisionScene<'_> {
             cwd: &self.cwd,
             home: self.home,
             links: Some(&self.area),
+            user: self.ctx.config.config_dir.as_deref(),
+            flags: self.state.settings.place(),
         }
     }
 

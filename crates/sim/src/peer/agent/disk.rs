@@ -9,7 +9,7 @@ use super::brain::{CallPlan, ToolOutcome};
 use super::caller::ModelCall;
 use super::context::{AgentState, Context};
 use super::models::Model;
-use super::rules::{Access, RuleRoots};
+use super::rules::{Access, Accessed, RuleRoots, Subject};
 use super::{background, commands, edits, files, not_simulated, paths, payload, plans, shell};
 
 /// A path as the tools take it.
@@ -134,9 +134,17 @@ fn is_strange(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
             cwd: &cwd,
             home: Path::new(&ctx.config.home),
             links: Some(&area),
+            user: ctx.config.config_dir.as_deref(),
+            flags: state.settings.place(),
         };
+        let read = Subject {
+            tool: "Read",
+            what: Accessed::File(Access::Read, &path.to_string_lossy()),
+        };
+        let asks = state.rules.ask.iter().any(|rule| rule.touches(&read, &place));
         let mut rules = state.rules.allow.iter();
-        area.includes(path) || rules.any(|rule| rule.allows_file(Access::Read, path, &place))
+        let mut allows = || rules.any(|rule| rule.allows_file(Access::Read, path, &place));
+        !asks && (area.includes(path) || allows())
     };
     let trusted = Model::of(&state.model).has_auto_mode();
     unread && state.mode != "bypassPermissions" && !(trusted && inside())

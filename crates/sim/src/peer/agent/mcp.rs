@@ -357,8 +357,22 @@ pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &
     }
     announce(ctx);
     if error.is_none() {
-        let answer = send_initialize(ctx, name).await;
-        handshake(ctx, name, Some(answer)).await;
+        let connecting = async {
+            let answer = send_initialize(ctx, name).await;
+            handshake(ctx, name, Some(answer)).await;
+        };
+        let limit = ctx.config.mcp_timeout;
+        if tokio::time::timeout(limit, connecting).await.is_err() {
+            if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+                server.error = Some(format!(
+                    "MCP server \"{name}\" connection timed out after {}ms",
+                    limit.as_millis()
+                ));
+                // Its process ends.
+                server.pipe = None;
+            }
+            settle(ctx, name, None).await;
+        }
     }
     let mut state = ctx.state();
     let server = state.servers.iter_mut().find(|server| server.name == name)?;

@@ -29,6 +29,7 @@ mod control;
 mod cost;
 mod decision;
 mod deferral;
+pub(super) mod delivered;
 mod disk;
 mod edits;
 mod ending;
@@ -158,6 +159,8 @@ pub(super) struct Config {
     unsimulated: Vec<Feature>,
     pub(super) max_turns: Option<u64>,
     pub(super) max_retries: u32,
+    /// How long a server may take to connect.
+    mcp_timeout: Duration,
     pub(super) latency: Duration,
     pub(super) seed: u64,
     /// Whether times are counted and not measured.
@@ -189,6 +192,9 @@ pub(super) struct Config {
     /// Whether files are remembered as they were before each prompt.
     checkpoints: bool,
     settings: serde_json::Map<String, Value>,
+    settings_place: rules::SettingsPlace,
+    /// What the client brings in `initialize` in place of flags.
+    initialize_fields: Vec<String>,
     /// MCP servers that are not the host's, with their configurations.
     servers: Vec<(String, Value)>,
     /// What is wrong with those that cannot be.
@@ -228,6 +234,7 @@ impl Agent {
             mode: "default".to_owned(),
             permission_prompts: true,
             max_retries: 10,
+            mcp_timeout: Duration::from_secs(30),
             latency: Duration::from_millis(2),
             persist: true,
             entrypoint: "sdk-cli".to_owned(),

@@ -110,6 +110,9 @@ pub(super) fn used(ctx: &Context, prompts: &[QueuedPrompt]) -> Option<Feature> {
     }
     {
         let state = ctx.state();
+        if let Some(feature) = state.unsimulated {
+            return Some(feature);
+        }
         let is_on = |key: &str| state.settings.get(&[key]).is_some_and(|value| value == true);
         let has = |key: &str, counts: fn(&serde_json::Value) -> bool| {
             let value = state.settings.get(&[key]).unwrap_or_default();

@@ -160,7 +160,8 @@ pub(super) fn permission_request(
             "permission_suggestions": suggest.files(Access::Write, &path, true),
         })),
         Why::Sensitive(path) => {
-            let reason = if paths::is_of_the_cli(&path) {
+            let is_inside = area.includes(&path);
+            let reason = if paths::is_of_the_cli(&path) && is_inside {
                 format!(
                     "Claude requested permissions to write to {}, but you haven't granted it yet.",
                     path.display()
@@ -171,8 +172,10 @@ pub(super) fn permission_request(
                     path.display()
                 )
             };
-            let suggestions = if line.is_empty() {
+            let suggestions = if line.is_empty() && is_inside {
                 suggest.accept_edits()
+            } else if line.is_empty() {
+                suggest.files(Access::Write, &path, true)
             } else {
                 set(json!({"blocked_path": path.to_string_lossy()}));
                 let mut suggestions = vec![suggest.directories(&path)];

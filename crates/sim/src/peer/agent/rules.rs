@@ -220,7 +220,24 @@ impl PermissionRule {
         let directory = pattern.strip_suffix("/**");
         let directory =
             directory.filter(|directory| !matches!(*directory, "" | "~") && !directory.ends_with('/'));
-        fits && is_below(directory.unwrap_or(pattern), path, place, bases)
+        fits && self.is_below(directory.unwrap_or(pattern), path, place, bases)
+    }
+
+    /// Whether a pattern for files, as in a `.gitignore`, means this one. A relative one begins at one of these directories.
+    fn is_below(&self, pattern: &str, path: &Path, place: &RuleRoots<'_>, bases: &[&Path]) -> bool {
+        let (base, pattern) = match pattern {
+            _ if pattern.starts_with("//") => (Path::new("/"), pattern.trim_start_matches('/')),
+            _ if pattern.starts_with("~/") => (place.home, &pattern[2..]),
+            _ if pattern.starts_with('/') => match place.of(self.source) {
+                Some(base) => (base, &pattern[1..]),
+                None => return false,
+            },
+            _ => {
+                let mut bases = bases.iter();
+                return bases.any(|base| is_at(base, pattern, path, true));
+            }
+        };
+        is_at(base, pattern, path, false)
     }
 
     /// Whether the rule allows the whole call; a line of commands may need several rules.
@@ -354,10 +371,12 @@ impl PermissionRule {
         let description = match self.parts() {
             ("Bash", None) => Some(json!({"prefix": "Any Bash command"})),
             (tool, None) => Some(json!({"prefix": "Any use of the ", "emphasis": tool, "suffix": " tool"})),
-            ("Bash", Some(content)) => Some(match content.strip_suffix(":*") {
-                Some(prefix) => json!({"prefix": "Any Bash command starting with ", "emphasis": prefix}),
-                None => json!({"prefix": "The Bash command ", "emphasis": content}),
-            }),
+            ("Bash", Some(content)) => {
+                Some(match content.strip_suffix(":*").or(content.strip_suffix(" *")) {
+                    Some(prefix) => json!({"prefix": "Any Bash command starting with ", "emphasis": prefix}),
+                    None => json!({"prefix": "The Bash command ", "emphasis": content}),
+                })
+            }
             _ => None,
         };
         if let Some(description) = description {
@@ -398,9 +417,35 @@ pub(super) struct RuleRoots<'a> {
     pub(super) home: &'a Path,
     /// What knows where links lead, if that counts.
     pub(super) links: Option<&'a Area>,
+    /// Where the user's settings are.
+    pub(super) user: Option<&'a Path>,
+    /// Where the settings of `--settings` are.
+    pub(super) flags: &'a SettingsPlace,
+}
+
+/// Where settings of `--settings` are.
+#[derive(Debug, Clone, Default)]
+pub(super) enum SettingsPlace {
+    /// There are none, but the host may change such settings later.
+    #[default]
+    Session,
+    /// In a file in this directory.
+    Beside(PathBuf),
+    /// In a temporary file, since they were passed as text.
+    Elsewhere,
 }
 
 impl RuleRoots<'_> {
+    /// The directory at which a path begins that begins with one `/` in a rule of this source; none if no file is meant.
+    fn of(&self, source: RuleSource) -> Option<&Path> {
+        match (source, self.flags) {
+            (RuleSource::User, _) => self.user,
+            (RuleSource::Flag, SettingsPlace::Beside(directory)) => Some(directory),
+            (RuleSource::Flag, SettingsPlace::Elsewhere) => None,
+            _ => Some(self.project),
+        }
+    }
+
     /// A path, and where its links lead.
     fn spellings(&self, path: &Path) -> Vec<PathBuf> {
         let mut spellings = vec![path.to_owned()];
@@ -408,20 +453,6 @@ impl RuleRoots<'_> {
         spellings.dedup();
         spellings
     }
-}
-
-/// Whether a pattern for files, as in a `.gitignore`, means this one. A relative one begins at one of these directories.
-fn is_below(pattern: &str, path: &Path, place: &RuleRoots<'_>, bases: &[&Path]) -> bool {
-    let (base, pattern) = match pattern {
-        _ if pattern.starts_with("//") => (Path::new("/"), pattern.trim_start_matches('/')),
-        _ if pattern.starts_with("~/") => (place.home, &pattern[2..]),
-        _ if pattern.starts_with('/') => (place.project, &pattern[1..]),
-        _ => {
-            let mut bases = bases.iter();
-            return bases.any(|base| is_at(base, pattern, path, true));
-        }
-    };
-    is_at(base, pattern, path, false)
 }
 
 fn is_at(base: &Path, pattern: &str, path: &Path, relative: bool) -> bool {

@@ -15,7 +15,7 @@ use super::background::{self, Finished};
 use super::context::{Abort, AgentState, Context, HostReply, Priority, QueuedPrompt, UNCLASSIFIED};
 use super::played::ModelPlayer;
 use super::turn::{self, TurnWork};
-use super::{Config, control, cost, deferral, ids, mcp_control, payload, transcript};
+use super::{Config, control, cost, deferral, delivered, ids, mcp_control, payload, transcript};
 use crate::inject::Wire;
 use crate::matcher::prompt_text;
 use crate::peer::io::LineReader;
@@ -446,6 +446,13 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 reason: Some("initialize_not_first"),
             };
             return Some(refuse_to_open(&self.ctx, failed).await);
+        }
+        if self.ctx.config.await_initialize
+            && !self.ctx.state().initialized
+            && let Ok(json) = &json
+            && let Some(text) = delivered::refusal(&self.ctx.config, &json["request"])
+        {
+            return Some(self.refuse(text).await);
         }
         let json = match json {
             Ok(Value::Null) | Err(_) => {

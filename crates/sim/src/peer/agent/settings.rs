@@ -7,7 +7,7 @@ use super::context::{AgentState, Context};
 use super::control::{ControlReply, MODES};
 use super::model;
 use super::models::Model;
-use super::rules::{PermissionRule, PermissionRules, RuleSource};
+use super::rules::{PermissionRule, PermissionRules, RuleSource, SettingsPlace};
 use super::settings_files::{self, Files, strings};
 
 /// Settings of all sources.
@@ -15,6 +15,7 @@ use super::settings_files::{self, Files, strings};
 pub(super) struct Settings {
     /// The settings of `--settings`, and later changes.
     flags: Map<String, Value>,
+    place: SettingsPlace,
     files: Files,
 }
 
@@ -23,8 +24,19 @@ impl Settings {
     pub(super) fn new(config: &Config) -> Self {
         Self {
             flags: config.settings.clone(),
+            place: config.settings_place.clone(),
             files: Files::read(config),
         }
+    }
+
+    /// Replaces the settings of `--settings` by others, which are there.
+    pub(super) fn set_flags(&mut self, flags: Map<String, Value>, place: SettingsPlace) {
+        (self.flags, self.place) = (flags, place);
+    }
+
+    /// Where the settings of `--settings` are.
+    pub(super) fn place(&self) -> &SettingsPlace {
+        &self.place
     }
 
     /// All of them, the strongest last.
@@ -74,6 +86,23 @@ impl Settings {
     /// Whether permissions granted by a source count.
     pub(super) fn may_grant(&self, source: RuleSource) -> bool {
         source != RuleSource::Project || self.files.trusted
+    }
+
+    /// Lets the project grant permissions from now on: adds its rules, and gives its directories.
+    pub(super) fn trust(&mut self, rules: &mut PermissionRules) -> Vec<(String, RuleSource)> {
+        if std::mem::replace(&mut self.files.trusted, true) {
+            return Vec::new();
+        }
+        let Some(settings) = self.of(RuleSource::Project) else {
+            return Vec::new();
+        };
+        let permissions = settings.get("permissions").unwrap_or(&Value::Null);
+        let of_project = |texts: Vec<String>| texts.into_iter().map(|text| (text, RuleSource::Project));
+        let allowed = of_project(strings(&permissions["allow"]));
+        rules
+            .allow
+            .extend(allowed.map(|(text, source)| PermissionRule { text, source }));
+        of_project(strings(&permissions["additionalDirectories"])).collect()
     }
 
     /// Adds all rules that stand in settings, and gives the directories that do.

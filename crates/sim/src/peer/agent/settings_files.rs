@@ -119,6 +119,25 @@ fn is_trusted(config: &Config) -> bool {
     })
 }
 
+/// Notes that the user trusts the project, if there is a directory for such notes.
+pub(super) fn note_trust(config: &Config) -> Result<(), String> {
+    let Some(directory) = &config.config_dir else {
+        return Ok(());
+    };
+    let object = |value: &mut Value| {
+        if !value.is_object() {
+            *value = json!({});
+        }
+    };
+    change(&directory.join(".claude.json"), |registry| {
+        let projects = registry.entry("projects").or_insert(Value::Null);
+        object(projects);
+        let project = &mut projects[config.cwd.to_string_lossy().as_ref()];
+        object(project);
+        project["hasTrustDialogAccepted"] = json!(true);
+    })
+}
+
 pub(super) fn strings(list: &Value) -> Vec<String> {
     let list = list.as_array().into_iter().flatten();
     list.filter_map(|entry| entry.as_str().map(str::to_owned))

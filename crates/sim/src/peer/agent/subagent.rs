@@ -41,6 +41,8 @@ pub(super) struct RunningSubagent {
     pub(super) background: bool,
     /// Whether the subagent's text is shown; that of an agent in the background always is.
     pub(super) shows_text: AtomicBool,
+    /// Whether its calls go to the host, whatever started it.
+    shows_calls: bool,
     pub(super) model: String,
     /// Whether the subagent's call or its definition names a model.
     pub(super) is_model_named: bool,
@@ -234,9 +236,10 @@ impl RunningSubagent {
         self.shows_text.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing that is said in it is shown: an agent that waits for another shows only what comes of it.
+    /// Whether nothing that is said in it is shown: an agent that waits for another shows only what comes of it, unless the host wants
+    /// the calls of such agents.
     pub(super) fn is_hidden(&self) -> bool {
-        self.parent.is_some() && !self.shows_text()
+        self.parent.is_some() && !self.shows_text() && !self.shows_calls
     }
 
     pub(super) fn run_id(&self) -> String {
@@ -368,6 +371,7 @@ impl Caller {
                 background,
                 name: call.used["name"].as_str().map(str::to_owned),
                 shows_text: AtomicBool::new(background || state.forward_text),
+                shows_calls: state.forward_nested_calls,
                 model,
                 is_model_named,
                 parent: self.agent.as_ref().map(|agent| agent.id.clone()),

@@ -524,8 +524,8 @@ impl Turn {
                 mcp_servers: mcp::listed(&state.servers),
                 directories: &state.directories,
             });
-            if !config.server_errors.is_empty() {
-                line["mcp_server_errors"] = json!(config.server_errors);
+            if !state.server_errors.is_empty() {
+                line["mcp_server_errors"] = json!(state.server_errors);
             }
             if let Some(style) = state.settings.get(&["outputStyle"]) {
                 line["output_style"] = style;

@@ -26,8 +26,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "--file",
     "--from-pr",
     "--include-hook-events",
-    "--initialize-fields",
-    "--managed-settings-in-initialize",
     "--max-thinking-tokens",
     "--print",
     "--project-config-root",

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use self::flags::{FLAGS, MODES, Takes, flag_name, long_name, takes};
+use super::agent::delivered::FIELDS;
 use super::agent::{Agent, Builder, Feature, payload};
 
 /// A command line of the CLI that has been read, whether or not the simulation does something with a flag.
@@ -144,6 +145,11 @@ impl CommandLine {
         given.flat_map(|(_, values)| values.iter().map(String::as_str))
     }
 
+    fn initialize_fields(&self) -> impl Iterator<Item = &str> {
+        self.values("--initialize-fields")
+            .flat_map(|names| names.split(','))
+    }
+
     fn check(&self) -> Result<(), Refusal> {
         if self.has("--version") {
             return Err(Refusal {
@@ -211,6 +217,27 @@ impl CommandLine {
             let what = format!("Invalid setting source: {source}. Valid options are: user, project, local");
             return Err(refuse(format!("Error processing --setting-sources: {what}")));
         }
+        for field in self.initialize_fields() {
+            let Some((_, flag)) = FIELDS.iter().find(|(name, _)| *name == field) else {
+                let names = self.value("--initialize-fields").unwrap_or_default();
+                let why = format!(
+                    "This Claude Code does not take \"{field}\" in --initialize-fields. Update Claude Code, or send the value by its \
+                     flag."
+                );
+                return Err(wrong("--initialize-fields <names>", names, &why));
+            };
+            if !self.has("--await-initialize") {
+                return Err(refuse(
+                    "Error: --initialize-fields requires --await-initialize and --input-format=stream-json with stdin piped, and cannot \
+                     be used with --sdk-url or a subcommand.",
+                ));
+            }
+            if self.has(flag) {
+                return Err(refuse(format!(
+                    "Error: --initialize-fields={field} cannot be used with {flag}."
+                )));
+            }
+        }
         let stream = |flag| self.value(flag) == Some("stream-json");
         if !stream("--output-format") || !stream("--input-format") {
             return Err(refuse(if stream("--input-format") {
@@ -272,6 +299,9 @@ impl CommandLine {
             .whole_todos(around.get("CLAUDE_CODE_ENABLE_TASKS") == Some("0"))
             .allowed_tools(self.values("--allowedTools"))
             .disallowed_tools(self.values("--disallowedTools"));
+        if let Some(limit) = parsed(around.get("MCP_TIMEOUT")).filter(|limit| *limit > 0) {
+            agent = agent.mcp_timeout(std::time::Duration::from_millis(limit));
+        }
         let cap = around.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP");
         if let Some(cap) = cap.and_then(|cap| cap.parse().ok()) {
             agent = agent.stop_hook_block_cap(cap);
@@ -280,9 +310,10 @@ impl CommandLine {
             agent = agent.real_tools(true);
         }
         for settings in self.values("--settings") {
-            let settings = read_settings(settings, &around.cwd)?;
-            agent = agent.settings(&settings);
+            let (settings, directory) = read_settings(settings, &around.cwd)?;
+            agent = agent.settings(&settings, directory);
         }
+        agent = agent.initialize_fields(self.initialize_fields().map(str::to_owned).collect());
         for config in self.values("--mcp-config") {
             let config = read_mcp_config(config, &around.cwd)?;
             let servers = config["mcpServers"].as_object().into_iter().flatten();
@@ -330,7 +361,7 @@ impl CommandLine {
         if self.value("--autocompact").is_some_and(|limit| limit != "auto") {
             agent = agent.unsimulated(Feature::Autocompact);
         }
-        if self.has("--managed-settings") {
+        if self.has("--managed-settings") || self.has("--managed-settings-in-initialize") {
             agent = agent.unsimulated(Feature::ManagedSettings);
         }
         if around.get("CLAUDE_CODE_SDK_READS_SESSION_STATE") == Some("1") {
@@ -518,19 +549,22 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// Settings are JSON, or the path of a file; like the CLI, this treats invalid JSON as a path.
-fn read_settings(settings: &str, cwd: &Path) -> Result<Value, Refusal> {
+/// The settings, and the directory of their file, if they are in one.
+fn read_settings(settings: &str, cwd: &Path) -> Result<(Value, Option<PathBuf>), Refusal> {
     if let Ok(json @ Value::Object(_)) = serde_json::from_str(settings) {
-        return Ok(json);
+        return Ok((json, None));
     }
     let path = cwd.join(settings);
     let text = std::fs::read_to_string(&path)
         .map_err(|_| refuse(format!("Error: Settings file not found: {}", path.display())))?;
-    serde_json::from_str(&text).map_err(|error| {
+    let directory = path.parent().map(Path::to_owned);
+    let settings = serde_json::from_str(&text).map_err(|error| {
         refuse(format!(
             "Error: Invalid settings file {}: {error}",
             path.display()
         ))
-    })
+    })?;
+    Ok((settings, directory))
 }
 
 fn read_mcp_config(config: &str, cwd: &Path) -> Result<Value, Refusal> {

@@ -65,6 +65,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         owned::owned_tasks(),
         requests::requests(),
         settings::settings(),
+        settings::places_of_rules(),
+        settings::in_initialize(),
         processes::servers(),
         processes::signals(),
         processes::kept(),

@@ -69,9 +69,16 @@ pub(super) fn owned_tasks() -> Vec<Scenario> {
         "SubagentStop": [{"matcher": null, "hookCallbackIds": ["end"]}],
         "Stop": [{"matcher": null, "hookCallbackIds": ["stop"]}],
     }});
-    let inner = |in_background: bool| {
-        let inner = agent(&format!("{SLOW}{}%say inner", bash(&wait("go"))), true);
-        agent(&format!("{inner}{}%say outer", bash("true")), in_background)
+    let forwarding = |name: &str, fields: Value| {
+        Scenario::with_initialize(name, fields).flags("--allowedTools Bash,Agent")
+    };
+    let deep = agent(&format!("{}%say inner", bash("true")), false);
+    let deep = format!("{}%say over", agent(&format!("{deep}%say outer"), false));
+    let outliving = {
+        // Its first call comes after some seconds, when the other agent has ended even on a machine that is busy.
+        let slower = SLOW.replace("300", "3000");
+        let inner = agent(&format!("{slower}{}%say inner", bash(&wait("go"))), true);
+        agent(&format!("{inner}{}%say outer", bash("true")), false)
     };
     vec![
         owned("a_command_that_ends_in_a_turn").turn(&format!(
@@ -215,9 +222,19 @@ pub(super) fn owned_tasks() -> Vec<Scenario> {
             .control(json!({"subtype": "stop_task", "task_id": "{task}"}))
             .until("result"),
         owned("an_agent_outlives_the_one_that_started_it")
-            .turn(&format!("{}%say over\n%say heard", inner(false)))
+            .turn(&format!("{}%say over\n%say heard", outliving))
             .make_file("go")
             .until("result"),
+        forwarding(
+            "calls_of_agents_of_agents",
+            json!({"forwardNestedSubagentToolCalls": true}),
+        )
+        .turn(&deep),
+        forwarding(
+            "calls_and_texts_of_agents_of_agents",
+            json!({"forwardNestedSubagentToolCalls": true, "forwardSubagentText": true}),
+        )
+        .turn(&deep),
         owned("an_agent_stops_what_is_not_its_own")
             .turn(&format!("{}%say started", in_background("sleep 60")))
             .turn(&format!(

@@ -106,6 +106,11 @@ pub(super) fn servers() -> Vec<Scenario> {
         lab(Scenario::new("server_process"))
             .turn("%tool mcp__lab__echo {\"text\": \"x\"}\n%tool mcp__lab__fail {}\n%say done")
             .control(json!({"subtype": "mcp_status"})),
+        Scenario::with_initialize("server_in_initialize", serde_json::from_str(CONFIG).unwrap_or_default())
+            .file("server.py", SERVER)
+            .flags("--await-initialize --strict-mcp-config --allowedTools mcp__lab")
+            .turn("%tool mcp__lab__echo {\"text\": \"x\"}\n%tool mcp__lab__fail {}\n%say done")
+            .control(json!({"subtype": "mcp_status"})),
         lab(Scenario::new("server_asks")).answer("elicitation", blue).turn(ask),
         lab(Scenario::new("server_asks_in_vain")).answer("elicitation", decline).turn(ask),
         lab(Scenario::new("server_asks_and_the_host_fails"))

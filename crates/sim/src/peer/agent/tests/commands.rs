@@ -99,7 +99,7 @@ async fn hooks_and_plugins_of_settings_and_skills_are_errors() {
         (json!({"enabledPlugins": {"a@b": true}}), Some("a plugin")),
         (off, None),
     ] {
-        let mut hand = Hand::ready(Agent::builder().settings(&settings)).await;
+        let mut hand = Hand::ready(Agent::builder().settings(&settings, None)).await;
         hand.prompt("hello").await;
         match named {
             Some(name) => {
