@@ -609,7 +609,8 @@ async fn run(turn: &mut Turn, woken_by: Option<Vec<u64>>) -> Result<(), End> {
     turn.ctx.keep(|transcript| transcript.describe(&agent, false));
     if woken_by.is_none() {
         let content = json!([{"type": "text", "text": agent.prompt}]);
-        turn.say_prompt(content, &agent.prompt, !agent.background).await;
+        let is_shown = !agent.background && (agent.parent.is_none() || agent.shows_text());
+        turn.say_prompt(content, &agent.prompt, is_shown).await;
     }
     for (callback_id, blocks) in failed {
         turn.ctx.send_failed("SubagentStart", &callback_id, blocks).await;
