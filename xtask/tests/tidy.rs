@@ -294,9 +294,6 @@ const SHARED_NAMES: &[(&str, &[&str])] = &[
             "user",
         ],
     ),
-    // Of frames, and of values in a script. A new name in `script` voids all that is kept of the scenarios: it comes with the next change
-    // there.
-    ("sim", &["kinds"]),
 ];
 
 /// A file is found by its name, and a name in a message says which file is meant.
@@ -347,8 +344,6 @@ const SHARED_TYPES: &[(&str, &[&str])] = &[
     ("sdk", &["LocalProcess"]),
     // Of the crate, and of the trait that stores implement.
     ("sessions", &["Result"]),
-    // Of frames or files, and of values in a script: as with the names of files.
-    ("sim", &["Fields", "Kinds", "Written"]),
 ];
 
 /// The name of the type that a line begins to define.

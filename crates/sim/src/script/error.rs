@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
 
-use super::kinds::{QUOTES, wrong_kind};
+use super::misfit::{QUOTES, wrong_kind};
 use super::place::Position;
 use super::{Script, Source};
 use crate::near::unknown;

@@ -74,5 +74,5 @@ pub struct ToolCalled {
 }
 
 short_form!(ToolCalled, "a tool's name, or a mapping with `tool`, `input`, `times` and `is_error`",
-    Written::Text(tool) => Ok(ToolCalled { tool, ..ToolCalled::default() }),
-    plain @ (Written::Bool(_) | Written::Whole(_) | Written::Fraction(_)) => Err(unquoted(&plain)));
+    YamlValue::Text(tool) => Ok(ToolCalled { tool, ..ToolCalled::default() }),
+    plain @ (YamlValue::Bool(_) | YamlValue::Whole(_) | YamlValue::Fraction(_)) => Err(unquoted(&plain)));

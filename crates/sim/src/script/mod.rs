@@ -40,7 +40,7 @@ mod expect;
 pub(crate) mod fill;
 mod gates;
 pub(crate) mod judge;
-mod kinds;
+mod misfit;
 pub(crate) mod place;
 mod progress;
 pub(crate) mod response;
@@ -49,7 +49,7 @@ mod schema;
 pub(crate) mod short;
 mod step;
 mod text;
-pub(crate) mod written;
+pub(crate) mod yaml_value;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -106,8 +106,8 @@ impl Number {
 }
 
 short_form!(Number, "a number of prompts, from 1, or `any`",
-Written::Whole(times) => Number::of(times),
-Written::Text(text) => match text.as_str() {
+YamlValue::Whole(times) => Number::of(times),
+YamlValue::Text(text) => match text.as_str() {
     "any" => Ok(Number { times: Times::Any }),
     _ => Err(format!("`{text}` is no number of prompts: write 1 or more, or `any`")),
 });

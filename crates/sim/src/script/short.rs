@@ -16,17 +16,17 @@ use super::place::Placed;
 /// functions fix the schema.
 macro_rules! short_form {
     ($type:ident, $due:literal, $($plain:pat => $make:expr),+ $(,)?) => {
-        impl $crate::script::written::FromMapping for $type {
+        impl $crate::script::yaml_value::FromMapping for $type {
             fn from_mapping<'de, A: serde::de::MapAccess<'de>>(mapping: A) -> Result<Self, A::Error> {
                 $type::deserialize(serde::de::value::MapAccessDeserializer::new(mapping))
             }
         }
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                use $crate::script::written::Written;
-                let written = $crate::script::place::Placed::<Written<Self>>::deserialize(deserializer)?;
+                use $crate::script::yaml_value::YamlValue;
+                let written = $crate::script::place::Placed::<YamlValue<Self>>::deserialize(deserializer)?;
                 let value = match written.value {
-                    Written::Mapping(value) => Ok(value),
+                    YamlValue::Mapping(value) => Ok(value),
                     $($plain => $make,)+
                     other => Err(format!("here goes {}, not {other}", $due)),
                 };
@@ -111,10 +111,10 @@ struct Length {
 }
 
 short_form!(Length, "a length of time such as 250ms, 2s or 3m",
-Written::Text(text) => parse_duration(&text)
+YamlValue::Text(text) => parse_duration(&text)
     .map(|time| Length { time })
     .ok_or_else(|| format!("`{text}` is no length of time: write 250ms, 2s or 3m")),
-Written::Whole(ms) => milliseconds(ms).map(|time| Length { time }));
+YamlValue::Whole(ms) => milliseconds(ms).map(|time| Length { time }));
 
 /// A bare number as a length of time.
 pub(super) fn milliseconds(ms: i128) -> Result<Duration, String> {

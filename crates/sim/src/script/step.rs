@@ -175,8 +175,8 @@ pub struct Choice {
 }
 
 short_form!(Choice, "a label, or a mapping with `label` and `description`",
-    Written::Text(label) => Ok(Choice { label, description: String::new() }),
-    plain @ (Written::Bool(_) | Written::Whole(_) | Written::Fraction(_)) => Err(unquoted(&plain)));
+    YamlValue::Text(label) => Ok(Choice { label, description: String::new() }),
+    plain @ (YamlValue::Bool(_) | YamlValue::Whole(_) | YamlValue::Fraction(_)) => Err(unquoted(&plain)));
 
 /// A question of an MCP server.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
@@ -288,7 +288,7 @@ pub struct ApiError {
 pub(crate) const SHOULD_RETRY: &str = "x-should-retry";
 
 short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message`, `kind`, `retry_after`, `headers` and `times`",
-    Written::Whole(status) => short::error_status(status).map(ApiError::new));
+    YamlValue::Whole(status) => short::error_status(status).map(ApiError::new));
 
 impl ApiError {
     /// The type and the text that the API has for a status.
@@ -448,8 +448,8 @@ pub enum Wait {
 }
 
 short_form!(Wait, "a length of time, `interrupt`, `prompt`, or one of `time`, `request`, `gate`",
-    Written::Text(text) => Wait::parse(&text),
-    Written::Whole(ms) => short::milliseconds(ms).map(Wait::Time));
+    YamlValue::Text(text) => Wait::parse(&text),
+    YamlValue::Whole(ms) => short::milliseconds(ms).map(Wait::Time));
 
 impl Wait {
     fn parse(text: &str) -> Result<Self, String> {
@@ -516,4 +516,4 @@ pub struct ExitStep {
 }
 
 short_form!(ExitStep, "an exit code, or a mapping with `code`, `signal` and `after_result`",
-    Written::Whole(code) => short::exit_code(code).map(ExitStep::code));
+    YamlValue::Whole(code) => short::exit_code(code).map(ExitStep::code));

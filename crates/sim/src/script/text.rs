@@ -23,8 +23,8 @@ pub enum TextMatch {
 }
 
 short_form!(TextMatch, "a text, or a mapping with one of `exact`, `contains` and `regex`",
-    Written::Text(text) => Ok(TextMatch::Exact(text)),
-    plain @ (Written::Bool(_) | Written::Whole(_) | Written::Fraction(_)) => Err(unquoted(&plain)));
+    YamlValue::Text(text) => Ok(TextMatch::Exact(text)),
+    plain @ (YamlValue::Bool(_) | YamlValue::Whole(_) | YamlValue::Fraction(_)) => Err(unquoted(&plain)));
 
 /// A regular expression, in the syntax of the crate `regex`, without Unicode classes.
 #[derive(Clone, JsonSchema)]

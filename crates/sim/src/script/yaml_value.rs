@@ -7,13 +7,13 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::place::Placed;
 
 /// A value as it is written. What a mapping becomes is up to `M`.
-pub(crate) enum Written<M> {
+pub(crate) enum YamlValue<M = YamlFields> {
     Nothing,
     Bool(bool),
     Whole(i128),
     Fraction(f64),
     Text(String),
-    List(Vec<Placed<Written<Fields>>>),
+    List(Vec<Placed<YamlValue>>),
     Mapping(M),
 }
 
@@ -23,9 +23,9 @@ pub(crate) trait FromMapping: Sized {
 }
 
 /// The fields of a mapping, in their order.
-pub(crate) struct Fields(pub(crate) Vec<(Written<Fields>, Placed<Written<Fields>>)>);
+pub(crate) struct YamlFields(pub(crate) Vec<(YamlValue, Placed<YamlValue>)>);
 
-impl FromMapping for Fields {
+impl FromMapping for YamlFields {
     fn from_mapping<'de, A: MapAccess<'de>>(mut mapping: A) -> Result<Self, A::Error> {
         let mut fields = Vec::new();
         while let Some(field) = mapping.next_entry()? {
@@ -35,7 +35,7 @@ impl FromMapping for Fields {
     }
 }
 
-impl<M> Written<M> {
+impl<M> YamlValue<M> {
     /// The name of this key.
     pub(super) fn key(&self) -> Option<&str> {
         match self {
@@ -46,7 +46,7 @@ impl<M> Written<M> {
 }
 
 /// What was found.
-impl<M> fmt::Display for Written<M> {
+impl<M> fmt::Display for YamlValue<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// More of a text is not shown.
         const SHOWN: usize = 40;
@@ -67,7 +67,7 @@ impl<M> fmt::Display for Written<M> {
     }
 }
 
-impl<'de, M: FromMapping> Deserialize<'de> for Written<M> {
+impl<'de, M: FromMapping> Deserialize<'de> for YamlValue<M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader(std::marker::PhantomData))
     }
@@ -76,42 +76,42 @@ impl<'de, M: FromMapping> Deserialize<'de> for Written<M> {
 struct Reader<M>(std::marker::PhantomData<M>);
 
 impl<'de, M: FromMapping> Visitor<'de> for Reader<M> {
-    type Value = Written<M>;
+    type Value = YamlValue<M>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Written::Nothing)
+        Ok(YamlValue::Nothing)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Written::Bool(value))
+        Ok(YamlValue::Bool(value))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Written::Whole(number.into()))
+        Ok(YamlValue::Whole(number.into()))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Written::Whole(number.into()))
+        Ok(YamlValue::Whole(number.into()))
     }
 
     fn visit_i128<E>(self, number: i128) -> Result<Self::Value, E> {
-        Ok(Written::Whole(number))
+        Ok(YamlValue::Whole(number))
     }
 
     fn visit_u128<E>(self, number: u128) -> Result<Self::Value, E> {
-        Ok(Written::Whole(i128::try_from(number).unwrap_or(i128::MAX)))
+        Ok(YamlValue::Whole(i128::try_from(number).unwrap_or(i128::MAX)))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Written::Fraction(number))
+        Ok(YamlValue::Fraction(number))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Written::Text(text.to_owned()))
+        Ok(YamlValue::Text(text.to_owned()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -119,10 +119,10 @@ impl<'de, M: FromMapping> Visitor<'de> for Reader<M> {
         while let Some(item) = list.next_element()? {
             items.push(item);
         }
-        Ok(Written::List(items))
+        Ok(YamlValue::List(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mapping: A) -> Result<Self::Value, A::Error> {
-        M::from_mapping(mapping).map(Written::Mapping)
+        M::from_mapping(mapping).map(YamlValue::Mapping)
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::place::{Placed, Position};
 use super::schema::SCHEMA;
-use super::written::{Fields, Written};
+use super::yaml_value::{YamlFields, YamlValue};
 use crate::near::unknown;
 
 /// The place of something wrong, and what is wrong.
@@ -12,31 +12,31 @@ type Wrong = (Option<Position>, String);
 
 /// The first value in this text that the schema does not take.
 pub(super) fn wrong_kind(text: &str) -> Option<Wrong> {
-    let whole: Placed<Written<Fields>> = super::error::parse(text).ok()?;
-    let kinds = Kinds {
+    let whole: Placed<YamlValue> = super::error::parse(text).ok()?;
+    let misfits = Misfits {
         root: &SCHEMA,
         in_fault: false,
     };
-    kinds.wrong(&whole, &SCHEMA, "a script")
+    misfits.wrong(&whole, &SCHEMA, "a script")
 }
 
 /// How texts are written that the parser takes for something else.
 pub(super) const QUOTES: &str = "a text with `: ` in it, or with `{` or `[` at its beginning, goes in quotes";
 
 #[derive(Clone, Copy)]
-struct Kinds<'a> {
+struct Misfits<'a> {
     root: &'a Value,
     /// Faults are read as JSON is: what is no text without quotes is none.
     in_fault: bool,
 }
 
-impl<'a> Kinds<'a> {
+impl<'a> Misfits<'a> {
     /// The first wrong value in this one; `subject` takes it.
-    fn wrong(self, written: &Placed<Written<Fields>>, schema: &'a Value, subject: &str) -> Option<Wrong> {
+    fn wrong(self, written: &Placed<YamlValue>, schema: &'a Value, subject: &str) -> Option<Wrong> {
         let due = self.alternatives(schema);
         let fits = due.iter().any(|one| self.fits(&written.value, one));
         match &written.value {
-            Written::List(_) if std::ptr::eq(schema, self.root) => {
+            YamlValue::List(_) if std::ptr::eq(schema, self.root) => {
                 let what = "a script is a mapping, not a list: write `prompts:` on a line above it";
                 Some((written.at, what.to_owned()))
             }
@@ -44,7 +44,7 @@ impl<'a> Kinds<'a> {
                 let what = format!("{subject} takes {}, not {}", told(&due), written.value);
                 Some((written.at, what + &hint(&due, &written.value)))
             }
-            Written::Text(word) if !due.iter().any(|one| takes_anything(one) || is_text(one)) => {
+            YamlValue::Text(word) if !due.iter().any(|one| takes_anything(one) || is_text(one)) => {
                 let words = words(&due);
                 // Of a step, the value may be forgotten.
                 let what = match due.iter().any(|one| one["properties"].get(word).is_some()) {
@@ -54,13 +54,13 @@ impl<'a> Kinds<'a> {
                 };
                 Some((written.at, what))
             }
-            Written::List(items) => {
+            YamlValue::List(items) => {
                 let schema = due.iter().map(|one| &one["items"]).find(|items| !items.is_null());
                 let subject = format!("an item of {subject}");
                 let mut items = items.iter();
                 items.find_map(|item| self.wrong(item, schema.unwrap_or(&Value::Null), &subject))
             }
-            Written::Mapping(Fields(fields)) => self.wrong_field(written.at, fields, &due),
+            YamlValue::Mapping(YamlFields(fields)) => self.wrong_field(written.at, fields, &due),
             _ => None,
         }
     }
@@ -68,11 +68,11 @@ impl<'a> Kinds<'a> {
     fn wrong_field(
         self,
         at: Option<Position>,
-        fields: &[(Written<Fields>, Placed<Written<Fields>>)],
+        fields: &[(YamlValue, Placed<YamlValue>)],
         due: &[&'a Value],
     ) -> Option<Wrong> {
         let mut keys = fields.iter().map(|(key, _)| key);
-        if let Some(key) = keys.find(|key| matches!(key, Written::List(_) | Written::Mapping(_))) {
+        if let Some(key) = keys.find(|key| matches!(key, YamlValue::List(_) | YamlValue::Mapping(_))) {
             return Some((at, format!("the name of a field is a text, not {key}: {QUOTES}")));
         }
         let first = fields.first()?.0.key().unwrap_or_default();
@@ -108,19 +108,19 @@ impl<'a> Kinds<'a> {
     }
 
     /// Whether the kind is right.
-    fn fits(self, written: &Written<Fields>, schema: &Value) -> bool {
+    fn fits(self, written: &YamlValue, schema: &Value) -> bool {
         let text = is_text(schema) && !self.in_fault;
         takes_anything(schema)
             || match written {
-                Written::Nothing => is(schema, "null"),
-                Written::Bool(_) => is(schema, "boolean") || text,
-                Written::Whole(number) => {
+                YamlValue::Nothing => is(schema, "null"),
+                YamlValue::Bool(_) => is(schema, "boolean") || text,
+                YamlValue::Whole(number) => {
                     is(schema, "number") || is(schema, "integer") && in_range(*number, schema) || text
                 }
-                Written::Fraction(_) => is(schema, "number") || text,
-                Written::Text(_) => is(schema, "string") || !words(&[schema]).is_empty(),
-                Written::List(_) => is(schema, "array"),
-                Written::Mapping(_) => is(schema, "object"),
+                YamlValue::Fraction(_) => is(schema, "number") || text,
+                YamlValue::Text(_) => is(schema, "string") || !words(&[schema]).is_empty(),
+                YamlValue::List(_) => is(schema, "array"),
+                YamlValue::Mapping(_) => is(schema, "object"),
             }
     }
 
@@ -139,8 +139,8 @@ impl<'a> Kinds<'a> {
 }
 
 /// Whether these are the fields of that one among several: it knows the first, and its constants are theirs.
-fn is_that(schema: &Value, fields: &[(Written<Fields>, Placed<Written<Fields>>)]) -> bool {
-    let named = |key: &Written<Fields>| schema["properties"].get(key.key()?);
+fn is_that(schema: &Value, fields: &[(YamlValue, Placed<YamlValue>)]) -> bool {
+    let named = |key: &YamlValue| schema["properties"].get(key.key()?);
     let mut fields = fields.iter();
     let first = fields.clone().next().and_then(|(key, _)| named(key));
     first.is_some()
@@ -258,19 +258,19 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// How what is due is written.
-fn hint(due: &[&Value], found: &Written<Fields>) -> String {
+fn hint(due: &[&Value], found: &YamlValue) -> String {
     let one_is = |name| due.iter().find(|one| is(one, name));
     let text = due.iter().any(|one| is_text(one));
     match found {
-        Written::Nothing if text => {
+        YamlValue::Nothing if text => {
             ": an empty text is `''`, and one that begins with `#` or `!` goes in quotes".to_owned()
         }
-        Written::Bool(_) | Written::Whole(_) | Written::Fraction(_) if text => {
+        YamlValue::Bool(_) | YamlValue::Whole(_) | YamlValue::Fraction(_) if text => {
             ": in quotes it is one".to_owned()
         }
-        Written::Nothing if one_is("array").is_some() => ": an empty list is `[]`".to_owned(),
-        Written::List(_) | Written::Mapping(_) if text => format!(": {QUOTES}"),
-        Written::Text(number) if number.parse::<f64>().is_ok() && !text => {
+        YamlValue::Nothing if one_is("array").is_some() => ": an empty list is `[]`".to_owned(),
+        YamlValue::List(_) | YamlValue::Mapping(_) if text => format!(": {QUOTES}"),
+        YamlValue::Text(number) if number.parse::<f64>().is_ok() && !text => {
             ": write it without quotes".to_owned()
         }
         _ if one_is("array").is_some() => ": each item is on a line that begins with `- `".to_owned(),
@@ -288,5 +288,5 @@ fn hint(due: &[&Value], found: &Written<Fields>) -> String {
 }
 
 #[cfg(test)]
-#[path = "kinds_tests.rs"]
+#[path = "misfit_tests.rs"]
 mod tests;
