@@ -281,7 +281,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_when_it_is_read() {
         for (text, why) in [
             (r#"{"fault": "drop", "ms": 3}"#, "unknown field `ms`"),
-            (r#"{"fault": "delay"}"#, "missing field `ms`"),
+            (r#"{"fault": "delay"}"#, "the field `ms` is missing"),
             (
                 r#"{"fault": "delay", "mss": 3}"#,
                 "unknown field `mss`, did you mean `ms`?",
@@ -294,7 +294,7 @@ mod tests {
                 r#"{"fault": "stal"}"#,
                 "unknown fault `stal`, did you mean `stall`?",
             ),
-            (r#"{"ms": 3}"#, "missing field `fault`"),
+            (r#"{"ms": 3}"#, "the field `fault` is missing"),
             (
                 r#"{"fault": "grandchild", "survivs": true}"#,
                 "unknown field `survivs`, did you mean `survives`?",

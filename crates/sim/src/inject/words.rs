@@ -8,6 +8,7 @@ pub(super) fn explain(error: &serde_json::Error, word: &str, more: &[&str]) -> S
     let what = match text.split_once(" `") {
         Some(("unknown field", _)) => "field",
         Some(("unknown variant", _)) => word,
+        Some(("missing field", name)) => return format!("the field `{name} is missing"),
         _ => return text,
     };
     // First the unknown one, then those that are expected.

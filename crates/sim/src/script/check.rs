@@ -4,10 +4,13 @@ use serde_json::Value;
 
 use super::assertion::Assert;
 use super::course::ends_response;
+use super::error::Mistake;
 use super::fill;
 use super::place::{Placed, Position};
 use super::rule::Rule;
-use super::step::{ApiError, Ask, Background, Call, Raw, Run, SHOULD_RETRY, Step, Usage, Wait};
+use super::step::{
+    ApiError, Ask, Background, Call, ChoiceQuestion, Raw, Run, SHOULD_RETRY, Step, Usage, Wait,
+};
 use super::{Clock, Script, ScriptError};
 use crate::inject::Effect;
 use crate::inject::moment::{kind, unknown_kind};
@@ -24,8 +27,8 @@ pub enum ScriptPlayer {
     RealCli,
 }
 
-/// The place of something that is wrong, and what is wrong.
-type Mistake = (Option<Position>, String);
+/// The place of the value at a path, if the script was read from a text.
+pub(super) type PlaceOf<'a> = dyn Fn(&[&str]) -> Option<Position> + 'a;
 
 /// The ways on, where the scripted API cannot play something.
 const RUNS: &str = "the real CLI runs its tools: leave it out, and make what the tool finds";
@@ -124,8 +127,8 @@ impl Script {
         }
     }
 
-    /// The contradictions in a script.
-    pub(super) fn mistakes(&self) -> Vec<Mistake> {
+    /// The contradictions in a script, and names in it that are misspelt. `place` finds values by their path.
+    pub(super) fn mistakes(&self, place: &PlaceOf<'_>) -> Vec<Mistake> {
         let mut found = Vec::new();
         for path in self.files.keys() {
             let inside = std::path::Path::new(path).components().all(|part| {
@@ -138,27 +141,28 @@ impl Script {
                 let what = format!(
                     "the file `{path}` is not inside the working directory: give a relative path without `..`"
                 );
-                found.push((None, what));
+                found.push((place(&["files", path]), what));
             }
         }
         for rule in &self.prompts {
             mistakes_of(&rule.value.steps, &mut found);
             rule.value.unknown_variables(&mut found);
         }
-        self.unknown_kinds(&mut found);
+        self.unknown_kinds(place, &mut found);
+        self.slips(place, &mut found);
         found
     }
 
     /// Faults at frames that neither the CLI nor the script writes.
-    fn unknown_kinds(&self, found: &mut Vec<Mistake>) {
+    fn unknown_kinds(&self, place: &PlaceOf<'_>, found: &mut Vec<Mistake>) {
         let top = self.faults.iter().enumerate();
         let mut faults: Vec<_> = top
-            .map(|(n, fault)| (None, format!("faults[{n}].at"), fault))
+            .map(|(n, fault)| (place(&["faults", &n.to_string(), "at", "kind"]), fault))
             .collect();
         let mut written = Vec::new();
         for rule in &self.prompts {
             each_step(&rule.value.steps, &mut |at, step| match step {
-                Step::Fault(fault) => faults.push((at, "at".to_owned(), fault)),
+                Step::Fault(fault) => faults.push((at, fault)),
                 Step::Raw(Raw::Frame(frame)) => {
                     written.push(kind(Value::from(frame.clone()).to_string().as_bytes()));
                 }
@@ -166,7 +170,7 @@ impl Script {
                 _ => {}
             });
         }
-        for (.., fault) in &faults {
+        for (_, fault) in &faults {
             match &fault.effect {
                 Effect::Insert { frame: Some(frame) } => written.push(kind(frame.to_string().as_bytes())),
                 // It makes frames of any kind.
@@ -174,13 +178,13 @@ impl Script {
                 _ => {}
             }
         }
-        for (at, name, fault) in faults {
+        for (at, fault) in faults {
             let unknown = fault
                 .at
                 .kind
                 .as_ref()
                 .and_then(|kind| unknown_kind(kind, &written));
-            found.extend(unknown.map(|what| (at, format!("`{name}`: {what}"))));
+            found.extend(unknown.map(|what| (at, format!("`at`: {what}"))));
         }
     }
 
@@ -242,7 +246,7 @@ fn each_variable(steps: &[Placed<Step>], visit: &mut dyn FnMut(Option<Position>,
 }
 
 /// Visits all steps, however deep.
-fn each_step<'a>(steps: &'a [Placed<Step>], visit: &mut dyn FnMut(Option<Position>, &'a Step)) {
+pub(super) fn each_step<'a>(steps: &'a [Placed<Step>], visit: &mut dyn FnMut(Option<Position>, &'a Step)) {
     for step in steps {
         visit(step.at, &step.value);
         for (_, steps) in fill::inside(&step.value) {
@@ -291,7 +295,7 @@ fn unfit_for_simulator(step: &Step, last: bool) -> Option<(&'static str, &'stati
             cache_creation,
             cache_read,
             ..
-        }) if cache_creation + cache_read > 0 => (
+        }) if (*cache_creation, *cache_read) != (0, 0) => (
             "usage.cache_creation` and `usage.cache_read",
             "it has no cache: leave them out, or play it with the scripted API",
         ),
@@ -363,6 +367,18 @@ pub(super) fn is_gate_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(known)
 }
 
+const NO_HEADER: &str = "HTTP carries no such header: a name has letters, digits and `-`, a value one line and no control characters";
+
+/// Whether HTTP carries a header of this name with this value.
+fn is_header((name, value): (&String, &String)) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !name.is_empty() && name.chars().all(known) && is_header_value(value)
+}
+
+fn is_header_value(value: &str) -> bool {
+    value.chars().all(|c| c == '\t' || !c.is_ascii_control())
+}
+
 fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
     let mut content = false;
     for step in steps {
@@ -371,13 +387,21 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
             Step::Call(call) => mistake_in(call),
             Step::Parallel(calls) if calls.is_empty() => Some("`parallel` without a call"),
             Step::Parallel(calls) => calls.iter().find_map(mistake_in),
+            Step::Ask(Ask::Question(question)) => no_choice(question),
             Step::Ask(Ask::Questions(questions)) if questions.is_empty() => {
                 Some("`questions` without a question")
             }
+            Step::Ask(Ask::Questions(questions)) => questions.iter().find_map(no_choice),
             Step::Ask(Ask::Request(request)) if !request.get("subtype").is_some_and(Value::is_string) => {
                 Some("a control request needs a `subtype`")
             }
             Step::Assert(assert) if **assert == Assert::default() => Some("`assert` demands nothing"),
+            Step::Headers(headers) | Step::ApiError(ApiError { headers, .. })
+                if !headers.iter().all(is_header) =>
+            {
+                Some(NO_HEADER)
+            }
+            Step::ContentType(kind) if !is_header_value(kind) => Some(NO_HEADER),
             Step::Wait(Wait::Gate(name)) if !is_gate_name(name) => {
                 Some("the name of a gate is made of letters, digits, `-` and `_`")
             }
@@ -402,6 +426,11 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<Mistake>) {
         );
         content = (content || is_content) && !ends_response(&step.value) && !is_response;
     }
+}
+
+fn no_choice(question: &ChoiceQuestion) -> Option<&'static str> {
+    let none = question.options.is_empty();
+    none.then_some("`options` without an answer to choose: give the question some")
 }
 
 fn mistake_in(call: &Call) -> Option<&'static str> {

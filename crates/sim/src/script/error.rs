@@ -1,5 +1,6 @@
 //! From a file to a script, and what can be wrong with it.
 
+use std::cell::LazyCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
 
 use super::misfit::{QUOTES, wrong_kind};
-use super::place::Position;
+use super::place::{Placed, Position};
+use super::yaml_value::{YamlValue, place_of};
 use super::{Script, Source};
 use crate::near::unknown;
 
@@ -35,6 +37,9 @@ impl fmt::Display for ScriptError {
     }
 }
 
+/// The place of something wrong, and what is wrong.
+pub(super) type Mistake = (Option<Position>, String);
+
 impl ScriptError {
     pub(crate) fn io(file: &str, error: &std::io::Error) -> Self {
         Self {
@@ -59,7 +64,9 @@ pub(super) fn read(text: &str, file: Option<&str>) -> Result<Script, ScriptError
     }
     let mut script: Script = parse(text).map_err(|error| wrong(told(error.without_snippet(), text)))?;
     script.source = Source(file.map(Arc::from));
-    match script.mistakes().into_iter().next() {
+    let whole = LazyCell::new(|| parse::<Placed<YamlValue>>(text).ok());
+    let place = |path: &[&str]| whole.as_ref().and_then(|whole| place_of(whole, path));
+    match script.mistakes(&place).into_iter().next() {
         None => Ok(script),
         Some(mistake) => Err(wrong(mistake)),
     }
@@ -72,7 +79,7 @@ fn is_nothing(line: &str) -> bool {
 }
 
 /// Why this text is no script, and where, in words for its author.
-fn told(error: &Error, text: &str) -> (Option<Position>, String) {
+fn told(error: &Error, text: &str) -> Mistake {
     let place = error.location().and_then(Position::of);
     let message = error.to_string();
     // The parser puts the place at the end.

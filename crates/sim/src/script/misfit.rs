@@ -2,17 +2,15 @@
 
 use serde_json::Value;
 
+use super::error::{Mistake, parse};
 use super::place::{Placed, Position};
 use super::schema::SCHEMA;
 use super::yaml_value::{YamlFields, YamlValue};
 use crate::near::unknown;
 
-/// The place of something wrong, and what is wrong.
-type Wrong = (Option<Position>, String);
-
 /// The first value in this text that the schema does not take.
-pub(super) fn wrong_kind(text: &str) -> Option<Wrong> {
-    let whole: Placed<YamlValue> = super::error::parse(text).ok()?;
+pub(super) fn wrong_kind(text: &str) -> Option<Mistake> {
+    let whole: Placed<YamlValue> = parse(text).ok()?;
     let misfits = Misfits {
         root: &SCHEMA,
         in_fault: false,
@@ -32,7 +30,7 @@ struct Misfits<'a> {
 
 impl<'a> Misfits<'a> {
     /// The first wrong value in this one; `subject` takes it.
-    fn wrong(self, written: &Placed<YamlValue>, schema: &'a Value, subject: &str) -> Option<Wrong> {
+    fn wrong(self, written: &Placed<YamlValue>, schema: &'a Value, subject: &str) -> Option<Mistake> {
         let due = self.alternatives(schema);
         let fits = due.iter().any(|one| self.fits(&written.value, one));
         match &written.value {
@@ -70,7 +68,7 @@ impl<'a> Misfits<'a> {
         at: Option<Position>,
         fields: &[(YamlValue, Placed<YamlValue>)],
         due: &[&'a Value],
-    ) -> Option<Wrong> {
+    ) -> Option<Mistake> {
         let mut keys = fields.iter().map(|(key, _)| key);
         if let Some(key) = keys.find(|key| matches!(key, YamlValue::List(_) | YamlValue::Mapping(_))) {
             return Some((at, format!("the name of a field is a text, not {key}: {QUOTES}")));

@@ -47,6 +47,7 @@ pub(crate) mod response;
 mod rule;
 mod schema;
 pub(crate) mod short;
+mod slips;
 mod step;
 mod text;
 pub(crate) mod yaml_value;
@@ -116,6 +117,8 @@ pub struct Script {
     /// The reply to a prompt without a rule.
     pub unmatched: Unmatched,
     /// How many requests to the model may come without a new prompt of the client; 100 unless given. One more is refused.
+    #[serde(deserialize_with = "short::requests")]
+    #[schemars(range(min = 1))]
     pub requests_per_prompt: u32,
     /// The models that there are, for requests to the API that list them.
     pub models: Vec<String>,

@@ -86,7 +86,9 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
         "m" => number * 60.0,
         _ => return None,
     };
-    Duration::try_from_secs_f64(seconds).ok()
+    let time = Duration::try_from_secs_f64(seconds).ok()?;
+    // As with a bare number: any clock can add it.
+    (time <= Duration::from_millis(u64::MAX)).then_some(time)
 }
 
 /// For `#[serde(deserialize_with)]`.
@@ -99,6 +101,30 @@ pub(crate) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64,
     checked(deserializer, |dollars: f64| match dollars {
         0.0..=f64::MAX => Ok(dollars),
         _ => Err("a cost is a number of US dollars, and not negative".to_owned()),
+    })
+}
+
+/// For `#[serde(deserialize_with)]`: how many requests a prompt may take.
+pub(super) fn requests<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    checked(deserializer, |requests| match requests {
+        0 => Err("a prompt takes at least 1 request".to_owned()),
+        requests => Ok(requests),
+    })
+}
+
+/// For `#[serde(deserialize_with)]`: a number of tokens. Sums of them are no number too large.
+pub(super) fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    checked(deserializer, |tokens: u64| match u32::try_from(tokens) {
+        Ok(known) => Ok(known.into()),
+        Err(_) => Err(format!("`{tokens}` tokens are more than a response has")),
+    })
+}
+
+/// For `#[serde(deserialize_with)]`: a part of a whole, if it is given.
+pub(super) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    checked(deserializer, |share: Option<f64>| match share {
+        None | Some(0.0..=1.0) => Ok(share),
+        Some(more) => Err(format!("`{more}` is no part of a whole: it goes from 0 to 1")),
     })
 }
 

@@ -154,7 +154,8 @@ pub struct ChoiceQuestion {
     /// A short heading; `Question` unless given.
     #[serde(default)]
     pub header: Option<String>,
-    /// What can be answered.
+    /// What can be answered; at least one.
+    #[schemars(length(min = 1))]
     pub options: Vec<Choice>,
     /// Whether several may be chosen.
     #[serde(default)]
@@ -326,7 +327,8 @@ pub struct RateLimit {
     #[serde(default = "five_hour")]
     pub limit: String,
     /// How much of it is used up, from 0 to 1.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::share")]
+    #[schemars(range(min = 0, max = 1))]
     pub utilization: Option<f64>,
     /// In which time it begins anew; an hour unless given.
     #[serde(default = "an_hour", deserialize_with = "short::duration")]
@@ -383,12 +385,20 @@ impl Default for Compact {
 #[non_exhaustive]
 pub struct Usage {
     /// Tokens read, neither written to nor read from the cache.
+    #[serde(deserialize_with = "short::tokens")]
+    #[schemars(range(min = 0, max = 4_294_967_295_u32))]
     pub input: u64,
     /// Tokens written.
+    #[serde(deserialize_with = "short::tokens")]
+    #[schemars(range(min = 0, max = 4_294_967_295_u32))]
     pub output: u64,
     /// Tokens written to the cache.
+    #[serde(deserialize_with = "short::tokens")]
+    #[schemars(range(min = 0, max = 4_294_967_295_u32))]
     pub cache_creation: u64,
     /// Tokens read from the cache.
+    #[serde(deserialize_with = "short::tokens")]
+    #[schemars(range(min = 0, max = 4_294_967_295_u32))]
     pub cache_read: u64,
 }
 

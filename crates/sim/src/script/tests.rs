@@ -171,7 +171,7 @@ fn mistakes_are_told_with_line_and_column() {
         ),
         (
             "files: {../x: y}\n",
-            "script: the file `../x` is not inside the working directory: give a relative path without `..`",
+            "script:1:15: the file `../x` is not inside the working directory: give a relative path without `..`",
         ),
         (
             "prompts:\n  - prompt: {regex: '(?<what>x)'}\n    steps:\n      - say: '{{waht}}'\n",
@@ -236,7 +236,7 @@ fn mistakes_are_told_with_line_and_column() {
         ),
         (
             "faults: [{fault: drop, at: {kind: asistant}}]\n",
-            "script: `faults[0].at`: unknown kind of frame `asistant`, did you mean `assistant`?",
+            "script:1:35: `at`: unknown kind of frame `asistant`, did you mean `assistant`?",
         ),
         (
             "prompts:\n  - steps:\n      - say: {{prompt}} ok\n",
@@ -348,6 +348,122 @@ fn mistakes_are_told_with_line_and_column() {
             "script:1:30: behind the closing quote stands more: a `,` is missing, or the whole text goes in quotes",
         ),
         ("prompts: [\n", "script:1:10: this bracket is not closed"),
+        (
+            "faults:\n  - fault: drop\n  - fault: drop\n    at:\n      kind: result/succes\n",
+            "script:5:13: `at`: unknown kind of frame `result/succes`, did you mean `result/success`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - wait: {request: interupt}\n",
+            "script:3:9: unknown control request `interupt`, did you mean `interrupt`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - wait: {request: can_use_tool}\n",
+            "script:3:9: the CLI sends the control request `can_use_tool`: here goes one that the client sends",
+        ),
+        (
+            "prompts:\n  - steps:\n      - assert: {requests: {set_modle: 1}}\n",
+            "script:3:9: unknown control request `set_modle`, did you mean `set_model`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - ask: {request: {subtype: hook_calback}}\n",
+            "script:3:9: unknown control request `hook_calback`, did you mean `hook_callback`?",
+        ),
+        (
+            "expect:\n  requests:\n    interrupt: 1\n    set_modle: 1\n",
+            "script:4:16: unknown control request `set_modle`, did you mean `set_model`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - subagent: {description: d, steps: [{call: {tool: Bsh}}]}\n",
+            "script:3:44: unknown tool `Bsh`, did you mean `Bash`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - parallel: [{tool: Read}, {tool: websearch}]\n",
+            "script:3:9: unknown tool `websearch`, did you mean `WebSearch`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - ask: {permission: {tool: Wirte}}\n",
+            "script:3:9: unknown tool `Wirte`, did you mean `Write`?",
+        ),
+        (
+            "prompts:\n  - has_tool: Bassh\n",
+            "script:2:5: unknown tool `Bassh`, did you mean `Bash`?",
+        ),
+        (
+            "tools: [Read, Gerp]\n",
+            "script:1:15: unknown tool `Gerp`, did you mean `Grep`?",
+        ),
+        (
+            "expect: {tools: [Raed]}\n",
+            "script:1:18: unknown tool `Raed`, did you mean `Read`?",
+        ),
+        (
+            "permission_mode: acceptedits\n",
+            "script:1:18: unknown permission mode `acceptedits`, did you mean `acceptEdits`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - stop_reason: maxtokens\n",
+            "script:3:9: unknown stop reason `maxtokens`, did you mean `max_tokens`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - rate_limit: {status: rejectd}\n",
+            "script:3:9: unknown status `rejectd`, did you mean `rejected`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - rate_limit: {status: rejected, limit: five_hours}\n",
+            "script:3:9: unknown limit `five_hours`, did you mean `five_hour`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - rate_limit: {status: rejected, utilization: 85}\n",
+            "script:3:53: `85` is no part of a whole: it goes from 0 to 1",
+        ),
+        (
+            "prompts:\n  - steps:\n      - error_event: overloaded\n",
+            "script:3:9: unknown type of an error `overloaded`, did you mean `overloaded_error`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - api_error: {status: 529, kind: overloded_error}\n",
+            "script:3:9: unknown type of an error `overloded_error`, did you mean `overloaded_error`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - block: {type: txt, text: a}\n",
+            "script:3:9: unknown content block `txt`, did you mean `text`?",
+        ),
+        (
+            "prompts:\n  - steps:\n      - headers: {'retry after': '1'}\n",
+            "script:3:9: HTTP carries no such header: a name has",
+        ),
+        (
+            "prompts:\n  - steps:\n      - content_type: \"a\\nb\"\n",
+            "script:3:9: HTTP carries no such header",
+        ),
+        (
+            "prompts:\n  - steps:\n      - usage: {input: 18446744073709551615}\n",
+            "script:3:24: `18446744073709551615` tokens are more than a response has",
+        ),
+        (
+            "requests_per_prompt: 0\n",
+            "script:1:22: a prompt takes at least 1 request",
+        ),
+        (
+            "patience: 9999999999999999999s\n",
+            "script:1:11: `9999999999999999999s` is no length of time",
+        ),
+        (
+            "prompts:\n  - steps:\n      - ask: {permission: {tool: Bash, suggestions: [{type: setMod}]}}\n",
+            "script:3:9: unknown permission update `setMod`, did you mean `setMode`?",
+        ),
+        (
+            "faults:\n  - fault: split\n",
+            "script:2:5: the field `bytes` is missing",
+        ),
+        (
+            "prompts:\n  - steps:\n      - ask: {question: {question: Which?, options: []}}\n",
+            "script:3:9: `options` without an answer to choose: give the question some",
+        ),
+        (
+            "prompts:\n  - steps:\n      - ask: {questions: [{question: Which?, options: []}]}\n",
+            "script:3:9: `options` without an answer to choose: give the question some",
+        ),
     ];
     let mut off = Vec::new();
     for (yaml, expected) in cases {
@@ -357,6 +473,35 @@ fn mistakes_are_told_with_line_and_column() {
         }
     }
     assert!(off.is_empty(), "{}", off.join("\n"));
+}
+
+/// A later CLI may have it, or a server: only a slip is a mistake.
+#[test]
+fn names_that_nobody_knows_yet_are_right() {
+    Script::from_yaml(
+        "
+permission_mode: careful
+tools: [Bash, Telescope]
+prompts:
+  - has_tool: Telescope
+    steps:
+      - wait: {request: get_model}
+      - assert: {requests: {rewire_all: 1}}
+      - ask: {request: {subtype: ask_the_oracle}}
+      - call: {tool: Telescope}
+      - call: {tool: mcp__desk__bsh}
+      - call: {tool: '{{prompt}}'}
+      - block: {type: hologram}
+      - rate_limit: {status: dreaming, limit: one_moon, utilization: 1}
+      - api_error: {status: 500, kind: odd_error}
+      - error_event: odd_error
+      - stop_reason: bored
+expect:
+  tools: [Telescope]
+  requests: {rewire_all: 1}
+",
+    )
+    .unwrap();
 }
 
 #[test]

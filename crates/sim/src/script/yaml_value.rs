@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::place::Placed;
+use super::place::{Placed, Position};
 
 /// A value as it is written. What a mapping becomes is up to `M`.
 pub(crate) enum YamlValue<M = YamlFields> {
@@ -43,6 +43,24 @@ impl<M> YamlValue<M> {
             _ => None,
         }
     }
+}
+
+/// Where the value at this path stands, or the deepest one on the way there.
+pub(super) fn place_of(whole: &Placed<YamlValue>, path: &[&str]) -> Option<Position> {
+    let mut here = whole;
+    for name in path {
+        let next = match &here.value {
+            YamlValue::List(items) => name.parse().ok().and_then(|n: usize| items.get(n)),
+            YamlValue::Mapping(YamlFields(fields)) => {
+                let field = fields.iter().find(|(key, _)| key.key() == Some(name));
+                field.map(|(_, value)| value)
+            }
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        here = next;
+    }
+    here.at
 }
 
 /// What was found.
