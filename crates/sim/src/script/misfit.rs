@@ -199,6 +199,7 @@ fn range(schema: &Value) -> (Option<i128>, Option<i128>) {
 fn told(due: &[&Value]) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut names = Vec::new();
+    let objects = due.iter().filter(|one| is(one, "object")).count();
     for schema in due {
         if is_text(schema) {
             parts.push("a text".to_owned());
@@ -225,10 +226,9 @@ fn told(due: &[&Value]) -> String {
             parts.push("a mapping".to_owned());
             let fields = schema["properties"].as_object();
             let fields = fields.into_iter().flat_map(|fields| fields.keys());
-            let several = due.iter().filter(|one| is(one, "object")).count() > 1;
             names.extend(
                 fields
-                    .take(if several { 1 } else { usize::MAX })
+                    .take(if objects > 1 { 1 } else { usize::MAX })
                     .map(String::as_str),
             );
         }
@@ -239,8 +239,7 @@ fn told(due: &[&Value]) -> String {
         parts.iter_mut().find(|part| *part == "a mapping"),
         names.is_empty(),
     ) {
-        let only = due.iter().filter(|one| is(one, "object")).count() == 1;
-        mapping.push_str(if only { " with " } else { " with one of " });
+        mapping.push_str(if objects == 1 { " with " } else { " with one of " });
         mapping.push_str(&quoted(&names));
     }
     let words = words(due);
