@@ -69,9 +69,8 @@ pub(super) fn trust(ctx: &Context, request: &Value) -> Option<bool> {
     }
     let mut state = ctx.state();
     let mut rules = std::mem::take(&mut state.rules);
-    let granted = state.settings.trust(&mut rules);
+    state.settings.trust(&mut rules);
     state.rules = rules;
-    state.granted.extend(granted);
     Some(true)
 }
 

@@ -88,21 +88,17 @@ impl Settings {
         source != RuleSource::Project || self.files.trusted
     }
 
-    /// Lets the project grant permissions from now on: adds its rules, and gives its directories.
-    pub(super) fn trust(&mut self, rules: &mut PermissionRules) -> Vec<(String, RuleSource)> {
-        if std::mem::replace(&mut self.files.trusted, true) {
-            return Vec::new();
+    /// Adds the rules by which the project grants permissions. Its directories count from the next process on.
+    pub(super) fn trust(&mut self, rules: &mut PermissionRules) {
+        let is_new = !std::mem::replace(&mut self.files.trusted, true);
+        if let (true, Some(settings)) = (is_new, self.of(RuleSource::Project)) {
+            let permissions = settings.get("permissions").unwrap_or(&Value::Null);
+            let allowed = strings(&permissions["allow"]).into_iter();
+            rules.allow.extend(allowed.map(|text| PermissionRule {
+                text,
+                source: RuleSource::Project,
+            }));
         }
-        let Some(settings) = self.of(RuleSource::Project) else {
-            return Vec::new();
-        };
-        let permissions = settings.get("permissions").unwrap_or(&Value::Null);
-        let of_project = |texts: Vec<String>| texts.into_iter().map(|text| (text, RuleSource::Project));
-        let allowed = of_project(strings(&permissions["allow"]));
-        rules
-            .allow
-            .extend(allowed.map(|(text, source)| PermissionRule { text, source }));
-        of_project(strings(&permissions["additionalDirectories"])).collect()
     }
 
     /// Adds all rules that stand in settings, and gives the directories that do.

@@ -134,20 +134,6 @@ async fn a_server_that_does_not_answer_holds_the_first_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_a_process_has_its_time_to_answer() {
-    let silent = json!({"command": "sleep", "args": ["600"]});
-    let agent = Agent::builder().mcp_server("silent", silent);
-    let mut hand = Hand::ready(agent.mcp_timeout(Duration::from_secs(3))).await;
-    hand.prompt("%say hello").await;
-    let init = hand.until("system/init").await;
-    assert_eq!(init["mcp_servers"][0]["status"], "failed");
-    let report = hand.agent.report();
-    let at = report.lines.iter().find(|line| line.kind() == "system/init");
-    assert_eq!(at.unwrap().at.as_secs(), 3);
-    assert_eq!(hand.end().await.0, Exit::Code(0));
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_interrupt_cancels_the_call() {
     let mut hand = Hand::new(
         Agent::builder()

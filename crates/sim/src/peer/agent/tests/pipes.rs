@@ -148,3 +148,18 @@ async fn answers_come_back_when_prompts_do() {
     assert_eq!(echo["response"]["response"], json!({"behavior": "allow"}));
     hand.until("result/success").await;
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_in_its_time_has_failed() {
+    let limit = Duration::from_millis(300);
+    let silent = json!({"command": "sleep", "args": ["600"]});
+    let agent = here().mcp_server("silent", silent).mcp_timeout(limit);
+    let mut hand = Hand::ready(agent).await;
+    hand.prompt("%say hello").await;
+    let init = hand.until("system/init").await;
+    assert_eq!(init["mcp_servers"][0]["status"], "failed");
+    let report = hand.agent.report();
+    let init = report.lines.iter().find(|line| line.kind() == "system/init");
+    assert!(init.expect("it was written").at >= limit);
+    assert_eq!(hand.end().await.0, Exit::Code(0));
+}
