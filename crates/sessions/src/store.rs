@@ -117,8 +117,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// order in which the store processed them.
     ///
     /// # Errors
-    /// When it is not known that all were stored. The SDK retries as long as the kind is
-    /// [`Failed`](StoreErrorKind::Failed), and appends nothing behind them meanwhile; it treats any other kind
+    /// When it is not known that all were stored. The SDK sends the same append again as long as the kind is
+    /// [`Failed`](StoreErrorKind::Failed), and appends nothing to the transcript meanwhile; it treats any other kind
     /// as permanent.
     fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>>;
 
@@ -144,6 +144,8 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// What [`fold_summary`] made of each session of a project, kept up to date by [`append`](Self::append) so that a list
     /// costs no reading of transcripts. `mtime` is by the same clock as that of [`list_sessions`](Self::list_sessions).
+    ///
+    /// A summary that is damaged is left out, so that the session is loaded instead; the next append makes it anew.
     ///
     /// # Errors
     /// [`Unsupported`](StoreErrorKind::Unsupported) unless the store has it, or when it fails.

@@ -19,6 +19,7 @@ use outrigger_sessions::store::{
 use self::file_paths::places;
 use self::files::{failed, make_dir};
 use self::transcripts::{DirectoryInner, PART, Summary};
+use crate::unsure::{RunningAppend, UnsureAppends};
 
 /// Marks an escaped byte of a name.
 const ESCAPE: char = '%';
@@ -37,6 +38,7 @@ const ESCAPE: char = '%';
 #[derive(Debug, Clone)]
 pub struct DirectoryStore {
     shared: Arc<DirectoryInner>,
+    unsure: Arc<UnsureAppends<RunningAppend>>,
 }
 impl DirectoryStore {
     /// Below this directory, which is made if it isn't there.
@@ -48,31 +50,44 @@ impl DirectoryStore {
         make_dir(&root).map_err(|error| failed("make", &root, error))?;
         Ok(Self {
             shared: Arc::new(DirectoryInner::new(root)),
+            unsure: Arc::default(),
         })
     }
 
-    async fn run_blocking<T: Send + 'static>(
+    /// Appends, under the lease if there is one.
+    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&StoreLease>) -> Result<()> {
+        let start = || -> RunningAppend {
+            let (of, added, lease) = (key.clone(), entries.to_vec(), lease.cloned());
+            self.run_blocking(move |shared| shared.append(&of, &added, lease.as_ref()))
+        };
+        self.unsure.run(key, entries, start).await
+    }
+
+    fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DirectoryInner) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
+    ) -> BoxFuture<'static, Result<T>> {
         let shared = Arc::clone(&self.shared);
-        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
-        done.map_err(|error| StoreError::failed("the directory of sessions can't be worked on", error))?
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+            done.map_err(|error| StoreError::failed("the directory of sessions can't be worked on", error))?
+        })
     }
 }
 
 impl SessionStore for DirectoryStore {
     fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
-        if entries.is_empty() {
-            return Box::pin(std::future::ready(Ok(())));
-        }
-        let (key, entries) = (key.clone(), entries.to_vec());
-        Box::pin(self.run_blocking(move |shared| shared.append(&key, &entries, None)))
+        Box::pin(async move {
+            if entries.is_empty() {
+                return Ok(());
+            }
+            self.add(key, entries, None).await
+        })
     }
 
     fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
         let key = key.clone();
-        Box::pin(self.run_blocking(move |shared| shared.load(&key)))
+        self.run_blocking(move |shared| shared.load(&key))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -81,13 +96,13 @@ impl SessionStore for DirectoryStore {
 
     fn list_sessions<'a>(&'a self, project_key: &'a str) -> BoxFuture<'a, Result<Vec<StoredSession>>> {
         let project = project_key.to_owned();
-        Box::pin(self.run_blocking(move |shared| {
+        self.run_blocking(move |shared| {
             let list = shared.list(&project)?;
             Ok(list
                 .into_iter()
                 .map(|(id, mtime, _)| StoredSession::new(id, mtime))
                 .collect())
-        }))
+        })
     }
 
     fn list_session_summaries<'a>(
@@ -95,7 +110,7 @@ impl SessionStore for DirectoryStore {
         project_key: &'a str,
     ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
         let project = project_key.to_owned();
-        Box::pin(self.run_blocking(move |shared| {
+        self.run_blocking(move |shared| {
             let mut summaries = Vec::new();
             for (id, mtime, place) in shared.list(&project)? {
                 let length = fs::metadata(place.join("main.jsonl")).map_or(0, |meta| meta.len());
@@ -103,20 +118,20 @@ impl SessionStore for DirectoryStore {
                 summaries.extend(summary.map(|summary| SummaryEntry::new(id, mtime, summary.data)));
             }
             Ok(summaries)
-        }))
+        })
     }
 
     fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
         let key = key.clone();
-        Box::pin(self.run_blocking(move |shared| shared.delete(&key)))
+        self.run_blocking(move |shared| shared.delete(&key))
     }
 
     fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {
         let key = key.clone();
-        Box::pin(self.run_blocking(move |shared| {
+        self.run_blocking(move |shared| {
             let parts = places(&shared.session(&key).join("parts"), PART)?;
             Ok(parts.into_iter().map(|(part, _)| part).collect())
-        }))
+        })
     }
 
     fn leases(&self) -> Option<&dyn LeaseStore> {
@@ -132,17 +147,17 @@ impl LeaseStore for DirectoryStore {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<StoreLease>> {
         let (key, owner) = (key.main(), owner.to_owned());
-        Box::pin(self.run_blocking(move |shared| shared.acquire(&key, &owner, ttl)))
+        self.run_blocking(move |shared| shared.acquire(&key, &owner, ttl))
     }
 
     fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
         let lease = lease.clone();
-        Box::pin(self.run_blocking(move |shared| shared.renew(lease, ttl)))
+        self.run_blocking(move |shared| shared.renew(lease, ttl))
     }
 
     fn release<'a>(&'a self, lease: &'a StoreLease) -> BoxFuture<'a, Result<()>> {
         let lease = lease.clone();
-        Box::pin(self.run_blocking(move |shared| shared.release(&lease)))
+        self.run_blocking(move |shared| shared.release(&lease))
     }
 
     fn append_fenced<'a>(
@@ -151,16 +166,14 @@ impl LeaseStore for DirectoryStore {
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>> {
-        let (lease, key, entries) = (lease.clone(), key.clone(), entries.to_vec());
         Box::pin(async move {
-            crate::covered(&lease, &key)?;
-            self.run_blocking(move |shared| shared.append(&key, &entries, Some(&lease)))
-                .await
+            crate::covered(lease, key)?;
+            self.add(key, entries, Some(lease)).await
         })
     }
 
     fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {
         let key = key.main();
-        Box::pin(self.run_blocking(move |shared| shared.holder(&key)))
+        self.run_blocking(move |shared| shared.holder(&key))
     }
 }

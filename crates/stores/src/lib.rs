@@ -16,6 +16,8 @@
 //!
 //! All keep the whole contract (`outrigger_sessions::store::conformance::check`): entries come back as the same text; an append is
 //! stored as a whole or not at all, and may be sent again; a session has one owner at a time, and a former owner can't write any more.
+//! When an append fails, or its future is dropped, it may have been done. The same entries, sent again next by the same store or a
+//! clone of it, are then stored once, those without a `uuid` too.
 //! Tests check this with owners that are real processes, killed and stopped at random. All stores need a tokio runtime.
 
 #[cfg(feature = "bucket")]
@@ -34,6 +36,14 @@ mod redis;
 mod sqlite;
 #[cfg(any(feature = "postgres-tls", feature = "s3"))]
 mod trusted_certificates;
+#[cfg(any(
+    feature = "bucket",
+    feature = "directory",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
+mod unsure;
 
 #[cfg(feature = "bucket")]
 pub use bucket::BucketStore;
@@ -60,7 +70,16 @@ mod shared {
     #[cfg(any(feature = "bucket", feature = "directory", feature = "sqlite"))]
     use std::time::{SystemTime, UNIX_EPOCH};
 
+    use outrigger_protocol::RawJson;
     use outrigger_sessions::store::{Result, SessionKey, StoreError, StoreErrorKind, StoreLease};
+
+    /// The data of a summary as it was stored; `None` if it is damaged. It can be made anew from the entries.
+    pub(crate) fn summary_data(stored: &[u8]) -> Option<RawJson> {
+        let text = std::str::from_utf8(stored).ok()?;
+        RawJson::from_text(text)
+            .ok()
+            .filter(|data| data.get().starts_with('{'))
+    }
 
     /// Milliseconds since 1970 by this machine's clock.
     #[cfg(any(feature = "bucket", feature = "directory", feature = "sqlite"))]
@@ -114,4 +133,4 @@ pub(crate) use shared::now_ms;
     feature = "redis",
     feature = "sqlite"
 ))]
-pub(crate) use shared::{covered, is_held, is_over, millis};
+pub(crate) use shared::{covered, is_held, is_over, millis, summary_data};

@@ -6,9 +6,12 @@ mod postgres_tls;
 mod target;
 mod value_table;
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use futures_util::TryStreamExt as _;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
     BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
@@ -20,6 +23,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row};
 
 use self::target::PostgresTarget;
+use crate::unsure::UnsureAppends;
 
 /// How many connections [`PostgresStore::connect`] opens at most.
 const CONNECTIONS: usize = 16;
@@ -27,19 +31,30 @@ const CONNECTIONS: usize = 16;
 /// How long a call waits for a connection, a new one or one of the pool's.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a call waits for the next answer of the server: to a statement, or for a row.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// How long the tables may take to be brought up to date.
+const MIGRATION: Duration = Duration::from_secs(300);
+
 /// Adds entries if the lease is the newest, all in one statement: the lease is locked for as long as the statement's transaction, so
 /// nobody takes the session over in between. `$3` and `$4` are its number and owner, null where none is asked for. The transcript's row
-/// is locked too, so appends to it follow each other, and their numbers are in the order in which they are committed.
+/// is locked too, so appends to it follow each other, and their numbers are in the order in which they are committed. `$8` is the name
+/// of the append, of 32 characters: the last eight are kept, so that one that is sent again is not done twice.
+///
+/// Answers whether the lease is the newest, and what became of the transcript: nothing if the append was done before.
 const APPEND: &str = "
     WITH held AS MATERIALIZED (
         SELECT 1 FROM outrigger_lease
         WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4 AND NOT released FOR SHARE
     ), target AS (
-        INSERT INTO outrigger_transcript AS t (project_key, session_id, subpath, next_seq, mtime)
-        SELECT $1, $2, $5, cardinality($6::text[]), outrigger_now()
+        INSERT INTO outrigger_transcript AS t (project_key, session_id, subpath, next_seq, mtime, appends)
+        SELECT $1, $2, $5, cardinality($6::text[]), outrigger_now(), $8
         WHERE $3::bigint IS NULL OR EXISTS (SELECT 1 FROM held)
         ON CONFLICT (project_key, session_id, subpath) DO UPDATE
-        SET next_seq = t.next_seq + excluded.next_seq, mtime = GREATEST(t.mtime + 1, excluded.mtime)
+        SET next_seq = t.next_seq + excluded.next_seq, mtime = GREATEST(t.mtime + 1, excluded.mtime),
+            appends = excluded.appends || left(t.appends, 7 * 32)
+        WHERE strpos(t.appends, excluded.appends) = 0
         RETURNING id, next_seq, mtime, summary
     ), added AS (
         INSERT INTO outrigger_entry (transcript, seq, uuid, entry)
@@ -48,17 +63,21 @@ const APPEND: &str = "
         ON CONFLICT DO NOTHING
         RETURNING seq
     )
-    SELECT target.id, target.mtime, target.summary,
+    SELECT $3::bigint IS NULL OR EXISTS (SELECT 1 FROM held), target.id, target.mtime, target.summary,
         ARRAY(SELECT seq - (target.next_seq - cardinality($6::text[])) FROM added ORDER BY seq) AS added
-    FROM target";
+    FROM (SELECT 1) AS one LEFT JOIN target ON true";
 
 /// Keeps sessions in a PostgreSQL database, 12 or newer. Cheap to clone.
 ///
 /// Entries are `text` columns, not `jsonb`, which would refuse NUL and lone surrogates and give back other text: in JSON text NUL
 /// is written `\u0000`, which is nothing special to a database. Times, also those of leases, are the server's.
+///
+/// A call fails that gets no answer from the server for 30 seconds, be it for a lock that another one has; its connection is closed.
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
     pool: Pool,
+    /// The names of appends.
+    unsure: Arc<UnsureAppends<String>>,
 }
 
 impl PostgresStore {
@@ -114,7 +133,10 @@ impl PostgresStore {
 
     /// Uses a pool of the program's own. The tables have to be there: see [`migrate`](Self::migrate).
     pub fn new(pool: Pool) -> Self {
-        Self { pool }
+        Self {
+            pool,
+            unsure: Arc::default(),
+        }
     }
 
     /// Upgrades the tables, safely beside other processes that do the same, and returns their version. They are made in the
@@ -126,24 +148,37 @@ impl PostgresStore {
     /// # Errors
     /// When the server fails, or the tables were made by a newer version of this crate.
     pub async fn migrate(&self) -> Result<u32> {
-        postgres_schema::migrate(&mut self.client().await?).await
+        let mut lent = self.client().await?;
+        let migrated = postgres_schema::migrate(lent.client()?);
+        let done = tokio::time::timeout(MIGRATION, migrated).await;
+        let done = done.unwrap_or_else(|_| Err(silent("bring its tables up to date", MIGRATION)));
+        lent.give_back(&done);
+        done
     }
 
-    async fn client(&self) -> Result<Object> {
+    async fn client(&self) -> Result<Lent> {
         let client = self.pool.get().await;
-        client.map_err(|error| StoreError::failed("the PostgreSQL session store can't be reached", error))
+        let client = client
+            .map_err(|error| StoreError::failed("the PostgreSQL session store can't be reached", error))?;
+        Ok(Lent(Some(client)))
     }
 
     async fn query(&self, what: &str, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let client = self.client().await?;
-        let statement = client
-            .prepare_cached(text)
-            .await
-            .map_err(|error| failed(what, error))?;
-        client
-            .query(&statement, parameters)
-            .await
-            .map_err(|error| failed(what, error))
+        let mut lent = self.client().await?;
+        let done = async {
+            let client = lent.client()?;
+            let statement = answered(what, client.prepare_cached(text)).await?;
+            let parameters = parameters.iter().map(|parameter| *parameter as &dyn ToSql);
+            let mut rows = pin!(answered(what, client.query_raw(&statement, parameters)).await?);
+            let mut all = Vec::new();
+            while let Some(row) = answered(what, rows.try_next()).await? {
+                all.push(row);
+            }
+            Ok(all)
+        }
+        .await;
+        lent.give_back(&done);
+        done
     }
 
     /// Checks that the lease is the session's newest and was not released.
@@ -159,58 +194,142 @@ impl PostgresStore {
 
     /// Appends, under the lease if there is one.
     async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&StoreLease>) -> Result<()> {
-        let wrong = |error| failed("append", error);
-        let texts: Vec<&str> = entries.iter().map(RawJson::get).collect();
-        // A column can't have NUL, and no uuid of the CLI's does.
-        let uuids: Vec<Option<String>> = entries
-            .iter()
-            .map(|entry| uuid(entry).filter(|uuid| !uuid.contains('\0')))
-            .collect();
-        let fence = lease.map(|lease| lease.fence as i64);
-        let owner = lease.map(|lease| lease.owner.as_str());
-        let mut client = self.client().await?;
-        let transaction = client.transaction().await.map_err(wrong)?;
-        let statement = transaction.prepare_cached(APPEND).await.map_err(wrong)?;
-        let parameters: [&(dyn ToSql + Sync); 7] = [
-            &key.project_key,
-            &key.session_id,
-            &fence,
-            &owner,
-            &subpath(key),
-            &texts,
-            &uuids,
-        ];
-        let row = transaction
-            .query_opt(&statement, &parameters)
-            .await
-            .map_err(wrong)?;
-        let Some(row) = row else {
-            return Err(lease.map_or_else(|| damaged(key), crate::is_over));
-        };
-        if key.is_main() {
-            let (id, mtime, before, added): (i64, i64, String, Vec<i64>) =
-                (row.get(0), row.get(1), row.get(2), row.get(3));
-            let added: Vec<RawJson> = added
-                .iter()
-                .filter_map(|n| entries.get(*n as usize - 1).cloned())
-                .collect();
-            if !added.is_empty() {
-                let before = SummaryEntry::new(
-                    &key.session_id,
-                    mtime as u64,
-                    RawJson::from_text(before).unwrap_or_default(),
-                );
-                let summary = fold_summary(Some(&before), key, &added);
-                let update = "UPDATE outrigger_transcript SET summary = $2 WHERE id = $1";
-                let update = transaction.prepare_cached(update).await.map_err(wrong)?;
-                transaction
-                    .execute(&update, &[&id, &summary.data.get()])
-                    .await
-                    .map_err(wrong)?;
-            }
-        }
-        transaction.commit().await.map_err(wrong)
+        let again = self.unsure.take(key, entries);
+        let name = again.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string());
+        let under_way = self.unsure.begin(key, entries, name.clone());
+        let done = self.add_as(&name, key, entries, lease).await;
+        under_way.end(&done);
+        done
     }
+
+    /// Appends under this name, unless that was done before.
+    async fn add_as(
+        &self,
+        name: &str,
+        key: &SessionKey,
+        entries: &[RawJson],
+        lease: Option<&StoreLease>,
+    ) -> Result<()> {
+        let mut lent = self.client().await?;
+        let done = add_with(lent.client()?, name, key, entries, lease).await;
+        lent.give_back(&done);
+        done
+    }
+}
+
+/// A connection of the pool. Dropped before it is given back, it is closed: an answer may be on its way there, or never come.
+struct Lent(Option<Object>);
+
+impl Lent {
+    fn client(&mut self) -> Result<&mut Object> {
+        let gone = || StoreError::new(StoreErrorKind::Failed, "the connection was given back");
+        self.0.as_mut().ok_or_else(gone)
+    }
+
+    /// The call has come to this.
+    fn give_back<T>(mut self, done: &Result<T>) {
+        if !done.as_ref().is_err_and(StoreError::may_pass) {
+            drop(self.0.take());
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// Appends under this name by this connection, unless that was done before.
+async fn add_with(
+    client: &mut Object,
+    name: &str,
+    key: &SessionKey,
+    entries: &[RawJson],
+    lease: Option<&StoreLease>,
+) -> Result<()> {
+    const WHAT: &str = "append";
+    let texts: Vec<&str> = entries.iter().map(RawJson::get).collect();
+    // A column can't have NUL, and no uuid of the CLI's does.
+    let uuids: Vec<Option<String>> = entries
+        .iter()
+        .map(|entry| uuid(entry).filter(|uuid| !uuid.contains('\0')))
+        .collect();
+    let fence = lease.map(|lease| lease.fence as i64);
+    let owner = lease.map(|lease| lease.owner.as_str());
+    let transaction = answered(WHAT, client.transaction()).await?;
+    let statement = answered(WHAT, transaction.prepare_cached(APPEND)).await?;
+    let parameters: [&(dyn ToSql + Sync); 8] = [
+        &key.project_key,
+        &key.session_id,
+        &fence,
+        &owner,
+        &subpath(key),
+        &texts,
+        &uuids,
+        &name,
+    ];
+    let row = answered(WHAT, transaction.query_one(&statement, &parameters)).await?;
+    if let (false, Some(lease)) = (row.get(0), lease) {
+        return Err(crate::is_over(lease));
+    }
+    if let (Some(id), true) = (row.get::<_, Option<i64>>(1), key.is_main()) {
+        let (mtime, added): (i64, Vec<i64>) = (row.get(2), row.get(4));
+        let added: Vec<RawJson> = added
+            .iter()
+            .filter_map(|n| entries.get(*n as usize - 1).cloned())
+            .collect();
+        if !added.is_empty() {
+            let summary = match summary_of(&row, 3) {
+                Some(before) => {
+                    let before = SummaryEntry::new(&key.session_id, mtime as u64, before);
+                    fold_summary(Some(&before), key, &added)
+                }
+                None => {
+                    let all = "SELECT entry FROM outrigger_entry WHERE transcript = $1 ORDER BY seq";
+                    let all = answered(WHAT, transaction.prepare_cached(all)).await?;
+                    let all = answered(WHAT, transaction.query(&all, &[&id])).await?;
+                    let all: Vec<RawJson> = all
+                        .iter()
+                        .filter_map(|row| RawJson::from_text(row.get::<_, String>(0)).ok())
+                        .collect();
+                    fold_summary(None, key, &all)
+                }
+            };
+            let update = "UPDATE outrigger_transcript SET summary = $2 WHERE id = $1";
+            let update = answered(WHAT, transaction.prepare_cached(update)).await?;
+            answered(WHAT, transaction.execute(&update, &[&id, &summary.data.get()])).await?;
+        }
+    }
+    answered(WHAT, transaction.commit()).await
+}
+
+/// The summary in this column; `None` if it is damaged.
+fn summary_of(row: &Row, column: usize) -> Option<RawJson> {
+    crate::summary_data(row.try_get::<_, &str>(column).ok()?.as_bytes())
+}
+
+/// The time in this column; 0 if it is damaged.
+fn time(row: &Row, column: usize) -> u64 {
+    row.get::<_, i64>(column).try_into().unwrap_or_default()
+}
+
+/// Waits for an answer of the server, but not for ever.
+async fn answered<T>(
+    what: &str,
+    answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
+) -> Result<T> {
+    match tokio::time::timeout(SILENCE, answer).await {
+        Ok(answer) => answer.map_err(|error| failed(what, error)),
+        Err(_) => Err(silent(what, SILENCE)),
+    }
+}
+
+fn silent(what: &str, limit: Duration) -> StoreError {
+    let what = format!("the PostgreSQL session store could not {what}: no answer within {limit:?}");
+    StoreError::new(StoreErrorKind::Failed, what)
 }
 
 fn failed(what: &str, error: tokio_postgres::Error) -> StoreError {
@@ -280,8 +399,7 @@ impl SessionStore for PostgresStore {
             let text =
                 "SELECT session_id, mtime FROM outrigger_transcript WHERE project_key = $1 AND subpath = ''";
             let rows = self.query("list sessions", text, &[&project_key]).await?;
-            let session =
-                |row: &Row| StoredSession::new(row.get::<_, String>(0), row.get::<_, i64>(1) as u64);
+            let session = |row: &Row| StoredSession::new(row.get::<_, String>(0), time(row, 1));
             Ok(rows.iter().map(session).collect())
         })
     }
@@ -294,12 +412,8 @@ impl SessionStore for PostgresStore {
             let text = "SELECT session_id, mtime, summary FROM outrigger_transcript WHERE project_key = $1 AND subpath = ''";
             let rows = self.query("list summaries", text, &[&project_key]).await?;
             let summary = |row: &Row| {
-                let data = RawJson::from_text(row.get::<_, String>(2)).ok()?;
-                Some(SummaryEntry::new(
-                    row.get::<_, String>(0),
-                    row.get::<_, i64>(1) as u64,
-                    data,
-                ))
+                let data = summary_of(row, 2)?;
+                Some(SummaryEntry::new(row.get::<_, String>(0), time(row, 1), data))
             };
             Ok(rows.iter().filter_map(summary).collect())
         })

@@ -19,6 +19,7 @@ use outrigger_sessions::store::{
 use self::keys::Names;
 pub use self::options::RedisOptions;
 use self::server::{NamedScript, Server};
+use crate::unsure::UnsureAppends;
 
 /// How much of a transcript is read at once, in bytes.
 const PAGE: &str = "1048576";
@@ -83,6 +84,8 @@ struct RedisInner {
     server: Server,
     prefix: String,
     known: Mutex<HashMap<SessionKey, CachedSession>>,
+    /// The names of appends. Sent again, one has the same name, and the server does not do it twice.
+    unsure: UnsureAppends<String>,
 }
 
 /// How far a session is, as far as this process knows. The script notices and reports what is stale.
@@ -93,9 +96,6 @@ struct CachedSession {
     summary: String,
     /// The name of the first append of the transcript that we have put on the list of its project.
     listed: Option<String>,
-    /// An append of which it is not known whether it was done: its name, and what it was to add. Sent again, it has the same name, and the
-    /// server does not add twice what has no uuid.
-    unsure: Option<(String, Vec<RawJson>)>,
 }
 
 impl RedisStore {
@@ -115,6 +115,7 @@ impl RedisStore {
             server,
             prefix,
             known: Mutex::default(),
+            unsure: UnsureAppends::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -181,26 +182,17 @@ impl RedisStore {
             );
             return Err(StoreError::new(StoreErrorKind::Invalid, what));
         }
-        let (unsure, mut known) = match self.cached_sessions().get_mut(key) {
-            Some(known) => (known.unsure.take(), known.clone()),
-            None => Default::default(),
-        };
-        let again = unsure.filter(|(_, sent)| sent == entries);
-        if again.is_some() {
+        let again = self.shared.unsure.take(key, entries);
+        let is_repeated = again.is_some();
+        let mut known = self.cached_sessions().get(key).cloned().unwrap_or_default();
+        if is_repeated {
             // If it was done, it is not known here what the summary became.
             (known.newest, known.summary) = Default::default();
         }
-        let is_repeated = again.is_some();
-        let name = again.map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), |(name, _)| name);
-        let mut sending = Sending {
-            store: self,
-            key,
-            name: &name,
-            entries,
-            is_over: false,
-        };
+        let name = again.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string());
+        let under_way = self.shared.unsure.begin(key, entries, name.clone());
         let done = self.add_as(&name, is_repeated, key, entries, lease, known).await;
-        sending.is_over = !done.as_ref().is_err_and(StoreError::may_pass);
+        under_way.end(&done);
         done
     }
 
@@ -227,7 +219,10 @@ impl RedisStore {
         let part = key.subpath.as_deref().unwrap_or_default();
         let mut left = distinct(entries);
         for _ in 0..ATTEMPTS {
-            let summary = key.is_main().then(|| self.folded(key, &known, &left));
+            let summary = match key.is_main() {
+                true => Some(self.folded(key, &names, &known, &left).await?),
+                false => None,
+            };
             let mut arguments = vec![
                 fence.as_str(),
                 owner,
@@ -266,16 +261,27 @@ impl RedisStore {
     }
 
     /// The summary once these are added.
-    fn folded(
+    async fn folded(
         &self,
         key: &SessionKey,
+        names: &Names,
         known: &CachedSession,
         added: &[(Option<String>, &RawJson)],
-    ) -> String {
-        let before = RawJson::from_text(known.summary.clone()).unwrap_or_default();
-        let before = (!known.summary.is_empty()).then(|| SummaryEntry::new(&key.session_id, 0, before));
-        let added: Vec<RawJson> = added.iter().map(|(_, entry)| (*entry).clone()).collect();
-        fold_summary(before.as_ref(), key, &added).data.get().to_owned()
+    ) -> Result<String> {
+        let added = added.iter().map(|(_, entry)| (*entry).clone());
+        let before = crate::summary_data(known.summary.as_bytes());
+        let folded = if let Some(before) = before {
+            let before = SummaryEntry::new(&key.session_id, 0, before);
+            fold_summary(Some(&before), key, &added.collect::<Vec<_>>())
+        } else if known.newest.is_empty() {
+            fold_summary(None, key, &added.collect::<Vec<_>>())
+        } else {
+            // It is damaged. If others append meanwhile, the script says so.
+            let stored = self.read(names).await?.flatten().unwrap_or_default();
+            let all = stored.into_iter().filter_map(decode).chain(added);
+            fold_summary(None, key, &all.collect::<Vec<_>>())
+        };
+        Ok(folded.data.get().to_owned())
     }
 
     async fn parts(&self, key: &SessionKey) -> Result<Vec<String>> {
@@ -324,10 +330,10 @@ impl RedisStore {
     }
 
     /// All of a transcript; the outer `None` if it was deleted meanwhile.
-    async fn read(&self, names: &Names) -> Result<Option<Option<Vec<String>>>> {
+    async fn read(&self, names: &Names) -> Result<Option<Option<Vec<Vec<u8>>>>> {
         let keys = [names.info.as_str(), &names.entries];
-        let mut entries: Vec<String> = Vec::new();
-        let mut began: Option<String> = None;
+        let mut entries: Vec<Vec<u8>> = Vec::new();
+        let mut began: Option<Vec<u8>> = None;
         loop {
             let at = entries.len().to_string();
             let mut page = self
@@ -352,30 +358,6 @@ impl RedisStore {
     }
 }
 
-/// An append on its way. When it fails, or is dropped, it is not known whether it was done.
-struct Sending<'a> {
-    store: &'a RedisStore,
-    key: &'a SessionKey,
-    name: &'a str,
-    entries: &'a [RawJson],
-    is_over: bool,
-}
-
-impl Drop for Sending<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let mut known = self
-                .store
-                .cached_sessions()
-                .get(self.key)
-                .cloned()
-                .unwrap_or_default();
-            known.unsure = Some((self.name.to_owned(), self.entries.to_vec()));
-            self.store.remember(self.key, known);
-        }
-    }
-}
-
 /// Each with its uuid; of those with the same one the first.
 fn distinct(entries: &[RawJson]) -> Vec<(Option<String>, &RawJson)> {
     let mut seen = HashSet::new();
@@ -388,6 +370,11 @@ fn distinct(entries: &[RawJson]) -> Vec<(Option<String>, &RawJson)> {
 fn strange(work: &NamedScript, answer: &[String]) -> StoreError {
     let what = format!("{work:?} answered {answer:.200?}");
     StoreError::new(StoreErrorKind::Damaged, what)
+}
+
+/// An entry; `None` if it is damaged.
+fn decode(entry: Vec<u8>) -> Option<RawJson> {
+    RawJson::from_text(String::from_utf8(entry).ok()?).ok()
 }
 
 fn damaged(key: &SessionKey) -> StoreError {
@@ -414,8 +401,10 @@ impl SessionStore for RedisStore {
                 let Some(found) = self.read(&names).await? else {
                     continue;
                 };
-                let entries = found.map(|texts| texts.into_iter().map(RawJson::from_text).collect());
-                return entries.transpose().map_err(|_| damaged(key));
+                let entries = found.map(|found| found.into_iter().map(decode).collect::<Option<_>>());
+                return entries
+                    .map(|entries| entries.ok_or_else(|| damaged(key)))
+                    .transpose();
             }
             let what = format!("{key} is deleted again and again while it is loaded");
             Err(StoreError::new(StoreErrorKind::Failed, what))
@@ -429,7 +418,7 @@ impl SessionStore for RedisStore {
     fn list_sessions<'a>(&'a self, project_key: &'a str) -> BoxFuture<'a, Result<Vec<StoredSession>>> {
         Box::pin(async move {
             let listed = self.listed(project_key, &["mtime"]).await?;
-            let session = |(id, fields): (String, Vec<Option<String>>)| StoredSession::new(id, time(&fields));
+            let session = |(id, fields): (String, Vec<_>)| StoredSession::new(id, time(&fields));
             Ok(listed.into_iter().map(session).collect())
         })
     }
@@ -440,8 +429,8 @@ impl SessionStore for RedisStore {
     ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
         Box::pin(async move {
             let listed = self.listed(project_key, &["mtime", "summary"]).await?;
-            let summary = |(id, mut fields): (String, Vec<Option<String>>)| {
-                let data = RawJson::from_text(fields.pop().flatten()?).ok()?;
+            let summary = |(id, mut fields): (String, Vec<Option<Vec<u8>>>)| {
+                let data = crate::summary_data(&fields.pop().flatten()?)?;
                 Some(SummaryEntry::new(id, time(&fields), data))
             };
             Ok(listed.into_iter().filter_map(summary).collect())
@@ -467,7 +456,8 @@ impl SessionStore for RedisStore {
 }
 
 /// The first of the fields.
-fn time(fields: &[Option<String>]) -> u64 {
+fn time(fields: &[Option<Vec<u8>>]) -> u64 {
     let time = fields.first().and_then(Option::as_deref);
+    let time = time.and_then(|time| std::str::from_utf8(time).ok());
     time.and_then(|time| time.parse().ok()).unwrap_or_default()
 }

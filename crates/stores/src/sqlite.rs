@@ -14,9 +14,10 @@ use outrigger_sessions::store::{
     BoxFuture, Capabilities, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
     StoreLease, StoredSession, SummaryEntry,
 };
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use self::writer::{Command, Writer};
+use crate::unsure::{RunningAppend, UnsureAppends};
 
 /// How long a process waits for another one that writes.
 const BUSY: Duration = Duration::from_secs(30);
@@ -33,6 +34,8 @@ const READERS: usize = 8;
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     shared: Arc<SqliteInner>,
+    /// Apart, since what runs there has a share in the other.
+    unsure: Arc<UnsureAppends<RunningAppend>>,
 }
 
 #[derive(Debug)]
@@ -57,6 +60,7 @@ impl SqliteStore {
                 path,
                 readers: Mutex::default(),
             }),
+            unsure: Arc::default(),
         })
     }
 
@@ -67,6 +71,24 @@ impl SqliteStore {
     /// As [`open`](Self::open).
     pub fn migrate(path: impl AsRef<Path>) -> Result<u32> {
         sqlite_schema::migrate(&create(path.as_ref())?)
+    }
+
+    /// Appends, under the lease if there is one.
+    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&StoreLease>) -> Result<()> {
+        let start = || -> RunningAppend {
+            let shared = Arc::clone(&self.shared);
+            let (key, entries, fence) = (key.clone(), entries.to_vec(), lease.cloned());
+            Box::pin(async move {
+                let append = |reply| Command::Append {
+                    key,
+                    entries,
+                    fence,
+                    reply,
+                };
+                shared.writer.send(append).await
+            })
+        };
+        self.unsure.run(key, entries, start).await
     }
 
     /// Reads, where blocking is allowed.
@@ -143,6 +165,16 @@ fn subpath(key: &SessionKey) -> &str {
     key.subpath.as_deref().unwrap_or_default()
 }
 
+/// The summary in this column; `None` if it is damaged.
+fn summary_of(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<RawJson>> {
+    Ok(row.get_ref(column)?.as_bytes().ok().and_then(crate::summary_data))
+}
+
+/// The time in this column; 0 if it is damaged.
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.try_into().unwrap_or_default())
+}
+
 fn damaged(key: &SessionKey) -> StoreError {
     StoreError::new(StoreErrorKind::Damaged, format!("an entry of {key} is no JSON"))
 }
@@ -153,16 +185,7 @@ impl SessionStore for SqliteStore {
             if entries.is_empty() {
                 return Ok(());
             }
-            let (key, entries) = (key.clone(), entries.to_vec());
-            self.shared
-                .writer
-                .send(|reply| Command::Append {
-                    key,
-                    entries,
-                    fence: None,
-                    reply,
-                })
-                .await
+            self.add(key, entries, None).await
         })
     }
 
@@ -199,7 +222,7 @@ impl SessionStore for SqliteStore {
                 "SELECT session_id, mtime FROM transcript WHERE project_key = ?1 AND subpath = ''",
             )?;
             let rows = query.query_map([project], |row| {
-                Ok(StoredSession::new(row.get::<_, String>(0)?, row.get(1)?))
+                Ok(StoredSession::new(row.get::<_, String>(0)?, time(row, 1)?))
             })?;
             rows.collect()
         }))
@@ -215,8 +238,8 @@ impl SessionStore for SqliteStore {
                 "SELECT session_id, mtime, summary FROM transcript WHERE project_key = ?1 AND subpath = ''",
             )?;
             let rows = query.query_map([project], |row| {
-                let data = RawJson::from_text(row.get::<_, String>(2)?).ok();
-                let (id, mtime) = (row.get::<_, String>(0)?, row.get(1)?);
+                let data = summary_of(row, 2)?;
+                let (id, mtime) = (row.get::<_, String>(0)?, time(row, 1)?);
                 Ok(data.map(|data| SummaryEntry::new(id, mtime, data)))
             })?;
             rows.filter_map(Result::transpose).collect()
@@ -298,16 +321,7 @@ impl LeaseStore for SqliteStore {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             crate::covered(lease, key)?;
-            let (key, entries, fence) = (key.clone(), entries.to_vec(), Some(lease.clone()));
-            self.shared
-                .writer
-                .send(|reply| Command::Append {
-                    key,
-                    entries,
-                    fence,
-                    reply,
-                })
-                .await
+            self.add(key, entries, Some(lease)).await
         })
     }
 

@@ -270,7 +270,17 @@ impl Mirror {
             self.late.notify_one();
         }
         let mut failed = None;
-        for part in std::mem::take(&mut work.portion.parts) {
+        for mut part in std::mem::take(&mut work.portion.parts) {
+            if work.given_up.contains(&part.key) {
+                let mut state = self.state();
+                state.held = state.held.saturating_sub(part.bytes);
+                continue;
+            }
+            if work.portion.parts.iter().any(|before| before.key == part.key) {
+                // What comes before it has failed.
+                work.portion.parts.push(part);
+                continue;
+            }
             let Err(failure) = self.append_to(&part.key, Arc::clone(&part.entries)).await else {
                 let mut state = self.state();
                 state.entries += part.entries.len() as u64;
@@ -280,6 +290,7 @@ impl Mirror {
             if failure.may_pass() {
                 tracing::debug!(key = %part.key, error = failure.text(), "the session store did not take an append; it is tried again");
                 failed = Some(failure.text());
+                part.is_tried = true;
                 work.portion.parts.push(part);
                 continue;
             }
@@ -559,7 +570,7 @@ impl MirrorState {
     }
 }
 
-/// What is put together for one append to each transcript.
+/// What is put together for one append to each transcript, or two: one that has failed, and what came since.
 #[derive(Debug, Default)]
 struct Portion {
     parts: Vec<PortionPart>,
@@ -570,11 +581,14 @@ struct PortionPart {
     key: SessionKey,
     entries: Arc<Vec<RawJson>>,
     bytes: usize,
+    /// Whether it was sent. It may have been done, so it is sent again as it was: more would be another append.
+    is_tried: bool,
 }
 
 impl Portion {
     fn add(&mut self, key: SessionKey, entries: Vec<RawJson>, bytes: usize) {
-        match self.parts.iter_mut().find(|part| part.key == key) {
+        let open = |part: &&mut PortionPart| part.key == key && !part.is_tried;
+        match self.parts.iter_mut().find(open) {
             Some(part) => {
                 part.bytes += bytes;
                 Arc::make_mut(&mut part.entries).extend(entries);
@@ -583,6 +597,7 @@ impl Portion {
                 key,
                 entries: Arc::new(entries),
                 bytes,
+                is_tried: false,
             }),
         }
     }

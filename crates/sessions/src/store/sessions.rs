@@ -55,7 +55,7 @@ impl StoreSessions {
 
     /// The sessions, the most recently appended first. Only the options `limit` and `offset` have an effect.
     ///
-    /// If the store has summaries, only those are read; without one, or with an old one, the session is loaded.
+    /// If the store has summaries, only those are read; without one, or with one that is old or damaged, the session is loaded.
     /// One that can't be loaded is listed with its id and time alone. `file_size` and `archived` are not known.
     ///
     /// # Cancel safety
@@ -81,7 +81,8 @@ impl StoreSessions {
             };
             let summary = summaries
                 .get(&session.session_id)
-                .filter(|summary| summary.mtime >= session.mtime);
+                // What is no object is damaged, and would hide the session.
+                .filter(|summary| summary.mtime >= session.mtime && summary.data.get().starts_with('{'));
             let known = summary.map(|summary| info(&id, summary, session.mtime));
             // A side chain, or nothing to show: not listed, and not counted.
             if known != Some(None) {

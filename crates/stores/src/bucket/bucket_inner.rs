@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::head::{SessionHead, Transcript, VersionedHead, unique};
 use super::object_paths::{Root, part_of};
 use super::objects::{ListedObject, Objects, Put};
+use crate::unsure::UnsureAppends;
 
 /// The most sessions of which heads and uuids are remembered; with more, the others are read again.
 const MAX_KNOWN: usize = 64;
@@ -36,6 +37,8 @@ pub(super) struct BucketInner {
     writes: AtomicU64,
     sessions: Mutex<HashMap<SessionKey, Session>>,
     listed: Mutex<HashMap<Path, Listed>>,
+    /// The names of appends.
+    pub(super) unsure: UnsureAppends<String>,
 }
 
 /// A session as it is known here. Locked, nobody else in this process writes to it.
@@ -91,7 +94,7 @@ struct Listed {
 pub(super) struct ListedSession {
     pub(super) id: String,
     pub(super) mtime: u64,
-    /// None of a damaged head.
+    /// None of a damaged head, or where it is damaged itself.
     pub(super) summary: Option<RawJson>,
 }
 
@@ -142,6 +145,7 @@ impl BucketInner {
             writes: AtomicU64::new(0),
             sessions: Mutex::default(),
             listed: Mutex::default(),
+            unsure: UnsureAppends::default(),
         }
     }
 
@@ -307,7 +311,7 @@ impl BucketInner {
         let session = found.head.transcript(&key).map(|transcript| ListedSession {
             id: key.session_id.clone(),
             mtime: transcript.mtime,
-            summary: Some(found.head.summary.clone().unwrap_or_default()),
+            summary: found.head.readable_summary().cloned(),
         });
         if let Some(tag) = found.version.and_then(|version| version.e_tag) {
             let mut all = self.listed.lock().unwrap_or_else(PoisonError::into_inner);

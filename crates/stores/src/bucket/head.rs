@@ -1,6 +1,6 @@
 //! The head of a session: the one object that lists its parts, replaced as a whole by a writer that has read its last version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use object_store::UpdateVersion;
 use outrigger_protocol::RawJson;
@@ -13,6 +13,9 @@ const FORMAT: u32 = 1;
 
 /// How many of its last writers a head remembers, so that a writer whose reply was lost can find out whether its write succeeded.
 const WRITERS: usize = 32;
+
+/// Of how many appends to a transcript the head has the names.
+const APPENDS: usize = 4;
 
 /// How many parts of one tier become one of the next.
 const FANOUT: usize = 8;
@@ -61,6 +64,9 @@ pub(super) struct Transcript {
     pub(super) born: String,
     pub(super) mtime: u64,
     pub(super) parts: Vec<TranscriptPart>,
+    /// The names of its last appends, the newest first: one that is sent again is not done twice.
+    #[serde(default)]
+    appends: VecDeque<String>,
 }
 
 /// An object with entries, one a line.
@@ -165,6 +171,12 @@ impl SessionHead {
         self.transcripts.get(subpath(key))
     }
 
+    /// The summary; `None` if it is damaged.
+    pub(super) fn readable_summary(&self) -> Option<&RawJson> {
+        let is_readable = |data: &&RawJson| crate::summary_data(data.get().as_bytes()).is_some();
+        self.summary.as_ref().filter(is_readable)
+    }
+
     /// Whether a part belongs to it, by its name.
     pub(super) fn refers_to(&self, id: &str) -> bool {
         let mut parts = self.transcripts.values().flat_map(|transcript| &transcript.parts);
@@ -184,7 +196,17 @@ impl Transcript {
             born: unique(),
             mtime: 0,
             parts: Vec::new(),
+            appends: VecDeque::new(),
         }
+    }
+
+    pub(super) fn has_append(&self, name: &str) -> bool {
+        self.appends.iter().any(|append| append == name)
+    }
+
+    pub(super) fn add_append(&mut self, name: &str) {
+        self.appends.truncate(APPENDS - 1);
+        self.appends.push_front(name.to_owned());
     }
 
     /// Which parts at the end go into a new one of so many bytes: from where on they do, and the new one's tier. With few parts in

@@ -11,7 +11,7 @@ use outrigger_sessions::store::{
 };
 
 use super::bucket_inner::{Attempts, BucketInner, BucketSession, Uuids, lock};
-use super::head::{MAX_PART, SessionHead, Transcript, TranscriptPart, subpath};
+use super::head::{MAX_PART, SessionHead, Transcript, TranscriptPart, subpath, unique};
 use super::objects::Put;
 use crate::lines::{lines, write_line};
 
@@ -43,8 +43,29 @@ impl BucketInner {
         entries: &[RawJson],
         lease: Option<&StoreLease>,
     ) -> Result<()> {
+        let again = self.unsure.take(key, entries);
+        let is_repeated = again.is_some();
+        let name = again.unwrap_or_else(unique);
+        let under_way = self.unsure.begin(key, entries, name.clone());
+        let done = self.append_as(&name, is_repeated, key, entries, lease).await;
+        under_way.end(&done);
+        done
+    }
+
+    /// Appends under this name, unless that was done before.
+    async fn append_as(
+        &self,
+        name: &str,
+        is_repeated: bool,
+        key: &SessionKey,
+        entries: &[RawJson],
+        lease: Option<&StoreLease>,
+    ) -> Result<()> {
         let session = self.session(key);
         let known = &mut *lock(key, &session).await?;
+        if is_repeated {
+            known.found = None;
+        }
         let mut attempts = Attempts::new();
         let mut is_fresh = false;
         loop {
@@ -63,6 +84,12 @@ impl BucketInner {
                 }
                 known.found = None;
                 continue;
+            }
+            if head
+                .transcript(key)
+                .is_some_and(|transcript| transcript.has_append(name))
+            {
+                return Ok(());
             }
             if let TranscriptRead::Stale = self.learn(key, known, &head).await? {
                 known.found = None;
@@ -85,7 +112,7 @@ impl BucketInner {
                 known.found = None;
                 continue;
             }
-            let is_done = self.add(key, known, head, &added).await?;
+            let is_done = self.add(name, key, known, head, &added).await?;
             is_fresh = true;
             if is_done {
                 let transcript = known.found.as_ref().and_then(|found| found.head.transcript(key));
@@ -103,12 +130,26 @@ impl BucketInner {
     /// Writes these entries as parts and names them in the head; returns whether that was possible.
     async fn add(
         &self,
+        name: &str,
         key: &SessionKey,
         known: &mut BucketSession,
         head: SessionHead,
         added: &[RawJson],
     ) -> Result<bool> {
         let mut next = head;
+        let before = next.readable_summary().cloned();
+        let mut folded = Vec::new();
+        if key.is_main()
+            && before.is_none()
+            && let Some(transcript) = next.transcript(key)
+        {
+            // The summary is damaged, and made anew.
+            let mut take = |entry, _| folded.push(entry);
+            if let TranscriptRead::Stale = self.read(key, transcript, &mut 0, &mut take).await? {
+                known.found = None;
+                return Ok(false);
+            }
+        }
         let base = next.revision;
         let now = self.clock.now();
         let transcript = next.transcripts.entry(subpath(key).to_owned());
@@ -121,10 +162,11 @@ impl BucketInner {
             .parts
             .extend(drafts.iter().map(|draft| draft.part.clone()));
         transcript.mtime = now.max(transcript.mtime + 1);
+        transcript.add_append(name);
         if key.is_main() {
-            let before = next.summary.take();
+            folded.extend_from_slice(added);
             let before = before.map(|data| SummaryEntry::new(&key.session_id, 0, data));
-            next.summary = Some(fold_summary(before.as_ref(), key, added).data);
+            next.summary = Some(fold_summary(before.as_ref(), key, &folded).data);
         }
         let ids: Vec<String> = drafts.iter().map(|draft| draft.part.id.clone()).collect();
         let puts: Vec<BoxFuture<'_, Result<()>>> =

@@ -64,7 +64,8 @@ const SUMMARY: &str = "summary.json";
 impl Summary {
     /// That of the session in this directory; none if it can't be read, since it can be made anew.
     pub(super) fn of(session: &Path) -> Option<Self> {
-        read_json(&session.join(SUMMARY)).ok().flatten()
+        let summary: Option<Self> = read_json(&session.join(SUMMARY)).ok().flatten();
+        summary.filter(|summary| crate::summary_data(summary.data.get().as_bytes()).is_some())
     }
 }
 

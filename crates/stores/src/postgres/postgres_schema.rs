@@ -4,7 +4,7 @@ use deadpool_postgres::Object;
 use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
 
 /// Each step upgrades the tables by one version. Steps are only added, never changed.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "
     CREATE FUNCTION outrigger_now() RETURNS bigint LANGUAGE sql VOLATILE
         AS 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
@@ -42,6 +42,10 @@ const STEPS: [&str; 2] = [
         version bigint NOT NULL,
         text text NOT NULL
     );
+",
+    // The names of its last appends, the newest first.
+    "
+    ALTER TABLE outrigger_transcript ADD COLUMN appends text NOT NULL DEFAULT '';
 ",
 ];
 

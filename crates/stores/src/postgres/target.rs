@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_gone_is_noticed() {
+    fn an_address_may_say_how_long_a_server_is_silent() {
         let of = |text: &str| {
             let config = PostgresTarget::read(text).unwrap().config;
             (

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use outrigger_sessions::store::{Result, SessionKey};
 
+use super::server::is_of_wrong_type;
 use super::{CachedSession, RedisStore, keys};
 
 /// How many sessions are looked at together when they are listed.
@@ -31,16 +32,17 @@ impl RedisStore {
         &self,
         project: &str,
         fields: &[&str],
-    ) -> Result<Vec<(String, Vec<Option<String>>)>> {
+    ) -> Result<Vec<(String, Vec<Option<Vec<u8>>>)>> {
         let index = keys::index(&self.shared.prefix, project);
         let mut listings = HashSet::new();
         let mut cursor = "0".to_owned();
         loop {
             let mut command = redis::cmd("SSCAN");
             command.arg(&index).arg(&cursor).arg("COUNT").arg(1000);
-            let (next, some): (String, Vec<String>) =
+            let (next, some): (String, Vec<Vec<u8>>) =
                 self.shared.server.query("list sessions", &command).await?;
-            listings.extend(some);
+            // Of names that are no text none is a session's.
+            listings.extend(some.into_iter().filter_map(|name| String::from_utf8(name).ok()));
             if next == "0" {
                 break;
             }
@@ -54,8 +56,16 @@ impl RedisStore {
             let key = SessionKey::new(project, session);
             let mut command = redis::cmd("HMGET");
             command.arg(self.names(&key).info).arg("born").arg(fields);
-            let mut found: Vec<Option<String>> = self.shared.server.query("list sessions", &command).await?;
-            if found.first().is_some_and(|found| found.as_deref() == Some(born)) {
+            let found = self.shared.server.query("list sessions", &command).await;
+            let mut found: Vec<Option<Vec<u8>>> = match found {
+                // The others are listed all the same, and whoever loads this one is told.
+                Err(error) if is_of_wrong_type(&error) => return Ok(Some((key.session_id, Vec::new()))),
+                found => found?,
+            };
+            if found
+                .first()
+                .is_some_and(|found| found.as_deref() == Some(born.as_bytes()))
+            {
                 return Ok(Some((key.session_id, found.split_off(1))));
             }
             // The session was deleted, perhaps during its first append. No other session ever gets the same name.

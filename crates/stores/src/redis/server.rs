@@ -85,12 +85,12 @@ impl Server {
     }
 
     /// A script that only reads.
-    pub(super) async fn read(
+    pub(super) async fn read<T: FromRedisValue>(
         &self,
         work: &NamedScript,
         keys: &[&str],
         arguments: &[&str],
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<T>> {
         match self.query(work.what, &work.command(false, keys, arguments)).await {
             Err(error) if is_unknown(&error) => {
                 self.query(work.what, &work.command(true, keys, arguments)).await
@@ -106,16 +106,17 @@ impl Server {
         keys: &[&str],
         arguments: &[&str],
     ) -> Result<Vec<String>> {
-        match self
-            .execute(work.what, &work.command(false, keys, arguments))
-            .await
-        {
+        let command = work.command(false, keys, arguments);
+        let answer: Vec<Vec<u8>> = match self.execute(work.what, &command).await {
             Err(error) if is_unknown(&error) => {
                 self.execute(work.what, &work.command(true, keys, arguments))
-                    .await
+                    .await?
             }
-            done => done,
-        }
+            answer => answer?,
+        };
+        // A damaged text, such as a summary, must not fail the write that replaces it.
+        let text = |bytes| String::from_utf8(bytes).unwrap_or_default();
+        Ok(answer.into_iter().map(text).collect())
     }
 
     async fn written(&self, what: &str, command: &Cmd) -> Result<RedisResult<Value>> {
@@ -189,4 +190,10 @@ pub(super) fn failed(what: &str, error: RedisError) -> StoreError {
 fn is_unknown(error: &StoreError) -> bool {
     let error = std::error::Error::source(error).and_then(|error| error.downcast_ref::<RedisError>());
     error.is_some_and(|error| error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
+}
+
+/// Whether a key has something else than this store puts there.
+pub(super) fn is_of_wrong_type(error: &StoreError) -> bool {
+    let error = std::error::Error::source(error).and_then(|error| error.downcast_ref::<RedisError>());
+    error.is_some_and(|error| error.code() == Some("WRONGTYPE"))
 }

@@ -17,7 +17,7 @@ impl ValueStore for RedisStore {
     fn read<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<StoredValue>> {
         Box::pin(async move {
             let key = keys::value(&self.shared.prefix, name);
-            let answer = self.shared.server.read(&READ, &[&key], &[]).await?;
+            let answer: Vec<String> = self.shared.server.read(&READ, &[&key], &[]).await?;
             let number = |text: &String| text.parse::<u64>().map_err(|_| strange(&READ, &answer));
             let [version, text, now] = &answer[..] else {
                 return Err(strange(&READ, &answer));

@@ -10,7 +10,7 @@ use outrigger_sessions::store::{
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::{StoredLease, failed, held, subpath};
+use super::{StoredLease, failed, held, subpath, summary_of, time};
 
 /// How many writes may wait; further ones fail as busy.
 const QUEUE: usize = 4096;
@@ -192,14 +192,14 @@ fn append(
 
 fn try_append(connection: &Connection, key: &SessionKey, entries: &[RawJson]) -> rusqlite::Result<()> {
     // A clock that was set back must not make a session older.
-    let (id, mtime): (i64, u64) = connection
+    let (id, mtime) = connection
         .prepare_cached(
             "INSERT INTO transcript (project_key, session_id, subpath, mtime) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET mtime = MAX(mtime + 1, excluded.mtime) RETURNING id, mtime",
         )?
         .query_row(
             params![key.project_key, key.session_id, subpath(key), crate::now_ms()],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get::<_, i64>(0)?, time(row, 1)?)),
         )?;
     let mut last: i64 = connection
         .prepare_cached("SELECT COALESCE(MAX(seq), 0) FROM entry WHERE transcript = ?1")?
@@ -215,20 +215,32 @@ fn try_append(connection: &Connection, key: &SessionKey, entries: &[RawJson]) ->
         }
     }
     if key.is_main() && !added.is_empty() {
-        let before: String = connection
+        let before = connection
             .prepare_cached("SELECT summary FROM transcript WHERE id = ?1")?
-            .query_row([id], |row| row.get(0))?;
-        let before = RawJson::from_text(before).unwrap_or_default();
-        let summary = fold_summary(
-            Some(&SummaryEntry::new(&key.session_id, mtime, before)),
-            key,
-            &added,
-        );
+            .query_row([id], |row| summary_of(row, 0))?;
+        let summary = match before {
+            Some(before) => {
+                let before = SummaryEntry::new(&key.session_id, mtime, before);
+                fold_summary(Some(&before), key, &added)
+            }
+            None => fold_summary(None, key, &readable(connection, id)?),
+        };
         connection
             .prepare_cached("UPDATE transcript SET summary = ?2 WHERE id = ?1")?
             .execute(params![id, summary.data.get()])?;
     }
     Ok(())
+}
+
+/// All entries of a transcript that can be read.
+fn readable(connection: &Connection, id: i64) -> rusqlite::Result<Vec<RawJson>> {
+    let mut query =
+        connection.prepare_cached("SELECT entry FROM entry WHERE transcript = ?1 ORDER BY seq")?;
+    let entries = query.query_map([id], |row| {
+        let text = row.get_ref(0)?.as_str().unwrap_or_default();
+        Ok(RawJson::from_text(text).ok())
+    })?;
+    entries.filter_map(rusqlite::Result::transpose).collect()
 }
 
 fn delete(connection: &Connection, key: &SessionKey) -> Result<()> {

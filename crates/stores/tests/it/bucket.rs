@@ -16,8 +16,10 @@ use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::{BucketStore, S3};
 
+use crate::damaged;
 use crate::owners::desk::StoreDesk;
 use crate::owners::{self, processes};
+use crate::resent;
 use crate::servers::seaweedfs;
 
 fn raw(text: &str) -> RawJson {
@@ -162,6 +164,38 @@ async fn a_write_whose_answer_was_lost_is_not_done_twice() {
         );
         assert_eq!(store.load(&key()).await.unwrap().unwrap().len(), 21);
     }
+}
+
+/// What has no uuid is not doubled by a program that got no answer and sends it again, and is added again when it is meant.
+#[tokio::test(start_paused = true)]
+async fn an_append_that_is_sent_again_by_the_program_is_done_once() {
+    for fault in [Fault::Away, Fault::DoneInSilence] {
+        let (store, objects) = faulty(&Arc::new(InMemory::new()), fault).await;
+        let leases = store.leases().unwrap();
+        let lease = leases
+            .acquire(&key(), "one", Duration::from_secs(600))
+            .await
+            .unwrap();
+        for key in [key(), key().with_subpath("part")] {
+            for round in 1..4 {
+                let entries = [raw(r#"{"customTitle":"x"}"#)];
+                objects.is_away.store(true, Ordering::Relaxed);
+                let append = leases.append_fenced(&lease, &key, &entries);
+                let appended = tokio::time::timeout(Duration::from_secs(1), append).await;
+                assert_eq!(appended.is_err(), fault == Fault::DoneInSilence);
+                assert!(!matches!(appended, Ok(Ok(()))), "{fault:?}");
+                objects.is_away.store(false, Ordering::Relaxed);
+                // The same store writes something else in between.
+                leases.renew(&lease, Duration::from_secs(600)).await.unwrap();
+                for more in 0..2 {
+                    store.append(&key, &entries).await.unwrap();
+                    let stored = store.load(&key).await.unwrap().unwrap();
+                    assert_eq!(stored.len(), 2 * round - 1 + more, "{fault:?} {key}");
+                }
+            }
+        }
+    }
+    resent::dropped_anywhere_and_sent_again(&open(&Arc::new(InMemory::new())).await).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -412,6 +446,31 @@ async fn what_is_not_as_it_was_written_is_an_error() {
             assert_eq!(summaries[0].session_id, "other");
         }
     }
+}
+
+#[tokio::test]
+async fn a_damaged_summary_fails_no_append_and_no_list() {
+    let objects = Arc::new(InMemory::new());
+    let is_json = |damaged: &&&[u8]| serde_json::from_slice::<serde_json::Value>(damaged).is_ok();
+    let damages: Vec<&[u8]> = damaged::DAMAGED.iter().filter(is_json).copied().collect();
+    assert_eq!(damages.len(), 3);
+    damaged::a_summary_fails_nothing(
+        &damages,
+        async || Arc::new(open(&objects).await) as Arc<dyn SessionStore>,
+        async |damaged| {
+            let heads = names(&objects, "/heads/").await;
+            let head = heads.iter().find(|head| head.as_ref().contains(damaged::SESSION));
+            let head = head.unwrap();
+            let text = objects.get(head).await.unwrap().bytes().await.unwrap();
+            let mut text: serde_json::Value = serde_json::from_slice(&text).unwrap();
+            text["summary"] = serde_json::from_slice(damaged).unwrap();
+            objects
+                .put(head, PutPayload::from(text.to_string()))
+                .await
+                .unwrap();
+        },
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

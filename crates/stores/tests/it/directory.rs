@@ -7,8 +7,10 @@ use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{LeaseStore as _, SessionKey, SessionStore, conformance};
 use outrigger_stores::DirectoryStore;
 
+use crate::damaged;
 use crate::owners::desk::StoreDesk;
 use crate::owners::{self, processes};
+use crate::resent;
 
 fn entry(uuid: &str) -> [RawJson; 1] {
     [RawJson::from_text(format!(r#"{{"uuid":"{uuid}","customTitle":"{uuid}"}}"#)).unwrap()]
@@ -172,6 +174,23 @@ async fn a_summary_that_cannot_be_read_or_written_fails_no_append_and_no_list() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_summary_fails_no_append_and_no_list() {
+    let place = tempfile::tempdir().unwrap();
+    let session = place.path().join(damaged::PROJECT).join(damaged::SESSION);
+    damaged::a_summary_fails_nothing(
+        &damaged::DAMAGED,
+        async || Arc::new(DirectoryStore::open(place.path()).unwrap()) as Arc<dyn SessionStore>,
+        async |damaged| {
+            let length = std::fs::metadata(session.join("main.jsonl")).unwrap().len();
+            let begin = format!(r#"{{"length":{length},"data":"#);
+            let summary = [begin.as_bytes(), damaged, b"}"].concat();
+            std::fs::write(session.join("summary.json"), summary).unwrap();
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_append_that_a_crash_cut_anywhere_is_there_whole_or_not_at_all() {
     let place = tempfile::tempdir().unwrap();
     let key = SessionKey::new("p", "s");
@@ -209,6 +228,13 @@ async fn an_append_that_a_crash_cut_anywhere_is_there_whole_or_not_at_all() {
             "cut after {cut} bytes"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_was_dropped_and_is_sent_again_is_done_once() {
+    let place = tempfile::tempdir().unwrap();
+    let store = DirectoryStore::open(place.path()).unwrap();
+    resent::dropped_anywhere_and_sent_again(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

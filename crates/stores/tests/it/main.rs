@@ -9,6 +9,7 @@
 
 #[cfg(target_os = "linux")]
 mod bucket;
+mod damaged;
 mod directory;
 #[cfg(target_os = "linux")]
 mod gates;
@@ -21,6 +22,7 @@ mod owners;
 mod postgres;
 #[cfg(target_os = "linux")]
 mod redis;
+mod resent;
 #[cfg(target_os = "linux")]
 mod servers;
 mod sqlite;

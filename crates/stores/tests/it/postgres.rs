@@ -1,5 +1,8 @@
 //! The PostgreSQL store, against a real server.
 
+mod between;
+
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,12 +16,19 @@ use outrigger_stores::PostgresStore;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tokio_postgres::Client;
 
+use self::between::{Between, Passage};
+use crate::damaged;
 use crate::owners::desk::StoreDesk;
 use crate::owners::{self, processes};
+use crate::resent;
 use crate::servers::postgres::{self as servers, Server};
 
 pub(crate) fn config(server: &Server, schema: &str) -> String {
-    let place = server.directory.path().display();
+    config_at(server.directory.path(), schema)
+}
+
+fn config_at(place: &Path, schema: &str) -> String {
+    let place = place.display();
     format!("host={place} user=postgres dbname=postgres options='-c search_path={schema}'")
 }
 
@@ -102,7 +112,7 @@ async fn tables_are_made_once_and_newer_ones_are_left_alone() {
     sql(&server, "CREATE SCHEMA tables").await;
     // All at once, as when many machines start a new version.
     let (one, two) = tokio::join!(connect(&server, "tables"), connect(&server, "tables"));
-    assert_eq!(one.unwrap().migrate().await.unwrap(), 2);
+    assert_eq!(one.unwrap().migrate().await.unwrap(), 3);
     two.unwrap();
     sql(&server, "UPDATE tables.outrigger_schema SET version = 99").await;
     let error = connect(&server, "tables").await.unwrap_err();
@@ -185,6 +195,131 @@ async fn a_clock_that_is_set_back_makes_no_session_older() {
         store.list_sessions("p").await.unwrap()[0].mtime,
         4_102_444_800_001
     );
+}
+
+/// What has no uuid is not doubled by a program that got no answer and sends it again, and is added again when it is meant.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_whose_commit_was_not_answered_is_done_once() {
+    needs!(outrigger_needs::postgres());
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA lost").await;
+    connect(&server, "lost").await.unwrap();
+    let between = Between::new(&server);
+    let config = config_at(between.directory.path(), "lost");
+    let store = PostgresStore::connect(&config).await.unwrap();
+    let title = |title: &str| [RawJson::from_text(format!(r#"{{"customTitle":"{title}"}}"#)).unwrap()];
+    let session = SessionKey::new("p", "s");
+    let lease = store.acquire(&session, "one", Duration::ZERO).await.unwrap();
+    let loaded = async |key: &SessionKey| store.load(key).await.unwrap().unwrap_or_default();
+    for key in [session.clone(), session.with_subpath("part")] {
+        for is_fenced in [false, true] {
+            let sent = title(&is_fenced.to_string());
+            let append = async || match is_fenced {
+                true => store.append_fenced(&lease, &key, &sent).await,
+                false => store.append(&key, &sent).await,
+            };
+            let before = loaded(&key).await;
+            between.set(Passage::CutAfterCommit);
+            let error = append().await.unwrap_err();
+            assert!(error.may_pass(), "{}", error.chain());
+            assert!(between.is(Passage::Open), "{}", error.chain());
+            for more in 1..3 {
+                append().await.unwrap();
+                let wanted = [before.clone(), vec![sent[0].clone(); more]].concat();
+                assert_eq!(loaded(&key).await, wanted, "{key} {is_fenced}");
+            }
+        }
+    }
+    let summaries = store.list_session_summaries("p").await.unwrap();
+    assert!(
+        summaries[0].data.get().contains(r#""customTitle":"true""#),
+        "{summaries:?}"
+    );
+
+    // Who was overtaken is told so, also of what was done before.
+    let sent = title("late");
+    between.set(Passage::CutAfterCommit);
+    store.append_fenced(&lease, &session, &sent).await.unwrap_err();
+    store.acquire(&session, "two", Duration::ZERO).await.unwrap();
+    let error = store.append_fenced(&lease, &session, &sent).await.unwrap_err();
+    assert!(error.is_fenced(), "{error}");
+    assert_eq!(loaded(&session).await.len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_was_dropped_and_is_sent_again_is_done_once() {
+    needs!(outrigger_needs::postgres());
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA dropped").await;
+    let store = connect(&server, "dropped").await.unwrap();
+    resent::dropped_anywhere_and_sent_again(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_summary_fails_no_append_and_no_list() {
+    needs!(outrigger_needs::postgres());
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA damaged").await;
+    // The server takes nothing but text.
+    let texts = damaged::DAMAGED.iter().filter(|damaged| damaged.is_ascii());
+    damaged::a_summary_fails_nothing(
+        &texts.copied().collect::<Vec<_>>(),
+        async || Arc::new(connect(&server, "damaged").await.unwrap()) as Arc<dyn SessionStore>,
+        async |damaged| {
+            let set = "UPDATE damaged.outrigger_transcript SET summary = $1 WHERE session_id = $2";
+            let text = std::str::from_utf8(damaged).unwrap();
+            let client = client(&server).await;
+            let set = client.execute(set, &[&text, &damaged::SESSION]).await;
+            assert_eq!(set.unwrap(), 1);
+        },
+    )
+    .await;
+}
+
+/// With the clock stopped nothing else happens, and the time passes at once.
+#[tokio::test]
+async fn a_server_that_says_nothing_any_more_is_not_waited_for_nor_used_again() {
+    needs!(outrigger_needs::postgres());
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA silent").await;
+    connect(&server, "silent").await.unwrap();
+    let between = Between::new(&server);
+    let config = config_at(between.directory.path(), "silent");
+    let store = PostgresStore::connect(&config).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    let entry = [RawJson::from_text(r#"{"n":1}"#).unwrap()];
+    store.append(&key, &entry).await.unwrap();
+    for (is_append, is_dropped) in [(false, false), (true, false), (false, true), (true, true)] {
+        between.set(Passage::Silent);
+        tokio::time::pause();
+        let begun = tokio::time::Instant::now();
+        let call = async {
+            match is_append {
+                true => store.append(&key, &entry).await,
+                false => store.load(&key).await.map(drop),
+            }
+        };
+        let limit = Duration::from_secs(if is_dropped { 10 } else { 60 });
+        let called = tokio::time::timeout(limit, call).await;
+        let waited = begun.elapsed();
+        tokio::time::resume();
+        between.set(Passage::Open);
+        if is_dropped {
+            assert!(called.is_err());
+        } else {
+            let error = called.unwrap().unwrap_err();
+            assert!(error.may_pass(), "{}", error.chain());
+            assert!(
+                error.chain().contains("no answer within 30s"),
+                "{}",
+                error.chain()
+            );
+            assert!(waited < Duration::from_secs(31), "{waited:?}");
+        }
+        // Another connection is used.
+        let loaded = tokio::time::timeout(Duration::from_secs(20), store.load(&key)).await;
+        assert!(!loaded.unwrap().unwrap().unwrap().is_empty());
+    }
 }
 
 /// An authority of this name, and a certificate of it for `localhost` with its key, as PEM.

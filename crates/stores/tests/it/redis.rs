@@ -9,8 +9,10 @@ use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::{RedisOptions, RedisStore};
 
+use crate::damaged;
 use crate::owners::desk::StoreDesk;
 use crate::owners::{self, processes};
+use crate::resent;
 use crate::servers::redis::{self as servers, Server};
 
 fn entry(uuid: &str) -> [RawJson; 1] {
@@ -415,6 +417,14 @@ async fn an_append_that_is_sent_again_by_the_program_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_was_dropped_and_is_sent_again_is_done_once() {
+    needs!(outrigger_needs::redis());
+    let server = servers::redis(&[]);
+    let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+    resent::dropped_anywhere_and_sent_again(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_comes_while_its_session_is_deleted_does_not_stay_alone() {
     needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
@@ -475,6 +485,46 @@ async fn a_session_that_is_written_anew_while_it_is_loaded_is_not_mixed() {
     }
     writing.await.unwrap();
     assert!(whole > 0, "it was never there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_summary_fails_no_append_and_no_list() {
+    needs!(outrigger_needs::redis());
+    let server = servers::redis(&[]);
+    let url = server.redis_url();
+    let info = format!("outrigger:{{{}/{}}}:info", damaged::PROJECT, damaged::SESSION);
+    damaged::a_summary_fails_nothing(
+        &damaged::DAMAGED,
+        async || Arc::new(RedisStore::connect(&url).await.unwrap()) as Arc<dyn SessionStore>,
+        async |damaged| {
+            let text: String = damaged.iter().map(|byte| format!("\\{byte:03}")).collect();
+            let set = format!("return redis.call('HSET', KEYS[1], 'summary', '{text}')");
+            cli(&server, &["EVAL", &set, "1", &info]);
+        },
+    )
+    .await;
+    // Neither does something else in its place, or a name that is none.
+    cli(&server, &["SET", &info, "in the way"]);
+    let index = format!("outrigger:{{{}}}:sessions", damaged::PROJECT);
+    cli(
+        &server,
+        &[
+            "EVAL",
+            "return redis.call('SADD', KEYS[1], 'x/\\255')",
+            "1",
+            &index,
+        ],
+    );
+    let store = RedisStore::connect(&url).await.unwrap();
+    assert_eq!(store.list_sessions(damaged::PROJECT).await.unwrap().len(), 2);
+    assert_eq!(
+        store
+            .list_session_summaries(damaged::PROJECT)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

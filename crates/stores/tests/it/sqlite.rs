@@ -7,8 +7,10 @@ use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, conformance};
 use outrigger_stores::SqliteStore;
 
+use crate::damaged;
 use crate::owners::desk::StoreDesk;
 use crate::owners::{self, processes};
+use crate::resent;
 
 fn open(directory: &Path) -> SqliteStore {
     SqliteStore::open(directory.join("sessions.db")).unwrap()
@@ -87,6 +89,52 @@ async fn an_append_that_fails_in_the_middle_leaves_nothing_behind() {
     assert_eq!(store.load(&key).await.unwrap(), None);
     assert_eq!(store.load(&other).await.unwrap().unwrap(), others);
     assert_eq!(store.list_sessions("p").await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_was_dropped_and_is_sent_again_is_done_once() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(place.path());
+    resent::dropped_anywhere_and_sent_again(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_summary_fails_no_append_and_no_list() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("sessions.db");
+    let sql = |text: &str, parameters: &[&dyn rusqlite::ToSql]| {
+        let connection = rusqlite::Connection::open(&file).unwrap();
+        assert_eq!(connection.execute(text, parameters).unwrap(), 1);
+    };
+    damaged::a_summary_fails_nothing(
+        &damaged::DAMAGED,
+        async || Arc::new(open(place.path())) as Arc<dyn SessionStore>,
+        async |damaged| {
+            let text = "UPDATE transcript SET summary = CAST(?1 AS TEXT) WHERE session_id = ?2";
+            sql(text, &[&damaged, &damaged::SESSION]);
+        },
+    )
+    .await;
+    // Neither does a time that is none.
+    sql(
+        "UPDATE transcript SET mtime = -1 WHERE session_id = ?1",
+        &[&damaged::SESSION],
+    );
+    let store = open(place.path());
+    assert_eq!(store.list_sessions(damaged::PROJECT).await.unwrap().len(), 2);
+    let key = SessionKey::new(damaged::PROJECT, damaged::SESSION);
+    store
+        .append(&key, &[RawJson::from_text("{}").unwrap()])
+        .await
+        .unwrap();
+    assert_eq!(
+        store
+            .list_session_summaries(damaged::PROJECT)
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

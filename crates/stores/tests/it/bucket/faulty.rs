@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -28,6 +28,10 @@ pub(crate) enum Fault {
     AnswerBroken,
     /// There is never an answer to a write of a head.
     Silent,
+    /// While it is away, a write of a head is done, and the client learns of a failure; nothing can be read.
+    Away,
+    /// While it is away, a write of a head is done, and there is no answer.
+    DoneInSilence,
 }
 
 #[derive(Debug)]
@@ -37,6 +41,7 @@ pub(crate) struct Faulty {
     /// How many objects were read.
     pub(crate) gets: AtomicU64,
     pub(crate) lists: AtomicU64,
+    pub(crate) is_away: AtomicBool,
 }
 
 impl Faulty {
@@ -46,6 +51,7 @@ impl Faulty {
             fault,
             gets: AtomicU64::new(0),
             lists: AtomicU64::new(0),
+            is_away: AtomicBool::new(false),
         })
     }
 }
@@ -53,6 +59,14 @@ impl Faulty {
 impl fmt::Display for Faulty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.fault)
+    }
+}
+
+fn closed() -> Error {
+    let source = "the connection was closed".into();
+    Error::Generic {
+        store: "test",
+        source,
     }
 }
 
@@ -69,11 +83,15 @@ impl ObjectStore for Faulty {
             }
             (Fault::AnswerBroken, _) if is_head => {
                 self.inner.put_opts(path, payload, options).await?;
-                let source = "the connection was closed".into();
-                return Err(Error::Generic {
-                    store: "test",
-                    source,
-                });
+                return Err(closed());
+            }
+            (Fault::Away, _) if is_head && self.is_away.load(Ordering::Relaxed) => {
+                self.inner.put_opts(path, payload, options).await?;
+                return Err(closed());
+            }
+            (Fault::DoneInSilence, _) if is_head && self.is_away.load(Ordering::Relaxed) => {
+                self.inner.put_opts(path, payload, options).await?;
+                return std::future::pending().await;
             }
             (Fault::Silent, _) if is_head => std::future::pending().await,
             _ => {}
@@ -91,6 +109,9 @@ impl ObjectStore for Faulty {
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
         self.gets.fetch_add(1, Ordering::Relaxed);
+        if self.fault == Fault::Away && self.is_away.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
         self.inner.get_opts(path, options).await
     }
 

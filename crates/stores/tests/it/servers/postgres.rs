@@ -20,9 +20,9 @@ pub(crate) struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It ends by SIGTERM; its data is thrown away.
+        // By SIGINT it ends without waiting for its clients; its data is thrown away.
         let pid = self.process.id().to_string();
-        let _ = Command::new("sh").args(["-c", "kill -TERM $0", &pid]).status();
+        let _ = Command::new("sh").args(["-c", "kill -INT $0", &pid]).status();
         let _ = self.process.wait();
     }
 }
