@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::SessionId;
-use outrigger_sessions::store::{SessionKey, Transcripts, is_part_name};
+use outrigger_sessions::store::{SessionKey, Transcripts};
 
 use super::resume_dir::Filled;
 use super::seed::{self, UserConfig};
@@ -158,13 +158,6 @@ async fn load_parts(keeping: &Keeping, key: &SessionKey) -> Result<Vec<(String, 
     let listed = listed.map_err(|failure| failed(format!("list of the parts of {key}"), failure))?;
     let mut parts = Vec::new();
     for subpath in listed {
-        if !is_part_name(&subpath) {
-            tracing::warn!(
-                subpath,
-                "a part in the session store has a name outside of its session; it is dropped"
-            );
-            continue;
-        }
         let loaded = load_one(keeping, key.with_subpath(&subpath)).await?;
         parts.extend(loaded.map(|entries| (subpath, entries)));
     }

@@ -7,7 +7,7 @@ use outrigger_protocol::RawJson;
 
 use super::entry::EntryFields;
 use super::import_from_disk::METADATA;
-use super::{Batches, ImportOptions, Result, SessionKey, SessionStore, Transcripts, is_part_name};
+use super::{Batches, ImportOptions, Result, SessionKey, SessionStore, Transcripts};
 
 /// How a transcript on disk stands to the one in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,8 +88,7 @@ impl Transcripts {
         Ok((key, read))
     }
 
-    /// The transcripts of a session in a store; `None` if it isn't there. Parts with names that are no files below their session are left
-    /// out, and all parts where the store can't list them.
+    /// The transcripts of a session in a store; `None` if it isn't there. Parts are left out where the store can't list them.
     ///
     /// # Cancel safety
     /// Nothing is written.
@@ -101,7 +100,6 @@ impl Transcripts {
         let mut read = Self::new(main);
         if store.capabilities().list_subkeys {
             let mut parts = store.list_subkeys(&key.main()).await?;
-            parts.retain(|part| is_part_name(part));
             parts.sort();
             for part in parts {
                 let entries = store.load(&key.with_subpath(&part)).await?;

@@ -66,7 +66,10 @@ impl SessionKey {
     /// The same for a file of which only the end is known to be the CLI's, such as one on another machine: what follows the last
     /// directory `projects` that makes sense of it. The session has to be a UUID then.
     pub fn of_far_file(file: &str) -> Option<Self> {
-        let parts: Vec<&str> = file.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+        // In a path of Unix `\` is a part of a name.
+        let is_unix = file.starts_with('/');
+        let is_separator = |c| c == '/' || (c == '\\' && !is_unix);
+        let parts: Vec<&str> = file.split(is_separator).filter(|part| !part.is_empty()).collect();
         let tails = parts
             .iter()
             .enumerate()
@@ -155,6 +158,10 @@ mod tests {
         assert_eq!(
             SessionKey::of_far_file(&format!("/c/projects/-p/{ID}/subagents/agent-1.jsonl")),
             Some(main.with_subpath("subagents/agent-1"))
+        );
+        assert_eq!(
+            SessionKey::of_far_file(&format!("/c/projects/-p/{ID}/subagents/agent-a\\b:c.jsonl")),
+            Some(main.with_subpath("subagents/agent-a\\b:c"))
         );
         assert_eq!(SessionKey::of_far_file("/c/projects/-p/s.jsonl"), None);
         assert_eq!(SessionKey::of_far_file(&format!("/c/{ID}.jsonl")), None);

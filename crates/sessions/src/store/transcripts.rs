@@ -44,19 +44,16 @@ impl Transcripts {
     /// The files are not forced to the disk: they are copies, and the store has what they have.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a part whose name is no file below its session, with nothing of it written. [`Error::Exists`] where
+    /// [`Error::Invalid`] for a part whose name is no file below its session, with nothing written. [`Error::Exists`] where
     /// a file is already; when one can't be written. What was written before stays.
     pub fn write(self, project: &Path, id: &SessionId) -> Result<Vec<PathBuf>> {
+        check_names(self.parts.iter().map(|(subpath, _)| subpath), id)?;
         let mut made = Vec::new();
         make_dir(project, &mut made)?;
         let file = project.join(format!("{id}.jsonl"));
         write_lines(&file, &self.main, &mut made)?;
         let beside = project.join(id.as_str());
         for (subpath, entries) in self.parts {
-            if !is_part_name(&subpath) {
-                let why = format!("{subpath:?} of session {id} is no file below its session");
-                return Err(Error::invalid("the name of a part", why));
-            }
             let file = beside.join(format!("{subpath}.jsonl"));
             make_dir(file.parent().unwrap_or(&beside), &mut made)?;
             let (lines, metadata) = split_metadata(entries);
@@ -79,8 +76,12 @@ impl Transcripts {
 /// Nothing is overwritten. Ended in the midst, it can be done again.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a part whose name is no file below its session; when a file can't be written.
+/// [`Error::Invalid`] for a part whose name is no file below its session, with nothing written; when a file can't be written.
 pub fn pull_into(differences: &[Difference], project: &Path, id: &SessionId) -> Result<usize> {
+    let pulled = differences
+        .iter()
+        .filter(|difference| !difference.to_pull().is_empty());
+    check_names(pulled.filter_map(|difference| difference.subpath.as_ref()), id)?;
     let mut made = Vec::new();
     let mut pulled = 0;
     for difference in differences {
@@ -91,11 +92,7 @@ pub fn pull_into(differences: &[Difference], project: &Path, id: &SessionId) -> 
         pulled += entries.len();
         let stem = match &difference.subpath {
             None => project.join(id.as_str()),
-            Some(subpath) if is_part_name(subpath) => project.join(id.as_str()).join(subpath),
-            Some(subpath) => {
-                let why = format!("{subpath:?} of session {id} is no file below its session");
-                return Err(Error::invalid("the name of a part", why));
-            }
+            Some(subpath) => project.join(id.as_str()).join(subpath),
         };
         // Not by `with_extension`: a name may have a dot.
         let with = |end: &str| {
@@ -134,12 +131,26 @@ fn one_line(entry: &RawJson) -> String {
     entry.get().replace(['\n', '\r'], " ")
 }
 
-/// Whether a subpath names a file below its session on any system: a store is written by many, and what they say becomes a path.
+/// Whether a subpath names a file below its session, on this system: a store is written by many, and what they say becomes a path.
+///
+/// On Unix `\`, `:` and line ends are parts of names. On Windows `\` is `/`, and what has the others is no name.
 pub fn is_part_name(subpath: &str) -> bool {
-    let is_name = |part: &str| !matches!(part, "" | "." | "..");
-    subpath.split(['/', '\\']).all(is_name)
-        && !subpath.contains(['\0', ':'])
-        && !subpath.chars().any(char::is_control)
+    is_part_name_on(subpath, cfg!(windows))
+}
+
+fn is_part_name_on(subpath: &str, is_windows: bool) -> bool {
+    let is_separator = |c| c == '/' || (is_windows && c == '\\');
+    let is_refused = |c: char| c == '\0' || (is_windows && (c == ':' || c.is_control()));
+    let is_name = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(is_refused);
+    subpath.split(is_separator).all(is_name)
+}
+
+fn check_names<'n>(mut subpaths: impl Iterator<Item = &'n String>, id: &SessionId) -> Result<()> {
+    let Some(subpath) = subpaths.find(|subpath| !is_part_name(subpath)) else {
+        return Ok(());
+    };
+    let why = format!("{subpath:?} of session {id} is no file below its session");
+    Err(Error::invalid("the name of a part", why))
 }
 
 fn write_lines(file: &Path, entries: &[RawJson], made: &mut Vec<PathBuf>) -> Result<()> {
@@ -275,6 +286,30 @@ mod tests {
         assert_eq!(pull(&there(&["a", "b"])), 0);
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn what_is_in_a_name_stays_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (project, id) = (place.path().join("-p"), SessionId::random());
+        let names = ["subagents/agent-a:b", "subagents/a\\..\\b", "subagents/x\ny"];
+        let mut there = Transcripts::new(vec![raw(r#"{"n":0}"#)]);
+        for name in names {
+            there = there.part(name, vec![raw(r#"{"n":1}"#)]);
+        }
+        there.clone().write(&project, &id).unwrap();
+        for name in names {
+            assert!(
+                project.join(id.as_str()).join(format!("{name}.jsonl")).is_file(),
+                "{name}"
+            );
+        }
+        // Read again, they have these names.
+        let (_, mut here) = Transcripts::of_file(&project.join(format!("{id}.jsonl"))).unwrap();
+        here.parts.sort_by(|a, b| a.0.cmp(&b.0));
+        there.parts.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(here.parts, there.parts);
+    }
+
     #[test]
     fn no_part_leaves_its_session() {
         for safe in [
@@ -283,31 +318,29 @@ mod tests {
             "subagents/workflows/run 1/agent-é",
             "..a/b..",
         ] {
-            assert!(is_part_name(safe), "{safe}");
+            assert!(
+                is_part_name_on(safe, false) && is_part_name_on(safe, true),
+                "{safe}"
+            );
+        }
+        assert!(is_part_name_on("subagents\\agent-1", true));
+        // One name on Unix, and a way out on Windows.
+        for other in ["C:x", "C:\\x", "\\\\host\\x", "a\\..\\b", "a\nb", "agent-a:b"] {
+            assert!(is_part_name_on(other, false), "{other}");
+            assert!(!is_part_name_on(other, true), "{other}");
         }
         let place = tempfile::tempdir().unwrap();
-        for outside in [
-            "",
-            "/etc/x",
-            "../x",
-            "a/../../x",
-            "a//b",
-            "a/",
-            "C:x",
-            "C:\\x",
-            "\\\\host\\x",
-            "a\\..\\b",
-            "./a",
-            "a\0",
-            "a\nb",
-        ] {
-            assert!(!is_part_name(outside), "{outside}");
+        for outside in ["", "/etc/x", "../x", "a/../../x", "a//b", "a/", "./a", "a\0"] {
+            assert!(
+                !is_part_name_on(outside, false) && !is_part_name_on(outside, true),
+                "{outside}"
+            );
             let id = SessionId::random();
             let written = Transcripts::new(vec![raw("1")])
                 .part(outside, vec![raw("2")])
                 .write(place.path(), &id);
             assert!(matches!(written, Err(Error::Invalid { .. })), "{outside}");
-            assert!(!place.path().join(id.as_str()).exists());
+            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{outside}");
         }
     }
 }

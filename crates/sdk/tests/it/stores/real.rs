@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::options::{Auth, Isolation, Secret};
+use outrigger::protocol::RawJson;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{ImportOptions, SessionKey, SessionStore, import_to_store};
 use outrigger::{Agent, Options, Session};
@@ -142,6 +143,10 @@ async fn subagents_go_on_with_their_session() {
     assert_eq!(parts.len(), 1, "{parts:?}");
     let part = key.with_subpath(&parts[0]);
     assert!(kept.texts(&part).iter().any(|line| line.contains("%say seen")));
+    // A name that is none on some systems is one here.
+    let entry = [RawJson::from_text(r#"{"type":"x"}"#).unwrap()];
+    let colon = key.with_subpath("subagents/agent-a:b");
+    kept.append(&colon, &entry).await.unwrap();
 
     let (options, _home) = elsewhere(&rig, &kept);
     let session = options.resume(id.clone()).start().await.unwrap();
@@ -161,7 +166,18 @@ async fn subagents_go_on_with_their_session() {
             .iter()
             .any(|line| line.contains("agent_metadata"))
     );
+    assert_eq!(lines(&beside.join("subagents/agent-a:b.jsonl")), [entry[0].get()]);
     session.close().await.unwrap();
+
+    // What cannot be a file of the session is not left out in silence.
+    kept.append(&key.with_subpath("../x"), &entry).await.unwrap();
+    let (options, _home) = elsewhere(&rig, &kept);
+    let error = options.resume(id.clone()).start().await.unwrap_err();
+    let error = format!("{error:?}");
+    assert!(
+        error.contains("../x") && error.contains("no file below its session"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
