@@ -72,6 +72,16 @@ pub enum Error {
     /// Another process has taken the session over.
     #[error("{0}; its former holder must stop")]
     Fenced(Box<Busy>),
+    /// A transcript was repaired, and what another process appended to it meanwhile is not in it.
+    #[error("{} is repaired, and records that were appended meanwhile are at the end of {} alone: {source}", file.display(), backup.display())]
+    NotCarriedOver {
+        /// The transcript.
+        file: PathBuf,
+        /// The old transcript, with these records at its end.
+        backup: PathBuf,
+        /// Why they could not be carried over.
+        source: Box<Error>,
+    },
     /// A file or directory could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

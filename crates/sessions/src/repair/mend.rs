@@ -140,8 +140,8 @@ impl Repair {
     ///
     /// # Errors
     /// [`Error::Busy`] while another process drives the session ([`Sessions::driven_by`]); [`Error::Changed`] when it was written to since it was
-    /// read; when there is nothing to repair; when a file cannot be written. The transcript is unchanged then, unless it is the records that
-    /// another process appended meanwhile that cannot be carried over: it is repaired then, and these records are at the end of the backup.
+    /// read; when there is nothing to repair; when a file cannot be written. The transcript is unchanged then.
+    /// [`Error::NotCarriedOver`] when it is repaired, and records that another process appended meanwhile are in the backup alone.
     pub fn in_place(&self) -> Result<Mended> {
         self.exchange(&mut Meter::unheard(), || {})
     }
@@ -175,7 +175,11 @@ impl Repair {
         let backup = back_up(path)?;
         late();
         draft.replace()?;
-        self.carry_over(&backup)?;
+        self.carry_over(&backup).map_err(|error| Error::NotCarriedOver {
+            file: path.clone(),
+            backup: backup.clone(),
+            source: Box::new(error),
+        })?;
         let file = SessionFile::at(&self.file.id, path.clone(), self.file.project.as_deref());
         let file = file.ok_or_else(|| Error::gone(path))?;
         meter.end();

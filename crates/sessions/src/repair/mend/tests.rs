@@ -410,6 +410,34 @@ fn what_is_written_during_a_repair_is_there_after_it() {
 }
 
 #[test]
+fn records_that_cannot_be_carried_over_are_in_the_backup_and_the_error_says_so() {
+    let place = TestConfigDir::new();
+    let file = place.session(&[&said(1, 0).to_string()]);
+    file.append("{\"torn").unwrap();
+    let repair = file.repair().unwrap();
+    let backup = file.path.with_extension("jsonl.bak");
+    let error = repair.exchange(&mut Meter::unheard(), || {
+        file.append("{\"nth\":1}").unwrap();
+        // The backup goes where nobody can read it.
+        fs::rename(&backup, place.dir().join("moved")).unwrap();
+    });
+    let error = error.unwrap_err();
+    let Error::NotCarriedOver {
+        file: named,
+        backup: kept,
+        ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!((named, kept), (&file.path, &backup));
+    assert!(error.to_string().contains("is repaired"), "{error}");
+    assert_eq!(values(&fs::read(&file.path).unwrap()), [said(1, 0)]);
+    let old = fs::read_to_string(place.dir().join("moved")).unwrap();
+    assert!(old.ends_with("{\"nth\":1}\n"), "{old}");
+}
+
+#[test]
 fn a_new_session_has_all_of_the_old_one() {
     let place = TestConfigDir::new();
     let id = SessionId::random();
