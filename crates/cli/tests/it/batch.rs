@@ -258,14 +258,19 @@ async fn nothing_that_is_read_is_written_over() {
     std::os::unix::fs::symlink("new.jsonl", &dangling).unwrap();
     let schema = rig.sandbox.project().join("schema.json");
     std::fs::write(&schema, "{}").unwrap();
+    let hard_schema = rig.sandbox.project().join("hard_schema.json");
+    std::fs::hard_link(&schema, &hard_schema).unwrap();
     let (link, new) = (link.to_str().unwrap(), "new.jsonl");
     let (hard, schema) = (hard.to_str().unwrap(), schema.to_str().unwrap());
+    let hard_schema = hard_schema.to_str().unwrap();
     for args in [
         vec!["--out", hard],
         vec!["--out", new, "--journal", hard],
         vec!["--out", new, "--journal", "dangling.jsonl"],
         vec!["--out", "dangling.jsonl", "--journal", new],
         vec!["--out", schema, "--schema", schema],
+        vec!["--out", hard_schema, "--schema", schema],
+        vec!["--out", new, "--journal", schema, "--schema", hard_schema],
         vec!["--out", path],
         vec!["--out", link],
         vec!["--out", new, "--journal", path],
@@ -281,6 +286,19 @@ async fn nothing_that_is_read_is_written_over() {
         assert_eq!(std::fs::read(path).unwrap(), before, "{args:?}");
     }
     assert_eq!(std::fs::read(schema).unwrap(), b"{}");
+    // The standard input may be the file, too.
+    let command = rig.std_command("batch", &["-", "--resume", "--out", hard, "--journal", new]);
+    let child = tokio::process::Command::from(command)
+        .stdin(std::fs::File::open(path).unwrap())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let ran = rig.finish(child).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("are the same file"), "{ran:?}");
+    assert_eq!(std::fs::read(path).unwrap(), before);
     // What is no file of results is not written anew, either.
     for text in [
         "notes\n",
