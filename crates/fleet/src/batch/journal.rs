@@ -519,12 +519,7 @@ mod tests {
         journal.begin(&b, None, spent(100)).await.unwrap();
         journal.tools(&b).await.unwrap();
         journal.tried(&a, spent(7)).await.unwrap();
-        let done = JobAnswer {
-            text: "one".to_owned(),
-            output: None,
-            is_recovered: false,
-        };
-        journal.end(&a, &Ok(done)).await.unwrap();
+        journal.end(&a, &Ok(answer())).await.unwrap();
         journal
     }
 
@@ -566,6 +561,79 @@ mod tests {
             lasting::SYNCED.take();
             JournalInner::open(path.clone()).unwrap();
             assert_eq!(lasting::SYNCED.take(), [place.path()]);
+        }
+    }
+
+    /// No prompt is sent behind a line that may not be on disk, and nothing is written behind it.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_line_that_is_not_synced_ends_the_batch() {
+        use std::io::Read as _;
+        use std::os::fd::OwnedFd;
+
+        use futures_util::stream;
+        use outrigger::testing::Simulated;
+
+        use crate::batch::{Batch, BatchStop};
+
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        let journal = Journal::open(&path).await.unwrap();
+        // A pipe takes lines, and cannot be synced.
+        let (mut pipe, into) = io::pipe().unwrap();
+        let file = std::mem::replace(&mut journal.lock().file, OwnedFd::from(into).into());
+        let cli = Simulated::agent(|agent| agent.directives());
+        let jobs = [BatchJob::new("a", "%say 1"), BatchJob::new("b", "%say 2")];
+        let batch = Batch::new(cli.options()).jobs(1).journal(journal.clone());
+        let run = batch.run(stream::iter(jobs.clone())).unwrap();
+        let error = run.finish().await.unwrap_err();
+        assert!(
+            matches!(&error.summary().stopped, Some(BatchStop::Journal(error))
+                if matches!(**error, JournalError::Io { what: "written", .. })),
+            "{error}"
+        );
+        let sent = cli.started();
+        assert_eq!(sent.len(), 1, "no other job began");
+        let received = sent[0].report();
+        assert!(
+            !received
+                .received_kinds()
+                .iter()
+                .any(|kind| kind.starts_with("user"))
+        );
+        journal.end(&jobs[0], &Ok(answer())).await.unwrap_err();
+        journal.lock().file = file;
+        let mut written = String::new();
+        pipe.read_to_string(&mut written).unwrap();
+        assert_eq!(written.lines().count(), 1, "{written}");
+        drop((journal, pipe));
+
+        // The line is there after all: the next run does what was not done.
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str(&written);
+        std::fs::write(&path, text).unwrap();
+        // The tasks of the run end in their own time.
+        let journal = loop {
+            match Journal::open(&path).await {
+                Err(JournalError::InUse { .. }) => tokio::task::yield_now().await,
+                opened => break opened.unwrap(),
+            }
+        };
+        let batch = Batch::new(cli.options()).journal(journal);
+        let mut run = batch.run(stream::iter(jobs)).unwrap();
+        let mut answers = Vec::new();
+        while let Some(result) = run.next().await {
+            answers.push(result.result.unwrap().text);
+        }
+        answers.sort();
+        assert_eq!(answers, ["1", "2"]);
+    }
+
+    fn answer() -> JobAnswer {
+        JobAnswer {
+            text: "one".to_owned(),
+            output: None,
+            is_recovered: false,
         }
     }
 
