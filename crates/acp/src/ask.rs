@@ -8,7 +8,6 @@ pub(crate) mod permission_options;
 mod question;
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
@@ -24,9 +23,6 @@ pub(crate) use self::form::{Filled, Form, Forms};
 pub(crate) use self::permission_options::Approved;
 use self::permission_options::PermissionChoice;
 use crate::client::Client;
-
-/// How long the CLI may take to stop a subagent, before the questions of the subagent are answered.
-const STOP_TIME: Duration = Duration::from_secs(10);
 
 /// How many questions may wait for the session's task.
 pub(crate) const WAITING: usize = 256;
@@ -138,12 +134,8 @@ impl CliResponder {
         };
         match self.asker.ask(agent.as_deref(), ask).await {
             Ok(Some((response, offered))) => chosen(&response, &offered),
-            // The cancel ends the work of a subagent, not the turn. A reply would let the agent go on before it is stopped: the CLI takes
-            // the request back when it stops the agent, and this future is dropped.
-            Ok(None) if agent.is_some() => {
-                tokio::time::sleep(STOP_TIME).await;
-                Chosen::Failed("the user cancelled this agent".to_owned())
-            }
+            // The cancel ends the work of a subagent, not the turn.
+            Ok(None) if agent.is_some() => Chosen::Failed("the user cancelled this agent".to_owned()),
             Ok(None) => Chosen::Cancelled,
             Err(error) => {
                 tracing::warn!(%error, "the editor did not decide about a call; it is refused");

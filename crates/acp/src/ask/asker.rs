@@ -1,6 +1,7 @@
 //! How a question reaches the editor, and what ends it before its answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use agent_client_protocol::{Error, RequestCancellation};
 use futures_util::StreamExt as _;
@@ -11,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 use super::EditorQuestion;
 use crate::client::EditorReply;
 use crate::error;
+
+/// How long the CLI may take to stop a subagent, before the questions of the subagent are answered.
+const STOP_TIME: Duration = Duration::from_secs(10);
 
 /// A question that the session's task has sent to the editor.
 pub(crate) struct SentQuestion<T> {
@@ -48,6 +52,9 @@ impl Asker {
     ///
     /// An editor may send a cancel with an answer right behind it. Such an answer must not allow anything, so both are looked at again
     /// once there is an answer.
+    ///
+    /// A question of a cancelled subagent is not over at once: a reply would let the subagent go on before it is stopped. The CLI takes
+    /// the request back when it stops the subagent, and this future is dropped.
     pub(super) async fn ask<T>(
         &self,
         agent: Option<&str>,
@@ -57,10 +64,16 @@ impl Asker {
         let _over = cancelled.clone().drop_guard();
         let answer = tokio::select! {
             biased;
-            () = cancelled.cancelled() => return Ok(None),
+            () = cancelled.cancelled() => None,
             answer = self.answer(question) => answer?,
         };
-        Ok(answer.filter(|_| !cancelled.is_cancelled()))
+        if cancelled.is_cancelled() {
+            if agent.is_some() {
+                tokio::time::sleep(STOP_TIME).await;
+            }
+            return Ok(None);
+        }
+        Ok(answer)
     }
 
     async fn answer<T>(
