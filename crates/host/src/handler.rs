@@ -11,6 +11,7 @@ use outrigger::hooks::{self, Hook, HookOutput, PreToolUseInput, PreToolUseOutput
 use outrigger::protocol::Frame;
 use outrigger::{CallbackReply, ElicitationResult, Options, SessionId};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::approval::Approval;
 use crate::log::BoxFuture;
@@ -25,6 +26,8 @@ pub(crate) struct HookRequest {
     pub(crate) is_of_subagent: bool,
     /// Whether a prompt of this process led to the call.
     pub(crate) has_prompt: bool,
+    /// Fires when the CLI does not wait any more.
+    pub(crate) withdrawn: CancellationToken,
     pub(crate) reply: oneshot::Sender<HookReply>,
 }
 
@@ -97,15 +100,16 @@ fn hook(
     seat: OwnerSlot,
 ) -> Hook<hooks::event::PreToolUse> {
     let first = policy.decides_first.clone();
-    let hook = hooks::pre_tool_use(move |input: PreToolUseInput, _| {
+    let hook = hooks::pre_tool_use(move |input: PreToolUseInput, context| {
         let (first, session, seat) = (first.clone(), session.clone(), seat.clone());
-        before_call(input, first, session, seat)
+        before_call(input, context.cancelled().clone(), first, session, seat)
     });
     hook.matcher(matcher)
 }
 
 async fn before_call(
     input: PreToolUseInput,
+    withdrawn: CancellationToken,
     first: Option<Arc<dyn Layer>>,
     session: SessionId,
     seat: OwnerSlot,
@@ -137,6 +141,7 @@ async fn before_call(
         approval: Box::new(approval),
         is_of_subagent: input.agent_id.is_some(),
         has_prompt: input.prompt_id.is_some(),
+        withdrawn,
         reply,
     };
     // An owner that is gone has killed the process, or does so.
@@ -273,6 +278,7 @@ mod tests {
         );
         let hooked = before_call(
             input(),
+            CancellationToken::new(),
             policy.decides_first.clone(),
             SessionId::random(),
             seat.clone(),

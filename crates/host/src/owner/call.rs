@@ -55,8 +55,14 @@ impl Owner {
             approval,
             is_of_subagent,
             has_prompt,
+            withdrawn,
             reply,
         } = asked;
+        // The turn of the call may be over, and nothing would close an approval that is opened now. The CLI withdraws its request before it ends the turn,
+        // and a process that has ended asks nothing.
+        if withdrawn.is_cancelled() {
+            return Ok(());
+        }
         let known = self
             .call
             .as_ref()
