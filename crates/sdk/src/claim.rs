@@ -13,6 +13,7 @@ use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, Sy
 
 use crate::error::{Error, ModuleProblem, Result};
 use crate::mcp::SdkMcpServer;
+use crate::options::inline_settings::{SettingsPlace, placed};
 use crate::options::{Auth, Encoded, Options, OptionsError, Secret, SettingsInput};
 
 /// The settings that decide about hooks. A spare has its hooks from when it was started.
@@ -52,7 +53,8 @@ pub struct Claim {
     pub model: Option<String>,
     /// The most tokens to think with, 0 for none; that of the spare if unset.
     pub max_thinking_tokens: Option<u64>,
-    /// Settings on top of those of the spare, each key as a whole. Keys about hooks are rejected.
+    /// Settings on top of those of the spare, each key as a whole. Paths begin as in [`Options::settings`]: in the claim's directory. Keys
+    /// about hooks are rejected.
     pub settings: Option<Encoded<Settings>>,
     /// More directories that tools may work in, in addition to those of the spare. Relative paths are relative to `cwd`.
     pub additional_directories: Vec<PathBuf>,
@@ -196,10 +198,15 @@ impl Claim {
             .collect();
         request.env = (!env.is_empty()).then_some(env);
 
-        let (early, late) = match &self.settings {
-            Some(settings) => split(settings)?,
+        let place = SettingsPlace::new(base, host, &cwd);
+        let place = |settings: JsonObject| placed(&settings, &place).map_err(wrong);
+        let settings = self.settings.as_ref().map(|settings| object(&fields(settings)?));
+        let settings = settings.transpose()?.map(place).transpose()?;
+        let (early, late) = match settings {
+            Some(settings) => split(&settings)?,
             None => (None, None),
         };
+        let overlay = cold.overlay.map(place).transpose()?;
         let secrets = [&self.oauth_token, &self.session_access_token];
         let secrets = secrets.into_iter().flatten();
         Ok(Prepared {
@@ -212,7 +219,7 @@ impl Claim {
             max_thinking_tokens: self.max_thinking_tokens,
             cold: Cold {
                 options: cold.options.cwd(cwd),
-                ..cold
+                overlay,
             },
         })
     }
@@ -377,8 +384,11 @@ fn object(fields: &BTreeMap<String, RawJson>) -> Result<JsonObject> {
 }
 
 /// The keys that go before a claim, and those that go behind it.
-fn split(settings: &Encoded<Settings>) -> Result<(Option<JsonObject>, Option<JsonObject>)> {
-    let (late, early): (BTreeMap<_, _>, BTreeMap<_, _>) = fields(settings)?
+fn split(settings: &JsonObject) -> Result<(Option<JsonObject>, Option<JsonObject>)> {
+    let fields: BTreeMap<String, RawJson> = settings
+        .read()
+        .map_err(|error| Error::invalid_because("settings", error))?;
+    let (late, early): (BTreeMap<_, _>, BTreeMap<_, _>) = fields
         .into_iter()
         .partition(|(key, _)| LATE_KEYS.contains(&key.as_str()));
     let some = |fields: BTreeMap<_, _>| (!fields.is_empty()).then(|| object(&fields)).transpose();

@@ -161,7 +161,8 @@ methods! {
     "get_binary_version" fn get_binary_version() -> GetBinaryVersionReply = GetBinaryVersion::new();
     /// The settings in force, and where each comes from.
     "get_settings" fn get_settings() -> GetSettingsReply = GetSettings::new();
-    /// Changes the settings layer of the session: a shallow merge, `null` takes a key away.
+    /// Changes the settings layer of the session: a shallow merge, `null` takes a key away. Write whole paths in it: where the CLI looks for
+    /// `Read(/x)`, or for a relative path of the sandbox, depends on how the session got its settings.
     "apply_flag_settings" fn apply_flag_settings(settings: JsonObject) -> Ack = ApplyFlagSettings::new(settings);
     /// Changes a settings file. The CLI allows few keys.
     "update_settings" fn update_settings(source: WritableSettings, settings: JsonObject) -> Ack =

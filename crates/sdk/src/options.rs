@@ -35,6 +35,7 @@ pub(crate) mod handover;
 mod hook_options;
 mod hosting;
 mod initialize;
+pub(crate) mod inline_settings;
 mod launch;
 mod lease_options;
 mod mcp_options;
@@ -302,10 +303,15 @@ options! {
 
     /// A settings layer for this session. `--settings`, or `initialize.settings`. The permission rules of inline settings are checked like
     /// those of `allowed_tools`; the CLI would skip a wrong one silently.
+    ///
+    /// In inline settings, paths of permission rules that have one `/` in front, and relative paths of the sandbox, begin in the session's
+    /// directory. The SDK sees to that: for the CLI they would begin beside a temporary file. Where only the CLI knows the directory (a
+    /// spare, `worktree`, and for rules a session that is resumed), rules that ask or deny match in more directories, and a relative path
+    /// of the sandbox is an error.
     value<SettingsInput> settings;
     /// How inline `settings` are delivered.
     own<Delivery> settings_delivery;
-    /// The sandbox for commands, merged into inline `settings`.
+    /// The sandbox for commands, merged into inline `settings`. Relative paths begin in `cwd`.
     value<Encoded<SandboxSettings>> sandbox;
     /// Policy from the program that no other settings can loosen. `--managed-settings`, or `initialize.managedSettings`.
     value<Encoded<Settings>> managed_settings;

@@ -11,7 +11,7 @@ use outrigger_protocol::shared::PermissionRuleValue;
 use outrigger_protocol::tools::canonical_name;
 
 pub(crate) use self::change::refused_change;
-pub(crate) use self::settings_form::{begins_beside_settings, in_settings};
+pub(crate) use self::settings_form::in_settings;
 
 /// A permission rule: `Tool` or `Tool(what)`. See the [module](crate::permissions::rules).
 ///

@@ -130,6 +130,24 @@ fn settings_are_merged_by_key_and_a_file_stays_a_file() {
 }
 
 #[test]
+fn paths_of_the_settings_begin_in_the_directory_of_the_claim() {
+    let place = tempfile::tempdir().unwrap();
+    let here = place.path().canonicalize().unwrap();
+    let rules =
+        json!({"permissions": {"deny": ["Read(/a)"]}, "sandbox": {"filesystem": {"denyRead": ["b"]}}});
+    let claim = Claim::new(place.path()).settings(settings(rules));
+    let claim = prepared(claim, &base().settings(SettingsInput::File("/s.json".into())));
+    let rules = json!({"permissions": {"deny": [format!("Read(/{}/a)", here.display())]}});
+    let sandbox = json!({"sandbox": {"filesystem": {"denyRead": [here.join("b")]}}});
+    let value = |settings: &JsonObject| settings.as_raw().to_value().unwrap();
+    assert_eq!(value(&claim.late.unwrap()), rules);
+    assert_eq!(value(&claim.early.unwrap()), sandbox);
+    let mut all = rules;
+    all["sandbox"] = sandbox["sandbox"].clone();
+    assert_eq!(value(&claim.cold.overlay.unwrap()), all);
+}
+
+#[test]
 fn what_a_claim_cannot_carry_is_refused_before_anything_is_sent() {
     let place = tempfile::tempdir().unwrap();
     let here = || Claim::new(place.path());

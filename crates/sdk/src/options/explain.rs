@@ -8,7 +8,7 @@ use outrigger_protocol::shared::{HookEvent, PermissionMode};
 use super::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
 use crate::fields::Fields;
 use crate::permissions::{Decider, DecisionStep, Explanation, Foreseen, Outlook, PLAN, QUESTION, Warning};
-use crate::rule::{About, Rule, begins_beside_settings};
+use crate::rule::{About, Rule};
 
 struct Steps(Vec<DecisionStep>);
 
@@ -386,15 +386,6 @@ impl Options {
     /// first. [`explain`](Self::explain) has the details for a single call.
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        if let Some(SettingsInput::Inline(settings)) = &self.settings
-            && let Some(json) = settings.json()
-        {
-            let settings = Fields::of_object(json);
-            let rules = ["allow", "ask", "deny"].map(|behavior| rules_of(&settings, behavior));
-            let rules = rules.into_iter().flatten();
-            let beside = rules.filter(|rule| begins_beside_settings(rule));
-            warnings.extend(beside.map(|rule| Warning::RuleBesideSettings { rule }));
-        }
         if !self.hosting.handlers.permissions_set {
             return warnings;
         }

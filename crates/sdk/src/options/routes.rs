@@ -13,9 +13,10 @@ use outrigger_protocol::shared::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::rule::{Rule, in_settings};
+use crate::rule::Rule;
 
 use super::args::{Args, LONG};
+use super::inline_settings::{SettingsPlace, placed};
 use super::{
     Confirmation, Delivery, Encoded, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools,
     Worktree, initialize,
@@ -362,18 +363,7 @@ impl Options {
             None => None,
         };
         if let Some(json) = inline {
-            // A spare's directory comes with the claim. The CLI goes by the real path of its directory.
-            let directory = (!host.awaits_claim).then(|| match base.canonicalize() {
-                Ok(directory) if !host.remote => directory,
-                _ => base.to_owned(),
-            });
-            let placed = |rules: Vec<String>, restricts| -> Vec<String> {
-                let rules = rules.iter();
-                rules
-                    .map(|rule| in_settings(rule, directory.as_deref(), restricts))
-                    .collect()
-            };
-            let rules = [("allow", placed(spilled, false)), ("ask", placed(asked, true))];
+            let rules = [("allow", spilled), ("ask", asked)];
             let json = with_rules(json, rules).map_err(|_| unwritable("settings"))?;
             let json = match &self.sandbox {
                 Some(sandbox) => {
@@ -382,6 +372,7 @@ impl Options {
                 }
                 None => json,
             };
+            let json = placed(&json, &SettingsPlace::new(self, host, base))?;
             match route("settings", self.settings_delivery, &json, looks_secret(&json))? {
                 Delivery::Initialize => delivered.settings = Some(json),
                 Delivery::File => files.push(PrivateFile {

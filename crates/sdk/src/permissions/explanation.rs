@@ -168,12 +168,6 @@ pub enum Warning {
         /// The rule.
         rule: String,
     },
-    /// A rule of [`Options::settings`](crate::Options::settings) for a path that begins with one `/`. The CLI writes settings that are
-    /// passed as text to a temporary file, and looks for such a path beside that file.
-    RuleBesideSettings {
-        /// The rule.
-        rule: String,
-    },
 }
 
 impl fmt::Display for Warning {
@@ -185,13 +179,6 @@ impl fmt::Display for Warning {
                     f,
                     "the rule `{rule}` is not about other ways to read the same, commands and searches by `Grep`: refuse files by their \
                      paths, as in `Read(./**)`, or name `Grep` and `Bash` as well"
-                );
-            }
-            Self::RuleBesideSettings { rule } => {
-                return write!(
-                    f,
-                    "the rule `{rule}` of `settings` matches no file of the project: in settings that are passed as text, the CLI looks \
-                     for a path that begins with one `/` beside its own temporary file; use `Policy`, or write the whole path behind `//`"
                 );
             }
         };

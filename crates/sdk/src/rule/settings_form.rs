@@ -23,7 +23,7 @@ pub(crate) fn in_settings(rule: &str, directory: Option<&Path>, restricts: bool)
 }
 
 /// Whether the CLI looks for the files of this rule beside the settings that the rule is in.
-pub(crate) fn begins_beside_settings(rule: &str) -> bool {
+fn begins_beside_settings(rule: &str) -> bool {
     let is_about_files = |tool: &str| {
         matches!(tool, "Read" | "Edit")
             || GOES_BY

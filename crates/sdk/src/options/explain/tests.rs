@@ -307,20 +307,3 @@ fn who_keeps_files_from_one_way_to_read_is_told_of_others() {
         assert!(warned(policy.clone()).is_empty(), "{policy:?}");
     }
 }
-
-#[test]
-fn rules_of_settings_that_match_no_file_of_the_project_are_told() {
-    let rules =
-        json!({"deny": ["Read(/secret)", "Read(//secret)", "Bash(/bin/rm *)"], "allow": ["Edit(/docs/**)"]});
-    let told = ["Edit(/docs/**)", "Read(/secret)"].map(|rule| Warning::RuleBesideSettings {
-        rule: rule.to_owned(),
-    });
-    assert_eq!(Agent::builder().settings(settings(rules)).warnings(), told);
-    // In a file, the path begins where the file is.
-    assert_eq!(
-        Agent::builder()
-            .settings(std::path::PathBuf::from("/etc/settings.json"))
-            .warnings(),
-        []
-    );
-}

@@ -93,6 +93,13 @@ fn settings() -> Settings {
     settings
 }
 
+fn sandbox_that_denies(path: &str) -> SandboxSettings {
+    let mut sandbox = sandbox();
+    let filesystem = sandbox.filesystem.get_or_insert_default();
+    filesystem.deny_read = Some(vec![path.to_owned()]);
+    sandbox
+}
+
 fn sandbox() -> SandboxSettings {
     let mut sandbox = SandboxSettings::default();
     sandbox.enabled = Some(true);
@@ -314,6 +321,8 @@ fn settings_rows(stage: &TestHome) -> Vec<Row> {
             .args([r#"--settings={"sandbox":{"enabled":true,"failIfUnavailable":true}}"#]),
         row("sandbox", bare().settings(settings()).sandbox(sandbox()))
             .args([r#"--settings={"model":"opus","sandbox":{"enabled":true,"failIfUnavailable":true}}"#]),
+        row("sandbox", bare().cwd("/").sandbox(sandbox_that_denies("./a")))
+            .args([r#"--settings={"sandbox":{"enabled":true,"failIfUnavailable":true,"filesystem":{"denyRead":["/./a"]}}}"#]).env("PWD", "/"),
         row("managed_settings", bare().managed_settings(settings()))
             .args([r#"--managed-settings={"model":"opus"}"#]),
         row("managed_settings", bare().managed_settings(secret))

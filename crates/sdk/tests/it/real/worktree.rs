@@ -6,7 +6,8 @@ use std::process::Command;
 use outrigger::options::Worktree;
 use outrigger::protocol::Message;
 use outrigger::protocol::inbound::SystemMessage;
-use outrigger::{Cause, Event, Session};
+use outrigger::{Cause, Event, Policy, Session};
+use serde_json::json;
 
 use super::rig::{PATIENCE, Rig};
 
@@ -65,6 +66,45 @@ async fn a_session_works_in_its_worktree_and_is_revived_there() {
     let revived = unnamed.revive().await.unwrap().session;
     assert_eq!((place(&revived).await, count()), (own, 2));
     revived.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rule_that_asks_holds_in_a_worktree() {
+    outrigger_needs::needs!(outrigger_needs::program("git", "a package of the system has it"));
+    let rig = Rig::start().await;
+    let project = rig.sandbox().project();
+    repository(&project);
+    let here = project.canonicalize().unwrap().join(".claude/worktrees/feature");
+    let options = || {
+        rig.options()
+            .permissions(Policy::allow_all().ask(["Edit(/asked)"]))
+    };
+    let first = options().worktree("feature").start().await.unwrap();
+    let write = |name: &str| {
+        let input = json!({"file_path": here.join(name), "content": "x"});
+        format!("%tool Write {input}\n%say done")
+    };
+    // A session that is resumed goes back to its worktree by itself.
+    for resumed in [false, true] {
+        let session = match resumed {
+            false => first.clone(),
+            true => options()
+                .resume(first.id().unwrap().to_string())
+                .start()
+                .await
+                .unwrap(),
+        };
+        for name in ["asked", "other"] {
+            let mut turn = session.prompt(write(name)).await.unwrap();
+            tokio::time::timeout(PATIENCE, turn.outcome())
+                .await
+                .unwrap()
+                .unwrap();
+        }
+        assert!(!here.join("asked").exists(), "resumed: {resumed}");
+        std::fs::remove_file(here.join("other")).unwrap();
+        session.close().await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -273,6 +273,37 @@ async fn a_rule_that_asks_holds_where_the_session_is() {
     }
 }
 
+/// The rules of inline settings, and of a claim's, begin there as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_of_settings_hold_where_the_session_is() {
+    let place = Place::new().await;
+    let denies: Settings =
+        serde_json::from_value(json!({"permissions": {"deny": ["Edit(/denied)"]}})).unwrap();
+    let policy = Policy::allow_all().ask(["Edit(/asked)"]);
+    let options = place.rig.options().permissions(policy);
+    let at = |path: &str| write(&place.at(&format!("project/{path}")), "x");
+    let writes = [at("denied"), at("asked"), at("sub/denied")];
+    let expected = [Did::Refused, Did::Asked, Did::Ran];
+
+    let did = made(options.clone().settings(denies.clone()), &writes).await;
+    assert_eq!(
+        did.iter().map(|(did, _)| *did).collect::<Vec<_>>(),
+        expected,
+        "{did:?}"
+    );
+    // A spare asks about the name wherever it is.
+    fs::remove_file(place.at("project/sub/denied")).unwrap();
+    let claim = Claim::new(place.rig.sandbox().project()).settings(denies);
+    let session = options.prewarm().await.unwrap().claim(claim).await.unwrap();
+    let did = place::calls(&session, &writes).await;
+    assert_eq!(
+        did.iter().map(|(did, _)| *did).collect::<Vec<_>>(),
+        expected,
+        "{did:?}"
+    );
+    session.close().await.unwrap();
+}
+
 /// What the CLI can't read it does not hold against the rules: a policy that allows the rest does not allow that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_the_cli_cannot_read_gets_past_no_rule_that_asks() {
