@@ -180,6 +180,12 @@ impl Builder {
         self
     }
 
+    /// The git worktree that the [`cwd`](Self::cwd) is, as with `--worktree`.
+    pub(in crate::peer) fn worktree(mut self, worktree: Option<Value>) -> Self {
+        self.agent.config.worktree = worktree;
+        self
+    }
+
     /// Settings of `--settings`, and the directory of their file, if they are in one.
     pub(in crate::peer) fn settings(mut self, settings: &Value, directory: Option<PathBuf>) -> Self {
         let settings = settings.as_object().into_iter().flatten();

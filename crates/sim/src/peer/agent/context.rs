@@ -222,6 +222,8 @@ pub(super) struct AgentState {
     pub(super) resumed: bool,
     /// The call of the resumed session that a hook has deferred, until it is taken up.
     pub(super) deferred: Option<Deferred>,
+    /// The worktree that the session works in, as the transcript has it.
+    pub(super) worktree: Option<Value>,
     /// The uuids of the prompts and answers of the resumed session.
     pub(super) past: HashSet<String>,
     /// What structured output has to look like.
@@ -278,6 +280,7 @@ impl Context {
         let session_id = config.session_id.clone().unwrap_or_else(|| ids.uuid());
         let mut state = AgentState {
             ids,
+            worktree: config.worktree.clone(),
             session_id,
             directories: config.directories.clone(),
             files: initial_files(&config),
@@ -351,11 +354,18 @@ impl Context {
             state.resumed = true;
             state.used.clone_from(&kept.used);
             state.title = kept.title.clone().or(state.title.take());
+            if let (None, Some(worktree)) = (&state.worktree, &kept.worktree)
+                && let Some(place) = worktree["worktreePath"].as_str().map(PathBuf::from)
+                && place.is_dir()
+            {
+                *self.moved_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+                state.worktree = Some(worktree.clone());
+            }
         }
         if let (Some(config_dir), true) = (&self.config.config_dir, self.config.persist) {
             let mut transcript = SessionTranscript::new(&transcript::SessionSurroundings {
                 config_dir,
-                cwd: &self.config.cwd,
+                cwd: &self.project(),
                 session_id: &state.session_id,
                 entrypoint: &self.config.entrypoint,
                 mirrored: self.config.mirror,
@@ -366,6 +376,11 @@ impl Context {
                     return Err(transcript::LoadFailure::taken(&state.session_id));
                 }
                 None => {}
+            }
+            if let Some(worktree) = &state.worktree {
+                let mut worktree = worktree.clone();
+                worktree["sessionId"] = json!(state.session_id);
+                transcript.note("worktree-state", json!({"worktreeSession": worktree}));
             }
             *self.lock_transcript() = Some(transcript);
         }
@@ -739,7 +754,7 @@ impl AgentState {
         let mode = set(&["permissions", "defaultMode"], config.mode_given);
         self.model = model.unwrap_or_else(|| config.model.clone());
         self.mode = match mode.unwrap_or_else(|| config.mode.clone()) {
-            mode if mode == "manual" => "default".to_owned(),
+            mode if mode == "manual" || self.settings.disable(&mode) => "default".to_owned(),
             mode => mode,
         };
     }

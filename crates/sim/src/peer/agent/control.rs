@@ -11,18 +11,12 @@ use super::session::{failure, success};
 use super::structured::Schema;
 use super::subagent::Definition;
 use super::{
-    background, commands, delivered, files, mcp_control, model, not_simulated, payload, settings, subagent,
+    BYPASS, background, commands, delivered, files, mcp_control, model, not_simulated, payload, settings,
+    subagent,
 };
 use crate::flaw::Flaw;
 
-pub(super) const MODES: &[&str] = &[
-    "acceptEdits",
-    "auto",
-    "bypassPermissions",
-    "default",
-    "dontAsk",
-    "plan",
-];
+pub(super) const MODES: &[&str] = &["acceptEdits", "auto", BYPASS, "default", "dontAsk", "plan"];
 
 /// The reply to a request.
 pub(super) enum ControlReply {
@@ -412,7 +406,18 @@ async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<
             return Some(ControlReply::Coded(error, "invalid_mode"));
         }
     };
-    if mode == "bypassPermissions" && !ctx.config.may_bypass() {
+    if ctx.state().settings.disable(mode) {
+        let (why, code) = match mode {
+            BYPASS => (
+                " because it is disabled by settings or configuration",
+                "bypass_disabled",
+            ),
+            _ => (": auto mode disabled by settings", "auto_mode_settings"),
+        };
+        let error = format!("Cannot set permission mode to {mode}{why}");
+        return Some(ControlReply::Coded(error, code));
+    }
+    if mode == BYPASS && !ctx.config.may_bypass(&ctx.state().settings) {
         let error = "Cannot set permission mode to bypassPermissions because the session was not launched with \
                      --dangerously-skip-permissions";
         return Some(ControlReply::Coded(error.to_owned(), "bypass_not_launched"));

@@ -10,7 +10,7 @@ use super::paths::{self, Area};
 use super::rules::{Access, Accessed, PermissionRule, PermissionRules, RuleRoots, RuleSource, Subject, host};
 use super::shell::{self, Doubt, ShellCommand, ShellLine};
 use super::subagent::is_agent_tool;
-use super::{mcp, plans};
+use super::{BYPASS, mcp, plans};
 
 /// Whether the rules remove this tool. A tool of the CLI's own that is denied in mid-session stays, and is refused.
 pub(super) fn disallowed(rules: &PermissionRules, tool: &str) -> bool {
@@ -231,7 +231,10 @@ fn is_checked(ctx: &Context, state: &AgentState) -> bool {
     match state.mode.as_str() {
         "auto" => true,
         "plan" => {
-            !state.is_mode_answered && !ctx.config.may_bypass() && Model::of(&state.model).has_auto_mode()
+            !state.is_mode_answered
+                && !state.settings.disable("auto")
+                && !ctx.config.may_bypass(&state.settings)
+                && Model::of(&state.model).has_auto_mode()
         }
         _ => false,
     }
@@ -321,7 +324,7 @@ pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Valu
     if UNASKED.contains(&tool) {
         return Verdict::Allow("");
     }
-    if is_agent_tool(tool) && !scene.checked && state.mode != "bypassPermissions" {
+    if is_agent_tool(tool) && !scene.checked && state.mode != BYPASS {
         let mut rules = state.rules.allow.iter();
         let by_rule = rules.any(|rule| rule.is_for_all(tool));
         return Verdict::Allow(if by_rule { "rule" } else { "" });
@@ -342,7 +345,7 @@ pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Valu
             return Verdict::Ask(Why::Rule(rule.source));
         }
     }
-    if state.mode == "bypassPermissions" {
+    if state.mode == BYPASS {
         let critical = match call.what {
             Accessed::Command(line) => scene.critical(&shell::parse(line, scene.home)),
             _ => None,

@@ -10,7 +10,7 @@ use super::caller::ModelCall;
 use super::context::{AgentState, Context};
 use super::models::Model;
 use super::rules::{Access, Accessed, RuleRoots, Subject};
-use super::{background, commands, edits, files, not_simulated, paths, payload, plans, shell};
+use super::{BYPASS, background, commands, edits, files, not_simulated, paths, payload, plans, shell};
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -147,7 +147,7 @@ fn is_strange(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
         !asks && (area.includes(path) || allows())
     };
     let trusted = Model::of(&state.model).has_auto_mode();
-    unread && state.mode != "bypassPermissions" && !(trusted && inside())
+    unread && state.mode != BYPASS && !(trusted && inside())
 }
 
 /// Why a file must not be replaced: the model does not know what is in it.
@@ -243,6 +243,9 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
     };
     let text = |key: &str| call.used[key].as_str().unwrap_or_default();
     let path = absolute(ctx, text("file_path"));
+    if let Some(why) = outside_worktree(ctx, &call.name, &call.used) {
+        return Some(why);
+    }
     match call.name.as_str() {
         "Bash" if call.used["run_in_background"] != true => shell::long_sleep(text("command")),
         "TaskStop" => background::unfit(ctx, &call.used),
@@ -321,6 +324,25 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
         }
         _ => None,
     }
+}
+
+/// Why a file of the checkout must not be changed by a session that works in a worktree of the checkout.
+pub(super) fn outside_worktree(ctx: &Context, tool: &str, input: &Value) -> Option<String> {
+    let key = match tool {
+        "Edit" | "Write" => "file_path",
+        "NotebookEdit" => "notebook_path",
+        _ => return None,
+    };
+    let path = absolute(ctx, input[key].as_str()?);
+    let state = ctx.state();
+    let worktree = state.worktree.as_ref()?["worktreePath"].as_str()?;
+    let (checkout, _) = worktree.rsplit_once("/.claude/worktrees/")?;
+    let path = Path::new(&path);
+    (path.starts_with(checkout) && !path.starts_with(worktree)).then(|| {
+        format!(
+            "This session is isolated in the worktree {worktree}. Edit the worktree copy of this file instead of the shared-checkout path."
+        )
+    })
 }
 
 /// What is shown otherwise than as text.

@@ -113,6 +113,9 @@ pub struct Builder {
     agent: Agent,
 }
 
+/// The mode in which nobody is asked.
+const BYPASS: &str = "bypassPermissions";
+
 /// How long a process with faults stays alive while its client reads the rest.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -129,6 +132,8 @@ pub(super) struct Config {
     /// The faults at work.
     pub(super) wire: Option<Wire>,
     pub(super) cwd: PathBuf,
+    /// What the transcript says of the git worktree that `cwd` is, if the CLI has made it.
+    pub(super) worktree: Option<Value>,
     pub(super) home: String,
     pub(super) model: String,
     /// Whether the model was given, so that settings don't change it.
@@ -212,9 +217,9 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Whether the process was started so that it may ask nobody.
-    fn may_bypass(&self) -> bool {
-        self.bypass_launched || self.mode == "bypassPermissions"
+    /// Whether the process was started so that it may ask nobody, and no settings forbid it.
+    fn may_bypass(&self, settings: &settings::Settings) -> bool {
+        (self.bypass_launched || self.mode == BYPASS) && !settings.disable(BYPASS)
     }
 
     /// Whether settings, commands and instructions of this source are read from the disk.

@@ -30,6 +30,8 @@ pub(in crate::peer) enum Feature {
     MainAgent,
     ManagedSettings,
     SettingsHooks,
+    Sandbox,
+    AvailableModels,
     Skill,
     Mention,
     LongPrompt,
@@ -41,11 +43,13 @@ pub(in crate::peer) enum Feature {
 
 impl Feature {
     #[cfg(test)]
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Plugins,
         Self::MainAgent,
         Self::ManagedSettings,
         Self::SettingsHooks,
+        Self::Sandbox,
+        Self::AvailableModels,
         Self::Skill,
         Self::Mention,
         Self::LongPrompt,
@@ -62,6 +66,8 @@ impl Feature {
             Self::MainAgent => "an agent for the whole session (`--agent`)",
             Self::ManagedSettings => "managed settings",
             Self::SettingsHooks => "a hook in settings",
+            Self::Sandbox => "commands in a sandbox (`sandbox` of settings)",
+            Self::AvailableModels => "a list of the models to choose from (`availableModels`)",
             Self::Skill => "a skill",
             Self::Mention => "a file that a prompt names by `@`",
             Self::LongPrompt => "a prompt of more than two million characters",
@@ -126,6 +132,16 @@ pub(super) fn used(ctx: &Context, prompts: &[QueuedPrompt]) -> Option<Feature> {
         let is_hook = |matchers: &serde_json::Value| matchers.as_array().is_some_and(|list| !list.is_empty());
         if has("hooks", is_hook) && !is_on("disableAllHooks") {
             return Some(Feature::SettingsHooks);
+        }
+        if state
+            .settings
+            .get(&["sandbox", "enabled"])
+            .is_some_and(|enabled| enabled == true)
+        {
+            return Some(Feature::Sandbox);
+        }
+        if state.settings.get(&["availableModels"]).is_some() {
+            return Some(Feature::AvailableModels);
         }
     }
     if prompts.iter().any(|prompt| prompt.text.len() > LONGEST_PROMPT) {

@@ -250,7 +250,8 @@ impl Caller {
                 call.used = input;
                 // An edit that changes nothing is none, wherever the file is.
                 let edits = call.name != "Edit" || call.used["old_string"] != call.used["new_string"];
-                let denied = edits
+                let is_outside = disk::outside_worktree(&self.ctx, &call.name, &call.used).is_some();
+                let denied = (edits && !is_outside)
                     .then(|| decision::denied_file(&self.ctx, &call.name, &call.shown))
                     .flatten();
                 if let Some((_, source)) = &denied {

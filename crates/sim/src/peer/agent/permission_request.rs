@@ -112,7 +112,8 @@ pub(super) fn permission_request(
         line,
         cwd: &cwd,
         area: &area,
-        edits: state.mode == "acceptEdits" || (state.mode == "plan" && ctx.config.may_bypass()),
+        edits: state.mode == "acceptEdits"
+            || (state.mode == "plan" && ctx.config.may_bypass(&state.settings)),
     };
     let by_rule = matches!(why, Why::Rule(_) | Why::Mode | Why::Hook(_));
     let why = match why {

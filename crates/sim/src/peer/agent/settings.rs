@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Config;
 use super::context::{AgentState, Context};
 use super::control::{ControlReply, MODES};
 use super::model;
 use super::models::Model;
 use super::rules::{PermissionRule, PermissionRules, RuleSource, SettingsPlace};
 use super::settings_files::{self, Files, strings};
+use super::{BYPASS, Config};
 
 /// Settings of all sources.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +73,16 @@ impl Settings {
         let effective = self.effective();
         let value = path.iter().fold(&effective, |value, key| &value[*key]);
         (!value.is_null()).then(|| value.clone())
+    }
+
+    /// Whether one of them forbids this mode.
+    pub(super) fn disable(&self, mode: &str) -> bool {
+        let is_disabled = |path: &[&str]| self.get(path).is_some_and(|value| value == "disable");
+        match mode {
+            BYPASS => is_disabled(&["permissions", "disableBypassPermissionsMode"]),
+            "auto" => is_disabled(&["permissions", "disableAutoMode"]) || is_disabled(&["disableAutoMode"]),
+            _ => false,
+        }
     }
 
     /// The variables for commands.
@@ -186,6 +196,18 @@ async fn apply(ctx: &Context, settings: &Value) -> ControlReply {
         }
         state.settings.flags.extend(settings.clone());
     }
+    let is_stopped = {
+        let mut state = ctx.state();
+        let is_stopped = state.mode == BYPASS && state.settings.disable(BYPASS);
+        if is_stopped {
+            "default".clone_into(&mut state.mode);
+        }
+        is_stopped
+    };
+    if is_stopped {
+        ctx.send_system("status", json!({"status": null, "permissionMode": "default"}))
+            .await;
+    }
     if let Some(name) = settings.get("model").and_then(Value::as_str)
         && let Err(refused) = model::switch(ctx, name).await
     {
@@ -276,7 +298,7 @@ pub(super) async fn apply_permissions(ctx: &Context, updates: &Value) -> Option<
     let mut mode = None;
     for update in updates.as_array().into_iter().flatten() {
         let source = RuleSource::destination(update);
-        if update["mode"] == "bypassPermissions" && !ctx.config.may_bypass() {
+        if update["mode"] == BYPASS && !ctx.config.may_bypass(&ctx.state().settings) {
             continue;
         }
         mode = apply_permission(&mut ctx.state(), update, source).or(mode);

@@ -5,7 +5,7 @@ mod flags;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::flags::{FLAGS, MODES, Takes, flag_name, long_name, takes};
 use super::agent::delivered::FIELDS;
@@ -280,8 +280,10 @@ impl CommandLine {
                 "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons",
             ));
         }
+        let (cwd, worktree) = self.place(around)?;
         let mut agent = base
-            .cwd(self.place(around)?)
+            .cwd(cwd)
+            .worktree(worktree)
             .partial_messages(self.has("--include-partial-messages"))
             .replay_user_messages(self.has("--replay-user-messages"))
             .await_initialize(self.has("--await-initialize"))
@@ -377,10 +379,10 @@ impl CommandLine {
         self.session(agent, around)
     }
 
-    /// Where it works: with `--worktree` in a git worktree of this name, which is made unless it is there.
-    fn place(&self, around: &Surroundings) -> Result<PathBuf, Refusal> {
+    /// Where it works: with `--worktree` in a git worktree of this name, which is made unless it is there. Then also what the transcript says of it.
+    fn place(&self, around: &Surroundings) -> Result<(PathBuf, Option<Value>), Refusal> {
         if !self.has("--worktree") {
-            return Ok(around.cwd.clone());
+            return Ok((around.cwd.clone(), None));
         }
         let name = match self.value("--worktree") {
             Some(name) => name.to_owned(),
@@ -409,13 +411,21 @@ impl CommandLine {
             ))
         })?;
         let place = Path::new(root.trim_end()).join(".claude/worktrees").join(&name);
+        let branch = format!("worktree-{}", name.replace('/', "+"));
+        let path = place.to_string_lossy();
         if !place.is_dir() {
-            let branch = format!("worktree-{}", name.replace('/', "+"));
-            let path = place.to_string_lossy();
             git(&around.cwd, &["worktree", "add", "-q", "-B", &branch, &path])
                 .map_err(|why| refuse(format!("Error creating worktree: {why}")))?;
         }
-        Ok(place)
+        let told = |arguments: &[&str]| {
+            git(&around.cwd, arguments).map_or(Value::Null, |text| text.trim_end().into())
+        };
+        let worktree = json!({
+            "originalCwd": around.cwd.to_string_lossy(), "preEnterOriginalCwd": around.cwd.to_string_lossy(), "worktreePath": path,
+            "worktreeName": name, "worktreeBranch": branch, "originalBranch": told(&["branch", "--show-current"]),
+            "originalHeadCommit": told(&["rev-parse", "HEAD"]),
+        });
+        Ok((place, Some(worktree)))
     }
 
     /// The flags about the session: where it is stored, which one to resume, its budget, and the like.

@@ -633,6 +633,26 @@ fn sessions() -> Vec<Scenario> {
             .then_process()
             .flags("--allowedTools=Bash --worktree")
             .turn(IN_WORKTREE),
+        // It goes on there when it is resumed, and is kept from the files of the checkout.
+        Scenario::new("worktree_and_checkout")
+            .flag("--allowedTools", "Bash(git *)")
+            .answer("can_use_tool", allow)
+            .turn(REPOSITORY)
+            .then_process()
+            .flags("--permission-mode=acceptEdits --worktree feature --disallowedTools Edit(denied)")
+            .answer("can_use_tool", allow)
+            .turn(&format!(
+                "{WRITE}\n%tool Write {{\"file_path\": \"{{root}}/outside\", \"content\": \"x\"}}\n\
+                 %tool Write {{\"file_path\": \"{{project}}/denied\", \"content\": \"x\"}}\n\
+                 %tool Write {{\"file_path\": \"{{project}}\", \"content\": \"x\"}}\n\
+                 %tool Edit {{\"file_path\": \"{{project}}/none\", \"old_string\": \"a\", \"new_string\": \"a\"}}\n\
+                 %tool Write {{\"file_path\": \"made.txt\", \"content\": \"x\"}}\n%say done"
+            ))
+            .then_process()
+            .flags("--permission-mode=acceptEdits")
+            .flag("--resume", "{session}")
+            .answer("can_use_tool", allow)
+            .turn(&format!("{WRITE}\n{IN_WORKTREE}\n%say done")),
         Scenario::bare("worktree_outside_of_a_repository").flags("--worktree feature"),
         Scenario::new("worktree_of_a_bad_name")
             .flag("--allowedTools", "Bash(git *)")

@@ -10,6 +10,8 @@ const RULES: &str = r#"{
   "env": {"OUTRIGGER_GREETING": "hello"}
 }"#;
 
+const NO_BYPASS: &str = r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#;
+
 /// The first suggestion, whatever it is.
 fn always(request: &Value) -> Option<Reply> {
     let first = json!([request["permission_suggestions"][0]]);
@@ -32,8 +34,52 @@ pub(super) fn settings() -> Vec<Scenario> {
             .control(json!({"subtype": "list_permission_rules"}))
     };
     let touch = format!("{TOUCH}\n%say done");
+    let no_bypass: Value = serde_json::from_str(NO_BYPASS).expect("it is JSON");
+    let no_auto = json!({"permissions": {"disableAutoMode": "disable"}});
+    let mode = |mode: &str| json!({"subtype": "set_permission_mode", "mode": mode});
+    let in_mode = |name: &str, mode: &str| {
+        Scenario::new(name)
+            .variable("IS_SANDBOX", "1")
+            .flags(&format!("--permission-mode {mode}"))
+            .answer("can_use_tool", allow)
+    };
     let all = format!("{TOUCH}\n{WRITE}\n{ECHO}\n%say done");
     vec![
+        in_mode("settings_forbid_to_bypass", "bypassPermissions")
+            .file(".claude/settings.json", NO_BYPASS)
+            .turn(&touch)
+            .control(mode("bypassPermissions"))
+            .turn(&touch),
+        in_mode("settings_forbid_to_bypass_later", "bypassPermissions")
+            .turn(&touch)
+            .control(json!({"subtype": "apply_flag_settings", "settings": no_bypass}))
+            .turn(&touch)
+            .control(mode("acceptEdits"))
+            .control(mode("bypassPermissions")),
+        in_mode("settings_forbid_to_bypass_by_an_answer", "default")
+            .flag("--settings", NO_BYPASS)
+            .flags("--allow-dangerously-skip-permissions")
+            .answer("can_use_tool", |_| {
+                let bypass = json!([{"type": "setMode", "mode": "bypassPermissions", "destination": "session"}]);
+                Some(Reply::Payload(json!({"behavior": "allow", "updatedPermissions": bypass})))
+            })
+            .turn(&touch)
+            .turn(&touch),
+        in_mode("settings_forbid_auto_mode", "auto")
+            .flag("--settings", &no_auto.to_string())
+            .turn(&touch)
+            .control(mode("auto"))
+            .control(mode("plan"))
+            .turn(&touch),
+        in_mode("settings_forbid_auto_mode_otherwise", "auto")
+            .file(".claude/settings.json", r#"{"disableAutoMode": "disable"}"#)
+            .turn(&touch)
+            .control(mode("auto")),
+        in_mode("settings_forbid_auto_mode_later", "auto")
+            .control(json!({"subtype": "apply_flag_settings", "settings": no_auto}))
+            .turn(&touch)
+            .control(mode("default"))
+            .control(mode("auto")),
         asked(
             Scenario::new("project_settings")
                 .file(".claude/settings.json", RULES)

@@ -91,12 +91,21 @@ async fn a_file_that_a_prompt_names_is_an_error_unless_the_prompt_is_taken_as_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_and_plugins_of_settings_and_skills_are_errors() {
+async fn what_settings_bring_and_skills_are_errors() {
     let hooks = json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "false"}]}]}});
     let off = json!({"hooks": hooks["hooks"], "disableAllHooks": true, "enabledPlugins": {"a@b": false}});
     for (settings, named) in [
         (hooks, Some("a hook in settings")),
         (json!({"enabledPlugins": {"a@b": true}}), Some("a plugin")),
+        (
+            json!({"sandbox": {"enabled": true}}),
+            Some("commands in a sandbox"),
+        ),
+        (json!({"sandbox": {"enabled": false}}), None),
+        (
+            json!({"availableModels": ["haiku"]}),
+            Some("a list of the models"),
+        ),
         (off, None),
     ] {
         let mut hand = Hand::ready(Agent::builder().settings(&settings, None)).await;

@@ -32,6 +32,8 @@ pub(in crate::peer::agent) struct StoredSession {
     pub(in crate::peer::agent) title: Option<String>,
     pub(in crate::peer::agent) tools_used: Vec<String>,
     pub(in crate::peer::agent) deferred: Option<Deferred>,
+    /// The worktree that the session works in.
+    pub(in crate::peer::agent) worktree: Option<Value>,
 }
 
 /// A tool call that a hook has deferred, and the turn that it belongs to.
@@ -115,6 +117,9 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
             .filter_map(|tool| tool.as_str().map(str::to_owned))
             .collect(),
         deferred: deferred(&chain),
+        worktree: last("worktree-state")
+            .map(|record| record["worktreeSession"].clone())
+            .filter(Value::is_object),
         chain,
         path,
         session_id,
