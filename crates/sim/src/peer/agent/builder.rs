@@ -180,6 +180,24 @@ impl Builder {
         self
     }
 
+    /// How long a command may take, if its call does not say, and at most.
+    pub(in crate::peer) fn command_time(
+        mut self,
+        usual: Option<Duration>,
+        longest: Option<Duration>,
+    ) -> Self {
+        let config = &mut self.agent.config;
+        config.usual_run = usual.unwrap_or(config.usual_run);
+        config.longest_run = longest.unwrap_or(config.longest_run).max(config.usual_run);
+        self
+    }
+
+    /// The model of subagents for which nothing else names one.
+    pub(in crate::peer) fn subagent_model(mut self, model: &str) -> Self {
+        self.agent.config.subagent_model = Some(models::resolve(model)).filter(|model| !model.is_empty());
+        self
+    }
+
     /// The git worktree that the [`cwd`](Self::cwd) is, as with `--worktree`.
     pub(in crate::peer) fn worktree(mut self, worktree: Option<Value>) -> Self {
         self.agent.config.worktree = worktree;
@@ -228,6 +246,9 @@ setters! { Builder.agent.config:
 
     /// The home directory, which is only named and never touched; `/home/user` unless set.
     home(home: impl Into<String>) = home.into();
+
+    /// Whether MCP servers of configuration files are left out, as with `--strict-mcp-config`.
+    strict_mcp_config(strict: bool) = strict;
 
     /// Whether `bypassPermissions` may be switched on later.
     bypass_launched(launched: bool) = launched;

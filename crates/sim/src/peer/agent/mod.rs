@@ -135,6 +135,8 @@ pub(super) struct Config {
     /// What the transcript says of the git worktree that `cwd` is, if the CLI has made it.
     pub(super) worktree: Option<Value>,
     pub(super) home: String,
+    /// Whether no configuration file names MCP servers.
+    pub(super) strict_mcp_config: bool,
     pub(super) model: String,
     /// Whether the model was given, so that settings don't change it.
     pub(super) model_given: bool,
@@ -166,6 +168,12 @@ pub(super) struct Config {
     pub(super) max_retries: u32,
     /// How long a server may take to connect.
     mcp_timeout: Duration,
+    /// How long a command may take whose call does not say.
+    usual_run: Duration,
+    /// How long a command may take at most.
+    longest_run: Duration,
+    /// The model of subagents for which nothing else names one.
+    subagent_model: Option<String>,
     pub(super) latency: Duration,
     pub(super) seed: u64,
     /// Whether times are counted and not measured.
@@ -240,6 +248,8 @@ impl Agent {
             permission_prompts: true,
             max_retries: 10,
             mcp_timeout: Duration::from_secs(30),
+            usual_run: Duration::from_secs(120),
+            longest_run: Duration::from_secs(600),
             latency: Duration::from_millis(2),
             persist: true,
             entrypoint: "sdk-cli".to_owned(),

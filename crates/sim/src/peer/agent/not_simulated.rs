@@ -32,6 +32,9 @@ pub(in crate::peer) enum Feature {
     SettingsHooks,
     Sandbox,
     AvailableModels,
+    ConfiguredServers,
+    ServerPolicy,
+    Flags,
     Skill,
     Mention,
     LongPrompt,
@@ -43,13 +46,16 @@ pub(in crate::peer) enum Feature {
 
 impl Feature {
     #[cfg(test)]
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 16] = [
         Self::Plugins,
         Self::MainAgent,
         Self::ManagedSettings,
         Self::SettingsHooks,
         Self::Sandbox,
         Self::AvailableModels,
+        Self::ConfiguredServers,
+        Self::ServerPolicy,
+        Self::Flags,
         Self::Skill,
         Self::Mention,
         Self::LongPrompt,
@@ -68,6 +74,13 @@ impl Feature {
             Self::SettingsHooks => "a hook in settings",
             Self::Sandbox => "commands in a sandbox (`sandbox` of settings)",
             Self::AvailableModels => "a list of the models to choose from (`availableModels`)",
+            Self::ConfiguredServers => "an MCP server of `.mcp.json` or `.claude.json`",
+            Self::ServerPolicy => {
+                "a list of the MCP servers to allow or deny (`allowedMcpServers`, `deniedMcpServers`)"
+            }
+            Self::Flags => {
+                "a flag that changes what the CLI reads and calls (`--bare`, `--project-config-root`, `--restricted`, `--safe-mode`)"
+            }
             Self::Skill => "a skill",
             Self::Mention => "a file that a prompt names by `@`",
             Self::LongPrompt => "a prompt of more than two million characters",
@@ -142,6 +155,14 @@ pub(super) fn used(ctx: &Context, prompts: &[QueuedPrompt]) -> Option<Feature> {
         }
         if state.settings.get(&["availableModels"]).is_some() {
             return Some(Feature::AvailableModels);
+        }
+        if state.settings.configures_servers() {
+            return Some(Feature::ConfiguredServers);
+        }
+        let denied = state.settings.get(&["deniedMcpServers"]).unwrap_or_default();
+        let denies = denied.as_array().is_some_and(|denied| !denied.is_empty());
+        if denies || state.settings.get(&["allowedMcpServers"]).is_some() {
+            return Some(Feature::ServerPolicy);
         }
     }
     if prompts.iter().any(|prompt| prompt.text.len() > LONGEST_PROMPT) {

@@ -85,6 +85,14 @@ impl Settings {
         }
     }
 
+    /// Whether the CLI starts MCP servers of configuration files.
+    pub(super) fn configures_servers(&self) -> bool {
+        let disabled = self.get(&["disabledMcpjsonServers"]).unwrap_or_default();
+        let disabled = strings(&disabled);
+        let mut shared = self.files.shared_servers.iter();
+        self.files.own_servers || shared.any(|name| !disabled.contains(name))
+    }
+
     /// The variables for commands.
     pub(super) fn env(&self) -> Vec<(String, String)> {
         let env = self.get(&["env"]).unwrap_or_default();

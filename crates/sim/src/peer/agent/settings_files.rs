@@ -25,6 +25,10 @@ pub(super) struct Files {
     pub(super) complaints: Vec<String>,
     /// Whether the project may grant permissions.
     pub(super) trusted: bool,
+    /// The MCP servers of `.mcp.json`, which settings may disable.
+    pub(super) shared_servers: Vec<String>,
+    /// Whether the user has configured MCP servers.
+    pub(super) own_servers: bool,
 }
 
 /// Whether a file is read, and so written.
@@ -63,11 +67,36 @@ impl Files {
             };
             files.kept.push((source, settings));
         }
+        files.find_servers(config);
         files.trusted = is_trusted(config);
         if !files.trusted {
             files.distrust(config);
         }
         files
+    }
+
+    /// Looks for MCP servers that the project or the user has configured.
+    fn find_servers(&mut self, config: &Config) {
+        if config.strict_mcp_config {
+            return;
+        }
+        let names = |servers: &Value| -> Vec<String> {
+            let servers = servers.as_object().into_iter().flatten();
+            servers.map(|(name, _)| name.clone()).collect()
+        };
+        let file = |path: &Path| Value::from(read(path).ok().flatten().unwrap_or_default());
+        if config.reads("project") {
+            for directory in config.cwd.ancestors() {
+                let shared = file(&directory.join(".mcp.json"));
+                self.shared_servers.extend(names(&shared["mcpServers"]));
+            }
+        }
+        if let Some(directory) = &config.config_dir {
+            let registry = file(&directory.join(".claude.json"));
+            let of_project = &registry["projects"][config.cwd.to_string_lossy().as_ref()];
+            let has = |source: &str, of: &Value| config.reads(source) && !names(&of["mcpServers"]).is_empty();
+            self.own_servers = has("user", &registry) || has("local", of_project);
+        }
     }
 
     /// Complains about permissions that a project grants without being trusted yet.

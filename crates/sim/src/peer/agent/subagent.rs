@@ -355,9 +355,10 @@ impl Caller {
             let (id, run_id) = state.ids.agent();
             let model = call.used["model"].as_str().or(definition.model.as_deref());
             let is_model_named = model.is_some();
-            let model = match model {
-                None | Some("inherit") => state.model.clone(),
-                Some(model) => models::resolve(model),
+            let model = match (model, &self.ctx.config.subagent_model) {
+                (Some("inherit"), _) | (None, None) => state.model.clone(),
+                (Some(model), _) => models::resolve(model),
+                (None, Some(model)) => model.clone(),
             };
             let agent = RunningSubagent {
                 id,

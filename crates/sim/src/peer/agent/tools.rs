@@ -25,9 +25,6 @@ use super::{
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
 
-/// How long a command may take whose call does not say.
-const LONGEST_RUN: Duration = Duration::from_secs(120);
-
 /// How often a tool that runs gives a sign of life.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -267,10 +264,12 @@ impl Caller {
         let mut moved = Some(moved);
         let began = Instant::now();
         // The clock of a test may jump beyond the time that a command has where the input does not say.
-        let usual = self.ctx.config.real_tools.then_some(LONGEST_RUN);
-        let limit = call.used["timeout"]
-            .as_f64()
-            .map(|most| Duration::from_millis(most as u64));
+        let config = &self.ctx.config;
+        let usual = config.real_tools.then_some(config.usual_run);
+        let limit = call.used["timeout"].as_f64().map(|most| {
+            let most = Duration::from_millis(most as u64);
+            most.min(config.longest_run)
+        });
         let limit = limit.or(usual).filter(|limit| !limit.is_zero());
         loop {
             let next = if announced {

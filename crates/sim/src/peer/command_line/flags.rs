@@ -16,7 +16,6 @@ pub(super) enum Takes {
 #[cfg(test)]
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "--append-subagent-system-prompt",
-    "--bare",
     "--betas",
     "--channels",
     "--debug",
@@ -28,11 +27,7 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "--include-hook-events",
     "--max-thinking-tokens",
     "--print",
-    "--project-config-root",
     "--prompt-suggestions",
-    "--restricted",
-    "--safe-mode",
-    "--strict-mcp-config",
     "--system-prompt-snapshot",
     "--task-budget",
     "--thinking-display",

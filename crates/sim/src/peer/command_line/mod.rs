@@ -284,6 +284,7 @@ impl CommandLine {
         let mut agent = base
             .cwd(cwd)
             .worktree(worktree)
+            .strict_mcp_config(self.has("--strict-mcp-config"))
             .partial_messages(self.has("--include-partial-messages"))
             .replay_user_messages(self.has("--replay-user-messages"))
             .await_initialize(self.has("--await-initialize"))
@@ -304,6 +305,12 @@ impl CommandLine {
         if let Some(limit) = parsed(around.get("MCP_TIMEOUT")).filter(|limit| *limit > 0) {
             agent = agent.mcp_timeout(std::time::Duration::from_millis(limit));
         }
+        let run = |name: &str| {
+            parsed(around.get(name))
+                .filter(|limit| *limit > 0)
+                .map(std::time::Duration::from_millis)
+        };
+        agent = agent.command_time(run("BASH_DEFAULT_TIMEOUT_MS"), run("BASH_MAX_TIMEOUT_MS"));
         let cap = around.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP");
         if let Some(cap) = cap.and_then(|cap| cap.parse().ok()) {
             agent = agent.stop_hook_block_cap(cap);
@@ -334,7 +341,12 @@ impl CommandLine {
             .then_some("bypassPermissions");
         agent = agent
             .given(around.get("HOME"), Builder::home)
-            .given(self.value("--model"), Builder::model)
+            .given(
+                self.value("--model")
+                    .or_else(|| around.get("ANTHROPIC_MODEL").filter(|model| !model.is_empty())),
+                Builder::model,
+            )
+            .given(around.get("CLAUDE_CODE_SUBAGENT_MODEL"), Builder::subagent_model)
             .given(
                 bypasses.or(self.value("--permission-mode")),
                 Builder::permission_mode,
@@ -350,6 +362,18 @@ impl CommandLine {
         }
         if self.has("--plugin-dir") || self.has("--plugin-dir-no-mcp") || self.has("--plugin-url") {
             agent = agent.unsimulated(Feature::Plugins);
+        }
+        let is_simple = !matches!(
+            around.get("CLAUDE_CODE_SIMPLE"),
+            None | Some("" | "0" | "false" | "no" | "off")
+        );
+        if is_simple
+            || self.has("--bare")
+            || self.has("--project-config-root")
+            || self.has("--restricted")
+            || self.has("--safe-mode")
+        {
+            agent = agent.unsimulated(Feature::Flags);
         }
         if self.has("--agent") {
             agent = agent.unsimulated(Feature::MainAgent);

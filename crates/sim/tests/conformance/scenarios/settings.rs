@@ -80,6 +80,22 @@ pub(super) fn settings() -> Vec<Scenario> {
             .turn(&touch)
             .control(mode("default"))
             .control(mode("auto")),
+        Scenario::new("a_variable_names_the_model")
+            .variable("ANTHROPIC_MODEL", "haiku")
+            .variable("CLAUDE_CODE_SUBAGENT_MODEL", "sonnet")
+            .flag("--settings", r#"{"model": "opus"}"#)
+            .turn(r#"%tool Agent {"description": "look", "prompt": "%say hi", "subagent_type": "general-purpose", "run_in_background": false}
+%tool Agent {"description": "look", "prompt": "%say hi", "subagent_type": "general-purpose", "run_in_background": false, "model": "opus"}
+%say done"#),
+        Scenario::new("a_variable_names_the_model_in_vain")
+            .variable("ANTHROPIC_MODEL", "haiku")
+            .flags("--model sonnet")
+            .turn("%say done"),
+        Scenario::new("variables_limit_commands")
+            .variable("BASH_DEFAULT_TIMEOUT_MS", "1100")
+            .variable("BASH_MAX_TIMEOUT_MS", "1300")
+            .answer("can_use_tool", allow)
+            .turn("%tool Bash {\"command\": \"sleep 5\"}\n%tool Bash {\"command\": \"sleep 5\", \"timeout\": 4000}\n%say done"),
         asked(
             Scenario::new("project_settings")
                 .file(".claude/settings.json", RULES)

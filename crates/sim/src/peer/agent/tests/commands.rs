@@ -91,6 +91,45 @@ async fn a_file_that_a_prompt_names_is_an_error_unless_the_prompt_is_taken_as_it
 }
 
 #[tokio::test(start_paused = true)]
+async fn servers_of_configuration_files_are_errors_where_the_cli_reads_the_files() {
+    let place = tempfile::tempdir().unwrap();
+    let (project, config) = (place.path().join("a/b"), place.path().join("config"));
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(&config).unwrap();
+    let servers = json!({"mcpServers": {"calc": {"command": "false"}}});
+    let of_project = json!({"projects": {project.to_str().unwrap(): servers}});
+    let disabled = json!({"disabledMcpjsonServers": ["calc"]});
+    let (shared, own) = (place.path().join("a/.mcp.json"), config.join(".claude.json"));
+    for (file, content, source, settings, strict, is_named) in [
+        (&shared, &servers, "project", json!({}), false, true),
+        (&shared, &servers, "project", json!({}), true, false),
+        (&shared, &servers, "project", disabled.clone(), false, false),
+        (&shared, &servers, "user", json!({}), false, false),
+        (&shared, &json!({}), "project", json!({}), false, false),
+        (&own, &servers, "user", json!({}), false, true),
+        (&own, &servers, "user", disabled, false, true),
+        (&own, &servers, "project", json!({}), false, false),
+        (&own, &of_project, "local", json!({}), false, true),
+        (&own, &of_project, "user", json!({}), false, false),
+    ] {
+        std::fs::write(file, content.to_string()).unwrap();
+        let agent = Agent::builder().cwd(&project).config_dir(&config);
+        let agent = agent.setting_sources([source]).settings(&settings, None);
+        let mut hand = Hand::ready(agent.strict_mcp_config(strict)).await;
+        hand.prompt("hello").await;
+        match is_named {
+            true => {
+                let result = hand.until("result/error_during_execution").await;
+                let error = result["errors"][0].as_str().unwrap();
+                assert!(error.starts_with("an MCP server of"), "{error}");
+            }
+            false => drop(hand.until("result/success").await),
+        }
+        std::fs::remove_file(file).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_settings_bring_and_skills_are_errors() {
     let hooks = json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "false"}]}]}});
     let off = json!({"hooks": hooks["hooks"], "disableAllHooks": true, "enabledPlugins": {"a@b": false}});
@@ -106,6 +145,11 @@ async fn what_settings_bring_and_skills_are_errors() {
             json!({"availableModels": ["haiku"]}),
             Some("a list of the models"),
         ),
+        (
+            json!({"deniedMcpServers": [{"serverName": "x"}]}),
+            Some("a list of the MCP servers"),
+        ),
+        (json!({"deniedMcpServers": []}), None),
         (off, None),
     ] {
         let mut hand = Hand::ready(Agent::builder().settings(&settings, None)).await;
