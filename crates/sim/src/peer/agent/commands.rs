@@ -100,6 +100,25 @@ pub(super) fn field(head: &str, key: &str) -> Option<String> {
     Some(value.trim().trim_matches('"').to_owned())
 }
 
+/// A field that is a list: names with commas between them, `[a, b]`, or a line with `-` for each.
+pub(super) fn list(head: &str, key: &str) -> Option<Vec<String>> {
+    let value = field(head, key)?;
+    let value = value
+        .strip_prefix('[')
+        .and_then(|value| value.strip_suffix(']'))
+        .unwrap_or(&value);
+    let own = |name: &str| name.trim().trim_matches(['"', '\'']).to_owned();
+    if !value.is_empty() {
+        return Some(value.split(',').map(own).collect());
+    }
+    let behind = head
+        .lines()
+        .skip_while(|line| !line.starts_with(&format!("{key}:")))
+        .skip(1);
+    let entries = behind.map_while(|line| line.trim_start().strip_prefix('-'));
+    Some(entries.map(own).collect())
+}
+
 impl FileCommand {
     fn read(name: String, source: &'static str, text: &str) -> Self {
         let (head, body) = parts(text);

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-use super::Config;
 use super::api_failure::LeftOut;
 use super::background::{Finished, Task};
 use super::cost::Used;
+use super::decision::CallMode;
 use super::disk;
 use super::files::Checkpoint;
 use super::hooks::Hook;
@@ -27,6 +27,7 @@ use super::structured::Schema;
 use super::subagent::{self, Definition, RunningSubagent, Stats};
 use super::todos::Todos;
 use super::transcript::{self, Deferred, Record, SessionTranscript};
+use super::{BYPASS, Config};
 use crate::running::{self, Exit, Log};
 
 /// Shared by the session's loop and its turn.
@@ -757,6 +758,18 @@ impl AgentState {
             mode if mode == "manual" || self.settings.disable(&mode) => "default".to_owned(),
             mode => mode,
         };
+    }
+
+    /// The mode in which a call of an agent is decided: the agent's own, unless that of the session allows more.
+    pub(super) fn mode_of<'a>(&'a self, agent: Option<&'a RunningSubagent>) -> CallMode<'a> {
+        let allows = matches!(self.mode.as_str(), BYPASS | "acceptEdits" | "auto");
+        match agent.and_then(|agent| agent.mode.as_deref()).filter(|_| !allows) {
+            Some(name) => CallMode { name, is_own: true },
+            None => CallMode {
+                name: &self.mode,
+                is_own: false,
+            },
+        }
     }
 
     /// All directories that were added, for this session or for good.

@@ -211,10 +211,19 @@ pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&
     Some((reason, rule.source))
 }
 
+/// The mode in which a call is decided.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallMode<'a> {
+    pub(super) name: &'a str,
+    /// Whether it is that of the kind of agent that makes the call.
+    pub(super) is_own: bool,
+}
+
 /// The surroundings of a decision.
 struct DecisionScene<'a> {
     ctx: &'a Context,
     state: &'a AgentState,
+    mode: &'a str,
     /// What rules are about.
     project: PathBuf,
     /// What paths in commands are about.
@@ -227,11 +236,12 @@ struct DecisionScene<'a> {
 }
 
 /// Whether a check on the server decides what is not allowed otherwise.
-fn is_checked(ctx: &Context, state: &AgentState) -> bool {
-    match state.mode.as_str() {
+fn is_checked(ctx: &Context, state: &AgentState, mode: CallMode<'_>) -> bool {
+    match mode.name {
         "auto" => true,
         "plan" => {
-            !state.is_mode_answered
+            !mode.is_own
+                && !state.is_mode_answered
                 && !state.settings.disable("auto")
                 && !ctx.config.may_bypass(&state.settings)
                 && Model::of(&state.model).has_auto_mode()
@@ -241,8 +251,8 @@ fn is_checked(ctx: &Context, state: &AgentState) -> bool {
 }
 
 /// Whether no hook can allow this command: where plans are made without that check, and it may do more than read.
-pub(super) fn is_kept_from_plans(ctx: &Context, state: &AgentState, line: &str) -> bool {
-    let is_unchecked = state.mode == "plan" && !is_checked(ctx, state);
+pub(super) fn is_kept_from_plans(ctx: &Context, state: &AgentState, mode: CallMode<'_>, line: &str) -> bool {
+    let is_unchecked = mode.name == "plan" && !is_checked(ctx, state, mode);
     let parsed = shell::parse(line, Path::new(&ctx.config.home));
     let reads = |command: &ShellCommand| command.only_reads() && command.writes.is_empty();
     let only_reads = parsed.doubt.is_none()
@@ -261,7 +271,14 @@ fn written_link(ctx: &Context, tool: &str, input: &Value) -> Option<(PathBuf, Pa
     Some((path, target))
 }
 
-pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Value) -> Verdict {
+pub(super) fn decide(
+    ctx: &Context,
+    state: &AgentState,
+    mode: CallMode<'_>,
+    tool: &str,
+    input: &Value,
+) -> Verdict {
+    let (mode, checked) = (mode.name, is_checked(ctx, state, mode));
     let scene = DecisionScene {
         ctx,
         state,
@@ -269,8 +286,9 @@ pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Valu
         cwd: ctx.cwd(),
         home: Path::new(&ctx.config.home),
         area: Area::new(ctx, state),
-        edits: matches!(state.mode.as_str(), "acceptEdits" | "auto"),
-        checked: is_checked(ctx, state),
+        mode,
+        edits: matches!(mode, "acceptEdits" | "auto"),
+        checked,
     };
     let place = scene.place();
     let call = looked_at(tool, input);
@@ -324,12 +342,12 @@ pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Valu
     if UNASKED.contains(&tool) {
         return Verdict::Allow("");
     }
-    if is_agent_tool(tool) && !scene.checked && state.mode != BYPASS {
+    if is_agent_tool(tool) && !scene.checked && mode != BYPASS {
         let mut rules = state.rules.allow.iter();
         let by_rule = rules.any(|rule| rule.is_for_all(tool));
         return Verdict::Allow(if by_rule { "rule" } else { "" });
     }
-    if (tool == "AskUserQuestion" && state.mode != "dontAsk") || tool == "ExitPlanMode" {
+    if (tool == "AskUserQuestion" && mode != "dontAsk") || tool == "ExitPlanMode" {
         return Verdict::Ask(Why::Undecided);
     }
     if let Accessed::Command(line) = call.what {
@@ -345,7 +363,7 @@ pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Valu
             return Verdict::Ask(Why::Rule(rule.source));
         }
     }
-    if state.mode == BYPASS {
+    if mode == BYPASS {
         let critical = match call.what {
             Accessed::Command(line) => scene.critical(&shell::parse(line, scene.home)),
             _ => None,
@@ -363,14 +381,14 @@ pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Valu
             let edits = |rule: &PermissionRule| rule.is_about("Edit") && !rule.is_for_all("Edit");
             let is_named = |rule: &PermissionRule| {
                 let counts = access == Access::Write || (edits(rule) && rule.allows(&call, &place));
-                counts && state.mode != "acceptEdits"
+                counts && mode != "acceptEdits"
             };
             let mut rules = state.rules.allow.iter().filter(counts);
             let by_rule = allowing.is_some()
                 && (!scene.area.includes(&path) || rules.any(|rule| rule.allows_all(tool) || is_named(rule)));
             scene.file(access, path, by_rule)
         }
-        _ if state.mode == "plan" && tool.starts_with("mcp__") && !mcp::only_reads(&state.servers, tool) => {
+        _ if mode == "plan" && tool.starts_with("mcp__") && !mcp::only_reads(&state.servers, tool) => {
             Verdict::Ask(Why::Mode)
         }
         _ if allowing.is_some() => Verdict::Allow("rule"),
@@ -384,7 +402,7 @@ pub(super) fn decide(ctx: &Context, state: &AgentState, tool: &str, input: &Valu
         Verdict::Ask(why) if scene.checked && why != Why::Mode => Verdict::Unchecked {
             firm: tool == "Bash" || why.is_firm(),
         },
-        Verdict::Ask(why) if state.mode == "dontAsk" => Verdict::Deny {
+        Verdict::Ask(why) if mode == "dontAsk" => Verdict::Deny {
             message: format!(
                 "Permission to use {tool} has been denied because Claude Code is running in don't ask mode."
             ),
@@ -418,7 +436,7 @@ impl DecisionScene<'_> {
     }
 
     fn file(&self, access: Access, path: PathBuf, by_rule: bool) -> Verdict {
-        let mode = self.state.mode.as_str();
+        let mode = self.mode;
         let inside = self.area.includes(&path);
         let plans = plans::directory(self.ctx);
         if access == Access::Read {
@@ -598,7 +616,7 @@ impl DecisionScene<'_> {
         };
         match parts.as_slice() {
             [] if moves.is_some() => Verdict::Ask(Why::Several(Vec::new())),
-            [] if self.state.mode == "auto" && by_mode => Verdict::Allow("mode"),
+            [] if self.mode == "auto" && by_mode => Verdict::Allow("mode"),
             [] => exact.map_or(Verdict::Allow("subcommandResults"), |rule| {
                 Verdict::AllowByRule(rule.source)
             }),

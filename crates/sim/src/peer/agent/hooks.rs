@@ -134,8 +134,8 @@ pub(super) struct PendingCallbacks {
 pub(super) struct HookCause<'a> {
     /// The prompt that it comes of, if any.
     pub(super) prompt_id: Option<&'a str>,
-    /// The id and the kind of the agent that it happens to.
-    pub(super) agent: Option<(&'a str, &'a str)>,
+    /// The agent that it happens to.
+    pub(super) agent: Option<&'a RunningSubagent>,
     /// How the callbacks are taken back.
     pub(super) cancel: fn(Option<&str>) -> Cancel,
 }
@@ -154,7 +154,7 @@ impl<'a> HookCause<'a> {
     pub(super) fn turn(prompt_id: Option<&'a str>, agent: Option<&'a RunningSubagent>) -> Self {
         Self {
             prompt_id,
-            agent: agent.map(|agent| (agent.id.as_str(), agent.kind.as_str())),
+            agent,
             cancel: |agent| match agent {
                 Some(agent) => Cancel::OfAgent(agent.to_owned()),
                 None => Cancel::Request,
@@ -199,7 +199,7 @@ impl Context {
             let made_up = state.ids.uuid();
             (
                 state.session_id.clone(),
-                state.mode.clone(),
+                state.mode_of(cause.agent).name.to_owned(),
                 state.model.clone(),
                 made_up,
             )
@@ -221,9 +221,9 @@ impl Context {
         if tells_effort && Model::of(&model).has_effort() {
             input["effort"] = json!({"level": "medium"});
         }
-        if let Some((id, kind)) = cause.agent {
-            input["agent_id"] = json!(id);
-            input["agent_type"] = json!(kind);
+        if let Some(agent) = cause.agent {
+            input["agent_id"] = json!(agent.id);
+            input["agent_type"] = json!(agent.kind);
         }
         if let (Some(input), Value::Object(fields)) = (input.as_object_mut(), fields) {
             input.extend(fields);
@@ -234,7 +234,7 @@ impl Context {
                     "subtype": "hook_callback", "callback_id": callback_id, "input": input,
                     "tool_use_id": tool_use_id.unwrap_or(&made_up),
                 });
-                let cancel = (cause.cancel)(cause.agent.map(|(id, _)| id));
+                let cancel = (cause.cancel)(cause.agent.map(|agent| agent.id.as_str()));
                 let (id, answer) = self.request(request, cancel).await;
                 asked.waiting.push((id, answer, callback_id, hook.clone()));
             }

@@ -141,17 +141,24 @@ impl Caller {
             Some(hooks::HookDecision::Ask(reason)) => {
                 // So does the result here, if a person refuses the agent.
                 call.by_old_name |= is_agent_tool(&call.name);
-                let verdict = match decide(&self.ctx, &self.ctx.state(), &call.name, &call.shown) {
+                let verdict = match self.verdict(&call) {
                     Verdict::Ask(why) if why.is_danger() => Verdict::Ask(why),
                     _ => Verdict::Ask(Why::Hook(reason)),
                 };
                 self.settle(&call, verdict).await?
             }
             allowed => {
-                let verdict = decide(&self.ctx, &self.ctx.state(), &call.name, &call.shown);
+                let verdict = self.verdict(&call);
                 let line = call.shown["command"].as_str().filter(|_| call.name == "Bash");
-                let is_kept =
-                    line.is_some_and(|line| decision::is_kept_from_plans(&self.ctx, &self.ctx.state(), line));
+                let is_kept = line.is_some_and(|line| {
+                    let state = self.ctx.state();
+                    decision::is_kept_from_plans(
+                        &self.ctx,
+                        &state,
+                        state.mode_of(self.agent.as_deref()),
+                        line,
+                    )
+                });
                 let by_hook = allowed.is_some() && !verdict.outweighs_hooks() && !is_kept;
                 if by_hook {
                     let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
@@ -231,6 +238,18 @@ impl Caller {
                 Err(Halt::Interrupts)
             }
         }
+    }
+
+    fn verdict(&self, call: &ModelCall) -> Verdict {
+        let state = self.ctx.state();
+        let mode = state.mode_of(self.agent.as_deref());
+        decide(&self.ctx, &state, mode, &call.name, &call.shown)
+    }
+
+    fn permission_request(&self, call: &ModelCall, why: Why, mcp: Option<&mcp::FoundTool>) -> Value {
+        let state = self.ctx.state();
+        let mode = state.mode_of(self.agent.as_deref()).name;
+        permission_request(&self.ctx, &state, mode, call, why, mcp)
     }
 
     fn placed(&self, tool: &str, input: Value) -> Value {
@@ -420,7 +439,7 @@ impl Caller {
     /// Lets the hooks for permission requests decide where there is nobody else.
     async fn ask_only_hooks(&self, call: &ModelCall, why: Why) -> Result<Option<Decision>, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
-        let request = permission_request(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
+        let request = self.permission_request(call, why, found.as_ref());
         let (input, mut suggestions) = (
             request["input"].clone(),
             request["permission_suggestions"].clone(),
@@ -479,7 +498,7 @@ impl Caller {
     /// Sends a permission request to the client.
     async fn ask(&self, call: &ModelCall, why: Why) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
-        let mut request = permission_request(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
+        let mut request = self.permission_request(call, why, found.as_ref());
         if let Some(agent) = &self.agent {
             request["agent_id"] = json!(agent.id);
         }

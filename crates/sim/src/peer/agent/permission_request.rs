@@ -75,6 +75,7 @@ fn shortened(text: &str) -> String {
 pub(super) fn permission_request(
     ctx: &Context,
     state: &AgentState,
+    mode: &str,
     call: &ModelCall,
     why: Why,
     mcp: Option<&mcp::FoundTool>,
@@ -112,8 +113,7 @@ pub(super) fn permission_request(
         line,
         cwd: &cwd,
         area: &area,
-        edits: state.mode == "acceptEdits"
-            || (state.mode == "plan" && ctx.config.may_bypass(&state.settings)),
+        edits: mode == "acceptEdits" || (mode == "plan" && ctx.config.may_bypass(&state.settings)),
     };
     let by_rule = matches!(why, Why::Rule(_) | Why::Mode | Why::Hook(_));
     let why = match why {

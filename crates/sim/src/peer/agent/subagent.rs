@@ -17,11 +17,12 @@ use super::background::{self, Task, TaskEnding};
 use super::brain::{AgentInfo, CallPlan, ModelRequest, ToolOutcome};
 use super::caller::{Caller, ModelCall};
 use super::context::{Abort, AgentState, Context};
+use super::control::MODES;
 use super::models;
 use super::not_simulated::{self, Feature};
 use super::tools::HEARTBEAT;
 use super::turn::{End, INTERRUPTED, Turn};
-use super::{Config, commands, payload};
+use super::{BYPASS, Config, commands, payload};
 
 /// An agent that another one has started.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(super) struct RunningSubagent {
     pub(super) model: String,
     /// Whether the subagent's call or its definition names a model.
     pub(super) is_model_named: bool,
+    /// The mode that its calls are decided in, where the session's does not allow more.
+    pub(super) mode: Option<String>,
     /// The agent that started it, unless that is the main one.
     pub(super) parent: Option<String>,
     /// The tag that the reply gave it.
@@ -68,6 +71,10 @@ pub(super) struct Definition {
     pub(super) tools: Option<Vec<String>>,
     pub(super) disallowed: Vec<String>,
     max_turns: Option<u64>,
+    /// The mode that its calls are decided in, where the session's does not allow more.
+    mode: Option<String>,
+    /// Whether it works in a worktree of its own.
+    is_isolated: bool,
 }
 
 /// What the model reads of an agent that has said nothing.
@@ -106,6 +113,21 @@ pub(super) struct SubagentReport {
     turn: Turn,
 }
 
+/// The names of these tools. What rules say behind a name does not count.
+fn tools(named: Vec<String>) -> Vec<String> {
+    let name = |tool: String| tool.split('(').next().unwrap_or_default().to_owned();
+    named.into_iter().map(name).collect()
+}
+
+/// The mode of a definition, if one can have it.
+fn own_mode(mode: &str) -> Option<String> {
+    match mode {
+        "manual" => Some("default".to_owned()),
+        BYPASS => None,
+        mode => MODES.contains(&mode).then(|| mode.to_owned()),
+    }
+}
+
 impl Definition {
     /// Reads `agents` of `initialize` or of the flag. One that is wrong drops them all, as in the CLI.
     pub(super) fn read_all(agents: &Value) -> Option<BTreeMap<String, Self>> {
@@ -134,39 +156,38 @@ impl Definition {
             list.map(|entry| entry.as_str().map(str::to_owned)).collect()
         };
         agent["prompt"].as_str()?;
-        let tools = match &agent["tools"] {
+        let only = match &agent["tools"] {
             Value::Null => None,
-            tools => Some(strings(tools)?),
+            list => Some(tools(strings(list)?)),
         };
         Some(Self {
             description: agent["description"].as_str()?.to_owned(),
             model: agent["model"].as_str().map(str::to_owned),
             background: agent["background"] == true,
-            tools,
-            disallowed: strings(&agent["disallowedTools"]).unwrap_or_default(),
+            tools: only,
+            disallowed: strings(&agent["disallowedTools"]).map(tools).unwrap_or_default(),
             max_turns: agent["maxTurns"].as_u64(),
+            mode: agent["permissionMode"].as_str().and_then(own_mode),
+            is_isolated: agent["isolation"] == "worktree",
         })
     }
 
     /// Reads a file; none without the fields that it needs.
     fn read_markdown(text: &str) -> Option<(String, Self)> {
         let (head, _) = commands::parts(text);
-        let list = |key| {
-            let names = commands::field(head, key)?;
-            Some(
-                names
-                    .split(',')
-                    .map(|name| name.trim().to_owned())
-                    .collect::<Vec<_>>(),
-            )
-        };
         let agent = Self {
             description: commands::field(head, "description")?,
             model: commands::field(head, "model"),
             background: commands::field(head, "background").as_deref() == Some("true"),
-            tools: list("tools"),
-            disallowed: list("disallowedTools").unwrap_or_default(),
+            tools: commands::list(head, "tools").map(tools),
+            disallowed: commands::list(head, "disallowedTools")
+                .map(tools)
+                .unwrap_or_default(),
             max_turns: commands::field(head, "maxTurns").and_then(|turns| turns.parse().ok()),
+            mode: commands::field(head, "permissionMode")
+                .as_deref()
+                .and_then(own_mode),
+            is_isolated: commands::field(head, "isolation").as_deref() == Some("worktree"),
         };
         Some((commands::field(head, "name")?, agent))
     }
@@ -344,6 +365,13 @@ impl Caller {
                 source.as_str()
             )));
         }
+        if definition
+            .as_ref()
+            .is_some_and(|definition| definition.is_isolated)
+        {
+            self.send_stop().await;
+            return Ok(ToolOutcome::error(not_simulated::feature(Feature::Worktree)));
+        }
         let is_built_in = definition.is_none();
         let definition = definition.unwrap_or_else(|| Definition::built_in(kind));
         let requested = call.used["run_in_background"].as_bool();
@@ -375,6 +403,10 @@ impl Caller {
                 shows_calls: state.forward_nested_calls,
                 model,
                 is_model_named,
+                mode: definition
+                    .mode
+                    .clone()
+                    .or_else(|| self.agent.as_ref()?.mode.clone()),
                 parent: self.agent.as_ref().map(|agent| agent.id.clone()),
                 tag: match &call.plan {
                     CallPlan::RunTagged(tag) => Some(*tag),
