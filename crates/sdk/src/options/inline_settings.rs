@@ -65,15 +65,19 @@ type Changed = Result<Option<RawJson>, Error>;
 
 fn change(settings: &RawJson, place: &SettingsPlace, lost: &mut Option<String>) -> Changed {
     let mut path = |path: &str| {
-        let begins = path.starts_with(['/', '~']) || Path::new(path).is_absolute();
-        match &place.sandbox {
-            _ if begins => path.to_owned(),
-            Some(directory) => directory.join(path).to_string_lossy().into_owned(),
-            None => {
-                lost.get_or_insert_with(|| path.to_owned());
-                path.to_owned()
-            }
+        if path.starts_with(['/', '~']) || Path::new(path).is_absolute() {
+            return path.to_owned();
         }
+        // A directory that is relative itself, or no text, is of no use to the CLI.
+        let directory = place
+            .sandbox
+            .as_deref()
+            .filter(|directory| directory.is_absolute());
+        let whole = directory.and_then(|directory| directory.join(path).to_str().map(str::to_owned));
+        whole.unwrap_or_else(|| {
+            lost.get_or_insert_with(|| path.to_owned());
+            path.to_owned()
+        })
     };
     let rules = |list: &RawJson, restricts| {
         texts(list, &mut |rule| {
@@ -198,7 +202,9 @@ mod tests {
             json!({"filesystem": {"denyRead": ["/a", "b"]}}),
             json!({"credentials": {"files": [{"path": "b", "mode": "deny"}]}}),
         ] {
-            let error = known(json!({"sandbox": relative}), None, None).unwrap_err();
+            let relative = json!({ "sandbox": relative });
+            assert!(known(relative.clone(), None, Some("a/b")).is_err());
+            let error = known(relative, None, None).unwrap_err();
             assert!(
                 matches!(&error, OptionsError::Invalid { value, .. } if value == "b"),
                 "{error}"
