@@ -139,7 +139,7 @@ impl SecretScan<'_> {
     /// A value behind a word such as `token`: `token=VALUE`, `"token": "VALUE"`, `token: VALUE1`.
     fn labelled(&mut self, at: usize) {
         let rest = &self.text[at..];
-        let rest = rest.strip_prefix(['"', '\'']).unwrap_or(rest);
+        let rest = opening_quote(rest).map_or(rest, |(_, _, rest)| rest);
         let assigned = rest.strip_prefix('=').map(|rest| (rest, true));
         let Some((value, is_assigned)) = assigned.or_else(|| {
             rest.strip_prefix(':')
@@ -147,11 +147,11 @@ impl SecretScan<'_> {
         }) else {
             return;
         };
-        let quoted = value.strip_prefix(['"', '\'']);
-        let value = quoted.unwrap_or(value);
+        let quoted = opening_quote(value);
+        let value = quoted.map_or(value, |(_, _, value)| value);
         let from = self.text.len() - value.len();
         let to = match quoted {
-            Some(_) => self.end(from, |c| c == '"' || c == '\'' || c == '\n'),
+            Some((escapes, quote, _)) => self.closing_quote(from, escapes, quote),
             None if self.care == Care::Evidence => {
                 self.end(from, |c| c.is_whitespace() || "\"'&,;".contains(c))
             }
@@ -177,7 +177,8 @@ impl SecretScan<'_> {
 
     fn key(&mut self, from: usize) {
         let text = self.text;
-        let is_inside = text[..from].ends_with(|c: char| c.is_ascii_alphanumeric());
+        let is_inside =
+            text[..from].ends_with(|c: char| c.is_ascii_alphanumeric()) && !ends_with_escape(&text[..from]);
         let to = self.end(from, |c| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
         let to = from + text[from..to].trim_end_matches('.').len();
         // Words such as `task-` and `sk-1` are none, and a word of a text that begins so has no digit.
@@ -221,11 +222,52 @@ impl SecretScan<'_> {
         }
     }
 
+    /// Where the quoted value ends that begins at `from`, behind a quote with so many backslashes in front.
+    fn closing_quote(&self, from: usize, escapes: usize, quote: char) -> usize {
+        let is_quote = |c: char| c == quote || self.care == Care::Recording && "\"'".contains(c);
+        let mut at = from;
+        loop {
+            at = self.end(at, |c| c == '\n' || is_quote(c));
+            let before = backslashes(&self.text[from..at]);
+            // Each string of JSON within a string doubles the backslashes. More of them than in front of the opening quote stand for
+            // backslashes, or for a quote of the value.
+            let closes = before % (2 * (escapes + 1)) == escapes;
+            if self.text[at..].starts_with(is_quote) && !closes && before > escapes {
+                at += 1;
+                continue;
+            }
+            return at - before.min(escapes);
+        }
+    }
+
     fn end(&self, from: usize, is_end: impl Fn(char) -> bool) -> usize {
         self.text[from..]
             .find(is_end)
             .map_or(self.text.len(), |length| from + length)
     }
+}
+
+/// A quote at the beginning, escaped if it is within a string of JSON: the number of backslashes, the quote, and what follows.
+fn opening_quote(text: &str) -> Option<(usize, char, &str)> {
+    let quoted = text.trim_start_matches('\\');
+    let quote = quoted.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    Some((text.len() - quoted.len(), quote, &quoted[1..]))
+}
+
+/// How many backslashes stand at the end.
+fn backslashes(text: &str) -> usize {
+    text.len() - text.trim_end_matches('\\').len()
+}
+
+/// Whether the text ends with an escape of JSON such as `\n`, and not with a letter of a word.
+fn ends_with_escape(text: &str) -> bool {
+    let is_escape = |length: usize, is_letter: fn(char) -> bool| {
+        let (before, escape) = text.split_at_checked(text.len().saturating_sub(length))?;
+        let is_one = escape.starts_with(is_letter) && backslashes(before) % 2 == 1;
+        let is_rest = escape.chars().skip(1).all(|c| c.is_ascii_hexdigit());
+        (is_one && is_rest).then_some(())
+    };
+    is_escape(1, |c| "nrtbf".contains(c)).is_some() || is_escape(5, |c| c == 'u').is_some()
 }
 
 /// Whether a value is only a yes or no.
@@ -271,6 +313,21 @@ mod tests {
             ("-----BEGIN PRIVATE KEY-----\nMII", "*"),
             ("basic c2stYW50LWFwaTAz==, and", "basic *, and"),
             ("sk-ant-x.", "*."),
+            // Texts within JSON.
+            (
+                r#""user\nsk-ant-1\tnpm_0\u000ask-ant-2""#,
+                r#""user\n*\tnpm_0\u000a*""#,
+            ),
+            (r#""\\nsk-ant-1 \\\nsk-ant-2""#, r#""\\nsk-ant-1 \\\n*""#),
+            (
+                r#"{"json":"{\"password\":\"hunt\\\"er2\\\\\",\"n\":1}"}"#,
+                r#"{"json":"{\"password\":\"*\",\"n\":1}"}"#,
+            ),
+            (
+                r#"{\\\"api_key\\\": \\\"abcd\\\"}"#,
+                r#"{\\\"api_key\\\": \\\"*\\\"}"#,
+            ),
+            (r#"{"secret":"a\"b\\","n":1}"#, r#"{"secret":"*","n":1}"#),
         ] {
             for care in [Care::Evidence, Care::Recording] {
                 assert_eq!(hidden(text, care), expected, "{care:?}");
