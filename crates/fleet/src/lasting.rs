@@ -1,8 +1,9 @@
 //! Files that last: also over a loss of power, and with several who write at once.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Makes a directory, and those above it that are missing, and has their names written to disk. On Unix it gets this mode.
 pub(crate) fn make_dir(directory: &Path, mode: u32) -> io::Result<()> {
@@ -49,6 +50,24 @@ pub(crate) fn replace(path: &Path, text: &[u8], mode: u32) -> io::Result<()> {
     sync_dir_of(path)
 }
 
+/// Locks a file, unless another process has it for longer than this: it may be stopped.
+pub(crate) fn lock(file: &File, patience: Duration) -> io::Result<()> {
+    let until = Instant::now() + patience;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                let what = format!("another process has had the lock for {patience:?}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
 /// Has the name of a file written to disk.
 pub(crate) fn sync_dir_of(path: &Path) -> io::Result<()> {
     match path.parent() {
@@ -79,6 +98,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
+
+    #[test]
+    fn a_lock_that_somebody_keeps_is_an_error_in_the_end() {
+        let place = tempfile::tempdir().unwrap();
+        let [kept, wanted] = [(); 2].map(|()| File::create(place.path().join("lock")).unwrap());
+        lock(&kept, Duration::ZERO).unwrap();
+        let error = lock(&wanted, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(kept);
+        lock(&wanted, Duration::ZERO).unwrap();
+    }
 
     #[test]
     fn the_names_of_what_is_made_are_on_disk() {

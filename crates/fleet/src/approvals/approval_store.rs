@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger::SessionId;
@@ -102,8 +103,13 @@ impl ApprovalStore for MemoryApprovals {
     }
 }
 
+/// How long a change waits for the lock: a process that has it may be stopped, and each wait keeps a thread.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Keeps each approval in a file of a directory, for the processes of one machine. A change holds a lock on the directory, and a file is
 /// synced before it takes the place of the old one. Files are readable for this user only.
+///
+/// Where another process has the lock for 30 seconds, the change is an error.
 ///
 /// Approvals that are over stay until [`forget`](Self::forget). A damaged file is in no list, which is logged as an error.
 #[derive(Debug, Clone)]
@@ -145,7 +151,7 @@ impl ApprovalFiles {
             // Only this user may read what a model was about to do, and only this user may decide.
             lasting::make_dir(&directory, 0o700)?;
             let lock = File::create(directory.join("lock"))?;
-            lock.lock()?;
+            lasting::lock(&lock, LOCK_PATIENCE)?;
             call(&directory)
         });
         Ok(called.await.map_err(io::Error::other)??)
