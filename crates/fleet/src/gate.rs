@@ -255,10 +255,8 @@ impl Gate {
                     let mut arrival = handle.arrive(waiter)?;
                     match (&mut arrival.pass).await {
                         Ok(answer) => answer,
-                        // The task ends only with the last handle, and it ended before: its runtime was shut down.
-                        Err(_) => Err(GateError::Store {
-                            evidence: "the task that asks the store has ended with its runtime".to_owned(),
-                        }),
+                        // The task ends only with the last handle, and it ended before.
+                        Err(_) => Err(link::ended()),
                     }
                 }
             }
@@ -304,8 +302,8 @@ impl Gate {
         }
     }
 
-    /// Closes the gate for this time, as if the API had refused a request and had given this time. For what a program learns
-    /// elsewhere about the same account.
+    /// Closes the gate for this time, a year at most, as if the API had refused a request and had given this time. For what a program
+    /// learns elsewhere about the same account.
     pub fn close_for(&self, wait: Duration) {
         match &self.0 {
             Kind::Local(shared) => shared.with(|core, now| core.limited(now, Some(wait), 0.0)),

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 
+/// How long the gate is closed at most. No limit of the API lasts so long, and every clock can count it.
+pub(super) const LONGEST_CLOSED: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// Who waits at the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Waiter {
@@ -168,7 +171,7 @@ impl GateCore {
         {
             // The same incident, seen by another session.
             if let Some(wait) = wait {
-                self.mode = Mode::Closed(until.max(now.saturating_add(wait)));
+                self.mode = Mode::Closed(until.max(now.saturating_add(wait.min(LONGEST_CLOSED))));
             }
             return;
         }
@@ -180,7 +183,8 @@ impl GateCore {
             Some(wait) => wait.max(backoff),
             None => backoff,
         };
-        self.mode = Mode::Closed(now.saturating_add(wait.max(self.limits.min_closed)));
+        let wait = wait.max(self.limits.min_closed).min(LONGEST_CLOSED);
+        self.mode = Mode::Closed(now.saturating_add(wait));
         // Turns that began before find out nothing about the time after this closing.
         for pass in self.running.values_mut() {
             pass.probe = false;

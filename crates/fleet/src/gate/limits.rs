@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::gate_core::LONGEST_CLOSED;
+
 /// How many turns run at once, and how the gate behaves when the API refuses requests.
 ///
 /// Change the fields of [`Limits::default`].
@@ -72,6 +74,7 @@ impl Limits {
     pub(super) fn backoff(&self, closing: u32, jitter: f64) -> Duration {
         let doubled = 2u32.saturating_pow(closing.saturating_sub(1).min(31));
         let whole = self.backoff.saturating_mul(doubled).min(self.max_backoff);
+        let whole = whole.min(LONGEST_CLOSED);
         whole.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0)
     }
 }
@@ -86,5 +89,11 @@ mod tests {
         let seconds = [1, 2, 3, 9, 10, u32::MAX].map(|closing| limits.backoff(closing, 0.0).as_secs());
         assert_eq!(seconds, [1, 2, 4, 256, 300, 300]);
         assert_eq!(limits.backoff(1, 1.0), Duration::from_millis(500));
+        let endless = Limits {
+            backoff: Duration::MAX,
+            max_backoff: Duration::MAX,
+            ..limits
+        };
+        assert_eq!(endless.backoff(1, 0.0), LONGEST_CLOSED);
     }
 }

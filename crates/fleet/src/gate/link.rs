@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::evidence::Evidence;
-use super::gate_core::{Mode, Waiter};
+use super::gate_core::{LONGEST_CLOSED, Mode, Waiter};
 use super::limits::Limits;
 use super::shared_core::{Presence, SharedCore};
 use super::{GateError, GatePhase, GateState, Pass};
@@ -46,6 +46,8 @@ struct LinkInner {
     /// Since when the store does not answer.
     silent: Option<Instant>,
     closed: bool,
+    /// The task is gone, and nobody tells the store anything.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -98,7 +100,7 @@ impl Handle {
             phase: watch::Sender::new(GatePhase::Open),
         });
         let handle = Arc::new(Self(Arc::clone(&link)));
-        tokio::spawn(run(link, Arc::downgrade(&handle)));
+        tokio::spawn(run(LinkEnd(link), Arc::downgrade(&handle)));
         Ok(handle)
     }
 
@@ -123,6 +125,9 @@ impl Handle {
         let (door, pass) = oneshot::channel();
         let number = {
             let mut inner = self.0.lock();
+            if inner.ended {
+                return Err(ended());
+            }
             let waiting = inner.waiting.len();
             if waiting >= self.0.limits.max_waiting {
                 return Err(GateError::Full { waiting });
@@ -158,7 +163,7 @@ impl Handle {
     }
 
     pub(super) fn limited(&self, wait: Option<Duration>) {
-        let until = wait.and_then(|wait| Instant::now().checked_add(wait));
+        let until = wait.map(|wait| Instant::now() + wait.min(LONGEST_CLOSED));
         let mut inner = self.0.lock();
         let known = inner.learned.limited.unwrap_or_default();
         inner.learned.limited = Some(known.max(until));
@@ -205,8 +210,30 @@ impl Drop for Arrival {
     }
 }
 
+/// The answer for who waits when the task is gone: its runtime was shut down.
+pub(super) fn ended() -> GateError {
+    GateError::Store {
+        evidence: "the task that asks the store has ended with its runtime".to_owned(),
+    }
+}
+
+/// Nobody waits for the task any more when this is dropped.
+struct LinkEnd(Arc<SharedGateLink>);
+
+impl Drop for LinkEnd {
+    fn drop(&mut self) {
+        let mut inner = self.0.lock();
+        inner.ended = true;
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        // Who waits hears that its sender is gone.
+        drop(waiting);
+    }
+}
+
 /// Tells the store what there is to tell, until the last handle is gone.
-async fn run(link: Arc<SharedGateLink>, handle: Weak<Handle>) {
+async fn run(end: LinkEnd, handle: Weak<Handle>) {
+    let link = &end.0;
     loop {
         let closed = link.lock().closed;
         let patience = link.limits.lease / 3;
@@ -376,7 +403,9 @@ impl SharedGateLink {
         }
         let phase = match mode {
             Mode::Open => GatePhase::Open,
-            Mode::Closed(until) => GatePhase::Closed(Instant::now() + until.saturating_sub(now)),
+            Mode::Closed(until) => {
+                GatePhase::Closed(Instant::now() + until.saturating_sub(now).min(LONGEST_CLOSED))
+            }
             Mode::Probing => GatePhase::Probing,
         };
         self.phase.send_if_modified(|known| {

@@ -185,6 +185,47 @@ async fn the_places_of_a_process_that_is_gone_are_free_again() {
     assert_eq!((one.state().running, one.state().waiting), (0, 0));
 }
 
+/// Neither who waits already, nor who comes later.
+#[test]
+fn nobody_waits_for_a_task_that_went_with_its_runtime() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let (first, second) = (runtime(), runtime());
+    let store = Memory::new();
+    let gate = first.block_on(gate(&store, |limits| limits.max_running = 1));
+    let held = first.block_on(gate.enter(Visitor::new("a"))).unwrap();
+    let mut waits = Box::pin(gate.enter(Visitor::new("b")));
+    assert!(waits.as_mut().now_or_never().is_none());
+    drop(first);
+    let comes = gate.enter(Visitor::new("c"));
+    let ends =
+        async { tokio::time::timeout(Duration::from_secs(60), async { (waits.await, comes.await) }).await };
+    let (waited, came) = second.block_on(ends).unwrap();
+    for end in [waited, came] {
+        let error = end.unwrap_err();
+        assert!(error.to_string().contains("ended with its runtime"), "{error}");
+    }
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_time_is_too_long_for_a_gate() {
+    for gate in [Gate::new(Limits::default()), gate(&Memory::new(), |_| {}).await] {
+        gate.close_for(Duration::MAX);
+        let visitor = Visitor::new("a").patience(Duration::from_secs(24 * 3600));
+        let error = gate.enter(visitor).await.unwrap_err();
+        assert!(matches!(error, GateError::Patience { .. }), "{error}");
+        let GatePhase::Closed(until) = gate.state().phase else {
+            panic!("{}", gate.state())
+        };
+        assert!(until - Instant::now() > Duration::from_secs(360 * 24 * 3600));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_begins_while_the_store_is_silent_and_a_lost_reply_loses_no_place() {
     let store = Memory::new();
