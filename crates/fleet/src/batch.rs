@@ -59,7 +59,6 @@ use outrigger::options::Options;
 use outrigger::protocol::RawJson;
 use outrigger::{Cause, Error, Pool, PoolKey, Retry, SessionId};
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use self::attempt::{Attempts, JobEnd};
@@ -337,7 +336,7 @@ impl Batch {
             }
         }
         let (at_once, order) = (self.jobs, self.order);
-        let attempts = Arc::new(Attempts::new(self, Arc::clone(&counts), Arc::new(Notify::new())));
+        let attempts = Arc::new(Attempts::new(self, counts));
         let running = {
             let begins = Arc::clone(&attempts);
             let jobs = jobs

@@ -19,6 +19,8 @@ use std::time::{Duration, SystemTime};
 
 use outrigger::{Event, Outcome, SessionUsage, Tokens, TurnUsage};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 pub use self::accounts::Left;
 use self::accounts::{AccountId, Accounts, Spent};
@@ -264,6 +266,8 @@ pub struct LedgerRow {
 #[derive(Debug, Clone)]
 pub struct Budget {
     shared: Arc<Mutex<BudgetInner>>,
+    /// Something may be left again, of any budget of the tree.
+    freed: Arc<Notify>,
     id: AccountId,
 }
 
@@ -280,6 +284,7 @@ impl Budget {
         let prices = Prices::default();
         Self {
             shared: Arc::new(Mutex::new(BudgetInner { accounts, prices })),
+            freed: Arc::default(),
             id,
         }
     }
@@ -287,10 +292,20 @@ impl Budget {
     /// The budget of this name below this one; a new one, unless there is one already. In both cases the cap is its cap from now on.
     pub fn child(&self, name: impl Into<String>, cap: Cap) -> Self {
         let id = self.lock().accounts.child(self.id, name.into(), cap);
-        Self {
-            shared: Arc::clone(&self.shared),
-            id,
-        }
+        // The cap may be higher than the old one.
+        self.freed.notify_waiters();
+        Self { id, ..self.clone() }
+    }
+
+    /// Waits until something may be left again. What is freed after this call counts, even before the first poll.
+    pub(crate) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
+    }
+
+    /// Frees what is reserved, and charges what was used instead.
+    fn settle(&self, reserved: Amount, used: Spent) {
+        self.lock().accounts.settle(self.id, reserved, used, today());
+        self.freed.notify_waiters();
     }
 
     /// Reserves an amount for a turn, in this budget and in all above it.
@@ -312,9 +327,7 @@ impl Budget {
 
     /// Charges what was spent outside of turns with a reservation, today. It is charged even if that exceeds a cap.
     pub fn charge(&self, amount: Amount) {
-        let used = Spent { amount, turns: 1 };
-        let mut shared = self.lock();
-        shared.accounts.settle(self.id, Amount::default(), used, today());
+        self.settle(Amount::default(), Spent { amount, turns: 1 });
     }
 
     /// What turns have spent, of all days.
@@ -417,18 +430,15 @@ impl Reservation {
             // The CLI reported nothing, so the turn is charged with what the events showed.
             amount = amount.max(self.estimate.amount(&self.budget.lock().prices));
         }
-        let mut shared = self.budget.lock();
-        shared.prices.learn(usage);
-        let used = Spent { amount, turns: 1 };
-        shared
-            .accounts
-            .settle(self.budget.id, self.reserved, used, today());
+        self.budget.lock().prices.learn(usage);
+        self.budget.settle(self.reserved, Spent { amount, turns: 1 });
     }
 
     /// The turn did not begin: frees all.
     pub fn release(mut self) {
         self.open = false;
         self.budget.lock().accounts.release(self.budget.id, self.reserved);
+        self.budget.freed.notify_waiters();
     }
 }
 
@@ -439,10 +449,7 @@ impl Drop for Reservation {
                 amount: self.reserved,
                 turns: 1,
             };
-            let mut shared = self.budget.lock();
-            shared
-                .accounts
-                .settle(self.budget.id, self.reserved, used, today());
+            self.budget.settle(self.reserved, used);
         }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use outrigger::options::Options;
 use outrigger::sessions::store::StoreError;
 use outrigger::{AfterTools, Cause, Claim, Error, Outcome, Session, SessionId, Turn, Verdict};
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
@@ -31,8 +30,6 @@ const TOOLS_MAY_HAVE_RUN: &str = "the program was killed while tools of this job
 pub(super) struct Attempts {
     batch: Batch,
     counts: Arc<Counts>,
-    /// A try has ended, so something may be left of the budget again.
-    freed: Arc<Notify>,
     /// When the batch has to be over.
     until: Option<Instant>,
 }
@@ -71,12 +68,14 @@ impl Attempts {
         }
     }
 
-    pub(super) fn new(batch: Batch, counts: Arc<Counts>, freed: Arc<Notify>) -> Self {
+    pub(super) fn new(batch: Batch, counts: Arc<Counts>) -> Self {
         Self {
-            until: batch.deadline.map(|deadline| Instant::now() + deadline),
+            // A deadline that the clock cannot count is none.
+            until: batch
+                .deadline
+                .and_then(|deadline| Instant::now().checked_add(deadline)),
             batch,
             counts,
-            freed,
         }
     }
 
@@ -151,10 +150,10 @@ impl Attempts {
         let reservation = match &self.batch.budget {
             None => None,
             Some((budget, amount)) => loop {
-                let freed = self.freed.notified();
+                let freed = budget.freed();
                 match budget.reserve(*amount) {
                     Ok(reservation) => break Some(reservation),
-                    // Tries that run have reserved more than they will use, perhaps.
+                    // Turns that run, of this batch or others, have reserved more than they will use, perhaps.
                     Err(exhausted) if exhausted.is_for_now() && !self.is_stopped() => {
                         self.unless_stopped(freed).await?
                     }
@@ -173,9 +172,9 @@ impl Attempts {
                     visitor = visitor.model(model);
                 }
                 match self.unless_stopped(gate.enter(visitor)).await {
-                    Ok(Ok(pass)) => Some(pass),
-                    // The gate is full of turns of others; the job is left.
-                    Ok(Err(_)) | Err(Leave) => {
+                    Ok(Ok(pass)) if !self.is_stopped() => Some(pass),
+                    // The gate is full of turns of others, or its store fails; the job is left.
+                    Ok(_) | Err(Leave) => {
                         if let Some(reservation) = reservation {
                             reservation.release();
                         }
@@ -187,12 +186,13 @@ impl Attempts {
         Ok((reservation, pass))
     }
 
-    /// Waits, but not beyond the deadline of the batch.
+    /// Waits for what comes before a prompt is sent, as long as the batch has not stopped and its deadline has not passed.
     async fn unless_stopped<T>(&self, future: impl Future<Output = T>) -> Result<T, Leave> {
         tokio::select! {
             biased;
             value = future => Ok(value),
             () = self.over() => Err(Leave),
+            () = self.counts.stopped() => Err(Leave),
         }
     }
 
@@ -399,7 +399,6 @@ impl Course<'_> {
             failed => {
                 // Nothing was sent, so nothing was spent.
                 reservation.into_iter().for_each(Reservation::release);
-                self.shared.freed.notify_waiters();
                 return match failed {
                     Ok(Err(error)) => Ok(Tried::Failed { error, tools: false }),
                     _ => Err(Leave),
@@ -426,7 +425,6 @@ impl Course<'_> {
         let spent = Amount::from(&session.usage());
         self.spent += spent;
         self.shared.counts.spend(spent);
-        self.shared.freed.notify_waiters();
         // The id may have come with the first turn only.
         self.session = session.id().or(self.session.take());
         // A turn that fails to end has its process killed.

@@ -104,7 +104,8 @@ impl Monitor {
         drop(changes.changed().await);
     }
 
-    /// Lets no further job begin. Those that run go on to their end.
+    /// Lets no further prompt begin. Jobs whose prompts run go on to their end; those that wait to begin, or for their next try, are left
+    /// at once.
     pub fn stop(&self) {
         self.0.stop(BatchStop::Asked);
     }
@@ -233,5 +234,12 @@ impl Counts {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.lock().stopped.is_some()
+    }
+
+    /// Waits until no further job begins.
+    pub(super) async fn stopped(&self) {
+        let mut changes = self.changes.subscribe();
+        // The sender lives as long as this.
+        drop(changes.wait_for(|()| self.is_stopped()).await);
     }
 }

@@ -508,6 +508,75 @@ async fn a_budget_stops_a_batch_and_counts_what_earlier_runs_spent() {
     assert!(summary.stopped.is_none());
 }
 
+/// Other turns of the same budget end while the batch waits, and nobody else wakes it.
+#[tokio::test(start_paused = true)]
+async fn what_others_have_reserved_is_waited_for() {
+    let cli = agent();
+    let budget = Budget::new("all", Cap::tokens(1000));
+    let (first, second) = (
+        budget.reserve(tokens(400)).unwrap(),
+        budget.reserve(tokens(400)).unwrap(),
+    );
+    let batch = Batch::new(cli.options()).budget(budget.clone(), tokens(500));
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        drop(first);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        second.release();
+    };
+    let all = async { tokio::join!(all(batch, jobs(&[("a", "%say done")])), others).0 };
+    let (results, summary) = tokio::time::timeout(Duration::from_secs(3600), all)
+        .await
+        .unwrap();
+    assert_eq!(texts(&results), [("a", Ok("done"))].into(), "{summary}");
+}
+
+/// What the jobs wait for comes in an hour.
+#[tokio::test(start_paused = true)]
+async fn a_stop_reaches_the_jobs_that_wait() {
+    let hour = Duration::from_secs(3600);
+    let (closed, budget) = (
+        Gate::new(Limits::default()),
+        Budget::new("all", Cap::tokens(1000)),
+    );
+    closed.close_for(hour);
+    let reserved = budget.reserve(tokens(900)).unwrap();
+    let retry = Retry::new().tries(9).delays(hour, hour);
+    for (change, prompt, sent) in [
+        (
+            Box::new(|batch: Batch| batch.gate(closed.clone(), None)) as Box<dyn Fn(Batch) -> Batch>,
+            "%say never",
+            0,
+        ),
+        (
+            Box::new(|batch: Batch| batch.budget(budget.clone(), tokens(500))),
+            "%say never",
+            0,
+        ),
+        (
+            Box::new(|batch: Batch| batch.retry(retry.clone())),
+            "%error 529 n=99",
+            2,
+        ),
+    ] {
+        let cli = agent();
+        let mut run = change(Batch::new(cli.options()))
+            .run(stream::iter(jobs(&[("a", prompt), ("b", prompt)])))
+            .unwrap();
+        let (monitor, began) = (run.monitor(), tokio::time::Instant::now());
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            monitor.stop();
+        };
+        assert!(tokio::join!(run.next(), stop).0.is_none());
+        assert!(began.elapsed() < hour, "{:?}", began.elapsed());
+        let summary = run.finish().await.unwrap();
+        assert!(matches!(summary.stopped, Some(BatchStop::Asked)), "{summary}");
+        assert_eq!((summary.unfinished, prompts(&cli)), (2, sent));
+    }
+    reserved.release();
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_would_fail_every_job_stops_the_batch() {
     let cli = agent();
