@@ -32,7 +32,7 @@ const ESCAPE: char = '%';
 ///
 /// An append that has returned is on disk (`fsync`), as a whole or not at all: the next append removes what a crash left of one. A summary
 /// that could not be written, or is damaged, is not in the list of summaries; the next append makes it anew.
-/// Several processes may use the directory, if the file system has locks.
+/// Several processes may use the directory, if the file system has locks. What the store makes is for this user only.
 ///
 /// File I/O runs on tokio's blocking threads, so a tokio runtime is needed. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Files that are replaced as a whole, and directories.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let write = || {
         let mut draft = path.as_os_str().to_owned();
         draft.push(".new");
-        let mut file = File::create(&draft)?;
+        let mut file = private(OpenOptions::new().create(true).truncate(true)).open(&draft)?;
         file.write_all(serde_json::to_string(value)?.as_bytes())?;
         file.sync_all()?;
         fs::rename(&draft, path)?;
@@ -65,11 +65,27 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
 pub(super) fn make_dir(directory: &Path) -> io::Result<()> {
     let directory = std::path::absolute(directory)?;
     let there = directory.ancestors().find(|above| above.is_dir());
-    fs::create_dir_all(&directory)?;
+    create_dirs(&directory)?;
     match there {
         Some(there) if there != directory => sync_up(&directory, there),
         _ => Ok(()),
     }
+}
+
+/// Makes a directory, and those above it that are missing, for this user only.
+pub(super) fn create_dirs(directory: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+/// To write to a file that only this user can read, if it is made.
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options.write(true)
 }
 
 /// Has the names in a directory written to disk, and in those above it up to `root`: else a loss of power could take away the way to a

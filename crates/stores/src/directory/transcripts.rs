@@ -14,7 +14,7 @@ use outrigger_sessions::store::{
 use serde::{Deserialize, Serialize};
 
 use super::file_paths::{place, places};
-use super::files::{entries, failed, read_json, sync_directory, sync_up, write_json};
+use super::files::{create_dirs, entries, failed, private, read_json, sync_directory, sync_up, write_json};
 use crate::lines::{lines, write_line};
 
 /// How the file of a part ends.
@@ -138,17 +138,13 @@ impl DirectoryInner {
         let directory = self.session(key);
         let parts = directory.join("parts");
         if !parts.is_dir() {
-            fs::create_dir_all(&parts)
+            create_dirs(&parts)
                 .and_then(|()| sync_up(&directory, &self.root))
                 .map_err(|error| failed("make", &parts, error))?;
         }
         let path = directory.join("lock");
         let locked = || {
-            let file = OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)?;
+            let file = private(OpenOptions::new().create(true).truncate(false)).open(&path)?;
             let until = Instant::now() + self.patience;
             let mut pause = Duration::from_micros(200);
             loop {
@@ -190,12 +186,8 @@ impl DirectoryInner {
         let wrong = |error| failed("append to", &path, error);
         // A part with a long name is in directories of its own.
         let inside = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(inside).map_err(|error| failed("make", inside, error))?;
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
+        create_dirs(inside).map_err(|error| failed("make", inside, error))?;
+        let mut file = private(OpenOptions::new().create(true).truncate(false).read(true))
             .open(&path)
             .map_err(wrong)?;
         let mut known = self

@@ -31,6 +31,31 @@ async fn it_keeps_every_contract() {
     assert!(report.skipped.is_empty(), "{report:?}");
 }
 
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_makes_is_for_this_user_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let place = tempfile::tempdir().unwrap();
+    let store = DirectoryStore::open(place.path().join("a/sessions")).unwrap();
+    let key = SessionKey::new("p", "s");
+    store.append(&key, &entry("1")).await.unwrap();
+    let part = key.with_subpath("subagents/agent-1");
+    store.append(&part, &entry("2")).await.unwrap();
+    store.acquire(&key, "me", Duration::from_secs(60)).await.unwrap();
+    let (mut left, mut files) = (vec![place.path().join("a")], 0);
+    while let Some(path) = left.pop() {
+        let metadata = std::fs::metadata(&path).unwrap();
+        let private = if metadata.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(metadata.permissions().mode() & 0o777, private, "{path:?}");
+        match std::fs::read_dir(&path) {
+            Ok(entries) => left.extend(entries.map(|entry| entry.unwrap().path())),
+            Err(_) => files += 1,
+        }
+    }
+    assert_eq!(files, 5, "transcript, part, summary, lease and lock");
+}
+
 /// As names of files, capitals take three bytes each.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_of_many_capitals_is_kept_apart_and_listed() {
