@@ -67,7 +67,39 @@ impl Sessions {
 
 /// Where a path that is in `old` is when `old` is at `new`.
 pub(super) fn moved(path: &str, old: &Path, new: &str) -> Option<String> {
-    let rest = path.strip_prefix(old.to_str()?)?;
-    let is_within = rest.is_empty() || rest.starts_with(['/', '\\']) || old.ends_with("/");
-    is_within.then(|| format!("{new}{rest}"))
+    let old = old.to_str()?;
+    if path == old {
+        return Some(new.to_owned());
+    }
+    // The root ends with what else stands between it and the rest.
+    let open = |path: &str| path.strip_suffix(['/', '\\']).unwrap_or(path).to_owned();
+    let rest = path.strip_prefix(&*open(old))?;
+    rest.starts_with(['/', '\\']).then(|| open(new) + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_a_directory_move_with_it() {
+        for (path, old, new, expected) in [
+            ("/a/b", "/a", "/c", Some("/c/b")),
+            ("/a", "/a", "/c", Some("/c")),
+            ("/ab", "/a", "/c", None),
+            ("/a/b", "/a/", "/c/", Some("/c/b")),
+            ("/a/b", "/", "/c", Some("/c/a/b")),
+            ("/", "/", "/c", Some("/c")),
+            ("/a/b", "/a", "/", Some("/b")),
+            ("/a", "/a", "/", Some("/")),
+            (r"C:\a\b", r"C:\a", r"D:\", Some(r"D:\b")),
+            (r"C:\a", r"C:\", r"D:\c", Some(r"D:\c\a")),
+        ] {
+            assert_eq!(
+                moved(path, Path::new(old), new).as_deref(),
+                expected,
+                "{path} from {old} to {new}"
+            );
+        }
+    }
 }

@@ -274,17 +274,28 @@ impl StoreSessions {
     /// Forks the session within the store; see [`SessionFile::fork`](crate::SessionFile::fork). Returns the new session's id.
     ///
     /// # Cancel safety
-    /// Dropped, a part of the fork may be in the store, under an id that no list has yet.
+    /// Dropped, a part of the fork may be in the store.
     ///
     /// # Errors
-    /// As [`messages`](Self::messages), and when the session can't be forked with these options.
+    /// As [`messages`](Self::messages); when the session can't be forked with these options, or the store has a session of the given id
+    /// ([`Invalid`](StoreErrorKind::Invalid)). What is stored of a fork when the store fails is removed, if the store can do that.
     pub async fn fork(&self, id: &SessionId, options: &ForkOptions) -> Result<SessionId> {
+        if let Some(new) = &options.id
+            && self.store.load(&self.key(new)).await?.is_some()
+        {
+            let what = format!("the session {new} is in the store already");
+            return Err(StoreError::new(StoreErrorKind::Invalid, what));
+        }
         let checkout = self.checkout(id, &[]).await?;
         let fork = checkout.file()?.fork(options).map_err(unreadable)?;
         let import = ImportOptions::default().include_subagents(false);
         for batch in Batches::of(&fork.path, import)? {
             let (_, entries) = batch?;
-            self.store.append(&self.key(&fork.id), &entries).await?;
+            if let Err(error) = self.store.append(&self.key(&fork.id), &entries).await {
+                // The first error counts.
+                let _ = self.delete(&fork.id).await;
+                return Err(error);
+            }
         }
         Ok(fork.id)
     }

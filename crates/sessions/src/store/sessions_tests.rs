@@ -112,6 +112,15 @@ fn titles_tags_and_forks_are_written_to_the_store() {
     );
     let info = block_on(stored.info(&fork)).unwrap().unwrap();
     assert_eq!(info.custom_title.as_deref(), Some("copy"));
+    let taken = block_on(stored.fork(&id(), &ForkOptions::new().id(fork.clone()))).unwrap_err();
+    assert_eq!(*taken.kind(), StoreErrorKind::Invalid);
+    assert_eq!(
+        block_on(stored.messages(&fork, &MessageOptions::new()))
+            .unwrap()
+            .len(),
+        2,
+        "nothing is added to it"
+    );
     assert!(block_on(stored.delete(&fork)).unwrap());
     assert_eq!(block_on(stored.info(&fork)).unwrap(), None);
     let gone = block_on(stored.messages(&fork, &MessageOptions::new())).unwrap_err();

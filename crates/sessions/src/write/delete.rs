@@ -6,6 +6,7 @@ use crate::draft::{remove, sync_dir_of};
 use crate::error::{Error, NotFound, Result};
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
+use crate::relocate::ELSEWHERE;
 
 impl SessionFile {
     /// Removes the transcript and all that lies in the directory beside it: subagents, results of tools, notes. Backups that a
@@ -30,13 +31,17 @@ impl SessionFile {
 }
 
 impl Sessions {
-    /// Removes a session: [`SessionFile::delete`] for every copy of it in any project, so that it is gone.
+    /// Removes a session: [`SessionFile::delete`] for every copy of it in any project, the undo history of files (which has copies of
+    /// them) and the list of tasks, so that it is gone.
     ///
     /// # Errors
     /// When it is nowhere, or something cannot be removed.
     pub fn delete(&self, id: &SessionId) -> Result<()> {
         self.find(id)?;
-        self.find_all(id).into_iter().try_for_each(SessionFile::delete)
+        self.find_all(id).into_iter().try_for_each(SessionFile::delete)?;
+        ELSEWHERE
+            .iter()
+            .try_for_each(|part| remove(&self.config_dir().join(part).join(id.as_str())))
     }
 }
 
@@ -56,8 +61,21 @@ mod tests {
         fs::write(file.subagents_dir().join("agent-1.jsonl"), "{}").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(other.project_dir(), file.beside().join("link")).unwrap();
+        let elsewhere = |file: &SessionFile| {
+            ELSEWHERE.map(|part| file.config_dir().join(part).join(file.id.as_str()).join("a"))
+        };
+        for path in [&file, &other].into_iter().flat_map(elsewhere) {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "before").unwrap();
+        }
         SYNCED.take();
         place.sessions.delete(&file.id).unwrap();
+        assert!(
+            elsewhere(&file)
+                .iter()
+                .all(|path| !path.parent().unwrap().exists())
+        );
+        assert!(elsewhere(&other).iter().all(|path| path.exists()));
         let mut synced = SYNCED.take();
         synced.sort();
         let mut projects = [file.project_dir().to_owned(), copy.project_dir().to_owned()];

@@ -66,9 +66,9 @@ impl Sessions {
     /// Makes a session of the project at `dir` from a file: one that [`SessionFile::export`] wrote, or a transcript, in JSON with a
     /// record a line. `dir` need not exist.
     ///
-    /// The session keeps its id, unless a session here has that id: then it gets a new one, and the session here is unchanged. In its
-    /// records, `cwd` becomes `dir` if it was the old directory or below it, and a `relocated` record at the end has it, too. Lines that cannot
-    /// be read stay as they are; [`SessionFile::repair`] repairs them.
+    /// The session keeps its id, unless a session here has that id, or files of one that is gone are left: then it gets a new one, and
+    /// what is here is unchanged. In its records, `cwd` becomes `dir` if it was the old directory or below it, and a `relocated` record
+    /// at the end has it, too. Lines that cannot be read stay as they are; [`SessionFile::repair`] repairs them.
     ///
     /// Paths in an export that would lead out of the session are an error.
     ///
@@ -104,13 +104,17 @@ impl Sessions {
             Some(header) => (header.session_id.clone(), header.cwd.clone().map(PathBuf::from)),
             None => described(source)?,
         };
-        let is_taken = !self.find_all(&old).is_empty();
+        let project = self.project_dir(dir);
+        let left = ELSEWHERE.map(|part| self.config_dir().join(part));
+        let is_left = |place: &Path| fs::symlink_metadata(place.join(old.as_str())).is_ok();
+        let is_taken =
+            !self.find_all(&old).is_empty() || is_left(&project) || left.iter().any(|place| is_left(place));
         let id = if is_taken {
             SessionId::random()
         } else {
             old.clone()
         };
-        let path = self.project_dir(dir).join(id.file_name());
+        let path = project.join(id.file_name());
         let mut arrival = Arrival {
             source,
             sessions: self,

@@ -97,6 +97,25 @@ fn an_export_has_all_of_a_session() {
     assert_eq!(fs::read(&new.path).unwrap(), before);
 }
 
+#[test]
+fn a_session_that_was_deleted_comes_in_again_under_its_id_unless_something_is_left() {
+    let here = TestConfigDir::new();
+    let file = session(&here);
+    let export = here.dir().join("export");
+    file.export(&export).unwrap();
+    here.sessions.delete(&file.id).unwrap();
+    let again = here.sessions.import(&export, "/new").unwrap();
+    assert_eq!((&again.file.id, again.was), (&file.id, None));
+
+    // Only the transcript goes, and the files beside it.
+    again.file.delete().unwrap();
+    let left = here.sessions.config_dir().join("tasks").join(file.id.as_str());
+    assert!(left.exists());
+    let new = here.sessions.import(&export, "/new").unwrap();
+    assert_eq!(new.was.as_ref(), Some(&file.id));
+    assert!(left.join("a").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_exported_comes_in_again_under_its_name() {
