@@ -18,15 +18,8 @@ use crate::script::{self, ApiError, Progress, Raw, ResponsePace, Script, ScriptE
 
 impl Frames {
     /// What an assertion does not like about the frames of this session.
-    fn check(&self, assert: script::Assert, who: &ModelCaller) -> Option<String> {
-        let lines = self.0(who.session.as_deref().unwrap_or_default());
-        // The request itself has what the model read.
-        let assert = script::Assert {
-            result: None,
-            is_error: None,
-            ..assert
-        };
-        judge::check(&assert, &lines)
+    fn check(&self, assert: &script::Assert, who: &ModelCaller) -> Option<String> {
+        judge::check(&assert, &self.0(who.session.as_deref().unwrap_or_default()))
     }
 }
 
@@ -250,7 +243,7 @@ fn compose(
                     .last()
                     .map(|result| (result.text.as_str(), result.is_error));
                 let wrong = judge::result(&assert, result).err();
-                let in_frames = frames.and_then(|frames| frames.check(*assert, who));
+                let in_frames = frames.and_then(|frames| frames.check(&assert, who));
                 let wrong = wrong.into_iter().chain(in_frames);
                 composed
                     .flaws

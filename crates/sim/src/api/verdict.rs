@@ -75,6 +75,9 @@ pub(super) fn judge(
                 Ok(used) => judge::unused(script, expect, &used),
                 Err(error) => vec![script.lost(&error)],
             });
+            flaws.extend(judge::unreached(
+                engine.unreached().into_iter().map(|(_, place)| place),
+            ));
             if expect.every_rule_used {
                 let left = engine.left().into_iter().filter(|next| next.is_missing());
                 flaws.extend(

@@ -1,5 +1,6 @@
 //! Which steps a request to the model gets. The simulated agent and the scripted API share it.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 
@@ -133,6 +134,8 @@ pub(crate) struct Engine {
     next_tag: u64,
     /// How many prompts of the client there were.
     prompts: usize,
+    /// The first assertion of each turn that ended before it: its rule, and where it stands.
+    missed: Vec<(usize, String)>,
 }
 
 impl Engine {
@@ -199,7 +202,7 @@ impl Engine {
         let course = self.askers.entry(request.who.clone()).or_default();
         course.used.resize(rules, 0);
         if request.begins {
-            course.left.clear();
+            self.missed.extend(assertion(course.left.drain(..)));
         }
         for steps in request.woken_by.iter().filter_map(|tag| self.after.remove(tag)) {
             if let (Some(next), true) = (steps.first(), course.left.is_empty()) {
@@ -459,6 +462,26 @@ impl Engine {
         Ok(rules.map(most).collect())
     }
 
+    /// The first assertion that was not reached of each turn, of each subagent that was not started, and of what was to come after
+    /// work in the background, unless the script does not mind.
+    pub(crate) fn unreached(&self) -> Vec<(usize, String)> {
+        if !self.script.expect.every_rule_used {
+            return Vec::new();
+        }
+        let turns = self.askers.values().map(|course| assertion(&course.left));
+        let handed = self.handed.values().map(|handed| assertion(&handed.steps));
+        let after = self.after.values().map(assertion);
+        let left = turns.chain(handed).chain(after).flatten();
+        left.chain(self.missed.iter().cloned()).collect()
+    }
+
+    /// Notes for all that play the script what was not reached here: another process may go on with it.
+    pub(crate) fn note_unreached(&self) -> io::Result<()> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let mut unreached = self.unreached().into_iter();
+        unreached.try_for_each(|(rule, place)| shared.not_reached(rule, place))
+    }
+
     /// The first step that is left, of everybody who has some left.
     #[cfg(feature = "api")]
     pub(crate) fn left(&self) -> Vec<&NextStep> {
@@ -488,6 +511,14 @@ impl Engine {
              like a loop; if it is none, set `requests_per_prompt`"
         )
     }
+}
+
+/// The first assertion among these steps: its rule, and where it stands.
+fn assertion(steps: impl IntoIterator<Item = impl Borrow<NextStep>>) -> Option<(usize, String)> {
+    let mut steps = steps.into_iter();
+    let first = steps.find(|next| matches!(next.borrow().step, Step::Assert(_)))?;
+    let first: &NextStep = first.borrow();
+    Some((first.rule, first.place.clone()))
 }
 
 /// Whether a response ends with this step.
@@ -565,6 +596,7 @@ impl Script {
                 && let Some(rule) = rules.get(n)
                 && rule.value.is_for(request, prompt, &mut variables)
             {
+                shared.goes_on(n)?;
                 return Ok(Some((n, variables)));
             }
         }

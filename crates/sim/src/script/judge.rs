@@ -72,14 +72,6 @@ fn frames<'a>(lines: &'a [Line], by_client: bool, kind: &str) -> impl DoubleEnde
         .filter(move |frame| frame["type"] == kind)
 }
 
-/// The last result of a tool that the model got to read.
-fn last_result(lines: &[Line]) -> Option<&Value> {
-    let sent = frames(lines, false, "user").rev();
-    sent.filter_map(|frame| frame["message"]["content"].as_array())
-        .flat_map(|blocks| blocks.iter().rev())
-        .find(|block| block["type"] == "tool_result")
-}
-
 /// What an assertion does not like about the last tool result: its text, and whether it was a failure.
 pub(crate) fn result(assert: &Assert, last: Option<(&str, bool)>) -> Result<(), String> {
     if assert.result.is_none() && assert.is_error.is_none() {
@@ -97,7 +89,7 @@ pub(crate) fn result(assert: &Assert, last: Option<(&str, bool)>) -> Result<(), 
     ))
 }
 
-/// What an assertion does not like, if anything.
+/// What an assertion does not like about the frames, if anything. What the model read is not among them: see [`result`].
 pub(crate) fn check(assert: &Assert, lines: &[Line]) -> Option<String> {
     judge(assert, lines).err()
 }
@@ -167,11 +159,6 @@ fn judge(assert: &Assert, lines: &[Line]) -> Result<(), String> {
         }
         fits(what, pattern, response.pointer(payload).unwrap_or(&Value::Null))?;
     }
-    let last = last_result(lines).map(|block| (text_of(&block["content"]), block["is_error"] == true));
-    result(
-        assert,
-        last.as_ref().map(|(text, failed)| (text.as_str(), *failed)),
-    )?;
     counts(
         &assert.requests,
         assert.prompts,
@@ -265,6 +252,19 @@ pub(crate) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<F
         }
     }
     flaws
+}
+
+/// Assertions that nobody came to.
+pub(crate) fn unreached(places: impl IntoIterator<Item = String>) -> impl Iterator<Item = Flaw> {
+    let mut places: Vec<String> = places.into_iter().collect();
+    places.sort();
+    places.dedup();
+    places.into_iter().map(|place| {
+        Flaw::new(
+            place,
+            "no request came for this assertion, so that it was not judged",
+        )
+    })
 }
 
 /// Rules that were not used as often as they must be.

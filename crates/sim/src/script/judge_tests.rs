@@ -143,30 +143,6 @@ fn cases() -> Vec<Case> {
             "the client's answer does not fit",
         ),
         (
-            "result: ok",
-            vec![result("ok", false)],
-            vec![result("ko", false)],
-            "but it is \"ko\"",
-        ),
-        (
-            "result: ok",
-            vec![result("ko", false), result("ok", false)],
-            vec![],
-            "expected the result of a tool",
-        ),
-        (
-            "is_error: true",
-            vec![result("x", true)],
-            vec![result("x", false)],
-            "to be a failure",
-        ),
-        (
-            "is_error: false",
-            vec![result("x", false)],
-            vec![result("x", true)],
-            "to be no failure",
-        ),
-        (
             "requests: {interrupt: 1}",
             vec![interrupt()],
             vec![interrupt(), interrupt()],
@@ -185,6 +161,36 @@ fn cases() -> Vec<Case> {
             "no line of the client fits",
         ),
     ]
+}
+
+#[test]
+fn a_result_is_judged_by_its_text_and_by_how_it_ended() {
+    for (text, right, wrong, said) in [
+        (
+            "result: ok",
+            ("ok", false),
+            Some(("ko", false)),
+            "but it is \"ko\"",
+        ),
+        ("result: ok", ("ok", true), None, "expected the result of a tool"),
+        (
+            "is_error: true",
+            ("x", true),
+            Some(("x", false)),
+            "to be a failure",
+        ),
+        (
+            "is_error: false",
+            ("x", false),
+            Some(("x", true)),
+            "to be no failure",
+        ),
+    ] {
+        let assert: Assert = parse(text).unwrap();
+        assert_eq!(super::result(&assert, Some(right)), Ok(()), "{text}");
+        let flaw = super::result(&assert, wrong).unwrap_err();
+        assert!(flaw.contains(said), "{text}: {flaw}");
+    }
 }
 
 #[test]

@@ -45,6 +45,10 @@ enum ProgressEntry {
     },
     /// The client did something wrong.
     Flaw { place: String, what: String },
+    /// A process has ended, and had not reached this assertion in the steps of this rule.
+    Unreached { rule: usize, place: String },
+    /// A process goes on with the steps of this rule, where another has ended.
+    GoesOn { rule: usize },
 }
 
 /// Which rules were used, how often, and the position.
@@ -71,7 +75,7 @@ impl Uses {
                     agent: Some(agent),
                     ..
                 } => uses.below.push((rule, agent)),
-                ProgressEntry::Flaw { .. } => {}
+                _ => {}
             }
         }
         uses
@@ -131,9 +135,32 @@ impl Progress {
         let flaws = self.change(|entries| (entries, None))?.into_iter();
         let flaws = flaws.filter_map(|entry| match entry {
             ProgressEntry::Flaw { place, what } => Some(Flaw::new(place, what)),
-            ProgressEntry::Used { .. } => None,
+            _ => None,
         });
         Ok(flaws.collect())
+    }
+
+    /// Notes an assertion in the steps of this rule that a process has not reached.
+    pub(super) fn not_reached(&self, rule: usize, place: String) -> io::Result<()> {
+        self.change(|_| ((), Some(ProgressEntry::Unreached { rule, place })))
+    }
+
+    /// Notes that a process goes on with the steps of this rule.
+    pub(super) fn goes_on(&self, rule: usize) -> io::Result<()> {
+        self.change(|_| ((), Some(ProgressEntry::GoesOn { rule })))
+    }
+
+    /// Where the assertions stand that nobody has reached.
+    fn unreached(&self) -> io::Result<Vec<String>> {
+        let mut left = Vec::new();
+        for entry in self.change(|entries| (entries, None))? {
+            match entry {
+                ProgressEntry::Unreached { rule, place } => left.push((rule, place)),
+                ProgressEntry::GoesOn { rule } => left.retain(|(of, _)| *of != rule),
+                _ => {}
+            }
+        }
+        Ok(left.into_iter().map(|(_, place)| place).collect())
     }
 
     /// What was used so far.
@@ -211,8 +238,10 @@ impl Script {
     /// What the client did wrong, and what is missing, once all that play the script with this progress are done. A process that
     /// was killed, or whose end is not known, has a report without an [`exit`](Report::exit).
     pub fn judge(&self, progress: &Progress, reports: &[Report]) -> Vec<Flaw> {
-        let read = progress.flaws().and_then(|flaws| Ok((flaws, progress.uses()?)));
-        let (mut flaws, uses) = match read {
+        let read = progress
+            .flaws()
+            .and_then(|flaws| Ok((flaws, progress.uses()?, progress.unreached()?)));
+        let (mut flaws, uses, unreached) = match read {
             Ok(read) => read,
             Err(error) => return vec![self.lost(&error)],
         };
@@ -223,6 +252,9 @@ impl Script {
         flaws.extend(reports.iter().flat_map(|report| report.flaws.iter().cloned()));
         let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.most(n)).collect();
         flaws.extend(judge::end(self, &used, &played.collect::<Vec<_>>()));
+        if self.expect.every_rule_used {
+            flaws.extend(judge::unreached(unreached));
+        }
         flaws
     }
 

@@ -158,6 +158,31 @@ async fn permission() {
     );
 }
 
+/// The client denies a call in such a way that the turn is over.
+#[tokio::test(start_paused = true)]
+async fn an_assertion_that_is_not_reached_is_a_flaw() {
+    let deny = |_: &Value| json!({"behavior": "deny", "message": "no", "interrupt": true});
+    for (more, expected) in [("", 1), ("expect: {every_rule_used: false}\n", 0)] {
+        let script = Script::from_yaml(&format!(
+            "prompts:\n  - times: any\n    steps:\n      - call: {{tool: Bash, input: {{command: rm x, description: Remove}}}}\n      \
+             - assert: {{permission: allowed}}\n      - say: done\n{more}"
+        ))
+        .unwrap();
+        for turns in [1, 2] {
+            let mut client = Client::new(&script, deny);
+            for _ in 0..turns {
+                client.ask("go").await;
+            }
+            let flaws = client.end().await.flaws;
+            assert_eq!(flaws.len(), expected, "{flaws:?}");
+            for flaw in flaws {
+                assert_eq!(flaw.place, "script:5:9");
+                assert!(flaw.what.contains("not judged"), "{flaw}");
+            }
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn tools() {
     let mut client = Client::new(&example("tools.yaml"), allow);

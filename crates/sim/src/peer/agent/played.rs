@@ -1,6 +1,6 @@
 //! What plays the model of a simulated agent: steps, wherever they come from.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ use crate::script::course::{Engine, Found, ModelCaller, NextStep, Request};
 use crate::script::fill::Variables;
 use crate::script::response::Block;
 use crate::script::{
-    self, ApiError, Assert, Call, Clock, Compact, Elicitation, Gates, Permission, Placed, Progress, Raw,
-    Reply, ResponsePace, Run, Script, ScriptError, Step, Unmatched, Wait, judge,
+    self, ApiError, Call, Clock, Compact, Elicitation, Gates, Permission, Placed, Progress, Raw, Reply,
+    ResponsePace, Run, Script, ScriptError, Step, Unmatched, Wait, judge,
 };
 
 /// Plays the model.
@@ -35,6 +35,8 @@ pub(super) struct ModelPlayer {
     unfit: Option<String>,
     /// Up to which line waits have looked for control requests.
     looked: Arc<AtomicUsize>,
+    /// The last tool result that each has read, and whether it was a failure.
+    results: HashMap<ModelCaller, (String, bool)>,
 }
 
 /// Where the steps come from.
@@ -74,6 +76,7 @@ impl ModelPlayer {
             alone: false,
             unfit: None,
             looked: Arc::default(),
+            results: HashMap::new(),
         }
     }
 
@@ -215,7 +218,14 @@ impl ModelPlayer {
             Step::Cost(cost) => response.cost = Some(cost),
             Step::Pace(pace) => response.pace = Some(pace),
             Step::Wait(wait) => act(self.wait(wait, self.engine.script().patience)),
-            Step::Assert(assert) => act(check(*assert)),
+            Step::Assert(assert) => {
+                let read = self.results.get(&request.who);
+                let read = read.map(|(text, is_error)| (text.as_str(), *is_error));
+                let wrong = judge::result(&assert, read).err();
+                act(Deed::Check(Look::new(move |lines| {
+                    wrong.clone().or_else(|| judge::check(&assert, lines))
+                })));
+            }
             Step::Stderr(text) => act(Deed::Complain(text)),
             Step::Raw(Raw::Frame(frame)) => {
                 act(Deed::Bytes(format!("{}\n", Value::Object(frame)).into_bytes()))
@@ -300,6 +310,10 @@ impl ModelPlayer {
                 .into_iter()
                 .collect::<Variables>(),
         };
+        if let (Some(result), Some(text)) = (ask.tool_results.last(), request.results.last()) {
+            self.results
+                .insert(request.who.clone(), (text.clone(), result.is_error));
+        }
         if let Err(refused) = self.take(ask, &request) {
             return *refused;
         }
@@ -314,13 +328,20 @@ impl ModelPlayer {
 
     /// The process has ended, with these lines. Returns what was wrong with them.
     pub(super) fn end(&mut self, lines: &[Line]) -> Vec<Flaw> {
-        if !self.alone {
-            return Vec::new();
-        }
         let played = [judge::Played { lines, ended: true }];
+        let script = self.engine.script();
+        if !self.alone {
+            let lost = self.engine.note_unreached().err();
+            return lost.map(|error| script.lost(&error)).into_iter().collect();
+        }
         match self.engine.used() {
-            Ok(used) => judge::end(self.engine.script(), &used, &played),
-            Err(error) => vec![self.engine.script().lost(&error)],
+            Ok(used) => {
+                let mut flaws = judge::end(script, &used, &played);
+                let unreached = self.engine.unreached().into_iter();
+                flaws.extend(judge::unreached(unreached.map(|(_, place)| place)));
+                flaws
+            }
+            Err(error) => vec![script.lost(&error)],
         }
     }
 
@@ -508,8 +529,4 @@ fn plan(call: &Call) -> CallPlan {
         outcome.details = details.clone();
     }
     CallPlan::Outcome(outcome)
-}
-
-fn check(assert: Assert) -> Deed {
-    Deed::Check(Look::new(move |lines| judge::check(&assert, lines)))
 }
