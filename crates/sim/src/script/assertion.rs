@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::short;
 use super::text::TextMatch;
 
 /// What must be true where it stands. Everything that is given must hold.
@@ -16,26 +17,36 @@ use super::text::TextMatch;
 #[non_exhaustive]
 pub struct Assert {
     /// How the client answered the last question about a tool.
+    #[serde(deserialize_with = "short::given")]
     pub permission: Option<Permitted>,
     /// A pattern for the input that this answer put in place of the tool's.
+    #[serde(deserialize_with = "short::given")]
     pub updated_input: Option<Value>,
     /// The message of the reply, if it is a denial.
+    #[serde(deserialize_with = "short::given")]
     pub message: Option<TextMatch>,
     /// A pattern for the last reply of the client's hook.
+    #[serde(deserialize_with = "short::given")]
     pub hook: Option<Value>,
     /// A pattern for the last JSON-RPC answer of an MCP server inside the client.
+    #[serde(deserialize_with = "short::given")]
     pub mcp: Option<Value>,
     /// A pattern for the payload of the client's last reply to any request.
+    #[serde(deserialize_with = "short::given")]
     pub answer: Option<Value>,
     /// The last tool result that the model read.
+    #[serde(deserialize_with = "short::given")]
     pub result: Option<TextMatch>,
     /// Whether that was a failure.
+    #[serde(deserialize_with = "short::given")]
     pub is_error: Option<bool>,
     /// How many control requests of each subtype the client has sent so far.
     pub requests: BTreeMap<String, usize>,
     /// How many prompts it has sent so far.
+    #[serde(deserialize_with = "short::given")]
     pub prompts: Option<usize>,
     /// A pattern that some line of the client must fit.
+    #[serde(deserialize_with = "short::given")]
     pub received: Option<Value>,
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::place::Placed;
-use super::short::{or_text, short_form, unquoted};
+use super::short::{self, or_text, short_form, unquoted};
 use super::text::TextMatch;
 
 /// What must have happened in the end: when the process ends, or when the scripted API is asked for its verdict.
@@ -26,14 +26,18 @@ pub struct Expect {
     /// How many control requests of each subtype the client must have sent.
     pub requests: BTreeMap<String, usize>,
     /// How many prompts it must have sent.
+    #[serde(deserialize_with = "short::given")]
     pub prompts: Option<usize>,
     /// Tool results that the model must have read.
     pub tool_results: Vec<TextMatch>,
     /// How many requests for a message there must have been, faults and retries included.
+    #[serde(deserialize_with = "short::given")]
     pub api_requests: Option<u64>,
     /// How many sessions must have sent requests.
+    #[serde(deserialize_with = "short::given")]
     pub sessions: Option<usize>,
     /// How many subagents must have sent requests.
+    #[serde(deserialize_with = "short::given")]
     pub subagents: Option<usize>,
 }
 
@@ -63,13 +67,13 @@ pub struct ToolCalled {
     /// The tool's name.
     pub tool: String,
     /// A pattern for the input of the call.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub input: Option<Value>,
     /// How many such calls there were; at least one unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub times: Option<usize>,
     /// Whether the call's result was a failure; either unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub is_error: Option<bool>,
 }
 

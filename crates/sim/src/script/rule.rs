@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::place::Placed;
-use super::short::short_form;
+use super::short::{self, short_form};
 use super::step::Step;
 use super::text::TextMatch;
 
@@ -14,15 +14,19 @@ use super::text::TextMatch;
 #[non_exhaustive]
 pub struct Rule {
     /// The pattern of the prompt; any prompt unless given. Named groups of a `regex` are variables in the steps.
+    #[serde(deserialize_with = "short::given")]
     pub prompt: Option<TextMatch>,
     /// The requested model; any unless given.
+    #[serde(deserialize_with = "short::given")]
     pub model: Option<TextMatch>,
     /// Whose prompt it is for; the main agent's unless given.
     pub from: Asker,
     /// A tool that the model may call.
+    #[serde(deserialize_with = "short::given")]
     pub has_tool: Option<String>,
     /// The result of one of the tools that were called last. Such a rule is for a request in the middle of a turn: its steps
     /// take the place of those that are left. It has no place in the order of rules.
+    #[serde(deserialize_with = "short::given")]
     pub tool_result: Option<TextMatch>,
     /// How many prompts it is for: a number, or `any`. One unless given.
     pub times: Times,

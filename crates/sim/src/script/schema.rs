@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::Script;
+use super::short::without_null;
 
 pub(super) static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let mut schema = schemars::schema_for!(Script).to_value();
+    without_null(&mut schema);
     schema["title"] = Value::from("Script for the simulated claude and for the scripted API");
     schema
 });

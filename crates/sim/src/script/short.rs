@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::inject::{SIGNALS, is_signal};
 
@@ -36,6 +37,45 @@ macro_rules! short_form {
     };
 }
 pub(crate) use short_form;
+
+/// A value that is given. A field that is left blank is none: it would count as one that is not there, and demand nothing.
+pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let written = Placed::<Option<T>>::deserialize(deserializer)?;
+    match written.value {
+        Some(value) => Ok(Some(value)),
+        None => Err(at(written.at, BLANK)),
+    }
+}
+
+/// What stands where nothing may.
+const BLANK: &str = "here goes a value, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes";
+
+/// Takes `null` out of a schema, for fields that are read by [`given`].
+pub(super) fn without_null(schema: &mut Value) {
+    if let Some(kinds) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = &kinds[..] {
+            schema["type"] = kind.clone();
+        }
+    }
+    if let Some(any) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        any.retain(|one| one["type"] != "null");
+        if let [one] = &any[..]
+            && let Some(fields) = one.as_object().cloned()
+            && let Some(schema) = schema.as_object_mut()
+        {
+            schema.remove("anyOf");
+            schema.extend(fields);
+        }
+    }
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(without_null),
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        _ => {}
+    }
+}
 
 /// A schema that also takes a text.
 pub(crate) fn or_text(schema: &mut Schema) {
@@ -123,7 +163,8 @@ pub(super) fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, 
 /// For `#[serde(deserialize_with)]`: a part of a whole, if it is given.
 pub(super) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     checked(deserializer, |share: Option<f64>| match share {
-        None | Some(0.0..=1.0) => Ok(share),
+        None => Err(BLANK.to_owned()),
+        Some(0.0..=1.0) => Ok(share),
         Some(more) => Err(format!("`{more}` is no part of a whole: it goes from 0 to 1")),
     })
 }
@@ -182,6 +223,7 @@ pub(super) fn exit_code(code: i128) -> Result<i32, String> {
 /// For `#[serde(deserialize_with)]`: a signal, if one is given.
 pub(super) fn signal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
     checked(deserializer, |signal: Option<i32>| match signal {
+        None => Err(BLANK.to_owned()),
         Some(number) if !is_signal(number) => Err(format!("`{number}` is no signal: {SIGNALS}")),
         signal => Ok(signal),
     })
@@ -198,6 +240,7 @@ pub(super) fn chunk<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize,
 /// For `#[serde(deserialize_with)]`: the same, if it is given.
 pub(super) fn chunk_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     checked(deserializer, |chunk| match chunk {
+        None => Err(BLANK.to_owned()),
         Some(0) => Err(NO_PIECE.to_owned()),
         chunk => Ok(chunk),
     })

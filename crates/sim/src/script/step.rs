@@ -103,16 +103,16 @@ pub struct Call {
     #[serde(default)]
     pub input: Map<String, Value>,
     /// The call's result, a text or content blocks. Permission is requested all the same. Without a result the tool is run.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub result: Option<Value>,
     /// Whether `result` is a failure.
     #[serde(default)]
     pub is_error: bool,
     /// The structured result for the client, in `tool_use_result`; the text of `result` unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub details: Option<Value>,
     /// How the call is run if there is no `result`; by the script's `real_tools` unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub run: Option<Run>,
 }
 
@@ -152,7 +152,7 @@ pub struct ChoiceQuestion {
     /// The question.
     pub question: String,
     /// A short heading; `Question` unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub header: Option<String>,
     /// What can be answered; at least one.
     #[schemars(length(min = 1))]
@@ -189,7 +189,7 @@ pub struct Elicitation {
     /// The message to the user.
     pub message: String,
     /// A JSON schema of the requested value; an object without fields unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub schema: Option<Map<String, Value>>,
 }
 
@@ -216,10 +216,10 @@ pub struct Subagent {
     /// The subagent's task, in a few words.
     pub description: String,
     /// The subagent's prompt; the description unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub prompt: Option<String>,
     /// What kind of agent it is, in `subagent_type`; `general-purpose` unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub kind: Option<String>,
     /// Whether the subagent works in the background. Its end wakes the agent again.
     #[serde(default)]
@@ -240,7 +240,7 @@ pub struct Background {
     /// The command line. The simulator only shows it: its result is in this step. The real CLI runs it.
     pub command: String,
     /// The task's description for people; the command unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub description: Option<String>,
     /// How long it runs; not at all unless given.
     #[serde(default, deserialize_with = "short::duration")]
@@ -269,19 +269,19 @@ pub struct ApiError {
     #[schemars(range(min = 400, max = 599))]
     pub status: u16,
     /// The error's message; the usual one of this status unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub message: Option<String>,
     /// The error's type, such as `overloaded_error`; the one that the API has for the status unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub kind: Option<String>,
     /// The header `retry-after`, in seconds.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub retry_after: Option<u32>,
     /// Other headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// How many requests fail before one succeeds; all of them unless given.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::given")]
     pub times: Option<u32>,
 }
 
