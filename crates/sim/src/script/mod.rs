@@ -89,14 +89,18 @@ use short::Span;
 #[non_exhaustive]
 pub struct Script {
     /// The model, or an alias for one, unless the command line names another.
+    #[serde(deserialize_with = "short::given")]
     pub model: Option<String>,
     /// The permission mode at the beginning, unless the command line names another.
+    #[serde(deserialize_with = "short::given")]
     pub permission_mode: Option<String>,
     /// The built-in tools that there are, unless the command line names others; those of the CLI unless given.
+    #[serde(deserialize_with = "short::given")]
     pub tools: Option<Vec<String>>,
     /// MCP servers inside the client, besides those that it names itself.
     pub mcp_servers: Vec<String>,
     /// What ids are made from. Unless given 0 in memory, and something else each time for the executable.
+    #[serde(deserialize_with = "short::given")]
     pub seed: Option<u64>,
     /// How times are made.
     pub clock: Clock,
@@ -104,6 +108,7 @@ pub struct Script {
     pub pacing: Pacing,
     /// Whether `Bash`, `Read`, `Write` and `Edit` really run and touch files, in the working directory. Unless given they do in a run
     /// of `outrigger-sim play`, and with the simulated CLI alone they do not.
+    #[serde(deserialize_with = "short::given")]
     pub real_tools: Option<bool>,
     /// Files that exist at the beginning, by their paths relative to the working directory. Where tools really run they are
     /// written, unless they are there already.
@@ -123,6 +128,7 @@ pub struct Script {
     /// The models that there are, for requests to the API that list them.
     pub models: Vec<String>,
     /// What requests to the API that count tokens are answered; a quarter of their length unless given.
+    #[serde(deserialize_with = "short::given")]
     pub input_tokens: Option<u64>,
     /// Which prompts are answered how.
     pub prompts: Vec<Placed<Rule>>,
@@ -243,16 +249,23 @@ impl Script {
     ///
     /// # Errors
     ///
-    /// When one cannot be written.
+    /// When one cannot be written, or a link on the way to it leads out of the directory.
     pub fn write_files(&self, directory: &Path) -> io::Result<()> {
-        for (path, content) in &self.files {
-            let path = directory.join(path);
-            if !path.exists() {
-                if let Some(parent) = path.parent() {
-                    std::fs::create_dir_all(parent)?;
-                }
-                std::fs::write(path, content)?;
+        for (name, content) in &self.files {
+            let path = directory.join(name);
+            if path.symlink_metadata().is_ok() {
+                continue;
             }
+            if let Some(parent) = path.parent() {
+                let there = parent.ancestors().find(|above| above.symlink_metadata().is_ok());
+                let there = there.unwrap_or(directory).canonicalize()?;
+                if !there.starts_with(directory.canonicalize()?) {
+                    let what = format!("{name}: a link on the way leads to {}", there.display());
+                    return Err(io::Error::other(what));
+                }
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(path, content)?;
         }
         Ok(())
     }

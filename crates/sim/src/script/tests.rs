@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
@@ -277,6 +279,22 @@ fn mistakes_are_told_with_line_and_column() {
         (
             "prompts:\n  - steps:\n      - say:\n",
             "script:3:12: `say` takes a text, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - assert: {permission: denied, message: }\n",
+            "script:3:45: here goes a value, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes",
+        ),
+        (
+            "prompts:\n  - prompt: #urgent\n    steps: []\n",
+            "script:2:11: here goes a value, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes",
+        ),
+        (
+            "prompts:\n  - steps:\n      - assert:\n          hook: ~\n",
+            "script:4:17: here goes a value, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes",
+        ),
+        (
+            "expect:\n  prompts:\n",
+            "script:2:10: here goes a value, not nothing: an empty text is `''`, and one that begins with `#` or `!` goes in quotes",
         ),
         (
             "prompts:\n  - steps:\n      - say\n",
@@ -769,4 +787,23 @@ prompts:
         texts.collect::<Vec<_>>(),
         ["this came before its call", "it is fine", "said behind it"]
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_written_in_the_directory_and_nowhere_else() {
+    let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, place.path().join(name)).unwrap();
+    link(outside.path(), "out");
+    link(&outside.path().join("new.txt"), "dangling.txt");
+    std::fs::create_dir(place.path().join("in")).unwrap();
+    link(&place.path().join("in"), "within");
+    let script = |file: &str| Script::from_yaml(&format!("files: {{{file}: text}}")).unwrap();
+    let error = script("out/a/b.txt").write_files(place.path()).unwrap_err();
+    assert!(error.to_string().contains("out/a/b.txt"), "{error}");
+    for file in ["dangling.txt", "within/a/b.txt", "c/d.txt"] {
+        script(file).write_files(place.path()).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert!(place.path().join("in/a/b.txt").is_file() && place.path().join("c/d.txt").is_file());
 }
