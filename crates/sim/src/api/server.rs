@@ -462,6 +462,10 @@ impl ApiShared {
         if !message {
             return None;
         }
+        // A line of a prompt that begins with `%` is no directive where a script has the rules.
+        if let Some(why) = unmatched {
+            return refused(why);
+        }
         if self.settings.directives {
             match obey(request, &mut lock(&self.conversations), &self.home) {
                 Some(Ok(found)) => return answer(found, AnsweredBy::Directives),
@@ -471,9 +475,6 @@ impl ApiShared {
                 }
                 None => {}
             }
-        }
-        if let Some(why) = unmatched {
-            return refused(why);
         }
         if self.settings.refuse_unmatched {
             let text = request.last_user_text().unwrap_or_default();

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::script::{Raw, Step, Usage};
+use crate::script::{Raw, Script, Step, Usage};
 
 /// The headers of a client without a key.
 const DUMMY: &[(&str, &str)] = &[("x-api-key", "dummy"), ("x-claude-code-session-id", "s1")];
@@ -544,6 +544,23 @@ async fn what_nothing_is_for_can_be_refused() {
     let unmatched = api.unmatched();
     assert_eq!(unmatched.len(), 1);
     assert!(unmatched[0].answered_by.unmatched().unwrap().contains("\"two\""));
+}
+
+#[tokio::test]
+async fn a_line_with_a_percent_sign_is_no_directive_where_a_script_has_the_rules() {
+    let script = Script::from_yaml("prompts: [{prompt: hi, times: any, steps: [say: x]}]").unwrap();
+    let api = MessagesApi::builder()
+        .script(script)
+        .unwrap()
+        .start()
+        .await
+        .unwrap();
+    for text in ["Fix this:\n% a comment", "%say hello"] {
+        let refused = ask(api.address(), &prompt(true, user(text))).await;
+        assert!(refused.starts_with("HTTP/1.1 400"), "{refused}");
+    }
+    assert_eq!(api.unmatched().len(), 2);
+    assert_eq!(api.verdict().unwrap_err().0.len(), 2);
 }
 
 #[tokio::test]

@@ -32,6 +32,8 @@ pub(super) struct CassettePlayer<I, O, E> {
     deferred: Vec<usize>,
     /// Notified when the client sends a recorded signal.
     told: Arc<Notify>,
+    /// The line of the client that is waited for.
+    expected: Option<usize>,
     /// A time of now, and the same of then.
     anchor: (Instant, Duration),
     diverged: Arc<Mutex<Option<Divergence>>>,
@@ -85,6 +87,7 @@ where
             aside: Vec::new(),
             deferred: Vec::new(),
             told: Arc::default(),
+            expected: None,
             anchor: (Instant::now(), Duration::ZERO),
             diverged,
         }
@@ -96,6 +99,7 @@ where
         let events = &self.replay.cassette.events;
         let is_signal = |event: &&Event| matches!(event.what, What::Signal(_));
         let mut recorded = events.iter().filter(is_signal).count();
+        let mut killed = false;
         let exit = {
             let mut playing = std::pin::pin!(self.play(&log));
             loop {
@@ -110,12 +114,30 @@ where
                         told.notify_one();
                         continue;
                     }
-                    signal => signal.exit(),
+                    signal => {
+                        killed = true;
+                        signal.exit()
+                    }
                 };
             }
         };
+        if killed {
+            self.broken_off();
+        }
         drop(self);
         let _ = reins.exit.send(Some(exit));
+    }
+
+    /// The replay was killed, which was not recorded. What the client was still to send is missing.
+    fn broken_off(&self) {
+        let is_missing = |at: &usize| match &self.replay.cassette.events[*at].what {
+            What::In(said) => !is_keep_alive(said) && (!self.done[*at] || self.expected == Some(*at)),
+            _ => false,
+        };
+        if let Some(at) = (0..self.done.len()).find(is_missing) {
+            let mut diverged = self.diverged.lock().unwrap_or_else(PoisonError::into_inner);
+            diverged.get_or_insert_with(|| *self.diverge(at, Received::End));
+        }
     }
 
     async fn play(&mut self, log: &Log) -> Exit {
@@ -174,7 +196,9 @@ where
                 }
                 What::In(said) if is_keep_alive(&said) => {}
                 What::In(_) => {
+                    self.expected = Some(at);
                     self.expect(log, at).await?;
+                    self.expected = None;
                     self.anchor = (Instant::now(), event.at);
                 }
                 What::StdinClosed => {

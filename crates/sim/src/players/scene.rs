@@ -279,7 +279,10 @@ impl Scene {
     pub fn flaws(&self, processes: &[PlayedProcess]) -> Vec<Flaw> {
         let reports: Vec<Report> = processes.iter().map(|process| process.report.clone()).collect();
         let mut flaws = match &self.loaded {
-            Loaded::Simulated(None, _) => Vec::new(),
+            Loaded::Simulated(None, progress) => {
+                let lost = |error| vec![Script::new().lost(&error)];
+                progress.flaws().unwrap_or_else(lost)
+            }
             Loaded::Simulated(Some(script), progress) => script.judge(progress, &reports),
             Loaded::Real(script, api) => {
                 let mut flaws = api.verdict().err().map(|flaws| flaws.0).unwrap_or_default();

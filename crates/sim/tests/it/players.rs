@@ -393,6 +393,40 @@ fn without_a_script_the_prompts_say_what_the_model_says() {
 }
 
 #[test]
+fn what_is_not_simulated_is_no_success_without_a_script() {
+    let place = tempfile::tempdir().unwrap();
+    let program = ["sh", "-c", ONE_BY_ONE, "sh", "/compact"];
+    let output = command(place.path(), &["play", "--sim"], &program)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(97), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("/compact"),
+        "{output:?}"
+    );
+}
+
+/// What one process leaves to the next is no flaw, and what nobody reaches is one.
+#[test]
+fn assertions_are_reached_or_told_with_several_processes() {
+    let script = "prompts:\n  - times: any\n    steps:\n      - call: {tool: Bash, input: {command: rm x, description: Remove}}\n      \
+                  - assert: {permission: allowed}\n      - say: done\n";
+    let program = r#"
+printf '{"type":"user","message":{"role":"user","content":"go"},"parent_tool_use_id":null,"session_id":""}\n' |
+    claude --output-format stream-json --verbose --input-format stream-json --max-turns 1
+true
+"#;
+    let ran = play("--sim", script, program, &[]);
+    let flaws = ran.report["flaws"].as_array().unwrap();
+    assert_eq!((ran.code, flaws.len()), (Some(97), 1), "{}", ran.report);
+    assert!(
+        flaws[0]["what"].as_str().unwrap().contains("not judged"),
+        "{}",
+        ran.report
+    );
+}
+
+#[test]
 fn a_cli_that_is_none_is_refused_before_the_program_runs() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("no-program"), "").unwrap();

@@ -122,13 +122,12 @@ fn run(
     let mut agent = line.agent_from(base, &around)?;
     if let Some(script) = &script {
         agent = agent.script_in(script, &gates, together.progress());
-        agent = together.tell_flaws(agent);
         let told = std::env::var_os("OUTRIGGER_SIM_SEED").is_some();
         if let (Some(seed), false) = (script.seed, told) {
             agent = agent.seed(seed);
         }
     }
-    let agent = agent.owns_process(true).build();
+    let agent = together.tell_flaws(agent).owns_process(true).build();
     if let Some(warning) = line.warning() {
         let _ = writeln!(std::io::stderr(), "{warning}");
     }
