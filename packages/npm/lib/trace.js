@@ -72,7 +72,9 @@ export class Trace {
   assertTool(name, { input, times, isError } = {}) {
     const found = this.toolCalls.filter(
       (call) =>
-        call.name === name && matches(input ?? {}, call.input) && (isError === undefined || call.isError === isError),
+        call.name === name &&
+        matches(input ?? {}, call.input) &&
+        (isError === undefined || (call.result !== null && call.isError === isError)),
     );
     const wanted = times === undefined ? `a call of ${name}` : `${times} calls of ${name}`;
     const withInput = input === undefined ? "" : ` with ${show(input)}`;

@@ -171,13 +171,16 @@ class Trace:
     ) -> list[ToolCall]:
         """Fails unless the tool was called, and returns those calls.
 
-        ``input`` has the keys that the input must have at least, ``is_error`` says how it must have ended, and ``times`` how many
+        ``input`` has the keys that the input must have at least, ``is_error`` says how it must have ended (a call without a result has
+        not), and ``times`` how many
         such calls there must be; without it, at least one.
         """
         found = [
             call
             for call in self.tool_calls
-            if call.name == name and _matches(input or {}, call.input) and is_error in (None, call.is_error)
+            if call.name == name
+            and _matches(input or {}, call.input)
+            and (is_error is None or (call.result is not None and call.is_error == is_error))
         ]
         wanted = f"a call of {name}" if times is None else f"{times} calls of {name}"
         wanted += "" if input is None else f" with {dict(input)}"
