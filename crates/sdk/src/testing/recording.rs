@@ -103,11 +103,12 @@ impl<T: Transport> Recording<T> {
 impl<T: Transport> Transport for Recording<T> {
     fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move {
+            // Without a CLI there is nothing to record, and an older cassette stays.
+            let connection = self.0.transport.open(launch).await?;
             let recorder = self.recorder(launch).map_err(|error| {
                 let path = self.0.path.display();
                 io::Error::new(error.kind(), format!("cannot write the cassette {path}: {error}"))
             })?;
-            let connection = self.0.transport.open(launch).await?;
             Ok(Connection {
                 stdin: Box::new(recorder.stdin(connection.stdin)),
                 stdout: Box::new(recorder.stdout(connection.stdout)),

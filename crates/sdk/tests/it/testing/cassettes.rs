@@ -1,9 +1,13 @@
 //! Sessions that are recorded, and played back.
 
+use std::io;
+
+use outrigger::options::Launch;
 use outrigger::protocol::Frame;
 use outrigger::testing::sim::cassette::{Cassette, Said};
 use outrigger::testing::sim::peer::{Match, Reply, Steps};
 use outrigger::testing::{Recording, Replay, Simulated, recorded_events, snapshot_all};
+use outrigger::transport::{BoxFuture, Connection, Transport};
 use outrigger::{AmbientEvent, Event, EventLine, Options, Outcome, Policy, Session};
 use serde_json::json;
 
@@ -143,6 +147,50 @@ async fn a_session_that_says_something_else_ends_with_what_was_expected() {
     let difference = "/message/content/0/text: \"this\" was recorded, \"that\" came";
     assert_eq!(divergence.differences[0].to_string(), difference, "{divergence}");
     assert!(divergence.cassette.ends_with("it.ndjson"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_dropped_half_way_has_not_sent_what_was_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("it.ndjson");
+    let cli = Simulated::agent(|agent| agent.replies([Reply::say("one"), Reply::say("two")]));
+    let session = cli
+        .options()
+        .transport(Recording::new(cli.clone(), &path))
+        .start()
+        .await
+        .unwrap();
+    for prompt in ["this", "that"] {
+        turn(&session, prompt).await;
+    }
+    session.close().await.unwrap();
+
+    let replay = Replay::open(&path).unwrap();
+    let session = replay.options().start().await.unwrap();
+    turn(&session, "this").await;
+    session.kill().await.unwrap();
+    let divergence = replay.check().unwrap_err();
+    assert!(divergence.to_string().contains("that"), "{divergence}");
+}
+
+/// A machine without a CLI.
+struct NoCli;
+
+impl Transport for NoCli {
+    fn open<'a>(&'a self, _: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        Box::pin(async { Err(io::Error::new(io::ErrorKind::NotFound, "there is no CLI")) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_fails_leaves_the_cassette_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("it.ndjson");
+    std::fs::write(&path, "kept").unwrap();
+    let cli = Simulated::agent(|agent| agent);
+    let options = cli.options().transport(Recording::new(NoCli, &path));
+    options.start().await.unwrap_err();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
 }
 
 #[tokio::test(start_paused = true)]
