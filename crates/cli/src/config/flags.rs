@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Args as _, Command};
 
 use super::COMMANDS;
 use super::file::{File, Problem, Setting, Value};
-use crate::agent::{AgentArgs, is_secret};
+use crate::agent::{AgentArgs, SessionArgs, is_secret};
 use crate::typo::nearest;
 
 /// What a file says by other means, or cannot say.
@@ -23,12 +23,17 @@ pub(super) fn of<'c>(command: &'c Command, key: &str) -> Option<&'c Arg> {
     let is_own = ["run", "chat"].contains(&command.get_name());
     let mut flags = command.get_arguments().filter(|arg| arg.get_long() == Some(key));
     let flag = flags.next().filter(|_| !NOT_HERE.contains(&key))?;
-    (is_own || is_common(key)).then_some(flag)
+    (is_own || is_common(command, key)).then_some(flag)
 }
 
 /// Whether all commands that start an agent have the flag.
-fn is_common(key: &str) -> bool {
-    let common = AgentArgs::augment_args(Command::new("common"));
+fn is_common(command: &Command, key: &str) -> bool {
+    let common = Command::new("common");
+    let common = match command.get_name() {
+        // Its sessions are new ones: its `--resume` is about the jobs.
+        "batch" => SessionArgs::augment_args(common),
+        _ => AgentArgs::augment_args(common),
+    };
     common.get_arguments().any(|arg| arg.get_long() == Some(key))
 }
 
