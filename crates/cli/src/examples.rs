@@ -34,8 +34,8 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "outrigger run --output json --timeout 10m --no-ask \"List the public API.\"",
             ),
             (
-                "Go on with an earlier session",
-                "outrigger run --resume 4f3a \"And on Windows?\"",
+                "Go on with an earlier session, by its title or its id",
+                "outrigger run --resume \"Portable paths\" \"And on Windows?\"",
             ),
         ],
     ),
