@@ -150,7 +150,10 @@ impl Core {
                 self.turns.interrupting = self.turns.interrupting.saturating_sub(1);
                 self.out.push(Output::Dispatch);
             }
-            Input::Interrupt => self.turns.interrupt(),
+            Input::Interrupt => {
+                self.turns.interrupt();
+                self.out.push(Output::Changed);
+            }
             Input::InterruptRefused { turn } => {
                 // Another turn was not asked to end.
                 if self.turns.current() == turn {

@@ -42,13 +42,15 @@ impl Conn {
         self.with(|driver| {
             is_meant(driver.core()).then(|| {
                 let now = Instant::now();
+                // First, since what was not sent ends at once.
+                let running = driver.interruptible();
                 for input in [Input::Gate(true), Input::Interrupt] {
                     // After the end there is nothing to interrupt, and the request fails.
                     let _ = driver.step(input, now);
                 }
                 BegunInterrupt {
                     gate: PromptHold(self),
-                    running: driver.interruptible(),
+                    running,
                     number: driver.core().current_turn(),
                 }
             })

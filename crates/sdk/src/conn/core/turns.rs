@@ -345,9 +345,13 @@ impl Turns {
         self.each_interruptible(|slot| slot.stalled = Some(stall));
     }
 
-    /// Notes that this program interrupts the current turn: some CLIs do not report why a turn ended.
+    /// Notes that this program interrupts the current turn: some CLIs do not report why a turn ended. Takes the prompt back that an
+    /// interrupt means and that was not sent.
     pub(crate) fn interrupt(&mut self) {
         self.note_interrupt(true);
+        for (_, id) in self.interruptible() {
+            self.take_back(&id);
+        }
     }
 
     /// The CLI rejected the interrupt.
@@ -362,7 +366,8 @@ impl Turns {
         }
     }
 
-    /// The prompts that an interrupt would end now, by number and id: those of the running turn, else the first that was sent.
+    /// The prompts that an interrupt would end now, by number and id: those of the running turn, else the first that was sent, else
+    /// the first of those that are held back.
     pub(crate) fn interruptible(&self) -> Vec<(u64, String)> {
         let of = |slot: &Slot| (slot.number, slot.id.clone());
         if self.running.is_some() {
@@ -370,7 +375,8 @@ impl Turns {
             return running.map(of).collect();
         }
         let mut slots = self.slots.iter();
-        let first = slots.find(|slot| !matches!(slot.stage, PromptStage::Held { .. }));
+        let sent = slots.find(|slot| !matches!(slot.stage, PromptStage::Held { .. }));
+        let first = sent.or_else(|| self.slots.front().filter(|_| self.held_back));
         first.map(of).into_iter().collect()
     }
 

@@ -60,6 +60,26 @@ async fn prompts_are_held_back_until_the_servers_have_connected() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_interrupt_ends_the_prompt_that_waits() {
+    let (session, mut cli) = waiting(Some(Duration::from_secs(30))).await;
+    let mut first = session.prompt("first").await.unwrap();
+    let _second = session.prompt("second").await.unwrap();
+    let (interrupted, ()) = tokio::join!(session.interrupt(), async {
+        let asked = cli.request("interrupt").await;
+        cli.reply(&asked, json!({"still_queued": []})).await;
+    });
+    let [outcome] = &interrupted.unwrap().outcomes[..] else {
+        panic!("the one of the first prompt");
+    };
+    assert_eq!(outcome.prompts(), [first.id().to_string()]);
+    assert_eq!(outcome.verdict(), &Verdict::Cancelled);
+    assert_eq!(first.outcome().await.unwrap().verdict(), &Verdict::Cancelled);
+    answer(&mut cli, status(&[("slow", "connected")])).await;
+    let sent = prompted(&mut cli).await;
+    assert_eq!(sent["message"]["content"][0]["text"], "second");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_wait_ends_in_time_and_says_who_was_missing() {
     let (session, mut cli) = waiting(Some(Duration::from_secs(3))).await;
     let begun = Instant::now();
