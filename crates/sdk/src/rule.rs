@@ -12,6 +12,7 @@ use outrigger_protocol::tools::canonical_name;
 
 pub(crate) use self::change::refused_change;
 pub(crate) use self::settings_form::in_settings;
+pub(crate) use self::syntax::in_its_letters;
 
 /// A permission rule: `Tool` or `Tool(what)`. See the [module](crate::permissions::rules).
 ///

@@ -7,10 +7,12 @@
 use outrigger_protocol::shared::HookEvent;
 
 use super::events::{Subject, row};
+use crate::rule::in_its_letters;
 
 /// Rejects a matcher that can never match.
 pub(crate) fn check(event: &HookEvent, matcher: &str) -> Result<(), &'static str> {
-    match row(event).matcher {
+    let subject = row(event).matcher;
+    match subject {
         Subject::Nothing => {
             return Err("is for an event that has no matchers: the hook would be called every time");
         }
@@ -20,8 +22,11 @@ pub(crate) fn check(event: &HookEvent, matcher: &str) -> Result<(), &'static str
     if matcher.contains('\0') || matcher.contains('\n') {
         return Err("holds a control character, which no name has");
     }
-    if matcher.is_empty() || matcher == "*" || is_list(matcher) {
+    if matcher.is_empty() || matcher == "*" {
         return Ok(());
+    }
+    if is_list(matcher) {
+        return check_names(matcher, subject);
     }
     if matcher.contains(' ')
         && matcher
@@ -57,6 +62,30 @@ fn is_list(matcher: &str) -> bool {
     matcher
         .split(['|', ','])
         .all(|name| name.trim().chars().all(is_plain))
+}
+
+/// The CLI compares each name of a list with the whole name of the tool.
+fn check_names(list: &str, subject: Subject) -> Result<(), &'static str> {
+    let mut names = list
+        .split(['|', ','])
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .peekable();
+    if names.peek().is_none() {
+        return Err("holds no name, so it never matches; for everything write `*`");
+    }
+    for name in names.filter(|_| subject == Subject::Tool) {
+        let of_server = name.strip_prefix("mcp__");
+        if of_server.is_some_and(|rest| rest.split_once("__").is_none_or(|(_, tool)| tool.is_empty())) {
+            return Err(
+                "names an MCP server and none of its tools, so it never matches: write `mcp__server__.*`",
+            );
+        }
+        if in_its_letters(name).is_some() {
+            return Err("names a tool in other letters than its own, so it never matches");
+        }
+    }
+    Ok(())
 }
 
 /// Finds common syntax errors of JavaScript expressions: unpaired brackets, and repetition of nothing.
@@ -148,6 +177,7 @@ mod tests {
             assert_eq!(check(&HookEvent::PreToolUse, matcher), Ok(()), "{matcher}");
         }
         assert_eq!(check(&HookEvent::FileChanged, ".envrc|.env"), Ok(()));
+        assert_eq!(check(&HookEvent::UserPromptExpansion, "read"), Ok(()));
         assert_eq!(check(&HookEvent::PreModelSwitch, "claude-opus-5"), Ok(()));
     }
 
@@ -166,6 +196,14 @@ mod tests {
             "+",
             "a**",
             "a\nb",
+            "bash",
+            "Bash|write",
+            "WEBFETCH",
+            "task",
+            "mcp__github",
+            "Bash,mcp__github__",
+            "|",
+            " , ",
         ] {
             assert!(check(&HookEvent::PreToolUse, matcher).is_err(), "{matcher}");
         }

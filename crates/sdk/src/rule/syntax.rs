@@ -1,6 +1,6 @@
 //! What can be written in a rule, and what the CLI would skip or read in another way than it looks.
 
-use outrigger_protocol::tools::{BUILTIN_TOOL_NAMES, canonical_name};
+use outrigger_protocol::tools::{BUILTIN_TOOL_NAMES, LEGACY_TOOL_NAME_ALIASES, canonical_name};
 
 use super::{GOES_BY, Rule, ToolPattern};
 
@@ -52,6 +52,13 @@ pub(super) fn parts(text: &str, name: &str, spec: Option<&str>) -> Result<Rule, 
     })
 }
 
+/// The name of the tool that was meant by a name in other letters.
+pub(crate) fn in_its_letters(name: &str) -> Option<&'static str> {
+    let earlier = LEGACY_TOOL_NAME_ALIASES.iter().map(|(earlier, _)| earlier);
+    let mut tools = BUILTIN_TOOL_NAMES.iter().chain(earlier).copied();
+    tools.find(|tool| tool.eq_ignore_ascii_case(name) && *tool != name)
+}
+
 fn tools(name: &str) -> Result<ToolPattern, String> {
     if let Some(rest) = name.strip_prefix("mcp__") {
         if rest.is_empty() || rest.starts_with("__") || rest.ends_with("__") {
@@ -68,10 +75,7 @@ fn tools(name: &str) -> Result<ToolPattern, String> {
     if name.contains('*') {
         return Ok(ToolPattern::Pattern(name.to_owned()));
     }
-    let in_its_letters = BUILTIN_TOOL_NAMES
-        .iter()
-        .find(|tool| tool.eq_ignore_ascii_case(name));
-    if let Some(tool) = in_its_letters.filter(|tool| **tool != name) {
+    if let Some(tool) = in_its_letters(name) {
         return Err(format!(
             "names a tool in other letters than its own: write `{tool}`"
         ));
