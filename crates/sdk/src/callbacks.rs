@@ -160,6 +160,8 @@ impl Answerer for Nobody {
 #[derive(Clone)]
 pub(crate) struct Handlers {
     permissions: Arc<dyn PermissionHandler>,
+    /// The rules that a process was started with.
+    handed: Option<Arc<Rules>>,
     /// Whether the program set it.
     pub(crate) permissions_set: bool,
     pub(crate) permission_deadline: Option<Duration>,
@@ -178,6 +180,7 @@ impl Default for Handlers {
     fn default() -> Self {
         Self {
             permissions: Arc::new(Policy::deny_all()),
+            handed: None,
             permissions_set: false,
             permission_deadline: None,
             hooks: Vec::new(),
@@ -219,11 +222,20 @@ impl Handlers {
 
     pub(crate) fn set_permissions(&mut self, handler: Arc<dyn PermissionHandler>) {
         self.permissions = handler;
+        self.handed = None;
     }
 
-    /// The rules for the CLI, [checked](Rules::checked). Only this calls the handler's `rules`.
-    pub(crate) fn rules(&self) -> Rules {
-        self.permissions.rules().checked()
+    /// The rules for the CLI, [checked](Rules::checked): those that its process was started with, or before that those that the handler
+    /// has now.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        let handed = self.handed.clone();
+        handed.unwrap_or_else(|| Arc::new(self.permissions.rules().checked()))
+    }
+
+    /// Takes the rules that the handler has now, for a process that is about to start.
+    pub(crate) fn take_rules(&mut self) {
+        self.handed = None;
+        self.handed = Some(self.rules());
     }
 
     /// The permission handler's expected decision about a call.

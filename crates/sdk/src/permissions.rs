@@ -83,7 +83,8 @@ pub trait PermissionHandler: Send + Sync + 'static {
     }
 
     /// Rules that the CLI evaluates for this handler before it requests permission: those of a [`Policy`], or of the policies in a
-    /// [`chain`]. The SDK passes them to the CLI when the session starts.
+    /// [`chain`]. The SDK calls this whenever it starts a process for the session, and passes the rules to the CLI. Rules that change
+    /// later do not reach that process; a policy with such rules allows nothing there.
     fn rules(&self) -> rules::Rules {
         rules::Rules::default()
     }

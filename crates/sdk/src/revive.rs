@@ -169,8 +169,10 @@ impl Session {
         opened.bridge.add(&self.bridge().recipes());
         repeat(&opened, &changes, &mut lost).await?;
 
-        // Revived or started again, it is what it was first started as.
+        // Revived or started again, it is what it was first started as, but for the rules of its handler.
+        let handlers = std::mem::take(&mut opened.options.hosting.handlers);
         opened.options = Options::clone(&origin);
+        opened.options.hosting.handlers = handlers;
         let session = opened.into_session(initialized);
         for id in &ids {
             session.conn().note(Input::SessionId(id));

@@ -300,7 +300,9 @@ impl Opened {
         Box::pin(Self::open_now(options, role))
     }
 
-    async fn open_now(options: Options, role: Role) -> Result<Self> {
+    async fn open_now(mut options: Options, role: Role) -> Result<Self> {
+        // Once: a handler may change its rules at any time.
+        options.hosting.handlers.take_rules();
         let hosting = options.hosting.clone();
         options.warn();
         let mut host = options.host();

@@ -351,7 +351,7 @@ impl Options {
         }
         each_rule("allowed_tools", &self.allowed_tools, Rule::check_allow)?;
         each_rule("disallowed_tools", &self.disallowed_tools, |_| Ok(()))?;
-        let handed = self.hosting.handlers.rules();
+        let handed = (*self.hosting.handlers.rules()).clone();
         if let Some(problem) = handed.problem {
             return Err(OptionsError::Policy(problem));
         }

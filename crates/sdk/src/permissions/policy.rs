@@ -123,7 +123,7 @@ const HEEDS_RULES: &[DecisionReasonType] = &[
 ];
 
 const UNBOUND: &str = "the policy's rules were not handed to the CLI, so the policy allows nothing: a handler that asks a policy has to pass on \
-     its `rules()`";
+     its `rules()`, which go to the CLI when its process starts";
 
 const ONLY_A_PERSON: &str = "only a person may answer this, and there is nobody to ask";
 

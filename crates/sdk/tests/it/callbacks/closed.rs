@@ -2,12 +2,16 @@
 //!
 //! Hooks and MCP servers have tables of their own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use outrigger::permissions::{Answers, PermissionDecision, PlanReply};
-use outrigger::{ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, Options, UserDialogResult};
+use outrigger::permissions::rules::Rules;
+use outrigger::permissions::{Answers, PermissionDecision, PermissionHandler, PermissionRequest, PlanReply};
+use outrigger::transport::BoxFuture;
+use outrigger::{
+    ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, Options, Policy, UserDialogResult,
+};
 use serde_json::{Value, json};
 
 use super::{Wire, agent, bash, dialog, elicitation, plan, question};
@@ -433,4 +437,46 @@ async fn what_a_callback_says_late_does_not_count_although_it_blocks_the_only_th
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_a_callback_says_late_does_not_count_although_it_blocks_one_of_the_threads() {
     late_answers_do_not_count().await;
+}
+
+/// What a process was started with counts, and not what the handler has by now.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_changes_allows_nothing_until_the_cli_has_its_rules() {
+    struct Changing {
+        policy: Arc<RwLock<Policy>>,
+        calls: Arc<AtomicUsize>,
+    }
+    impl PermissionHandler for Changing {
+        fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+            let decision = self.policy.read().unwrap().decision(&request);
+            Box::pin(std::future::ready(decision))
+        }
+
+        fn rules(&self) -> Rules {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            PermissionHandler::rules(&*self.policy.read().unwrap())
+        }
+    }
+    let policy = Arc::new(RwLock::new(Policy::deny_list(["WebSearch"])));
+    let calls = Arc::<AtomicUsize>::default();
+    let handler = Changing {
+        policy: Arc::clone(&policy),
+        calls: Arc::clone(&calls),
+    };
+    let (_session, mut wire, _) = Wire::start(agent().permissions(handler)).await;
+    for (id, rules, behavior) in [
+        ("1", &["WebSearch"][..], "allow"),
+        ("2", &["WebSearch", "Bash(rm *)"], "deny"),
+        ("3", &["WebSearch"], "allow"),
+    ] {
+        *policy.write().unwrap() = Policy::deny_list(rules);
+        wire.ask(id, &bash("x")).await;
+        let (_, answer) = wire.answer().await;
+        assert_eq!(answer["behavior"], behavior, "{rules:?}: {answer}");
+    }
+    assert_eq!(
+        calls.load(Ordering::Relaxed),
+        1,
+        "one process has the rules of one moment"
+    );
 }
