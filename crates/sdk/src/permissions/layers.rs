@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outrigger_protocol::RawJson;
 use tokio::sync::mpsc;
 
+use super::policy::asks;
 use super::rules::Rules;
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
 use crate::peer::BoxFuture;
@@ -15,7 +16,8 @@ use crate::peer::BoxFuture;
 pub enum Opinion {
     /// The layer decides.
     Decided(PermissionDecision),
-    /// The last layer, usually a person, decides: no layer between may allow the call.
+    /// The last layer, usually a person, decides: no layer between may allow the call, and no layer before the last one of a chain
+    /// that is the last layer.
     Ask,
     /// The layer has no opinion: the next layer decides.
     Pass,
@@ -30,8 +32,8 @@ pub trait Layer: Send + Sync + 'static {
 
     /// Rules that the CLI evaluates for the layer, before it requests permission.
     ///
-    /// Ask and deny rules hold in any layer. Allow rules are an error at the start if a layer before this one decides for itself:
-    /// that layer would not see the calls that they allow.
+    /// Ask and deny rules hold in any layer: only the last layer may allow a call that an ask rule matches. Allow rules are an error at
+    /// the start if a layer before this one decides for itself: that layer would not see the calls that they allow.
     fn rules(&self) -> Rules {
         Rules::default()
     }
@@ -214,17 +216,23 @@ impl PermissionHandler for Chained {
 
     fn decide_and_tell<'a>(
         &'a self,
-        request: PermissionRequest,
+        mut request: PermissionRequest,
     ) -> BoxFuture<'a, (PermissionDecision, DecidedBy)> {
         let by = |layer: &str, rule| DecidedBy {
             layer: Some(layer.to_owned()),
             rule,
         };
         Box::pin(async move {
+            // A rule may be that of any layer.
+            request.is_for_last = request.is_for_last || asks(&self.rules().ask, &request, true);
             for (name, layer) in &self.layers {
                 match layer.consider(&request).await {
+                    (Opinion::Decided(decision), _) if request.is_for_last && decision.is_allow() => {}
                     (Opinion::Decided(decision), rule) => return (decision, by(name, rule)),
-                    (Opinion::Ask, _) => break,
+                    (Opinion::Ask, _) => {
+                        request.is_for_last = true;
+                        break;
+                    }
                     (Opinion::Pass, _) => {}
                 }
             }
@@ -276,8 +284,12 @@ impl PermissionHandler for Chained {
         {
             return named(name, refused.clone());
         }
+        let is_for_last = all
+            .iter()
+            .any(|(_, foreseen)| foreseen.outlook == Outlook::Asked && foreseen.rule.is_some());
         for (name, foreseen) in all {
             match foreseen.outlook {
+                Outlook::Allowed if is_for_last => {}
                 Outlook::Asked if foreseen.rule.is_some() => break,
                 Outlook::Asked => {}
                 _ => return named(name, foreseen),

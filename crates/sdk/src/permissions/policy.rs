@@ -261,7 +261,7 @@ impl Policy {
         if let Some(rule) = names(&self.rules.ask) {
             return (Opinion::Ask, Some(rule.to_string()));
         }
-        if is_for_a_person(request) || self.wants_asked(request) {
+        if is_for_a_person(request) || asks(&self.rules.ask, request, self.default != PolicyDefault::Deny) {
             return (Opinion::Ask, None);
         }
         if self.default != PolicyDefault::Deny && !self.binds(request) {
@@ -294,38 +294,6 @@ impl Policy {
             self.rules.ask.iter().all(|rule| handed.ask.contains(rule))
                 && self.rules.deny.iter().all(|rule| handed.deny.contains(rule))
         })
-    }
-
-    /// Whether one of the policy's own rules may be the reason for the request. The CLI reports the kind of reason, not always the
-    /// rule. If that is ambiguous, the stricter reading counts.
-    fn wants_asked(&self, request: &PermissionRequest) -> bool {
-        if self.rules.ask.is_empty() {
-            return false;
-        }
-        if request.matched_ask_rule.is_some() {
-            return true;
-        }
-        match &request.decision_reason_type {
-            Some(reason) if *reason == DecisionReasonType::Rule => true,
-            Some(reason) if *reason == DecisionReasonType::SubcommandResults => {
-                self.default != PolicyDefault::Deny
-            }
-            // Of a command that it cannot read it does not tell whether a rule is about it.
-            Some(reason) if runs_commands(&request.tool_name) || !HEEDS_RULES.contains(reason) => {
-                let is_about = |rule: &Rule| rule.about(&request.tool_name) != About::None;
-                self.default != PolicyDefault::Deny && self.rules.ask.iter().any(is_about)
-            }
-            Some(_) => false,
-            // Older CLIs never say why they ask.
-            None => {
-                self.default != PolicyDefault::Deny
-                    && request.context.session().is_some_and(|session| {
-                        !session
-                            .cli_version()
-                            .is_some_and(|version| version.is_since(crate::version::TELLS_REASONS))
-                    })
-            }
-        }
     }
 
     /// The decision of this policy alone about a permission request. It denies calls of its ask rules.
@@ -372,6 +340,37 @@ impl Policy {
             PolicyDefault::Deny => {
                 Foreseen::new(Outlook::Refused, "the policy refuses what the CLI asks about")
             }
+        }
+    }
+}
+
+/// Whether one of these ask rules may be the reason for the request. The CLI reports the kind of reason, not always the rule. If that is
+/// ambiguous, it is as `unsure` says.
+pub(super) fn asks(rules: &[Rule], request: &PermissionRequest, unsure: bool) -> bool {
+    if rules.is_empty() {
+        return false;
+    }
+    let tool = &request.tool_name;
+    if request.matched_ask_rule.is_some() || rules.iter().any(|rule| rule.names_all_of(tool)) {
+        return true;
+    }
+    match &request.decision_reason_type {
+        Some(reason) if *reason == DecisionReasonType::Rule => true,
+        Some(reason) if *reason == DecisionReasonType::SubcommandResults => unsure,
+        // Of a command that it cannot read it does not tell whether a rule is about it.
+        Some(reason) if runs_commands(&request.tool_name) || !HEEDS_RULES.contains(reason) => {
+            let is_about = |rule: &Rule| rule.about(tool) != About::None;
+            unsure && rules.iter().any(is_about)
+        }
+        Some(_) => false,
+        // Older CLIs never say why they ask.
+        None => {
+            unsure
+                && request.context.session().is_some_and(|session| {
+                    !session
+                        .cli_version()
+                        .is_some_and(|version| version.is_since(crate::version::TELLS_REASONS))
+                })
         }
     }
 }

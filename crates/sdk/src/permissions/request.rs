@@ -41,6 +41,8 @@ macro_rules! request {
             pub context: Context,
             /// The frame of the request, to store it or to [decode](PermissionRequest::from_frame) it elsewhere.
             pub frame: Frame,
+            /// Whether only the last layer of a chain may allow the call.
+            pub(super) is_for_last: bool,
         }
 
         /// The fields of a request, none of them decoded.
@@ -89,6 +91,7 @@ macro_rules! request {
                     $( $mark: is_marked(self.$mark), )+
                     context,
                     frame: frame.clone(),
+                    is_for_last: false,
                 })
             }
         }

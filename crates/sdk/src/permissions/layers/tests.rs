@@ -63,6 +63,101 @@ fn the_first_that_decides_does() {
     assert_eq!(told(&chain().or_deny(), "x"), (false, some("nobody")));
 }
 
+/// Wherever the rule is that asks, only the last layer allows the call. What the others deny stays denied.
+#[test]
+fn ask_rules_hold_in_any_layer() {
+    let asked = |reason: &str| {
+        let line = json!({"type": "control_request", "request_id": "r", "request": {"subtype": "can_use_tool",
+            "tool_name": "Bash", "input": {"command": "git push"}, "tool_use_id": "t", "decision_reason_type": reason}});
+        PermissionRequest::from_frame(&Frame::from_line(line.to_string().into_bytes()).remove(0)).unwrap()
+    };
+    let rule = || Policy::ask_all().ask(["Bash(git push *)"]);
+    let yes = || layer(|_| async { Opinion::Decided(PermissionDecision::allow()) });
+    let team = || chain().layer("t", Policy::allow_all()).last("person", person());
+    let chains: [(&str, Arc<dyn PermissionHandler>, &str); 6] = [
+        (
+            "behind a policy",
+            Arc::new(
+                chain()
+                    .layer("base", Policy::allow_all())
+                    .layer("strict", rule())
+                    .last("p", person()),
+            ),
+            "p",
+        ),
+        (
+            "behind a closure",
+            Arc::new(
+                chain()
+                    .layer("yes", yes())
+                    .layer("strict", rule())
+                    .last("p", person()),
+            ),
+            "p",
+        ),
+        (
+            "before another chain",
+            Arc::new(chain().layer("strict", rule()).last("team", team())),
+            "team: person",
+        ),
+        (
+            "before one that is wrapped",
+            Arc::new(
+                chain()
+                    .layer("strict", rule())
+                    .last("team", record(one_at_a_time(team()), |_: Decided| {})),
+            ),
+            "team: person",
+        ),
+        (
+            "inside",
+            Arc::new(
+                chain().layer("yes", yes()).last(
+                    "team",
+                    chain()
+                        .layer("yes", yes())
+                        .layer("strict", rule())
+                        .last("person", person()),
+                ),
+            ),
+            "team: person",
+        ),
+        (
+            "before one that denies",
+            Arc::new(
+                chain()
+                    .layer("base", Policy::allow_all())
+                    .layer("no", Policy::deny_all().ask(["Bash(git push *)"]))
+                    .last("p", |_| async { PermissionDecision::allow() }),
+            ),
+            "no",
+        ),
+    ];
+    for (name, handler, layer) in chains {
+        let reasons: &[&str] = match layer {
+            // For this one it is ambiguous.
+            "no" => &["subcommandResults"],
+            _ => &["rule", "subcommandResults"],
+        };
+        for reason in reasons {
+            let (decision, by) = handler.decide_and_tell(asked(reason)).now_or_never().unwrap();
+            assert!(!decision.is_allow(), "{name}, {reason}");
+            assert_eq!(by.layer.as_deref(), Some(layer), "{name}, {reason}");
+        }
+    }
+    // What a layer leaves to the last one no layer of a chain inside allows.
+    let handler = chain()
+        .layer("ask", layer(|_| async { Opinion::Ask }))
+        .last("team", team());
+    assert_eq!(told(&handler, "x"), (false, Some("team: person".to_owned())));
+    let handler = chain()
+        .layer("base", Policy::allow_all())
+        .layer("strict", Policy::ask_all().ask(["Bash"]))
+        .last("p", person());
+    let foreseen = handler.foresee("Bash", &RawJson::from_text("{}").unwrap());
+    assert_eq!(foreseen.layer.as_deref(), Some("p"));
+}
+
 /// Wherever a policy is, its rules that ask and refuse are handed over.
 #[test]
 fn chains_hand_over_the_rules_of_all_their_policies() {
