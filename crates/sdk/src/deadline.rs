@@ -10,6 +10,14 @@ use tracing::Span;
 
 use crate::spawn::spawn_in;
 
+/// Longer than any session. A sum of a point in time and a time that is no longer does not overflow.
+pub(crate) const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The point in time after this time, or after [`AGES`] if it is longer: a time may mean for ever.
+pub(crate) fn after(time: Duration) -> Instant {
+    Instant::now() + time.min(AGES)
+}
+
 /// Why there is no result.
 #[derive(Debug)]
 pub(crate) enum NoResult {

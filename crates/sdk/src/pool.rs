@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::claim::{Claim, ClaimProblem, Cold};
+use crate::deadline::after;
 use crate::error::{Error, Kind, Result};
 use crate::options::{Options, OptionsError};
 use crate::session::Session;
@@ -227,7 +228,7 @@ impl Shelf {
         let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         let wait = limits.backoff.saturating_mul(factor).min(limits.max_backoff);
         self.failures = self.failures.saturating_add(1);
-        self.not_before = Some(Instant::now() + wait);
+        self.not_before = Some(after(wait));
         tracing::warn!(%error, ?wait, "a spare failed");
         self.last_error = Some(error);
     }
@@ -372,7 +373,7 @@ impl Pool {
         let shelf = state.shelves.get_mut(key.index)?;
         let at = shelf.spares.iter().position(Spare::is_alive)?;
         let spare = shelf.spares.remove(at);
-        let refill = Instant::now() + self.0.limits.refill_delay;
+        let refill = after(self.0.limits.refill_delay);
         shelf.not_before = shelf.not_before.max(Some(refill));
         drop(state);
         self.0.wake.notify_one();

@@ -7,6 +7,7 @@ use outrigger_protocol::Message;
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::Answer;
+use crate::deadline::after;
 use crate::error::{Error, Result};
 use crate::event::{BlockKind, Event};
 use crate::outcome::Outcome;
@@ -242,7 +243,7 @@ impl Retrying {
                     let ended = turn.outcome().await;
                     self.used_tools |= self.tools;
                     if let Some(failed) = self.next_try(&ended) {
-                        self.stage = RetryStage::Waits(Instant::now() + failed.wait);
+                        self.stage = RetryStage::Waits(after(failed.wait));
                         self.failed.push(failed.clone());
                         return Some(RetryEvent::Failed(failed));
                     }

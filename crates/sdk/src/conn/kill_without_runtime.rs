@@ -6,6 +6,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
 use super::Closing;
+use crate::deadline::AGES;
 use crate::error::Error;
 use crate::peer::{Signal, Signaller};
 
@@ -50,7 +51,7 @@ impl Undriven {
                 (self.closing.term_grace, Signal::Kill),
             ] {
                 // The supervisor, if it runs, goes first.
-                if self.is_over_within(grace + LOOK) {
+                if self.is_over_within(grace.saturating_add(LOOK)) {
                     return;
                 }
                 if let Err(error) = self.signaller.signal(signal) {
@@ -65,7 +66,7 @@ impl Undriven {
     }
 
     fn is_over_within(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
+        let until = Instant::now() + time.min(AGES);
         loop {
             if self.is_over() {
                 return true;

@@ -14,6 +14,7 @@ use super::core::{Input, Output, changes_run};
 use super::stderr_tail::StderrTail;
 use super::{Closing, Conn, OutgoingLine};
 use crate::cause::Cause;
+use crate::deadline::after;
 use crate::end::{End, Evidence};
 use crate::error::{Error, Kind};
 use crate::ownership::LeaseProblem;
@@ -472,23 +473,23 @@ impl Supervisor {
     /// Begins a stage, and returns when the next is due.
     fn enter(&mut self, stage: EndStage) -> Option<Instant> {
         tracing::debug!(?stage, pid = self.process.id(), "ending");
-        let now = Instant::now();
-        match stage {
-            EndStage::Running => None,
-            EndStage::Silent => Some(now + AFTER_STDOUT),
+        let time = match stage {
+            EndStage::Running => return None,
+            EndStage::Silent => AFTER_STDOUT,
             EndStage::Closed => {
                 self.close_stdin.notify_one();
-                Some(now + self.closing.grace)
+                self.closing.grace
             }
             EndStage::Terminated => {
                 self.signal(Signal::Terminate);
-                Some(now + self.closing.term_grace)
+                self.closing.term_grace
             }
             EndStage::Killed => {
                 self.signal(Signal::Kill);
-                Some(now + REAP)
+                REAP
             }
-        }
+        };
+        Some(after(time))
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -16,6 +16,7 @@ use super::acquire::LeaseRefusal;
 use super::on_disk::OnDisk;
 use crate::conn::Conn;
 use crate::conn::attachments::Claimed;
+use crate::deadline::AGES;
 use crate::error::{Error, Kind};
 use crate::options::RunAs;
 use crate::ownership::{Holder, LeaseOptions, LeaseProblem};
@@ -28,9 +29,6 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// How long these checks may fail.
 const BLIND: Duration = Duration::from_secs(10);
-
-/// Longer than any session.
-const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The deadline of store calls for which only the end waits.
 const SHORT: Duration = Duration::from_secs(5);

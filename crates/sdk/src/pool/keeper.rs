@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::process_memory::resident;
 use super::{GUESS, PoolInner, PoolLimits, PoolState};
+use crate::deadline::after;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::spare::Spare;
@@ -144,7 +145,7 @@ fn tend(state: &mut PoolState, limits: &PoolLimits) -> Tended {
         .iter()
         .filter(|shelf| !shelf.starting && shelf.spares.len() < shelf.wanted)
         .filter_map(|shelf| shelf.not_before.filter(|at| *at > now));
-    let expiries = spares().map(|spare| now + limits.max_age.saturating_sub(spare.age()));
+    let expiries = spares().map(|spare| after(limits.max_age.saturating_sub(spare.age())));
     let measure = spares().next().map(|_| now + MEASURE);
     Tended {
         start,

@@ -141,6 +141,25 @@ async fn a_dead_spare_is_replaced_and_never_handed_out() {
     assert_eq!(pool.stats().failures[0].0, 0);
 }
 
+/// A time may mean for ever.
+#[tokio::test(start_paused = true)]
+async fn spares_may_live_for_ever() {
+    let (sims, ever) = (Sims::default(), Duration::MAX);
+    let pool = Pool::new(roomy().max_age(ever).backoff(ever, ever));
+    let _key = pool.keep(sims.options(), 1).unwrap();
+    until("filling", || pool.stats().spares == 1).await;
+    sims.started.lock().unwrap()[0].signal(Signal::Kill);
+    until("its end", || pool.stats().died == 1).await;
+
+    let pool = Pool::new(roomy().max_age(ever).refill_delay(ever));
+    let key = pool.keep(sims.options(), 1).unwrap();
+    until("filling", || pool.stats().spares == 1).await;
+    let pooled = pool.get(&key, Claim::new("/a")).await.unwrap();
+    assert!(matches!(pooled.origin, PoolOrigin::Spare { .. }));
+    pooled.session.close().await.unwrap();
+    pool.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_spare_that_dies_while_it_is_claimed_is_replaced_by_a_start() {
     let sims = Sims::default();

@@ -89,6 +89,20 @@ async fn what_passes_is_repeated_and_waited_for() {
     running.report().verdict.unwrap();
 }
 
+/// A time may mean for ever.
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_any_length_is_waited_for() {
+    let (session, _running) = scripted(vec![("do it", vec![limit(1 << 62), failed(429)])]).await;
+    let retry = Retry::new().within(Duration::MAX);
+    let mut turn = session.prompt_retrying("do it", retry).await.unwrap();
+    let failed = loop {
+        if let RetryEvent::Failed(failed) = turn.next().await.unwrap() {
+            break failed;
+        }
+    };
+    assert!(failed.wait > Duration::from_secs(1 << 60), "{:?}", failed.wait);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_stays_is_not_repeated() {
     for (status, cause) in [

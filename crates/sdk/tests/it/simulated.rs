@@ -81,6 +81,16 @@ async fn a_session_of_several_turns_closes_in_good_order() {
     assert!(running.exited().is_some());
 }
 
+/// A time may mean for ever.
+#[tokio::test(start_paused = true)]
+async fn a_session_with_any_time_to_end_closes_in_good_order() {
+    let ever = Duration::MAX;
+    let (options, running) = reaching(Agent::builder().directives().spawn_in_memory());
+    let session = options.close_grace(ever).term_grace(ever).start().await.unwrap();
+    assert_eq!(session.close().await.unwrap().code, Some(0));
+    assert!(running.exited().is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_policy_decides_and_each_request_is_answered_once() {
     let agent = Agent::builder().directives().spawn_in_memory();
