@@ -35,10 +35,11 @@ impl Context {
         &self.request_id
     }
 
-    /// Fires when no reply is needed any more: the CLI withdrew the request (an interrupt, another decision), a deadline of the
-    /// SDK passed, or the session ended.
+    /// Fires when no reply is needed any more: the CLI withdrew the request (an interrupt, another decision), this program decided in
+    /// place of the callback ([`Session::decide`](crate::Session::decide) and the like), a deadline of the SDK passed, or the session
+    /// ended. It does not fire after the callback itself has replied.
     ///
-    /// The callback's own future is dropped then. Use this for spawned tasks and the like.
+    /// The callback's own future is dropped then. Use this for spawned tasks, for a request that the callback parked, and the like.
     pub fn cancelled(&self) -> &CancellationToken {
         self.withdrawn.token()
     }

@@ -285,11 +285,9 @@ impl Driver {
         }
     }
 
-    /// Another caller has claimed the right to answer: stops the callback, if it still works.
+    /// Another caller has claimed the right to answer: stops the callback, if it still works, and tells what it has left behind.
     pub(super) fn take_over(&mut self, serial: Serial) {
-        if let Some(work) = self.work.get(&serial)
-            && matches!(work.stage, CallbackStage::Runs(_))
-        {
+        if let Some(work) = self.work.get(&serial) {
             work.stop();
         }
     }

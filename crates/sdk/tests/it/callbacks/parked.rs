@@ -117,6 +117,32 @@ async fn what_is_parked_waits_for_months_and_is_answered_once() {
     session.kill().await.unwrap();
 }
 
+/// Whoever shows a parked request elsewhere is told that there is nothing left to decide.
+#[tokio::test(start_paused = true)]
+async fn what_is_parked_is_told_that_somebody_decided() {
+    let (keep, mut kept) = tokio::sync::mpsc::unbounded_channel();
+    let options = agent().can_use_tool(move |request: PermissionRequest| {
+        keep.send((request.id().clone(), request.context.cancelled().clone()))
+            .unwrap();
+        async { PermissionDecision::Parked }
+    });
+    let (session, mut wire, _) = Wire::start(options).await;
+    wire.ask("a", &bash("x")).await;
+    wire.ask("b", &bash("y")).await;
+    wire.silent().await;
+    let (first, told) = kept.recv().await.unwrap();
+    let (_, other) = kept.recv().await.unwrap();
+    assert!(!told.is_cancelled());
+    session
+        .decide(&first, PermissionResult::deny("no"))
+        .await
+        .unwrap();
+    assert_eq!(wire.answer().await.0, "a");
+    assert!(told.is_cancelled() && !other.is_cancelled());
+    session.kill().await.unwrap();
+    assert!(other.is_cancelled());
+}
+
 /// What was handed out can be put away as text, and read again.
 #[tokio::test(start_paused = true)]
 async fn a_parked_request_is_a_value() {
