@@ -63,6 +63,7 @@ impl std::fmt::Debug for Ownership {
 #[derive(Default)]
 struct RenewalState {
     held: Vec<HeldLease>,
+    lacking: Option<LackingLease>,
     problem: Option<LeaseProblem>,
     forked_from: Option<SessionId>,
 }
@@ -76,6 +77,14 @@ struct HeldLease {
     next: Instant,
     /// Whether the session has another id now, so that this lease is released once all is stored.
     retired: bool,
+}
+
+/// A lease on the session's current id that could not be acquired so far.
+struct LackingLease {
+    key: SessionKey,
+    since: Instant,
+    /// The time of the next try.
+    next: Instant,
 }
 
 enum Right {
@@ -310,7 +319,13 @@ impl Ownership {
             };
             match is_new {
                 Some(true) => self.adopt(&conn).await,
-                Some(false) => self.check_due(&conn).await,
+                Some(false) => {
+                    self.check_due(&conn).await;
+                    let lacks = self.state().lacking.is_some();
+                    if lacks {
+                        self.adopt(&conn).await;
+                    }
+                }
                 None => {}
             }
             if let Some(problem) = self.problem() {
@@ -321,7 +336,9 @@ impl Ownership {
     }
 
     fn due(&self) -> Instant {
-        let next = self.state().held.iter().map(|held| held.next).min();
+        let state = self.state();
+        let lacking = state.lacking.iter().map(|lacking| lacking.next);
+        let next = state.held.iter().map(|held| held.next).chain(lacking).min();
         next.unwrap_or_else(|| Instant::now() + self.period())
     }
 
@@ -330,35 +347,57 @@ impl Ownership {
         let Some(current) = conn.core().session_id().map(str::to_owned) else {
             return;
         };
-        let key = {
+        let begun = Instant::now();
+        let (key, since) = {
             let mut state = self.state();
             let is_known = state.held.iter().any(|held| held.key.session_id == current);
-            if !is_known && state.held.is_empty() {
-                return;
-            }
             for held in &mut state.held {
                 held.retired = held.key.session_id != current;
             }
+            let lacking = state.lacking.take().filter(|_| !is_known);
+            let mut known = state.held.iter().map(|held| &held.key);
+            let Some(known) = known.next().or(lacking.as_ref().map(|lacking| &lacking.key)) else {
+                return;
+            };
             if is_known {
                 return;
             }
-            SessionKey::new(&state.held[0].key.project_key, &current)
+            let key = SessionKey::new(&known.project_key, &current);
+            let lacking = lacking.filter(|lacking| lacking.key == key);
+            (key, lacking.map_or(begun, |lacking| lacking.since))
         };
         if let Some(mirror) = &conn.mirror {
             mirror.want();
         }
-        match self.acquire(&key, OnBusy::Fail).await {
+        // The other leases are not renewed meanwhile.
+        let (period, bears) = (self.period(), self.bears());
+        let time = (since + bears).saturating_duration_since(begun);
+        let time = time.clamp(period / 4, period);
+        let acquired = tokio::time::timeout(time, self.acquire(&key, OnBusy::Fail)).await;
+        let late = |_| Err(LeaseRefusal::Failed(Error::timeout("acquiring the lease", time)));
+        match acquired.unwrap_or_else(late) {
             Ok(()) => {}
             Err(LeaseRefusal::Held(by)) => self.lose(LeaseProblem::TakenOver {
                 session: current,
                 fence: None,
                 by: Some(by),
             }),
-            Err(LeaseRefusal::Failed(error)) => self.lose(LeaseProblem::NotRenewed {
-                session: current,
-                within: Duration::ZERO,
-                why: error.chain(),
-            }),
+            Err(LeaseRefusal::Failed(error)) => {
+                let now = Instant::now();
+                tracing::warn!(%key, %error, "the lease could not be acquired");
+                self.state().lacking = Some(LackingLease {
+                    key,
+                    since,
+                    next: now + period / 4,
+                });
+                if now >= since + bears {
+                    self.lose(LeaseProblem::NotRenewed {
+                        session: current,
+                        within: now - since,
+                        why: error.chain(),
+                    });
+                }
+            }
         }
     }
 
@@ -510,7 +549,11 @@ impl Claimed for Ownership {
 
     fn release(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let held = std::mem::take(&mut self.state().held);
+            let held = {
+                let mut state = self.state();
+                state.lacking = None;
+                std::mem::take(&mut state.held)
+            };
             self.give_back(held).await;
         })
     }

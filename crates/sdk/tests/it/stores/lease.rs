@@ -32,10 +32,11 @@ fn key(id: &str) -> SessionKey {
     SessionKey::new("-p", id)
 }
 
-/// A store in memory whose renewals do what they are told to.
+/// A store in memory whose calls do what they are told to.
 #[derive(Default)]
 struct Leased {
     memory: MemoryStore,
+    acquires: Mutex<VecDeque<Fate>>,
     renewals: Mutex<VecDeque<Fate>>,
     renewed: Mutex<Vec<Instant>>,
 }
@@ -76,7 +77,11 @@ impl LeaseStore for Leased {
         owner: &'a str,
         ttl: Duration,
     ) -> StoreFuture<'a, StoreResult<StoreLease>> {
-        self.memory.acquire(key, owner, ttl)
+        Box::pin(async move {
+            let fate = self.acquires.lock().unwrap().pop_front();
+            befall(fate).await?;
+            self.memory.acquire(key, owner, ttl).await
+        })
     }
 
     fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> StoreFuture<'a, StoreResult<StoreLease>> {
@@ -520,6 +525,45 @@ async fn what_clear_begins_is_claimed_and_what_it_ended_is_let_go() {
     assert_eq!(store.holder(ID).await, None);
     close(session, wire).await;
     assert_eq!(store.holder(OTHER).await, None);
+}
+
+/// The store is away for a moment, or hangs, just when the conversation begins anew.
+#[tokio::test(start_paused = true)]
+async fn what_clear_begins_is_claimed_as_soon_as_the_store_is_back() {
+    let store = Arc::<Leased>::default();
+    let (session, mut wire, _) = Wire::start(stored(&store, "first", OnBusy::Fail).resume(ID)).await;
+    wire.say(&init(ID)).await;
+    store
+        .acquires
+        .lock()
+        .unwrap()
+        .extend([Fate::Fails, Fate::Hangs, Fate::Panics]);
+    wire.say(&init(OTHER)).await;
+    tokio::time::sleep(Duration::from_secs(45)).await;
+    assert!(store.acquires.lock().unwrap().is_empty());
+    assert!(store.holder(OTHER).await.unwrap().starts_with("first"));
+    let mut turn = prompt(&session, &mut wire).await;
+    wire.say(&mirrored(OTHER, 1)).await;
+    wire.say(&result_of(OTHER)).await;
+    turn.outcome().await.unwrap();
+    assert_eq!(store.entries(OTHER).len(), 1);
+    close(session, wire).await;
+    assert_eq!(store.holder(OTHER).await, None);
+
+    for fate in [Fate::Fails, Fate::Hangs] {
+        let (session, mut wire, _) = Wire::start(stored(&store, "first", OnBusy::Fail).resume(ID)).await;
+        store.acquires.lock().unwrap().extend([fate; 100]);
+        let begun = Instant::now();
+        wire.say(&init(OTHER)).await;
+        let error = session.wait_ended().await;
+        let took = begun.elapsed().as_secs();
+        assert!((50..60).contains(&took), "{fate:?}: {took}");
+        let Some(LeaseProblem::NotRenewed { session: of, .. }) = error.as_lease_problem() else {
+            panic!("{error}")
+        };
+        assert_eq!(of, OTHER);
+        store.acquires.lock().unwrap().clear();
+    }
 }
 
 // ---- On disk, with the clock of the system ---------------------------------------------------------------------------
