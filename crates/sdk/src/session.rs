@@ -437,6 +437,9 @@ impl Session {
     /// The events that belong to no prompt of this session, from now on: turns that background work or schedules begin, and
     /// notices between turns.
     ///
+    /// A session that was resumed may begin with the turn of a call that a hook deferred, before this can be called. The first call
+    /// also has the events of that turn, if no prompt was sent before and they are not more than 1 MiB.
+    ///
     /// A reader may fall behind, as with [`frames`](Self::frames).
     pub fn ambient(&self) -> Ambient {
         Ambient::new(self.conn().listen())

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::attachments::Mirroring;
 use super::changes::Changes;
 use super::core::{Accept, Core, Input, Output, Serial};
-use super::lane::{LaneIn, LaneOut, lane};
+use super::lane::{LaneIn, LaneItem, LaneOut, lane};
 use super::{Conn, OutgoingLine, Withdrawn, tasks};
 use crate::error::{Error, Result};
 use crate::observer::Observer;
@@ -82,6 +82,25 @@ impl Observers {
     }
 }
 
+/// How many bytes of an ambient turn are kept for the first who listens.
+const EARLY: usize = 1024 * 1024;
+
+/// The ambient turn that began before anybody listened: that of a call which an earlier process left open.
+#[derive(Default)]
+struct EarlyTurn {
+    items: Vec<LaneItem>,
+    bytes: usize,
+}
+
+impl EarlyTurn {
+    /// With this frame; `None` if that is too much.
+    fn with(mut self, frame: &Frame) -> Option<Self> {
+        self.bytes += frame.bytes().len();
+        self.items.push(LaneItem::Frame(frame.clone()));
+        (self.bytes <= EARLY).then_some(self)
+    }
+}
+
 pub(super) struct Driver {
     core: Core,
     /// The readers, sorted by their numbers.
@@ -91,6 +110,8 @@ pub(super) struct Driver {
     taps: Vec<LaneIn>,
     observers: Observers,
     ambient: Vec<LaneIn>,
+    /// Until somebody listens, or there is a prompt.
+    early: Option<EarlyTurn>,
     replies: HashMap<String, oneshot::Sender<Result<RawJson>>>,
     work: HashMap<Serial, CallbackWork>,
     init: watch::Sender<Option<Frame>>,
@@ -115,6 +136,7 @@ impl Driver {
             taps: Vec::new(),
             observers: Observers::default(),
             ambient: Vec::new(),
+            early: Some(EarlyTurn::default()),
             replies: HashMap::new(),
             work: HashMap::new(),
             init: watch::channel(None).0,
@@ -133,6 +155,7 @@ impl Driver {
     /// Passes an input to the core, and carries out its outputs; what needs the lock released waits for [`flush`](Self::flush).
     pub(super) fn step(&mut self, input: Input<'_>, now: Instant) -> Result<()> {
         let taken = self.core.handle(input, now.into_std());
+        let is_mid_turn = self.core.current_turn().is_some();
         for output in self.core.outputs() {
             match output {
                 Output::Deliver { prompt, frame } => {
@@ -152,8 +175,16 @@ impl Driver {
                         reader.lane.close();
                     }
                 }
-                Output::Ambient(frame) => self.ambient.retain_mut(|lane| lane.give(frame.clone())),
+                Output::Ambient(frame) => {
+                    self.ambient.retain_mut(|lane| lane.give(frame.clone()));
+                    if is_mid_turn || is_result(&frame) {
+                        self.early = self.early.take().and_then(|early| early.with(&frame));
+                    }
+                }
                 Output::AmbientEnded(outcome) => {
+                    if let Some(early) = &mut self.early {
+                        early.items.push(LaneItem::Outcome(outcome.clone()));
+                    }
                     let ambient = self.ambient.iter_mut();
                     ambient.for_each(|lane| lane.push_outcome(&outcome));
                     self.observers
@@ -367,6 +398,7 @@ impl Conn {
             let number = driver.next;
             driver.step(Input::Prompt { number, prompt }, Instant::now())?;
             driver.next += 1;
+            driver.early = None;
             let (settled, waiting) = watch::channel(None);
             driver.readers.push_back(Reader {
                 prompt: number,
@@ -400,7 +432,7 @@ impl Conn {
 
     /// Every frame from now on.
     pub(crate) fn tap(&self) -> LaneOut {
-        self.listen_to(|driver| &mut driver.taps)
+        self.listen_to(|driver, _| &mut driver.taps)
     }
 
     /// Adds an observer that somebody else keeps.
@@ -423,17 +455,29 @@ impl Conn {
         }
     }
 
-    /// The ambient events from now on.
+    /// The ambient events from now on, and before them, for the first who listens, those of the turn that began already.
     pub(crate) fn listen(&self) -> LaneOut {
-        self.listen_to(|driver| &mut driver.ambient)
+        self.listen_to(|driver, lane| {
+            for item in driver.early.take().into_iter().flat_map(|early| early.items) {
+                match item {
+                    LaneItem::Frame(frame) => drop(lane.give(frame)),
+                    LaneItem::Outcome(outcome) => lane.push_outcome(&outcome),
+                    LaneItem::Lag(_) => {}
+                }
+            }
+            &mut driver.ambient
+        })
     }
 
-    fn listen_to(&self, lanes: fn(&mut Driver) -> &mut Vec<LaneIn>) -> LaneOut {
+    fn listen_to(&self, lanes: for<'a> fn(&'a mut Driver, &mut LaneIn) -> &'a mut Vec<LaneIn>) -> LaneOut {
         let (mut lane, frames) = lane(&self.budget);
         let mut driver = self.driver();
-        match driver.core.ended() {
-            Some(_) => lane.close(),
-            None => lanes(&mut driver).push(lane),
+        let is_over = driver.core.ended().is_some();
+        let lanes = lanes(&mut driver, &mut lane);
+        lane.flush();
+        match is_over {
+            true => lane.close(),
+            false => lanes.push(lane),
         }
         frames
     }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger::Session;
 use outrigger::permissions::{PermissionDecision, PermissionRequest, PermissionResult};
+use outrigger::{Ambient, AmbientEvent, Event, Session};
+use outrigger_sim::peer::faulty::frames;
 use proptest::prelude::*;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -227,5 +228,54 @@ proptest! {
             .build()
             .unwrap();
         runtime.block_on(run(steps));
+    }
+}
+
+/// The CLI goes on with a deferred call before the program can listen.
+#[tokio::test(start_paused = true)]
+async fn the_first_who_listens_gets_the_turn_that_began_before() {
+    let turn = |text: &str| [frames::init(), frames::text(text), frames::result_of(&[], "done")];
+    async fn heard(ambient: &mut Ambient) -> (String, usize) {
+        let (mut texts, mut ended) = (String::new(), 0);
+        while let Ok(Some(event)) = timeout(Duration::from_secs(1), ambient.next()).await {
+            match event {
+                AmbientEvent::Event(Event::Text(text)) => texts.push_str(&text),
+                AmbientEvent::TurnEnded(_) => ended += 1,
+                _ => {}
+            }
+        }
+        (texts, ended)
+    }
+    let (session, mut wire, _) = Wire::start(agent().resume("0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22")).await;
+    wire.say(&frames::state("running")).await;
+    for line in turn("early") {
+        wire.say(&line).await;
+    }
+    wire.silent_for(Duration::from_secs(1)).await;
+    assert_eq!(session.usage().results, 1);
+    let (mut first, mut second) = (session.ambient(), session.ambient());
+    assert_eq!(heard(&mut first).await, ("early".to_owned(), 1));
+    assert_eq!(heard(&mut second).await, (String::new(), 0));
+    for line in turn("late") {
+        wire.say(&line).await;
+    }
+    assert_eq!(heard(&mut first).await, ("late".to_owned(), 1));
+    assert_eq!(heard(&mut second).await, ("late".to_owned(), 1));
+    session.kill().await.unwrap();
+
+    // Not for ever: not more than there is room for, and not beyond a prompt.
+    for (text, is_prompted) in [("x".repeat(1024 * 1024), false), ("x".to_owned(), true)] {
+        let (session, mut wire, _) = Wire::start(agent()).await;
+        for line in turn(&text) {
+            wire.say(&line).await;
+        }
+        wire.silent_for(Duration::from_secs(1)).await;
+        assert_eq!(session.usage().results, 1);
+        let _turn = match is_prompted {
+            true => Some(session.prompt("go").await.unwrap()),
+            false => None,
+        };
+        assert_eq!(heard(&mut session.ambient()).await, (String::new(), 0));
+        session.kill().await.unwrap();
     }
 }
