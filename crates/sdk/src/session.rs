@@ -518,7 +518,11 @@ impl Session {
     /// # Errors
     /// As [`request`](Self::request).
     pub async fn reinitialize(&self) -> Result<InitializeReply> {
-        self.request(&*self.0.settings.initialize).await
+        let mut request = Initialize::clone(&self.0.settings.initialize);
+        // It may have been changed since.
+        request.title = None;
+        self.bridge().introduce(&mut request, false).await;
+        self.request(&request).await
     }
 
     /// The latest `system/init`; the CLI sends one at the start of every turn, so `None` before the first.

@@ -13,7 +13,7 @@ use outrigger::mcp::{SdkMcpServer, Tool};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::cli::Cli;
+use super::cli::{Cli, ready};
 use super::{Nothing, echo, parrot};
 
 /// How a server behaves when it is asked what it has.
@@ -289,4 +289,26 @@ fn what_could_not_work_is_refused_before_anything_is_started() {
     assert!(handler.clone().tool(tool("x")).check().is_err());
     assert!(handler.clone().version("2").check().is_err());
     assert!(handler.check().is_ok());
+}
+
+/// What `reinitialize` says again is what the CLI was told first, except for what may have changed since.
+#[tokio::test(start_paused = true)]
+async fn servers_are_named_when_the_session_introduces_itself_again() {
+    let (options, cli) = Cli::new();
+    let parrot = parrot().call_timeout(Duration::from_secs(9));
+    let options = options.sdk_mcp_server("s", parrot).title("first");
+    let (session, mut cli, first) = cli.start(options).await;
+    assert_eq!(first["title"], "first");
+    let (again, second) = tokio::join!(session.reinitialize(), async {
+        let asked = cli.request("initialize").await;
+        cli.reply(&asked, ready()).await;
+        asked["request"].clone()
+    });
+    again.unwrap();
+    let mut expected = first;
+    let fields = expected.as_object_mut().unwrap();
+    fields.retain(|key, _| key != "title" && !key.starts_with("sdkMcpServerManifests"));
+    assert_eq!(second, expected);
+    assert_eq!(second["sdkMcpServers"], json!(["s"]));
+    assert_eq!(second["sdkMcpServerConfigs"]["s"]["timeout"], 9000);
 }

@@ -109,6 +109,24 @@ fn shown(result: &ToolResult) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_there_after_a_second_introduction() {
+    let rig = Rig::start().await;
+    let options = rig.options().sdk_mcp_server("calc", calc());
+    let session = options
+        .allowed_tools(["mcp__calc"])
+        .title("first")
+        .start()
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        let got = results(&session, "%tool mcp__calc__add {\"a\":2,\"b\":3}\n%say done").await;
+        assert!(shown(&got[0]).starts_with("ok") && shown(&got[0]).contains('5'));
+        session.reinitialize().await.unwrap();
+    }
+    session.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_there_in_the_first_turn_without_a_handshake() {
     let rig = Rig::start().await;
     let session = rig
