@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 /// The most that is kept of what git says on stderr, in bytes.
@@ -31,6 +31,7 @@ pub(crate) struct Git {
     name: String,
     deadline: Duration,
     limit: u64,
+    input: Vec<u8>,
 }
 
 impl Git {
@@ -63,7 +64,7 @@ impl Git {
             ])
             .arg(subcommand)
             .current_dir(directory)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
@@ -72,6 +73,7 @@ impl Git {
             name: subcommand.to_owned(),
             deadline,
             limit: 1024 * 1024,
+            input: Vec::new(),
         }
     }
 
@@ -91,6 +93,12 @@ impl Git {
         self
     }
 
+    /// What git reads on stdin; nothing unless set.
+    pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = bytes;
+        self
+    }
+
     /// Runs git. Dropped, git is killed.
     ///
     /// # Errors
@@ -98,9 +106,16 @@ impl Git {
     pub(crate) async fn run(mut self) -> Result<Output, String> {
         let failed = |error: std::io::Error| format!("git {}: {error}", self.name);
         let mut child = self.command.spawn().map_err(failed)?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (mut bytes, mut words) = (Vec::new(), Vec::new());
         let run = async {
+            // Dropped at the end of this block, stdin is closed.
+            let write = async {
+                match stdin {
+                    Some(mut stdin) => stdin.write_all(&self.input).await,
+                    None => Ok(()),
+                }
+            };
             let read = async {
                 match stdout {
                     // A git that has more to write ends by a broken pipe.
@@ -120,7 +135,7 @@ impl Git {
                     .await
                     .map(drop)
             };
-            tokio::try_join!(read, listen)?;
+            tokio::try_join!(write, read, listen)?;
             child.wait().await
         };
         let Ok(ended) = tokio::time::timeout(self.deadline, run).await else {

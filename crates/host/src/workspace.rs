@@ -418,13 +418,60 @@ async fn own(
         .await
 }
 
+/// The most that is read of an index, in bytes: some two million files.
+const INDEX_LIMIT: u64 = 256 * 1024 * 1024;
+
+/// How the entry of a nested repository begins in an index.
+const NESTED: &[u8] = b"160000 ";
+
+/// A repository in the files, such as a submodule. Git records its commit, and none of its files.
+struct NestedRepository {
+    /// What the index has of it behind its mode: `COMMIT STAGE\tPATH`.
+    entry: Vec<u8>,
+}
+
+impl NestedRepository {
+    /// Those of an index that `git ls-files --stage -z` lists.
+    async fn list(listing: Git) -> Result<Vec<Self>, String> {
+        let listed = listing.limit(INDEX_LIMIT).run().await?;
+        if !listed.success || listed.truncated {
+            return Err(format!("git ls-files: {}", listed.stderr));
+        }
+        let entries = listed.bytes.split(|byte| *byte == 0);
+        let nested = entries.filter_map(|entry| entry.strip_prefix(NESTED));
+        Ok(nested
+            .map(|entry| Self {
+                entry: entry.to_vec(),
+            })
+            .collect())
+    }
+
+    /// A line for `git update-index --index-info`.
+    fn line(&self, mode: &[u8]) -> Vec<u8> {
+        [mode, &self.entry, b"\0"].concat()
+    }
+
+    /// Whether nobody has checked it out: there is an empty directory, as git makes it for a submodule.
+    fn is_absent(&self, root: &Path) -> bool {
+        let path = self.entry.splitn(2, |byte| *byte == b'\t').nth(1);
+        let Some(Ok(path)) = path.map(std::str::from_utf8) else {
+            return false;
+        };
+        let directory = root.join(path);
+        // Not behind a link to another place.
+        directory.canonicalize().is_ok_and(|real| real == directory)
+            && std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_none())
+    }
+}
+
 /// The state of the files.
 struct Snapshot {
     tree: String,
+    /// Whether files are missing in it.
     incomplete: bool,
 }
 
-/// Records the files below `root`.
+/// Records the files below `root`, which has no links in it.
 async fn snapshot(
     policy: &WorkspacePolicy,
     session: &SessionRecord,
@@ -442,8 +489,22 @@ async fn snapshot(
             .env("GIT_INDEX_FILE", &index)
             .args(args)
     };
+    let nested = || NestedRepository::list(run("ls-files", &["--stage", "-z"]));
+    let change = async |lines: Vec<u8>| {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let changed = run("update-index", &["-z", "--index-info"]).input(lines);
+        changed.text().await.map(drop)
+    };
     let taken = async {
+        // In a repository that the index has, git runs `git status`, with the filters of that repository.
+        let before = nested().await?;
+        change(before.iter().flat_map(|nested| nested.line(b"0 ")).collect()).await?;
         let added = run("add", &["--all", "--ignore-errors", "--", "."]).run().await?;
+        // Where nothing is checked out, git has found no repository.
+        let absent = before.into_iter().filter(|nested| nested.is_absent(root));
+        change(absent.flat_map(|nested| nested.line(NESTED)).collect()).await?;
         let tree = run("write-tree", &[]).text().await?;
         Ok(Snapshot {
             tree,

@@ -242,7 +242,10 @@ async fn nothing_of_a_repository_is_run() {
     let inner = shop.shop.join("inner");
     std::fs::create_dir(&inner).unwrap();
     git(&inner, &["init", "--quiet"]);
-    git(&inner, &["commit", "--quiet", "--allow-empty", "-m", "inner"]);
+    std::fs::write(inner.join(".gitattributes"), "* filter=evil\n").unwrap();
+    std::fs::write(inner.join("file.txt"), "text\n").unwrap();
+    git(&inner, &["add", "."]);
+    git(&inner, &["commit", "--quiet", "-m", "inner"]);
     for key in [
         "core.fsmonitor",
         "core.pager",
@@ -251,8 +254,6 @@ async fn nothing_of_a_repository_is_run() {
     ] {
         git(&inner, &["config", key, touch]);
     }
-    std::fs::write(inner.join(".gitattributes"), "* filter=evil\n").unwrap();
-    std::fs::write(inner.join("file.txt"), "text\n").unwrap();
     for hook in ["post-index-change", "post-checkout", "reference-transaction"] {
         std::fs::create_dir_all(inner.join(".git/hooks")).unwrap();
         std::fs::copy(touch, inner.join(".git/hooks").join(hook)).unwrap();
@@ -263,6 +264,9 @@ async fn nothing_of_a_repository_is_run() {
         let file = Path::new(&made.cwd).join("src/main.rs");
         say(&host, &made.id, "%say hello").await;
         assert!(file.exists());
+        // Git reads a file again that may have changed.
+        let inner = std::fs::File::options().write(true).open(inner.join("file.txt"));
+        inner.unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
         say(&host, &made.id, &write(&file, "changed\n")).await;
         let diff = host.diff(&made.id, DiffFrom::Start).await.unwrap();
         assert!(diff.diff.contains("+changed"), "{}", diff.diff);
