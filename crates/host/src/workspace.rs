@@ -52,7 +52,8 @@ pub struct WorkspacePolicy {
     pub git_deadline: Duration,
     /// How long a diff may be, in bytes; 4 MiB by default. A longer one is cut.
     pub diff_limit: u64,
-    /// When a worktree without work in it is removed. One with changes, or with commits of its own, is kept.
+    /// When a worktree without work in it is removed. One with changes, with commits of its own, or with repositories in it, such as submodules that
+    /// somebody has checked out, is kept.
     pub clean_up: CleanUp,
 }
 
@@ -502,13 +503,14 @@ async fn snapshot(
         let before = nested().await?;
         change(before.iter().flat_map(|nested| nested.line(b"0 ")).collect()).await?;
         let added = run("add", &["--all", "--ignore-errors", "--", "."]).run().await?;
+        let after = nested().await?;
         // Where nothing is checked out, git has found no repository.
         let absent = before.into_iter().filter(|nested| nested.is_absent(root));
         change(absent.flat_map(|nested| nested.line(NESTED)).collect()).await?;
         let tree = run("write-tree", &[]).text().await?;
         Ok(Snapshot {
             tree,
-            incomplete: !added.success,
+            incomplete: !added.success || !after.is_empty(),
         })
     };
     let taken: Result<Snapshot, String> = taken.await;
@@ -620,7 +622,10 @@ async fn work_in(
     )
     .await?;
     let now = snapshot(policy, session, tree).await?;
-    Ok((now.incomplete || now.tree != base).then_some("it has changes"))
+    if now.tree != base {
+        return Ok(Some("it has changes"));
+    }
+    Ok(now.incomplete.then_some("it has files that cannot be compared"))
 }
 
 /// Removes what the host keeps of the files of a session, and its worktree with its branch, unless another session works in it, or there is work in it

@@ -57,7 +57,8 @@ impl SessionHost {
     }
 
     /// Removes the git worktree of an archived session with its branch, and what the host keeps of its files. A worktree with changes, with commits of its
-    /// own, or in which another session works, is kept, and the reason is returned. With `force` only another session keeps it.
+    /// own, with repositories in it (such as submodules that somebody has checked out), or in which another session works, is kept, and the reason is
+    /// returned. With `force` only another session keeps it.
     ///
     /// Files that git ignores are removed without asking. A branch with commits of its own stays in any case.
     ///

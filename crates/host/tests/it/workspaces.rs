@@ -278,6 +278,39 @@ async fn nothing_of_a_repository_is_run() {
     host.shutdown().await;
 }
 
+/// Git records the commit of a repository in the files, and nothing of its files.
+#[tokio::test]
+async fn work_in_a_submodule_keeps_its_worktree_and_a_diff_says_that_it_lacks_it() {
+    let shop = Shop::new();
+    let module = shop.shop.join("module");
+    std::fs::create_dir(&module).unwrap();
+    git(&module, &["init", "--quiet"]);
+    git(&module, &["commit", "--quiet", "--allow-empty", "-m", "module"]);
+    git(&shop.shop, &["add", "."]);
+    git(&shop.shop, &["commit", "--quiet", "-m", "with a module"]);
+    let host = shop.place.host_with(shop.policy()).await;
+    for is_checked_out in [false, true] {
+        let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+        say(&host, &made.id, "%say hello").await;
+        let inner = tree(&made).join("module");
+        if is_checked_out {
+            let module = module.to_str().unwrap();
+            git(&tree(&made), &["clone", "--quiet", module, "module"]);
+            std::fs::write(inner.join("work.txt"), "work\n").unwrap();
+        }
+        for from in [DiffFrom::Start, DiffFrom::Turn] {
+            let diff = host.diff(&made.id, from).await.unwrap();
+            assert_eq!((diff.diff.as_str(), diff.incomplete), ("", is_checked_out));
+        }
+        host.archive(&made.id).await.unwrap();
+        let kept = host.remove_workspace(&made.id, false).await.unwrap();
+        let why = is_checked_out.then_some("it has files that cannot be compared");
+        assert_eq!(kept, why);
+        assert_eq!(inner.join("work.txt").exists(), is_checked_out);
+    }
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_set_up_that_fails_is_told_and_tried_again() {
     let shop = Shop::new();
