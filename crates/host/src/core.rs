@@ -230,11 +230,12 @@ pub(crate) fn transition(mut state: LiveState, input: Input) -> (LiveState, Vec<
                     effects.push(CoreEffect::Close);
                 }
             } else {
+                let had_call = state.call != WaitingCall::None;
                 drop_call(&mut state, "the turn ended without the call", &mut effects);
                 let was_taken_up = std::mem::take(&mut state.taken_up);
                 let ended = state.running.take();
                 effects.extend(ended.map(|id| CoreEffect::Mark(id, Delivery::Processed)));
-                if ended.is_some() || was_taken_up {
+                if ended.is_some() || was_taken_up || had_call {
                     effects.push(CoreEffect::Enter(SessionState::Idle));
                 }
             }

@@ -112,7 +112,7 @@ impl Owner {
                 let usage = session.usage();
                 steps.push(Write::Spend(difference(&usage, &self.counted)));
                 self.counted = usage;
-                None
+                self.ended_unfollowed(frame)
             }
             kind => {
                 steps.push(append(kind));
@@ -121,17 +121,28 @@ impl Owner {
         }
     }
 
+    /// The end of a turn that background work began, which nobody follows, if a call waits.
+    fn ended_unfollowed(&self, result: &Frame) -> Option<Input> {
+        let call = self.call.as_ref()?.tool_use_id.as_ref()?;
+        if self.running.as_ref()?.turn.is_some() {
+            return None;
+        }
+        let result = RawJson::from_text(result.text()).ok()?.to_value().ok()?;
+        let deferred = result["deferred_tool_use"]["id"] == **call;
+        Some(Input::TurnEnded { deferred })
+    }
+
     pub(super) async fn turn_ended(&mut self, outcome: TurnEnd) -> Result<()> {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
-        running.turn = None;
         if let Some(frame) = running.frames.next().now_or_never() {
             self.frames(frame).await?;
         }
-        if self.running.is_none() {
+        let Some(running) = &mut self.running else {
             return Ok(());
-        }
+        };
+        running.turn = None;
         let mut steps: Vec<Write> = self.lose_decision().into_iter().collect();
         let left_open = match outcome {
             Ok(left_open) => left_open,

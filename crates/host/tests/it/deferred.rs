@@ -616,6 +616,38 @@ async fn a_turn_that_calls_again_waits_again() {
     host.shutdown().await;
 }
 
+/// Nobody follows a turn that background work begins.
+#[tokio::test]
+async fn a_call_of_a_turn_that_background_work_began_is_carried_out() {
+    let place = Place::new();
+    let host = place.host_with(policy(&place)).await;
+    let id = place.session(&host).await;
+    let agent = json!({"description": "look", "run_in_background": true,
+        "prompt": "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}\n%say looked"});
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    // What follows the first text is the turn that the end of the agent begins.
+    say(&host, &id, &format!("%tool Agent {agent}\n%say started\n{ASKS}")).await;
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    let open = |approvals: Vec<Approval>| {
+        assert_eq!(approvals.len(), 1);
+        approvals[0].clone()
+    };
+    let pending = Some(ApprovalState::Pending);
+    let of_agent = open(host.approvals(Some(&id), pending, None, 10).await.unwrap());
+    assert!(!of_agent.deferred);
+    host.decide(of_agent.id, allow(), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_exited").await;
+    let waits = open(host.approvals(Some(&id), pending, None, 10).await.unwrap());
+    assert!(waits.deferred);
+    host.decide(waits.id, allow(), "ada").await.unwrap();
+    until(&mut events, |event, payload| {
+        let done = &payload["message"]["content"][0];
+        event.kind == "user" && done["tool_use_id"] == json!(waits.tool_use_id) && done["is_error"] == false
+    })
+    .await;
+    host.shutdown().await;
+}
+
 /// A budget of which each turn reserves more than half.
 fn budget() -> (Budget, TurnBudget) {
     let budget = Budget::new("host", Cap::tokens(1_000_000));
