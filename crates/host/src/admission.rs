@@ -59,6 +59,12 @@ impl Turns {
         begins.then(|| RunningTurn(Arc::clone(self)))
     }
 
+    /// Work that goes on without a prompt: nobody asked whether it may.
+    pub(crate) fn join(self: &Arc<Self>) -> RunningTurn {
+        self.0.send_modify(|running| running.count += 1);
+        RunningTurn(Arc::clone(self))
+    }
+
     /// Lets no turn begin any more, and waits for the end of those that run.
     pub(crate) async fn drain(&self) {
         self.0.send_modify(|running| running.is_draining = true);

@@ -57,16 +57,19 @@ pub(crate) struct LiveState {
     pub(crate) taken_up: bool,
     /// Whether the next turn may begin: that of the call that was decided, or of the first prompt of the queue.
     pub(crate) admission: Admission,
-    /// Whether the process is to be replaced as soon as no turn runs.
+    /// Whether the process is at work, for a prompt or in the background: a turn runs, or an agent whose end will begin one.
+    pub(crate) works: bool,
+    /// Whether the process is to be replaced as soon as it is not at work.
     pub(crate) retire: bool,
     /// Requests of the CLI that wait for a person.
     pub(crate) open: BTreeSet<String>,
 }
 
 impl LiveState {
-    /// Whether a turn runs, or is about to begin. One whose call waits for a decision does not.
+    /// Whether a turn runs, or is about to begin. One whose call waits for a decision does not. What goes on in the background counts: it will begin one.
     pub(crate) fn has_turn(&self) -> bool {
         self.admission == Admission::Granted
+            || self.works
             || self.taken_up
             || self.call == WaitingCall::Offered
             || (self.running.is_some() && self.call == WaitingCall::None)
@@ -102,6 +105,8 @@ pub(crate) enum Input {
         /// Whether the call that waits was left open, so that another process can take it up.
         deferred: bool,
     },
+    /// Whether the process is at work.
+    Works(bool),
     Exited,
     /// The host closes, and the process has ended. The next host goes on.
     HostCloses,
@@ -278,9 +283,11 @@ pub(crate) fn transition(mut state: LiveState, input: Input) -> (LiveState, Vec<
                 return (state, effects);
             }
         }
+        Input::Works(works) => state.works = works && state.process == Process::Up,
         Input::Retire => state.retire = state.process == Process::Up,
         Input::Release => {
             if state.process == Process::Up
+                && !state.works
                 && !state.is_busy()
                 && state.queue.is_empty()
                 && state.open.is_empty()
@@ -305,6 +312,7 @@ pub(crate) fn transition(mut state: LiveState, input: Input) -> (LiveState, Vec<
 
 /// There is no process any more. Of its turn a call may be left.
 fn end_process(state: &mut LiveState, was_busy: bool, effects: &mut Vec<CoreEffect>) {
+    state.works = false;
     if state.call == WaitingCall::None {
         lose_turn(state, was_busy, effects);
         return;
@@ -356,7 +364,12 @@ fn give_up(state: &mut LiveState, effects: &mut Vec<CoreEffect>) {
 }
 
 fn retire(state: &mut LiveState, effects: &mut Vec<CoreEffect>) {
-    if state.retire && state.process == Process::Up && !state.is_busy() && state.open.is_empty() {
+    if state.retire
+        && state.process == Process::Up
+        && !state.works
+        && !state.is_busy()
+        && state.open.is_empty()
+    {
         state.retire = false;
         state.process = Process::Closing;
         effects.push(CoreEffect::Close);
@@ -368,7 +381,8 @@ fn go_on(state: &mut LiveState, effects: &mut Vec<CoreEffect>) {
     let has_next = match state.call {
         // The process in which the call was made has to end first.
         WaitingCall::Decided => state.process != Process::Up,
-        _ => !state.is_busy() && !state.queue.is_empty(),
+        // A process that is to be replaced gets no other turn.
+        _ => !(state.is_busy() || state.queue.is_empty() || state.retire && state.works),
     };
     if !has_next {
         give_up(state, effects);
@@ -407,7 +421,7 @@ mod tests {
     use super::*;
 
     fn inputs() -> impl Strategy<Value = Vec<(u8, u8)>> {
-        proptest::collection::vec((0..17u8, 0..6u8), 0..60)
+        proptest::collection::vec((0..18u8, 0..6u8), 0..60)
     }
 
     fn input(kind: u8, of: u8) -> Input {
@@ -437,6 +451,7 @@ mod tests {
             13 => Input::Deferred,
             14 => Input::Decided,
             15 => Input::TakenUp,
+            16 => Input::Works(of.is_multiple_of(2)),
             _ => Input::Dropped("why"),
         }
     }
@@ -498,7 +513,7 @@ mod tests {
                 }
                 let settled = effects.iter().any(|effect| matches!(effect, CoreEffect::Apply | CoreEffect::GiveUp(_)));
                 prop_assert!(had_call == WaitingCall::None || next.call != WaitingCall::None || settled || is_recovery, "no call is forgotten");
-                if is_retired && !next.is_busy() && next.open.is_empty() {
+                if is_retired && !next.works && !next.is_busy() && next.open.is_empty() {
                     prop_assert!(effects.contains(&CoreEffect::Close));
                 }
                 state = next;
@@ -526,7 +541,7 @@ mod tests {
                 state = transition(state, input(kind, of)).0;
                 let has_next = match state.call {
                     WaitingCall::Decided => state.process != Process::Up,
-                    _ => !state.is_busy() && !state.queue.is_empty(),
+                    _ => !(state.is_busy() || state.queue.is_empty() || state.retire && state.works),
                 };
                 if !failed && has_next {
                     let is_on_its_way = [Process::Starting, Process::Closing].contains(&state.process);

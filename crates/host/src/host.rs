@@ -119,7 +119,8 @@ impl SessionHost {
         self.0.shared.spares.counts()
     }
 
-    /// Lets no turn begin any more, and waits until those that run have ended, as before an upgrade. All else goes on: prompts are taken, and wait for
+    /// Lets no turn begin any more, and waits until those that run have ended, with the agents that they left in the background, as before an upgrade. All
+    /// else goes on: prompts are taken, and wait for
     /// the next host; calls are decided about. A turn whose call is [deferred](HostPolicy::deferred) does not run, and goes on in the next host.
     ///
     /// Without a deadline: a turn may wait for a person. [`shutdown`](Self::shutdown) interrupts what still runs.

@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MemoryLimits {
-    /// A process with more than these bytes ends when it has nothing to do, or after its turn. The next prompt starts another one.
+    /// A process with more than these bytes ends when it has nothing to do, or after its turn and the agents that it left in the background. The next prompt
+    /// waits for that, and starts another one.
     pub soft: Option<u64>,
     /// A process with more than these bytes is killed. A turn that runs is interrupted.
     pub hard: Option<u64>,

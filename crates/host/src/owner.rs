@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use outrigger::protocol::shared::{PermissionResult, RequestId};
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{
@@ -28,7 +29,7 @@ pub(crate) use self::call::give_up_interrupted;
 use crate::admission::{self, Granted, RunningTurn, Turns};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
-use crate::core::{CoreEffect, Input, LiveState, WaitingCall, transition};
+use crate::core::{CoreEffect, Input, LiveState, Process, WaitingCall, transition};
 use crate::error::{HostError, Result};
 use crate::event::SessionState;
 use crate::handler::HookRequest;
@@ -207,6 +208,8 @@ enum Woke {
     Command(Option<Command>),
     News,
     Release,
+    /// The process is not at work any more.
+    AtRest,
     Admitted(Result<Granted, String>),
     Expire,
     Measure,
@@ -281,9 +284,15 @@ impl Owner {
                 }
                 continue;
             }
+            let works = self.works();
+            if works != self.state.works {
+                self.feed(Input::Works(works), Vec::new()).await?;
+                continue;
+            }
             let running = self.running.as_ref();
             let asks = running.map_or(0, |running| Arc::strong_count(&running.asks));
             let is_idle = asks == 1
+                && !works
                 && !self.state.is_busy()
                 && self.state.queue.is_empty()
                 && self.state.open.is_empty()
@@ -298,7 +307,7 @@ impl Owner {
                 Woke::Replied(reply) => self.reply(reply).await?,
                 Woke::News => self.read_news().await?,
                 Woke::Release if is_idle => self.feed(Input::Release, Vec::new()).await?,
-                Woke::Release => {}
+                Woke::Release | Woke::AtRest => {}
                 Woke::Command(command) => self.command(command).await?,
                 Woke::Admitted(answer) => self.admitted(answer).await?,
                 Woke::ForPeople(request) => self.ask_people(request).await?,
@@ -314,15 +323,26 @@ impl Owner {
         }
     }
 
+    /// Whether the process is at work, for a prompt or in the background. Commands in the background do not count: they may run for ever.
+    fn works(&self) -> bool {
+        let running = self.running.as_ref();
+        self.state.process == Process::Up
+            && running.is_some_and(|running| {
+                let at_rest = running.session.wait_run_end(None::<Duration>).now_or_never();
+                at_rest.is_none()
+            })
+    }
+
     async fn wait(&mut self, commands: &mut mpsc::Receiver<Command>, is_idle: bool) -> Woke {
         let is_measured = self.running.is_some() && self.shared.policy.memory.is_some();
-        let (frames, turn, asked) = match &mut self.running {
+        let (frames, turn, asked, at_work) = match &mut self.running {
             Some(running) => (
                 Some(&mut running.frames),
                 running.turn.as_mut(),
                 Some(&mut running.asked),
+                Some(&running.session).filter(|_| self.state.works),
             ),
-            None => (None, None, None),
+            None => (None, None, None, None),
         };
         let frame = async {
             match frames {
@@ -357,6 +377,12 @@ impl Owner {
                 None => std::future::pending().await,
             }
         };
+        let at_rest = async {
+            match at_work {
+                Some(session) => drop(session.wait_run_end(None::<Duration>).await),
+                None => std::future::pending().await,
+            }
+        };
         let expires = self.expiring.front().map(|(at, _)| *at);
         let offered = self.offered_until;
         tokio::select! {
@@ -372,6 +398,7 @@ impl Owner {
             () = tokio::time::sleep_until(offered.unwrap_or(self.measure_at)), if offered.is_some() => Woke::NotAsked,
             () = tokio::time::sleep_until(expires.unwrap_or(self.measure_at)), if expires.is_some() => Woke::Expire,
             () = tokio::time::sleep_until(self.measure_at), if is_measured => Woke::Measure,
+            () = at_rest => Woke::AtRest,
             () = self.contact.release.notified() => Woke::Release,
             () = tokio::time::sleep(self.shared.policy.idle), if is_idle => Woke::Release,
         }
@@ -395,6 +422,8 @@ impl Owner {
             self.state = state;
             if !self.state.has_turn() {
                 self.turn = None;
+            } else if self.state.works && self.turn.is_none() {
+                self.turn = Some(self.shared.turns.join());
             }
             let mut steps = std::mem::take(&mut steps);
             let mut acts = Vec::new();
@@ -508,13 +537,16 @@ impl Owner {
 
     /// Counts the turn that may begin. If none may, because the host is drained, it waits for the next host.
     fn begin_turn(&mut self) -> bool {
-        self.turn = self.shared.turns.begin();
-        if self.turn.is_none() {
+        let turn = self.shared.turns.begin();
+        let begins = turn.is_some();
+        if begins {
+            self.turn = turn;
+        } else {
             let mut never = JoinSet::new();
             never.spawn(std::future::pending());
             self.admission = Some(never);
         }
-        self.turn.is_some()
+        begins
     }
 
     async fn admitted(&mut self, answer: Result<Granted, String>) -> Result<()> {

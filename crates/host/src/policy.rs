@@ -37,7 +37,7 @@ pub struct HostPolicy {
     pub models: Vec<String>,
     /// The permission modes that a client may choose; none by default.
     pub permission_modes: Vec<String>,
-    /// How long a process without work lives; 10 minutes by default.
+    /// How long a process without work lives; 10 minutes by default. An agent in the background is work, a command is none.
     pub idle: Duration,
     /// The most processes at once; 8 by default. For one more, the one that was idle for longest ends.
     pub max_processes: usize,
@@ -53,7 +53,8 @@ pub struct HostPolicy {
     pub memory: Option<MemoryLimits>,
     /// What the turns of all sessions pass before they begin: the limits of the account; `None` by default.
     pub gate: Option<Gate>,
-    /// What the turns of all sessions may cost together; `None` by default. Turns wait while it is exhausted, and an event (`budget_exhausted`) says so.
+    /// What the turns of all sessions may cost together; `None` by default. Turns wait while it is exhausted, and an event (`budget_exhausted`) says so. A
+    /// turn that background work begins does not wait; it is charged when it ends.
     pub budget: Option<TurnBudget>,
     /// Decides about tool calls before a person is asked; `None` by default. Rules of the [`options`](Self::options) decide before it, and so do the
     /// [`permission_modes`](Self::permission_modes) that clients may choose.

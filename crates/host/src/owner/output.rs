@@ -3,6 +3,7 @@
 use futures_util::FutureExt as _;
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{Lag, Session};
+use outrigger_fleet::budget::Amount;
 use serde_json::json;
 
 use super::{BATCH, Owner, TurnEnd, difference};
@@ -110,8 +111,18 @@ impl Owner {
                 steps.push(Write::HasHistory);
                 // With the result, so that a host that is killed counts it once.
                 let usage = session.usage();
-                steps.push(Write::Spend(difference(&usage, &self.counted)));
+                let spent = difference(&usage, &self.counted);
                 self.counted = usage;
+                // A turn that a prompt began is charged by its reservation.
+                if let Some(budget) = &self.shared.policy.budget
+                    && self
+                        .running
+                        .as_ref()
+                        .is_some_and(|running| running.turn.is_none())
+                {
+                    budget.budget.charge(Amount::from(&spent));
+                }
+                steps.push(Write::Spend(spent));
                 self.ended_unfollowed(frame)
             }
             kind => {

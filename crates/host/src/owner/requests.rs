@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use outrigger::Interrupted;
 use outrigger::protocol::RawJson;
@@ -13,6 +14,9 @@ use crate::error::{HostError, Result};
 use crate::event::Delivery;
 use crate::log::{NewEvent, Received, Update, Write};
 use crate::wire;
+
+/// How long a request that must not come in the way of work waits for its end. The CLI reports the end of a turn a moment after its result.
+const AT_REST: Duration = Duration::from_secs(1);
 
 impl Owner {
     /// Does what a client asks for. The reply is an event.
@@ -183,12 +187,19 @@ impl Owner {
         };
         let (session, waits) = (running.session.clone(), Arc::clone(&running.asks));
         let contact = Arc::clone(&self.contact);
+        let id = self.id.clone();
         tokio::spawn(async move {
             let mut reply = ask.reply;
-            tokio::select! {
-                answer = session.raw_request(ask.subtype, &ask.fields) => {
-                    drop(reply.send(answer.map_err(|error| HostError::Cli(error.to_string()))));
+            let answer = async {
+                let at_rest = session.wait_run_end(None::<Duration>);
+                if ask.needs_rest && tokio::time::timeout(AT_REST, at_rest).await.is_err() {
+                    return Err(HostError::TurnRuns(id));
                 }
+                let answer = session.raw_request(ask.subtype, &ask.fields).await;
+                answer.map_err(|error| HostError::Cli(error.to_string()))
+            };
+            tokio::select! {
+                answer = answer => drop(reply.send(answer)),
                 // Nobody waits for it any more.
                 () = reply.closed() => {}
             }

@@ -349,3 +349,60 @@ async fn a_turn_that_waited_at_the_gate_does_not_begin_in_a_host_that_is_drained
             .any(|event| event.payload.get().contains("\"processing\""))
     );
 }
+
+/// The end of an agent begins another turn, which no prompt waits for.
+#[tokio::test]
+async fn an_agent_in_the_background_is_work_until_it_has_reported() {
+    for is_drained in [false, true] {
+        let place = Place::new();
+        let budget = Budget::new("host", Cap::tokens(1_000_000));
+        let reserve = Amount {
+            tokens: 1,
+            ..Amount::default()
+        };
+        let mut policy = place.policy();
+        policy.budget = Some(TurnBudget::new(budget.clone(), reserve));
+        policy.max_processes = 1;
+        policy.idle = Duration::from_secs(10);
+        let host = place.host_with(policy).await;
+        let (one, two) = (place.session(&host).await, place.session(&host).await);
+        let agent = json!({"description": "look", "prompt": "%delay 3600000\n%say looked", "run_in_background": true});
+        say(
+            &host,
+            &one,
+            &format!("%tool Agent {agent}\n%say started\n%say reported"),
+        )
+        .await;
+        let spent = budget.spent().tokens;
+        let other = Uuid::new_v4();
+        let drained = tokio::spawn({
+            let host = host.clone();
+            async move {
+                if is_drained {
+                    host.drain().await;
+                }
+            }
+        });
+        // Another session waits for the place.
+        host.send(&two, user("%say hello", other), "ada").await.unwrap();
+        tokio::time::pause();
+        tokio::time::sleep(Duration::from_secs(1800)).await;
+        let told = host.events(&one, 0, 1000).await.unwrap().events;
+        assert!(told.iter().all(|event| event.kind != "process_exited"));
+        assert_eq!(drained.is_finished(), !is_drained);
+        tokio::time::sleep(Duration::from_secs(1900)).await;
+        tokio::time::resume();
+        let mut events = host.subscribe(&one, 0).await.unwrap();
+        until(&mut events, |event, payload| {
+            event.kind == "result" && payload["result"] == "reported"
+        })
+        .await;
+        drained.await.unwrap();
+        assert!(budget.spent().tokens > spent, "the turn is charged");
+        if !is_drained {
+            let mut events = host.subscribe(&two, 0).await.unwrap();
+            processed(&mut events, other, "processed").await;
+        }
+        host.shutdown().await;
+    }
+}
