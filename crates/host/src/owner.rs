@@ -55,6 +55,9 @@ const LEASE_POLL: Duration = Duration::from_millis(200);
 /// How long a start waits for a place before it asks again for one.
 const ROOM_POLL: Duration = Duration::from_millis(250);
 
+/// Why something that takes long ended when a client stopped or interrupted the session.
+const STOPPED: &str = "stopped by a client";
+
 /// Something that a client wants now.
 pub(crate) enum Command {
     Interrupt(oneshot::Sender<Result<()>>),
@@ -68,7 +71,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether a start that waits ends for it, since the owner takes no command meanwhile.
+    /// Whether a start, or the record of the files before a turn, ends for it, since the owner takes no command meanwhile.
     fn ends_start(&self) -> bool {
         matches!(self, Self::Stop(_) | Self::Interrupt(_))
     }
@@ -96,7 +99,7 @@ pub(crate) struct Contact {
     pub(crate) is_idle: AtomicBool,
     pub(crate) used: AtomicU64,
     pub(crate) release: Notify,
-    /// Stops and interrupts that wait. They end a start.
+    /// Stops and interrupts that wait. They end a start, and the record of the files before a turn.
     pub(crate) stops: watch::Sender<usize>,
 }
 
@@ -477,7 +480,7 @@ impl Owner {
         }
         self.compare_call(&waiting).await?;
         if self.contact.is_wanted.swap(false, Ordering::AcqRel) {
-            self.feed(Input::Wanted, Vec::new()).await?;
+            self.want().await?;
         }
         let mut has_failed = false;
         for received in waiting.received {
@@ -501,6 +504,14 @@ impl Owner {
             }
         }
         Ok(())
+    }
+
+    /// A client wants a process. A session that was archived gets none.
+    async fn want(&mut self) -> Result<()> {
+        if self.shared.log.session(&self.id).await?.state == SessionState::Ended {
+            return Ok(());
+        }
+        self.feed(Input::Wanted, Vec::new()).await
     }
 
     /// Gives a decision to the process that asked. It is marked first: a crash in between loses it with that process, and it is never given twice.
@@ -669,9 +680,16 @@ impl Owner {
             && workspaces.snapshots
         {
             let record = self.shared.log.session(&self.id).await?;
-            // The turn is worth more than its diff.
+            // The turn is worth more than its diff, and what ends it or interrupts it has to reach it.
             let files = || self.shared.policy.files_of(&record);
-            if let Err(error) = workspace::begin_turn(workspaces, &record, files).await {
+            let mut closing = self.shared.closing.subscribe();
+            let mut stops = self.contact.stops.subscribe();
+            let taken = tokio::select! {
+                taken = workspace::begin_turn(workspaces, &record, files) => taken,
+                _ = closing.wait_for(|closing| *closing) => Err("the host closes".to_owned()),
+                _ = stops.wait_for(|stops| *stops > 0) => Err(STOPPED.to_owned()),
+            };
+            if let Err(error) = taken {
                 let payload = json!({"type": "snapshot_failed", "event_id": id, "error": error});
                 self.write(vec![Write::Append(NewEvent::host("snapshot_failed", payload))])
                     .await?;

@@ -194,7 +194,7 @@ impl SessionHost {
     }
 
     /// Interrupts the turn that runs; does nothing if none does. A deferred call that waits is denied, and its turn ends. One that was decided, and that no
-    /// process has got, is not carried out (`decision_not_applied`). A start that waits ends, as by [`stop`](Self::stop): prompts that wait are given to the
+    /// process has got, is not carried out (`decision_not_applied`). A start ends, as by [`stop`](Self::stop): prompts that wait are given to the
     /// next process.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, mpsc};
 use tokio::task::JoinSet;
 
-use super::{LEASE_POLL, Owner, REQUESTS, ROOM_POLL, RunningProcess};
+use super::{LEASE_POLL, Owner, REQUESTS, ROOM_POLL, RunningProcess, STOPPED};
 use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
 use crate::event::{SessionRecord, SessionState};
@@ -19,9 +19,6 @@ use crate::spares::Taken;
 use crate::stored;
 use crate::wire;
 use crate::workspace;
-
-/// Why a start fails that a client stopped.
-const STOPPED: &str = "stopped by a client";
 
 /// How long a spare has to become the process of a session, which takes about 0.1 s.
 const CLAIM: Duration = Duration::from_secs(10);
@@ -266,8 +263,9 @@ impl Owner {
                 handler::with_handlers(&self.shared.policy, options, &self.id, &seat, deferred.as_deref());
             let started = tokio::select! {
                 started = options.start() => started,
-                // Dropped, the process ends: a CLI that takes long to start must not hold the end of the host up.
+                // Dropped, the process ends: a CLI that takes long to start must not hold up the end of the host, or a client.
                 _ = closing.wait_for(|closing| *closing) => return Err(HostError::Closed),
+                _ = stops.wait_for(|stops| *stops > 0) => return Ok(Err(STOPPED.to_owned())),
             };
             match started {
                 Ok(session) => {

@@ -119,7 +119,7 @@ impl Owner {
         }
         let mut known = self.shared.log.initialized(&self.id).await?;
         if known.is_none() {
-            self.feed(Input::Wanted, Vec::new()).await?;
+            self.want().await?;
             known = self.shared.log.initialized(&self.id).await?;
         }
         Ok(match known {
@@ -178,7 +178,7 @@ impl Owner {
             return Ok(());
         }
         if self.running.is_none() {
-            self.feed(Input::Wanted, Vec::new()).await?;
+            self.want().await?;
         }
         let Some(running) = &self.running else {
             let why = "no process could be started; the log of the session has why".to_owned();

@@ -356,6 +356,58 @@ async fn the_end_does_not_wait_for_a_process_that_is_starting() {
 }
 
 #[tokio::test]
+async fn a_client_ends_the_start_of_a_cli_and_the_prompt_is_not_begun() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    let slow = Simulated::steps(|| Steps::new().sleep(Duration::from_secs(3600)).initialize());
+    policy.options = policy.options.transport(slow.clone());
+    let host = place.host_with(policy).await;
+    // Less than the deadline of a start.
+    let soon = Duration::from_secs(20);
+    for (n, end) in ["stop", "interrupt", "archive"].into_iter().enumerate() {
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        let prompt = Uuid::new_v4();
+        host.send(&id, user("hello", prompt), "ada").await.unwrap();
+        while slow.started().len() <= n {
+            tokio::task::yield_now().await;
+        }
+        let ended = async {
+            match end {
+                "stop" => host.stop(&id).await,
+                "interrupt" => host.interrupt(&id).await,
+                _ => host.archive(&id).await,
+            }
+        };
+        tokio::time::timeout(soon, ended).await.unwrap().unwrap();
+        let failed = until(&mut events, |event, _| event.kind == "start_failed").await;
+        assert!(failed.payload.get().contains("stopped by a client"), "{end}");
+        let told = host.events(&id, 0, 1000).await.unwrap().events;
+        let begun = told
+            .iter()
+            .any(|event| event.payload.get().contains("\"processing\""));
+        assert!(!begun, "{end}");
+    }
+    host.shutdown().await;
+}
+
+/// Its worktree and its branch may be gone, and a start would make them again.
+#[tokio::test]
+async fn an_archived_session_gets_no_process() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    host.archive(&id).await.unwrap();
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, request("a", json!({"subtype": "initialize"})), "ada")
+        .await
+        .unwrap();
+    assert_eq!(replied(&mut events, "a").await["subtype"], "error");
+    assert!(place.cli.started().is_empty());
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn more_sessions_than_processes_take_turns() {
     let place = Place::new();
     let mut policy = place.policy();

@@ -13,7 +13,7 @@ use outrigger_host::{
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::place::{PATIENCE, Place, say, until, user};
+use crate::place::{PATIENCE, Place, processed, say, until, user};
 
 fn git(directory: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
@@ -390,6 +390,43 @@ async fn a_set_up_that_hangs_ends_by_its_deadline_by_a_client_or_with_the_host()
             .unwrap();
     }
     until(&mut events, |_, payload| payload["state"] == "starting").await;
+    host.shutdown().await;
+}
+
+/// Git waits for somebody to write to the file of what it has to ignore.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_client_need_not_wait_for_the_record_of_the_files() {
+    let shop = Shop::new();
+    let cwd = shop.place.dir.path().join("work");
+    std::fs::create_dir(&cwd).unwrap();
+    let made = Command::new("mkfifo").arg(cwd.join(".gitignore")).status();
+    assert!(made.unwrap().success());
+    let host = shop.place.host_with(shop.policy()).await;
+    // Less than the deadline of a run of git.
+    let soon = Duration::from_secs(20);
+    for is_interrupted in [true, false] {
+        let id = host.create(NewSession::new(&cwd), "ada").await.unwrap().id;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        let prompt = Uuid::new_v4();
+        host.send(&id, user("%hang", prompt), "ada").await.unwrap();
+        processed(&mut events, prompt, "processing").await;
+        let ended = async {
+            match is_interrupted {
+                true => host.interrupt(&id).await,
+                false => host.stop(&id).await,
+            }
+        };
+        tokio::time::timeout(soon, ended).await.unwrap().unwrap();
+        let failed = until(&mut events, |event, _| event.kind == "snapshot_failed").await;
+        assert!(failed.payload.get().contains("stopped by a client"));
+        let end = if is_interrupted {
+            "processed"
+        } else {
+            "interrupted"
+        };
+        processed(&mut events, prompt, end).await;
+    }
     host.shutdown().await;
 }
 
