@@ -199,7 +199,7 @@ pub(crate) struct Owner {
     expiring: VecDeque<(Instant, Approval)>,
     /// When the memory is measured next.
     measure_at: Instant,
-    /// Why the last start failed: nothing is tried before the next prompt.
+    /// Why the last try to begin a turn or to start a process failed: nothing is tried before the session is woken.
     failure: Option<String>,
 }
 
@@ -482,6 +482,8 @@ impl Owner {
         if self.contact.is_wanted.swap(false, Ordering::AcqRel) {
             self.want().await?;
         }
+        // What failed before was another try.
+        self.failure = None;
         let mut has_failed = false;
         for received in waiting.received {
             match received.kind.as_str() {

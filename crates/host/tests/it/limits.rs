@@ -350,6 +350,39 @@ async fn a_turn_that_waited_at_the_gate_does_not_begin_in_a_host_that_is_drained
     );
 }
 
+#[tokio::test]
+async fn prompts_behind_one_that_the_gate_refused_begin_with_the_next_try() {
+    let place = Place::new();
+    let mut limits = Limits::default();
+    (limits.max_running, limits.max_waiting) = (1, 1);
+    let gate = Gate::new(limits);
+    let mut policy = place.policy();
+    policy.gate = Some(gate.clone());
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    // With a process the owner stays, and what it knows.
+    say(&host, &id, "%say hello").await;
+    let head = host.session(&id).await.unwrap().head_seq;
+    let mut events = host.subscribe(&id, head).await.unwrap();
+    let pass = gate.enter(Visitor::new("other")).await.unwrap();
+    let waits = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.enter(Visitor::new("another")).await.unwrap() }
+    });
+    while gate.state().waiting < 1 {
+        tokio::task::yield_now().await;
+    }
+    let (first, second) = (Uuid::new_v4(), Uuid::new_v4());
+    host.send(&id, user("%say one", first), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "turn_not_admitted").await;
+    drop(pass);
+    drop(waits.await.unwrap());
+    host.send(&id, user("%say two", second), "ada").await.unwrap();
+    processed(&mut events, first, "processed").await;
+    processed(&mut events, second, "processed").await;
+    host.shutdown().await;
+}
+
 /// The end of an agent begins another turn, which no prompt waits for.
 #[tokio::test]
 async fn an_agent_in_the_background_is_work_until_it_has_reported() {
