@@ -89,6 +89,13 @@ impl Owner {
                     && !self.early.remove(request);
                 if may_be_decided {
                     let request = request.clone();
+                    // Those that the code has decided since, nobody is asked about.
+                    let open: Vec<_> = session
+                        .pending()
+                        .iter()
+                        .map(|open| open.id().to_string())
+                        .collect();
+                    self.undecided.retain(|id, _| open.contains(id));
                     self.undecided
                         .insert(request, (append("control_request"), approval));
                     return None;
