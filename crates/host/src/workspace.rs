@@ -7,7 +7,7 @@ mod setup;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use outrigger::SessionId;
@@ -472,6 +472,41 @@ struct Snapshot {
     incomplete: bool,
 }
 
+/// Tells the indexes of this process from those that an earlier host left.
+static HOST: LazyLock<Uuid> = LazyLock::new(Uuid::new_v4);
+
+/// An index of its own for a snapshot, so that no other run is in the way. Dropped, it is gone, with the lock of a git that was killed.
+struct DraftIndex(PathBuf);
+
+impl DraftIndex {
+    fn new(git: &Path) -> Self {
+        Self(git.join(format!("index-{}-{}", *HOST, Uuid::new_v4())))
+    }
+}
+
+impl Drop for DraftIndex {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(self.0.with_extension("lock"));
+    }
+}
+
+/// Removes what runs of git left that were killed: indexes of an earlier host, and locks of refs. Only turns change refs.
+fn sweep(git: &Path) {
+    let own = format!("index-{}", *HOST);
+    let is_left = |name: &str| match name.starts_with("index") {
+        true => name.starts_with("index-") && !name.starts_with(&own),
+        false => name.ends_with(".lock"),
+    };
+    for directory in [git, &git.join("refs/outrigger")] {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_name().to_str().is_some_and(is_left) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
 /// Records the files below `root`, which has no links in it.
 async fn snapshot(
     policy: &WorkspacePolicy,
@@ -479,15 +514,14 @@ async fn snapshot(
     root: &Path,
 ) -> Result<Snapshot, String> {
     let git = SessionWorkspace::of(policy, &session.id).git();
-    // An index of its own, so that no other run and no lock that a crash left is in the way.
-    let index = git.join(format!("index-{}", Uuid::new_v4()));
+    let index = DraftIndex::new(&git);
     let kept = git.join("index");
-    let _ = std::fs::copy(&kept, &index);
+    let _ = std::fs::copy(&kept, &index.0);
     let run = |name: &str, args: &[&str]| {
         Git::new(name, root, policy.git_deadline)
             .env("GIT_DIR", &git)
             .env("GIT_WORK_TREE", root)
-            .env("GIT_INDEX_FILE", &index)
+            .env("GIT_INDEX_FILE", &index.0)
             .args(args)
     };
     let nested = || NestedRepository::list(run("ls-files", &["--stage", "-z"]));
@@ -514,8 +548,9 @@ async fn snapshot(
         })
     };
     let taken: Result<Snapshot, String> = taken.await;
-    if taken.is_err() || std::fs::rename(&index, &kept).is_err() {
-        let _ = std::fs::remove_file(&index);
+    if taken.is_ok() {
+        // Without it the next snapshot reads more files.
+        let _ = std::fs::rename(&index.0, &kept);
     }
     taken
 }
@@ -545,6 +580,7 @@ pub(crate) async fn begin_turn(
     files: impl Fn() -> Result<PathBuf>,
 ) -> Result<(), String> {
     let place = SessionWorkspace::of(policy, &session.id);
+    sweep(&place.git());
     let now = snapshot_inside(policy, session, files).await;
     let now = now.map_err(|error| error.to_string())?;
     if own(policy, &place, "rev-parse", &["--verify", "--quiet", START])

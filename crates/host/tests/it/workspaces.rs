@@ -430,6 +430,49 @@ async fn a_client_need_not_wait_for_the_record_of_the_files() {
     host.shutdown().await;
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_git_that_was_killed_leaves_nothing_and_holds_nothing_up() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let cwd = shop.place.dir.path().join("work");
+    std::fs::create_dir(&cwd).unwrap();
+    let id = host.create(NewSession::new(&cwd), "ada").await.unwrap().id;
+    say(&host, &id, "%say one").await;
+    let own = shop.trees.path().join(id.as_str()).join("git");
+    let drafts = || {
+        let names = std::fs::read_dir(&own)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        let drafts = names.filter(|name| name.to_str().unwrap().starts_with("index-"));
+        drafts.collect::<Vec<_>>()
+    };
+    assert_eq!(drafts().len(), 0);
+    // Git waits for somebody to write to the file of what it has to ignore.
+    let ignored = cwd.join(".gitignore");
+    assert!(Command::new("mkfifo").arg(&ignored).status().unwrap().success());
+    let diff = tokio::spawn({
+        let (host, id) = (host.clone(), id.clone());
+        async move { host.diff(&id, DiffFrom::Turn).await }
+    });
+    while drafts().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    diff.abort();
+    assert!(diff.await.unwrap_err().is_cancelled());
+    assert_eq!(drafts().len(), 0);
+    // What is left if the host was killed along with it.
+    std::fs::remove_file(&ignored).unwrap();
+    for left in ["index-old", "index-old.lock", "refs/outrigger/turn.lock"] {
+        std::fs::write(own.join(left), "").unwrap();
+    }
+    say(&host, &id, "%say two").await;
+    assert_eq!(drafts().len(), 0);
+    let told = host.events(&id, 0, 1000).await.unwrap().events;
+    assert!(told.iter().all(|event| event.kind != "snapshot_failed"));
+    host.shutdown().await;
+}
+
 /// What an earlier try left: in the directory of the session, and in the repository.
 type Cut = fn(&Path, &Path);
 
