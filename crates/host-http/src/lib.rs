@@ -31,7 +31,8 @@
 //!   start of the stream, the stream emits `synced`. A reader that is slow reads later from the log; one that takes nothing for
 //!   too long is disconnected, and resumes from its cursor.
 //! - A send that was answered with 202 is durable, because the host says so before the answer.
-//! - A request without a valid token reaches no session. A token that is revoked or expires ends its streams.
+//! - A request without a valid token reaches no session. A token that is revoked or expires ends its streams, and the
+//!   transcripts that are read with it.
 //! - A request for a foreign host name, or from a foreign origin, is rejected.
 //!
 //! # What it does not do

@@ -1,4 +1,4 @@
-//! An answer of server-sent events that lasts, and what ends it.
+//! Answers that last: who reads them, and what ends them. Server-sent events.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ pub(super) trait Source: Send + 'static {
     fn next(&mut self, ready: &mut VecDeque<Bytes>) -> impl Future<Output = Result<(), StreamEnd>> + Send;
 }
 
-/// Why a stream ends. The client resumes from its cursor, if it may.
+/// Why an answer ends. The client of a stream resumes from its cursor, if it may.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StreamEnd {
     #[error("the token is no longer valid")]
@@ -49,10 +49,32 @@ pub(super) fn encoded(bytes: Result<Bytes, serde_json::Error>) -> Result<Bytes, 
     bytes.map_err(StreamEnd::Encoding)
 }
 
-/// The place of an answer that lasts for as long as its client reads it.
-pub(super) fn slot(shared: &FrontState, token: &TokenRecord) -> Result<StreamSlot, Refusal> {
-    let slot = shared.streams.enter(token.id, &shared.limits);
-    slot.ok_or_else(|| Refusal::from(Problem::TooManyStreams).retry_after(RETRY))
+/// Who reads an answer that lasts, and has a place for as long as it does.
+pub(super) struct Reader {
+    shared: Arc<FrontState>,
+    token: TokenRecord,
+    _slot: StreamSlot,
+}
+
+impl Reader {
+    pub(super) fn new(shared: Arc<FrontState>, token: TokenRecord) -> Result<Self, Refusal> {
+        let slot = shared.streams.enter(token.id, &shared.limits);
+        let slot = slot.ok_or_else(|| Refusal::from(Problem::TooManyStreams).retry_after(RETRY))?;
+        Ok(Self {
+            shared,
+            token,
+            _slot: slot,
+        })
+    }
+
+    /// Whether the reader may go on.
+    pub(super) fn check(&self) -> Result<(), StreamEnd> {
+        if *self.shared.closing.borrow() {
+            return Err(StreamEnd::Closing);
+        }
+        let valid = self.shared.tokens.valid(&self.token.hash, SystemTime::now());
+        valid.map(drop).map_err(|_| StreamEnd::Token)
+    }
 }
 
 /// A stream of `source` for whoever has this token.
@@ -61,15 +83,12 @@ pub(super) fn answer(
     token: TokenRecord,
     source: impl Source,
 ) -> Result<Response, Refusal> {
-    let slot = slot(&shared, &token)?;
     let feed = Feed {
         revocations: shared.tokens.revocations(),
         closing: shared.closing.clone(),
-        shared,
-        token,
+        reader: Reader::new(shared, token)?,
         source,
         ready: VecDeque::from([Bytes::from_static(b": stream\n\n")]),
-        _slot: slot,
     };
     let body = futures_util::stream::unfold(feed, async |mut feed| {
         let bytes = feed.next().await?;
@@ -91,13 +110,11 @@ pub(super) fn answer(
 
 /// What one client reads. It is polled only when the connection takes more, so that a slow client holds a page at most.
 struct Feed<S> {
-    shared: Arc<FrontState>,
-    token: TokenRecord,
+    reader: Reader,
     source: S,
     revocations: watch::Receiver<()>,
     closing: watch::Receiver<bool>,
     ready: VecDeque<Bytes>,
-    _slot: StreamSlot,
 }
 
 impl<S: Source> Feed<S> {
@@ -105,7 +122,7 @@ impl<S: Source> Feed<S> {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             // Also when bytes are ready: a client with a revoked token does not get the rest of a page.
-            let more = match self.check() {
+            let more = match self.reader.check() {
                 Err(ended) => Err(ended),
                 Ok(()) => match self.ready.pop_front() {
                     Some(bytes) => return Some(bytes),
@@ -126,17 +143,10 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    fn check(&self) -> Result<(), StreamEnd> {
-        if *self.closing.borrow() {
-            return Err(StreamEnd::Closing);
-        }
-        let valid = self.shared.tokens.valid(&self.token.hash, SystemTime::now());
-        valid.map(drop).map_err(|_| StreamEnd::Token)
-    }
-
     /// Waits for something to emit, or for a reason to look again whether the stream ends.
     async fn fill(&mut self) -> Result<(), StreamEnd> {
         let expiry = self
+            .reader
             .token
             .expires()
             .map(|expires| expires.duration_since(SystemTime::now()).unwrap_or_default());
@@ -146,7 +156,7 @@ impl<S: Source> Feed<S> {
             _ = self.revocations.changed() => Ok(()),
             filled = self.source.next(&mut self.ready) => filled,
             () = sleep(expiry.unwrap_or_default()), if expiry.is_some() => Ok(()),
-            () = sleep(self.shared.limits.keep_alive) => {
+            () = sleep(self.reader.shared.limits.keep_alive) => {
                 self.ready.push_back(Bytes::from_static(b": keep-alive\n\n"));
                 Ok(())
             }

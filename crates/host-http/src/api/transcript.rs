@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 
-use super::feed;
+use super::feed::{Reader, StreamEnd};
 use crate::extract::{Caller, InSession};
 use crate::front_state::FrontState;
 use crate::problem::Refusal;
@@ -18,12 +18,14 @@ pub(super) async fn read(
     Caller(token): Caller,
     InSession(session): InSession,
 ) -> Result<Response, Refusal> {
-    // It may last as long as a stream of events.
-    let slot = feed::slot(&shared, &token)?;
+    // It may last as long as a stream of events, and ends like one.
+    let reader = Reader::new(Arc::clone(&shared), token)?;
     let transcript = shared.host.transcript(&session).await?;
-    let pieces = stream::try_unfold((transcript, slot), |(mut transcript, slot)| async move {
-        let piece = transcript.next().await?;
-        Ok::<_, outrigger_host::HostError>(piece.map(|piece| (piece, (transcript, slot))))
+    let pieces = stream::try_unfold((transcript, reader), |(mut transcript, reader)| async move {
+        // An error breaks the connection, so that no client takes what it has for all of it.
+        reader.check()?;
+        let piece = transcript.next().await.map_err(StreamEnd::Host)?;
+        Ok::<_, StreamEnd>(piece.map(|piece| (piece, (transcript, reader))))
     });
     let mut response = Body::from_stream(pieces).into_response();
     let kind = HeaderValue::from_static("application/x-ndjson");

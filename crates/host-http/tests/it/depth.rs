@@ -1,5 +1,7 @@
 //! Forks, transcripts, files, usage and adoptions over HTTP.
 
+use std::path::Path;
+
 use outrigger_host_http::Limits;
 use serde_json::json;
 
@@ -19,6 +21,38 @@ async fn rig_with(limits: Limits) -> (Rig, tempfile::TempDir) {
     )
 }
 
+/// Makes the transcript longer than what the kernel keeps for a client that does not read.
+fn lengthen(beside: &Path) {
+    let mut projects = std::fs::read_dir(beside.join("claude/projects")).unwrap();
+    let project = projects.next().unwrap().unwrap().path();
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(project.join(format!("{S}.jsonl")));
+    let line = json!({"type": "filler", "text": "x".repeat(1 << 20)}).to_string() + "\n";
+    std::io::Write::write_all(&mut file.unwrap(), line.repeat(64).as_bytes()).unwrap();
+}
+
+#[tokio::test]
+async fn a_transcript_is_read_no_further_than_its_token_is_valid_and_its_front_is_there() {
+    for is_revoked in [true, false] {
+        let (rig, beside) = rig().await;
+        rig.post(S, &[prompt("a", "%say one")]).await;
+        rig.until(0, |event| event["payload"]["status"] == "processed")
+            .await;
+        lengthen(beside.path());
+        let path = format!("/v1/sessions/{S}/transcript");
+        let mut slow = rig.open(&path, None).await;
+        assert!(slow.head().await.contains("200 OK"));
+        if is_revoked {
+            rig.tokens.revoke(rig.record.id).await.unwrap();
+        } else {
+            rig.stop.send(()).unwrap();
+        }
+        let (read, is_whole) = slow.read_to_end().await;
+        assert!(read < 60 << 20 && !is_whole, "{read} {is_whole}");
+    }
+}
+
 #[tokio::test]
 async fn a_transcript_that_is_read_counts_as_a_stream() {
     let mut limits = Limits::default();
@@ -33,14 +67,7 @@ async fn a_transcript_that_is_read_counts_as_a_stream() {
     // The front has to see that the client has left.
     while rig.get(&path).await.status == 429 {}
 
-    // More than the kernel keeps for a client that does not read.
-    let mut projects = std::fs::read_dir(beside.path().join("claude/projects")).unwrap();
-    let project = projects.next().unwrap().unwrap().path();
-    let file = std::fs::OpenOptions::new()
-        .append(true)
-        .open(project.join(format!("{S}.jsonl")));
-    let line = json!({"type": "filler", "text": "x".repeat(1 << 20)}).to_string() + "\n";
-    std::io::Write::write_all(&mut file.unwrap(), line.repeat(64).as_bytes()).unwrap();
+    lengthen(beside.path());
     let mut slow = rig.open(&path, None).await;
     assert!(slow.head().await.contains("200 OK"));
     for path in [path.clone(), format!("/v1/sessions/{S}/events/stream")] {

@@ -328,6 +328,15 @@ impl Stream {
         rest
     }
 
+    /// How many bytes come before the connection ends, and whether they end as a whole answer does.
+    pub(crate) async fn read_to_end(&mut self) -> (usize, bool) {
+        let mut bytes = Vec::new();
+        let read = self.stream.read_to_end(&mut bytes);
+        // A connection that breaks has sent something, too.
+        let _ = timeout(PATIENCE, read).await.expect("the answer ends");
+        (bytes.len(), bytes.ends_with(b"\r\n0\r\n\r\n"))
+    }
+
     /// The head of the answer.
     pub(crate) async fn head(&mut self) -> String {
         while !self.text.contains("\r\n\r\n") {
