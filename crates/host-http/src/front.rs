@@ -139,7 +139,9 @@ impl Front {
     }
 
     /// Serves until `shutdown` is ready. Then it accepts no more connections, ends the streams, and returns when the requests
-    /// that were running have been answered, or have run into their limits.
+    /// that were running have been answered. What takes longer than a body may take to arrive, and a client to read
+    /// ([`Limits::body_patience`], [`Limits::write_patience`]), is cut off: a request may wait for a process that starts only
+    /// when another session gives its place. [`SessionHost::shutdown`] beside it ends such waits at once.
     ///
     /// Meanwhile it delivers to the webhooks of the host, and runs its schedules. Of two fronts for one host, each would deliver
     /// every event, so that receivers get it twice.
@@ -249,7 +251,12 @@ impl Front {
         }
         drop(listener);
         close.send_replace(true);
-        while connections.join_next().await.is_some() {}
+        let patience = limits.body_patience.max(limits.write_patience);
+        let answered = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(patience, answered).await.is_err() {
+            debug!(left = connections.len(), "connections are cut off");
+            connections.shutdown().await;
+        }
         Ok(())
     }
 }

@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use outrigger::SessionId;
 use outrigger_host_http::{Limits, Scope};
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
-use crate::rig::{Rig, S, prompt};
+use crate::rig::{Rig, S, host_with, prompt, uuid};
 
 #[tokio::test]
 async fn a_stream_replays_from_the_cursor_says_synced_and_goes_on() {
@@ -198,6 +200,36 @@ async fn a_client_that_does_not_read_cannot_hold_the_front_open() {
     assert!(stream.head().await.contains("200 OK"));
     rig.stop.send(()).unwrap();
     let served = tokio::time::timeout(Duration::from_secs(30), rig.served).await;
+    served.expect("the front ends").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_a_place_cannot_hold_the_front_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host_with(dir.path(), |policy| policy.max_processes = 1).await;
+    let rig = Rig::over(dir, host, |front| front).await;
+    let asks = "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}";
+    rig.post(S, &[prompt("a", asks)]).await;
+    rig.until(0, |event| event["payload"]["type"] == "approval_opened")
+        .await;
+    let made = rig
+        .json("POST", "/v1/sessions", &json!({"cwd": rig.dir.path()}))
+        .await;
+    let second = made.body["id"].as_str().unwrap();
+    let mut events = rig.stream(second, None).await;
+    let mut waits = TcpStream::connect(rig.address).await.unwrap();
+    let body = json!({"event_id": uuid("a"), "dry_run": true}).to_string();
+    let request = format!(
+        "POST /v1/sessions/{second}/rewind HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        rig.token,
+        body.len()
+    );
+    waits.write_all(request.as_bytes()).await.unwrap();
+    while events.next().await.unwrap().data["payload"]["state"] != "starting" {}
+    tokio::time::pause();
+    rig.stop.send(()).unwrap();
+    let served = tokio::time::timeout(Duration::from_secs(600), rig.served).await;
     served.expect("the front ends").unwrap().unwrap();
 }
 
