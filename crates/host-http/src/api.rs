@@ -33,7 +33,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, patch, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use tokio::time::Instant;
 use tracing::debug;
 
 pub use self::document::openapi;
@@ -433,15 +432,11 @@ async fn authorize(
         Ok(token) => token,
         Err(refusal) => return refusal.into_response(),
     };
-    let taken = shared
-        .rates
-        .take(token.id, shared.limits.of_tokens(), Instant::now());
-    let allowed = taken.map_err(|wait| Refusal::from(Problem::TooManyRequests).retry_after(wait));
-    let allowed = allowed.and_then(|()| match access {
+    let allowed = match access {
         Access::Scope(scope) => allows(&token, scope),
         Access::Open | Access::Handler => Ok(()),
-    });
-    let mut response = match allowed {
+    };
+    match allowed {
         Ok(()) => {
             request.extensions_mut().insert(token.clone());
             answer(&shared, &token, next, request).await
@@ -452,10 +447,7 @@ async fn authorize(
             entries::keep(&shared, entry, response.status(), None).await;
             response
         }
-    };
-    // For the audit.
-    response.extensions_mut().insert(token);
-    response
+    }
 }
 
 /// Answers a request. What changes something is carried through even if its client leaves in the middle: between two steps, a session could

@@ -1,6 +1,7 @@
-//! Rejects requests for foreign host names and from foreign origins, and too many of those that have no token; answers browsers that ask first.
+//! Rejects requests for foreign host names and from foreign origins, and too many of one token or of one stranger; answers browsers that ask first.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -20,12 +21,33 @@ const ALIVE: &str = "/healthz";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AboveLimit;
 
-/// Lets no address ask without a token as often as it likes. A valid token is looked at first, so that nobody who has one is locked out by others at
-/// the same address.
-pub(super) async fn limit(State(shared): State<Arc<FrontState>>, request: Request, next: Next) -> Response {
+/// How long a token has to wait whose request is above its limit.
+#[derive(Debug, Clone, Copy)]
+struct TooFast(Duration);
+
+/// Lets no token ask as often as it likes, and no address without one, whatever they ask for. A valid token is looked at first, so that nobody who has
+/// one is locked out by others at the same address.
+pub(super) async fn limit(
+    State(shared): State<Arc<FrontState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     // What a browser asks first has no token; the guard answers it.
-    if request.method() == Method::OPTIONS || api::token(&shared, request.headers()).is_ok() {
+    if request.method() == Method::OPTIONS {
         return next.run(request).await;
+    }
+    if let Ok(token) = api::token(&shared, request.headers()) {
+        let rate = shared.limits.of_tokens();
+        if request.uri().path() != ALIVE
+            && let Err(wait) = shared.rates.take(token.id, rate, Instant::now())
+        {
+            // The guard refuses it: a page can read the answer only if the guard knows its origin.
+            request.extensions_mut().insert(TooFast(wait));
+        }
+        let mut response = next.run(request).await;
+        // For the audit.
+        response.extensions_mut().insert(token);
+        return response;
     }
     // Each connection has one.
     let Some(peer) = request.extensions().get::<Peer>().copied() else {
@@ -61,6 +83,16 @@ pub(super) async fn label(request: Request, next: Next) -> Response {
     response
 }
 
+/// Answers what the guard lets pass.
+async fn answer(request: Request, next: Next) -> Response {
+    match request.extensions().get::<TooFast>() {
+        Some(TooFast(wait)) => Refusal::from(Problem::TooManyRequests)
+            .retry_after(*wait)
+            .into_response(),
+        None => next.run(request).await,
+    }
+}
+
 /// A page of another site cannot reach the front by a name that resolves to this machine (DNS rebinding), nor by its address.
 pub(super) async fn guard(State(shared): State<Arc<FrontState>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
@@ -77,7 +109,7 @@ pub(super) async fn guard(State(shared): State<Arc<FrontState>>, request: Reques
         return Refusal::from(Problem::ForeignHost).into_response();
     }
     if !headers.contains_key(header::ORIGIN) {
-        return next.run(request).await;
+        return answer(request, next).await;
     }
     let origin = only(headers, header::ORIGIN).map(str::to_ascii_lowercase);
     let allowed = origin.filter(|origin| {
@@ -91,7 +123,7 @@ pub(super) async fn guard(State(shared): State<Arc<FrontState>>, request: Reques
     let mut response = if asks {
         StatusCode::NO_CONTENT.into_response()
     } else {
-        next.run(request).await
+        answer(request, next).await
     };
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -126,7 +126,7 @@ async fn each_request_is_in_the_audit_with_who_did_what_and_no_secret() {
                 "200"
             ),
             (info, Some("ada"), "GET", "/v1/sessions/{id}", None, "404"),
-            (info, None, "GET", "none", None, "404"),
+            (info, Some("ada"), "GET", "none", None, "404"),
             (info, Some("reader"), "POST", "/v1/webhooks", None, "403"),
             (info, None, "GET", "/v1/sessions/{id}", Some(S), "401"),
             (info, None, "GET", "/healthz", None, "421"),

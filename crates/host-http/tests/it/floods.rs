@@ -132,3 +132,42 @@ async fn a_token_that_asks_too_fast_is_told_to_wait() {
     rig.token = other.reveal().to_owned();
     assert_eq!(rig.get(&path).await.status, 200);
 }
+
+#[tokio::test]
+async fn no_route_lets_a_token_ask_as_fast_as_it_likes() {
+    for (method, path) in [
+        ("GET", "/openapi.json"),
+        ("GET", "/readyz"),
+        ("GET", "/welcome"),
+        ("POST", "/v1/tokens/exchange"),
+        ("DELETE", "/v1/sessions"),
+        ("GET", "/no/such/route"),
+    ] {
+        let mut limits = Limits::default();
+        limits.burst = 5;
+        limits.requests_per_second = 1;
+        let rig = Rig::new(limits).await;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example.com\r\nAuthorization: Bearer {}",
+            rig.token
+        );
+        let mut answer = rig.raw(&head, "").await;
+        assert_ne!(answer.status, 429, "{method} {path}");
+        for _ in 0..1000 {
+            if answer.status == 429 {
+                break;
+            }
+            answer = rig.raw(&head, "").await;
+        }
+        assert_eq!(answer.status, 429, "{method} {path}");
+        assert_eq!(answer.problem(), "too-many-requests");
+        // A page can read how long it has to wait.
+        assert!(
+            answer
+                .head
+                .contains("access-control-allow-origin: https://app.example.com\r\n"),
+            "{answer:?}"
+        );
+        assert!(answer.head.contains("retry-after: 1"), "{answer:?}");
+    }
+}
