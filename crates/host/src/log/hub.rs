@@ -12,6 +12,9 @@ use crate::event::{LogEvent, SessionRecord, SessionState};
 /// How many events of a session wait in memory for each reader. A slower reader reads them from the log.
 const SESSION_EVENTS: usize = 256;
 
+/// So many sessions may be in the table before those that nobody reads are looked for. A session there takes the room for its events.
+const SESSIONS: usize = 64;
+
 /// How many hints wait for each reader.
 const HINTS: usize = 1024;
 
@@ -73,8 +76,16 @@ impl From<&SessionRecord> for Hint {
 /// Publishes committed events to the readers in this process.
 #[derive(Debug)]
 pub struct Hub {
-    sessions: Mutex<HashMap<SessionId, Readers>>,
+    sessions: Mutex<Sessions>,
     hints: broadcast::Sender<Hint>,
+}
+
+/// The sessions that somebody reads, or has read.
+#[derive(Debug)]
+struct Sessions {
+    readers: HashMap<SessionId, Readers>,
+    /// With so many, those that nobody reads are removed.
+    most: usize,
 }
 
 /// The readers of a session.
@@ -88,21 +99,32 @@ struct Readers {
 impl Default for Hub {
     fn default() -> Self {
         Self {
-            sessions: Mutex::default(),
+            sessions: Mutex::new(Sessions {
+                readers: HashMap::new(),
+                most: SESSIONS,
+            }),
             hints: broadcast::Sender::new(HINTS),
         }
     }
 }
 
 impl Hub {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Readers>> {
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is published of a session. Closed when the session was deleted, and not before.
     pub(crate) fn listen(&self, session: &SessionId) -> broadcast::Receiver<Live> {
         let mut sessions = self.sessions();
+        if sessions.readers.len() >= sessions.most {
+            // Most of them publish nothing any more, which would show that nobody listens.
+            sessions
+                .readers
+                .retain(|_, readers| readers.live.receiver_count() > 0);
+            sessions.most = SESSIONS.max(2 * sessions.readers.len());
+        }
         sessions
+            .readers
             .entry(session.clone())
             .or_insert_with(|| Readers {
                 live: broadcast::Sender::new(SESSION_EVENTS),
@@ -129,18 +151,18 @@ impl Hub {
 
     fn send(&self, session: &SessionId, live: impl FnOnce(&mut u64) -> Live) {
         let mut sessions = self.sessions();
-        if let Some(readers) = sessions.get_mut(session)
+        if let Some(readers) = sessions.readers.get_mut(session)
             && readers.live.send(live(&mut readers.head)).is_err()
         {
             // Nobody listens any more.
-            sessions.remove(session);
+            sessions.readers.remove(session);
         }
     }
 
     /// Tells of a session. If it was deleted, its readers are at their end.
     pub(crate) fn hint(&self, hint: Hint) {
         if hint.is_gone() {
-            self.sessions().remove(&hint.session_id);
+            self.sessions().readers.remove(&hint.session_id);
         }
         // Without readers nobody needs it.
         drop(self.hints.send(hint));
@@ -168,5 +190,35 @@ impl Hints {
             // The log is closed: there is nothing to come.
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn sessions_that_nobody_reads_any_more_take_no_memory_and_the_others_are_read_on() {
+        let hub = Hub::default();
+        let (read, mut readers): (Vec<_>, Vec<_>) = (0..100)
+            .map(|_| SessionId::random())
+            .map(|id| (id.clone(), hub.listen(&id)))
+            .unzip();
+        for _ in 0..10_000 {
+            drop(hub.listen(&SessionId::random()));
+        }
+        let kept = hub.sessions().readers.len();
+        assert!(kept <= 2 * read.len(), "{kept}");
+        for (session, reader) in read.iter().zip(&mut readers) {
+            hub.publish_ephemeral(session, "a piece");
+            assert!(matches!(reader.try_recv().unwrap(), Live::Ephemeral { .. }));
+        }
+        drop(readers);
+        for _ in 0..200 {
+            drop(hub.listen(&SessionId::random()));
+        }
+        assert!(hub.sessions().readers.len() <= SESSIONS);
     }
 }
