@@ -236,20 +236,25 @@ impl Serving {
         });
         let (ended, end) = tokio::sync::oneshot::channel();
         let draining = host.clone();
-        front
-            .serve(listener, async {
-                // The sender waits for signals for as long as the program runs.
-                if let Ok(signal) = signal.await {
-                    if let Some(longest) = drain {
-                        eprintln!("outrigger: no turn begins any more; it ends with those that run, and in {longest:?} at the latest");
-                        // What is not over by then is interrupted.
-                        let _ = tokio::time::timeout(longest, draining.drain()).await;
-                    }
-                    let _ = ended.send(signal);
+        let serve = front.serve(listener, async {
+            // The sender waits for signals for as long as the program runs.
+            if let Ok(signal) = signal.await {
+                if let Some(longest) = drain {
+                    eprintln!("outrigger: no turn begins any more; it ends with those that run, and in {longest:?} at the latest");
+                    // What is not over by then is interrupted.
+                    let _ = tokio::time::timeout(longest, draining.drain()).await;
                 }
-            })
-            .await?;
-        host.shutdown().await;
-        Ok(end.await.map_or(Status::Success, |signal| signal.status()))
+                let _ = ended.send(signal);
+            }
+        });
+        // Beside the front: requests that it answers may wait for what only the end of the host brings about.
+        let close = async {
+            let signal = end.await;
+            host.shutdown().await;
+            signal
+        };
+        let (served, signal) = tokio::join!(serve, close);
+        served?;
+        Ok(signal.map_or(Status::Success, |signal| signal.status()))
     }
 }

@@ -75,6 +75,14 @@ impl Served {
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 
+    /// Gets a token by the link that it printed.
+    fn exchange(&mut self) {
+        let code = self.said.split_once("#code=").unwrap().1.trim().to_owned();
+        let (status, issued) = self.ask("POST", "/v1/tokens/exchange", &json!({"code": code}));
+        assert_eq!(status, 201, "{issued}");
+        self.token = issued["token"].as_str().unwrap().to_owned();
+    }
+
     /// Waits for an event after a cursor that `wanted` accepts.
     fn until(&self, session: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -305,10 +313,7 @@ async fn a_host_that_is_drained_lets_its_turns_end_and_begins_none() {
         command.args(["--drain", "10m"]);
         move || {
             let mut served = Served::start(command, "/welcome#code=");
-            let code = served.said.split_once("#code=").unwrap().1.trim().to_owned();
-            let (status, issued) = served.ask("POST", "/v1/tokens/exchange", &json!({"code": code}));
-            assert_eq!(status, 201, "{issued}");
-            served.token = issued["token"].as_str().unwrap().to_owned();
+            served.exchange();
             let (_, made) = served.ask("POST", "/v1/sessions", &json!({"cwd": root}));
             let id = made["id"].as_str().unwrap().to_owned();
             let events = format!("/v1/sessions/{id}/events");
@@ -347,6 +352,33 @@ async fn a_host_that_is_drained_lets_its_turns_end_and_begins_none() {
         .map(|event| event.payload.to_value().unwrap()["status"].clone())
         .collect();
     assert_eq!(marks, ["received", "processing", "received", "processed"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_request_that_waits_for_a_process_is_answered_when_the_host_ends() {
+    let (home, root) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let cli = home.path().join("claude");
+    // It never says that it has started.
+    outrigger_needs::script(&cli, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    let mut command = outrigger(&["serve", "--listen", "127.0.0.1:0"]);
+    command.arg("--root").arg(root.path()).arg("--cli").arg(&cli);
+    command.arg("--data").arg(home.path()).env("HOME", home.path());
+    let mut served = Served::start(command, "/welcome#code=");
+    served.exchange();
+    let (_, made) = served.ask("POST", "/v1/sessions", &json!({"cwd": root.path()}));
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/v1/sessions/{id}/rewind");
+    let rewind = json!({"event_id": uuid::Uuid::new_v4(), "dry_run": true});
+    let (status, answer) = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| served.ask("POST", &path, &rewind));
+        served.until(id, |event| event["state"] == "starting");
+        let pid = served.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        asked.join().unwrap()
+    });
+    assert_eq!(status, 503, "{answer}");
+    assert_eq!(served.child.wait().unwrap().code(), Some(143));
 }
 
 #[test]
