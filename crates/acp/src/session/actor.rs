@@ -100,6 +100,8 @@ pub(crate) struct Actor {
     pub(super) process: Process,
     /// How many processes have ended.
     generation: u64,
+    /// How many processes in a row, the current one among them, have not made all changes.
+    unproven: u32,
     pub(super) conversation: Conversation,
     pub(super) lookups: Lookups,
     pub(super) rewinding: Rewinding,
@@ -164,6 +166,7 @@ impl Actor {
             raw: parts.raw,
             process: Process::Running(RunningProcess::new(parts.session)),
             generation: 0,
+            unproven: 1,
             lookups: Lookups::new(),
             rewinding: Rewinding::No,
             handover: None,
@@ -314,6 +317,9 @@ impl Actor {
                 _ => None,
             };
             self.changes.running = Some(Box::pin(make(session.clone(), change, plan)));
+        }
+        if !self.changes.is_busy() {
+            self.unproven = 0;
         }
         // A prompt waits for the changes before it.
         while !self.changes.is_running()

@@ -1,9 +1,11 @@
 //! Sessions: opened, configured, closed.
 
+use std::time::Duration;
+
 use outrigger::options::Launch;
 use outrigger::protocol::shared::AgentDefinition;
 use outrigger::testing::Simulated;
-use outrigger_sim::peer::{self, ClientIo, CommandLine, Running, Steps, Surroundings};
+use outrigger_sim::peer::{self, ClientIo, CommandLine, Match, Running, Steps, Surroundings};
 use serde_json::{Value, json};
 
 use crate::editor::Editor;
@@ -24,7 +26,7 @@ pub(crate) fn deaf() -> (ClientIo, Running) {
     // Longer than any test; a signal ends it.
     script
         .stop_reading()
-        .sleep(std::time::Duration::from_secs(3600))
+        .sleep(Duration::from_secs(3600))
         .spawn_in_memory()
 }
 
@@ -69,6 +71,37 @@ async fn an_agent_that_is_chosen_leads_in_a_new_process_too() {
     let mode = json!({"sessionId": session, "configId": "mode", "value": "plan"});
     let told = editor.call("session/set_config_option", mode).await;
     assert_eq!(agent(&told).as_deref(), Some("poet"), "{told:#}");
+    editor.leave().await;
+}
+
+/// The user's own agents are a reason to ask each new process who leads.
+#[tokio::test(start_paused = true)]
+async fn a_cli_that_dies_before_it_has_made_its_changes_is_not_started_for_ever() {
+    let poet = json!({"agents": [{"name": "poet", "description": "Writes verse"}]});
+    let cli = Simulated::start(move |_, number| {
+        if number == 20 {
+            // So that the test has an end, whatever is started.
+            return deaf();
+        }
+        let script = Steps::new().initialize_with(poet.clone());
+        let script = script.expect(Match::request("get_settings")).exit(1);
+        script.spawn_in_memory()
+    });
+    let mut editor = Editor::of(&cli);
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    for prompt in 1..=3 {
+        let id = editor.prompt(&session, "%say never").await;
+        let (_, answer) = editor.until(id).await;
+        assert_eq!(answer["error"]["code"], -32603, "{answer:#}");
+        // The paused clock advances only when no task can run.
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert!(cli.started().len() <= 2 + prompt, "{}", cli.started().len());
+    }
+    let mode = json!({"sessionId": session, "modeId": "plan"});
+    let refused = editor.refused("session/set_mode", mode).await;
+    assert_eq!(refused["code"], -32603, "{refused:#}");
     editor.leave().await;
 }
 

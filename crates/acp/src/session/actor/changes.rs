@@ -9,6 +9,7 @@ use outrigger::protocol::shared::{Effort, PermissionMode};
 use serde_json::json;
 
 use super::Actor;
+use super::cli::UNPROVEN;
 use crate::choices;
 use crate::error;
 use crate::response_sender::ResponseSender;
@@ -49,7 +50,7 @@ impl Changes {
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        self.running.is_some() || self.is_waiting()
+        self.is_running() || self.is_waiting()
     }
 
     /// The change to make now.
@@ -188,7 +189,7 @@ impl Actor {
         self.changes.running = None;
         let done = match result {
             Ok(done) => done,
-            Err(failed) if failed.is_lost && !change.was_lost => {
+            Err(failed) if failed.is_lost && !change.was_lost && self.unproven < UNPROVEN => {
                 let is_reported = change.generation != self.generation;
                 let change = Change {
                     was_lost: true,
@@ -201,19 +202,7 @@ impl Actor {
                 }
                 return;
             }
-            Err(failed) => {
-                let is_known = matches!(
-                    (&change.what, &change.reply_to),
-                    (ChangeKind::Mode(_), ReplyTo::Nobody)
-                );
-                change.reply_to.failed(failed.error);
-                if is_known {
-                    // The editor was told that this mode is active.
-                    self.send_mode();
-                    self.send_options();
-                }
-                return;
-            }
+            Err(failed) => return self.change_failed(change, failed.error),
         };
         let mut news = match &change.what {
             ChangeKind::Mcp(wish) => {
@@ -257,6 +246,19 @@ impl Actor {
             ReplyTo::Nobody => {}
         }
         if news {
+            self.send_options();
+        }
+    }
+
+    pub(super) fn change_failed(&mut self, change: Change, error: agent_client_protocol::Error) {
+        let is_known = matches!(
+            (&change.what, &change.reply_to),
+            (ChangeKind::Mode(_), ReplyTo::Nobody)
+        );
+        change.reply_to.failed(error);
+        if is_known {
+            // The editor was told that this mode is active.
+            self.send_mode();
             self.send_options();
         }
     }

@@ -13,6 +13,9 @@ use crate::session::process::{self, Process, RunningProcess};
 use crate::session::prompt_reply::PromptReply;
 use crate::{outcome, sdk_error};
 
+/// How many processes in a row may end before they have made all changes.
+pub(super) const UNPROVEN: u32 = 2;
+
 impl Actor {
     pub(super) fn frame(&mut self, frame: &Frame) {
         self.prompts.process_reacted();
@@ -43,6 +46,8 @@ impl Actor {
     pub(in crate::session) fn process_over(&mut self) {
         self.show(|updates| updates.ended());
         self.settle_all();
+        self.generation += 1;
+        self.changes.requeue_lost();
         self.own_cancelled = false;
         // The attempts end with the process.
         self.turns.running = JoinSet::new();
@@ -57,8 +62,6 @@ impl Actor {
         }
         self.process_over();
         self.process.give_up();
-        self.generation += 1;
-        self.changes.requeue_lost();
         let lost = self.prompts.lose();
         if !lost.is_empty() {
             tracing::warn!(%why, prompts = lost.len(), "the CLI's process ended in the middle of a turn");
@@ -72,12 +75,17 @@ impl Actor {
             };
             self.finish(ended, told);
         }
+        if self.unproven >= UNPROVEN {
+            tracing::warn!(%why, "the CLI ends before it has made all changes; nothing waits for it any more");
+            self.fail_waiting(why);
+        }
     }
 
     pub(super) fn revived(&mut self, session: Session) {
         let now = self.choices.renewed(session.initialized());
         let chosen = std::mem::replace(&mut self.choices, now);
         self.process = Process::Running(RunningProcess::new(session));
+        self.unproven += 1;
         if let Some(link) = &self.link {
             link.go();
         }
@@ -111,6 +119,11 @@ impl Actor {
         self.process.give_up();
         self.conversation.behind = None;
         self.rewound(Some(why));
+        self.fail_waiting(why);
+    }
+
+    /// No process does what waits for one.
+    fn fail_waiting(&mut self, why: &outrigger::Error) {
         for ended in self.prompts.take_all() {
             let told = if ended.cancelled {
                 Ok(outcome::cancelled(None))
@@ -120,7 +133,7 @@ impl Actor {
             self.finish(ended, told);
         }
         for change in self.changes.take_waiting() {
-            change.reply_to.failed(sdk_error::of_sdk(why));
+            self.change_failed(change, sdk_error::of_sdk(why));
         }
     }
 

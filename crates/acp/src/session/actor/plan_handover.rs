@@ -75,8 +75,6 @@ impl Actor {
         }
         self.show(|updates| updates.cancelled());
         self.process_over();
-        self.generation += 1;
-        self.changes.requeue_lost();
         // No process reports the ends of their turns.
         let cancelled = self.prompts.give_up_cancelled();
         self.answer_cancelled(cancelled);
