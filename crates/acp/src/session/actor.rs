@@ -263,7 +263,7 @@ impl Actor {
             event = next(&mut self.process), if open => match event {
                 ProcessEvent::Frame(frame) => self.frame(&frame),
                 ProcessEvent::Lag => self.settle_all(),
-                ProcessEvent::Ended(error) => self.ended(&error),
+                ProcessEvent::Ended(error) => self.ended(&error).await,
                 ProcessEvent::Revived(Ok(session)) => self.revived(session),
                 ProcessEvent::Revived(Err(error)) => self.not_revived(&error),
             },

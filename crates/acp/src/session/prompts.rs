@@ -334,9 +334,11 @@ impl<A> Prompts<A> {
         let mut active_found = false;
         for mut open in std::mem::take(&mut self.open) {
             let sent = open.sent.take();
-            // Of the prompts with turns of their own, the SDK sends one at a time.
-            let is_active =
-                sent.is_some() && (open.how != How::Alone || !std::mem::replace(&mut active_found, true));
+            let is_active = sent.as_ref().is_some_and(|sent| {
+                // Of the prompts with turns of their own, the SDK sends one at a time.
+                let is_first = open.how == How::Alone && !std::mem::replace(&mut active_found, true);
+                is_first || open.how != How::Alone || sent.begun
+            });
             let has_no_reaction = sent.as_ref().is_some_and(|sent| !sent.has_reaction)
                 && !std::mem::replace(&mut open.again, true);
             if (is_active && !has_no_reaction) || open.cancelled.is_some() {

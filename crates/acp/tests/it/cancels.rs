@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outrigger::testing::Simulated;
+use outrigger_sim::peer::Signal;
 use serde_json::{Value, json};
 
 use crate::draft;
@@ -50,9 +51,7 @@ fn allow() -> Value {
 async fn a_cancel_interrupts_the_turn_of_an_editor_that_reads_nothing() {
     for version in [Version::V1, Version::Draft] {
         let (mut editor, cli, session, _home) = started(version).await;
-        // Updates that cannot be merged, more than the pipe holds and may wait before it.
-        let calls = "%+tool Glob {\"pattern\": \"*\"}\n".repeat(400);
-        let prompt = format!("%say many\n{calls}%hang\n%say more");
+        let prompt = format!("{}%hang\n%say more", many());
         let prompt = editor.prompt(&session, &prompt).await;
         // The paused clock advances only when no task can run: the pipe is full, and the model hangs.
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -73,6 +72,30 @@ async fn a_cancel_interrupts_the_turn_of_an_editor_that_reads_nothing() {
         }
         editor.leave().await;
     }
+}
+
+/// Updates that cannot be merged, more than the pipe holds and may wait before it.
+fn many() -> String {
+    format!("%say many\n{}", "%+tool Glob {\"pattern\": \"*\"}\n".repeat(400))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_while_the_editor_reads_nothing_has_ended_whatever_dies_then() {
+    let (mut editor, cli, session, _home) = started(Version::V1).await;
+    let ended = editor.prompt(&session, &format!("{}%say all", many())).await;
+    let lost = editor.prompt(&session, "%hang\n%say beginning").await;
+    // The paused clock advances only when no task can run: the pipe is full, and the model hangs.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(got(&cli, |line| line.to_string().contains("beginning")));
+    cli.started()[0].signal(Signal::Kill);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let (_, answer) = editor.until(ended).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer:#}");
+    let (_, answer) = editor.until(lost).await;
+    let why = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("the turn was lost"), "{answer:#}");
+    assert_eq!(cli.started().len(), 1);
+    editor.leave().await;
 }
 
 #[tokio::test]

@@ -54,11 +54,18 @@ impl Actor {
         self.lookups = Lookups::new();
     }
 
-    pub(super) fn ended(&mut self, why: &outrigger::Error) {
+    pub(super) async fn ended(&mut self, why: &outrigger::Error) {
         if let Some(handover) = self.handover.take()
             && self.begin_handover(handover)
         {
             return;
+        }
+        // While the editor was behind, nobody looked at the ends of turns. All turns end with their process.
+        while let Some(end) = self.turns.running.join_next().await {
+            match end {
+                Ok(end) => self.turn_ended(end),
+                Err(why) => tracing::error!(%why, "the end of a turn is not known"),
+            }
         }
         self.process_over();
         self.process.give_up();

@@ -169,6 +169,20 @@ fn a_death_fails_the_turn_that_ran_and_no_other() {
 }
 
 #[test]
+fn a_prompt_that_has_begun_is_not_sent_again() {
+    let mut watch = Watch::default();
+    for _ in 0..3 {
+        watch.happens(&Happening::Prompt(How::Alone));
+        watch.happens(&Happening::Send);
+    }
+    watch.happens(&Happening::Word);
+    // The end of the first one is not known yet.
+    watch.happens(&Happening::Begun(1));
+    watch.happens(&Happening::Death);
+    assert_eq!(watch.open(), [3]);
+}
+
+#[test]
 fn a_prompt_goes_on_as_another_before_those_that_wait() {
     let mut prompts = Prompts::default();
     for name in ["one", "two", "three"] {
