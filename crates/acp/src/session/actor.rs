@@ -256,7 +256,7 @@ impl Actor {
                     self.answer_cancelled(ended);
                 }
             }
-            () = at(floor) => self.floor_reached().await,
+            () = at(floor) => self.floor_reached(),
             () = gate.gate().opened(), if !open => {}
             // Before the CLI's next frame, so that the new state is reported first.
             () = self.questions.changed(), if open => {}

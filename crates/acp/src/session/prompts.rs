@@ -303,6 +303,12 @@ impl<A> Prompts<A> {
         ended
     }
 
+    /// Whether the prompt of this attempt is cancelled, and open.
+    pub(crate) fn is_cancelled(&self, attempt: Attempt) -> bool {
+        let mut cancelled = self.open.iter().filter(|open| open.cancelled.is_some());
+        cancelled.any(|open| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt))
+    }
+
     /// The latest time to answer the first cancelled prompt.
     pub(crate) fn floor(&self, patience: Duration) -> Option<Instant> {
         let cancelled = self.open.iter().filter_map(|open| open.cancelled).min()?;

@@ -80,6 +80,25 @@ fn many() -> String {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cancelled_turn_that_ends_keeps_its_process_however_long_the_editor_reads_nothing() {
+    let (mut editor, cli, session, _home) = started(Version::V1).await;
+    let prompt = format!("{}%hang\n%say more", many());
+    let cancelled = editor.prompt(&session, &prompt).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let next = editor.prompt(&session, "%say next").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let (_, answer) = editor.until(cancelled).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer:#}");
+    let (_, answer) = editor.until(next).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer:#}");
+    assert_eq!(cli.started()[0].exited(), None);
+    editor.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_ends_while_the_editor_reads_nothing_has_ended_whatever_dies_then() {
     let (mut editor, cli, session, _home) = started(Version::V1).await;
     let ended = editor.prompt(&session, &format!("{}%say all", many())).await;

@@ -65,7 +65,15 @@ impl Actor {
     }
 
     /// The CLI did not end a cancelled turn in time: its prompt is answered, and the process is killed, so that no work goes on unseen.
-    pub(super) async fn floor_reached(&mut self) {
+    pub(super) fn floor_reached(&mut self) {
+        self.settle_cancelled();
+        if self
+            .prompts
+            .floor(self.cancel_floor)
+            .is_none_or(|floor| floor > Instant::now())
+        {
+            return;
+        }
         self.show(|updates| updates.cancelled());
         let ended = self.prompts.give_up_cancelled();
         if self.link.is_some() {
@@ -84,6 +92,18 @@ impl Actor {
                     tracing::warn!(%error, "a process could not be closed");
                 }
             });
+        }
+    }
+
+    /// Answers cancelled prompts whose turns ended while the editor was behind. Their result frames may still wait for the editor.
+    fn settle_cancelled(&mut self) {
+        while let Some(Ok(end)) = self.turns.running.try_join_next() {
+            self.turn_ended(end);
+        }
+        let is_cancelled = |end: &mut TurnEnd| self.prompts.is_cancelled(end.0);
+        let cancelled: Vec<TurnEnd> = self.turns.ended.extract_if(.., is_cancelled).collect();
+        for end in cancelled {
+            self.settle(end);
         }
     }
 
