@@ -128,6 +128,7 @@ impl Host {
                 session.state,
                 SessionState::Running | SessionState::RequiresAction
             ),
+            looked_up: session.head_seq,
             head: session.head_seq,
             read: 0,
             frames: LogFrames::new(&*session.id),
@@ -184,6 +185,8 @@ pub(crate) struct HostSession {
     model: Option<String>,
     is_working: bool,
     /// The newest event when the session was looked up.
+    looked_up: u64,
+    /// The newest event of the log, as far as it is known.
     head: u64,
     /// The last event that was read as history.
     read: u64,
@@ -210,7 +213,7 @@ impl HostSession {
         self.model.as_deref()
     }
 
-    /// Whether a turn runs.
+    /// Whether a turn runs, at the end of what was read.
     pub(crate) fn is_working(&self) -> bool {
         self.is_working
     }
@@ -235,9 +238,22 @@ impl HostSession {
             frames.extend(self.notice("The host does not keep the beginning of this session any more"));
         }
         for event in &page.events {
-            for line in self.frames.event(event) {
-                frames.extend(Frame::from_line(line));
+            let told: Vec<Frame> = self
+                .frames
+                .event(event)
+                .into_iter()
+                .flat_map(Frame::from_line)
+                .collect();
+            if event.sequence_num > self.looked_up {
+                for frame in &told {
+                    match (frame.kind(), frame.subtype()) {
+                        ("system", Some("init")) => self.is_working = true,
+                        ("result", _) => self.is_working = false,
+                        _ => {}
+                    }
+                }
             }
+            frames.extend(told);
         }
         match page.events.last() {
             Some(last) => (self.read, self.head) = (last.sequence_num, self.head.max(page.head_seq)),

@@ -473,6 +473,49 @@ async fn a_question_of_a_subagent_that_comes_while_an_editor_connects_is_in_its_
 }
 
 #[tokio::test]
+async fn a_turn_that_ends_while_its_session_is_replayed_has_ended() {
+    let hosted = Hosted::simulated().await;
+    let (host, new) = (hosted.client(), NewSession::new(hosted.root.to_str().unwrap()));
+    let session = host.create_session(&new).await.unwrap().id;
+    let prompt = Prompt::text(format!("{BASH}\n%say done"));
+    host.send_prompt(&session, &prompt).await.unwrap();
+    hosted
+        .until(&session, |event| event["type"] == "approval_opened")
+        .await;
+    let (reports, mut reported) = mpsc::channel(1);
+    let wire = Wire::that_reports(hosted.address, Some(("/events?", reports))).await;
+    let mut editor = Editor::with(Config::new().host(hosted.client_at(wire.address, &hosted.token)));
+    editor.initialize(json!({})).await;
+
+    let other = async {
+        let reply = tokio::time::timeout(PATIENCE, reported.recv());
+        let reply = reply.await.expect("the agent reads the log").unwrap();
+        let pending = host.all_approvals(&ApprovalFilter::pending()).await.unwrap();
+        let allow = json!({"behavior": "allow"}).into();
+        host.decide(&pending[0].id, &allow).await.unwrap();
+        hosted.until_results(&session, 1).await;
+        reply.send(()).unwrap();
+        while let Some(reply) = reported.recv().await {
+            reply.send(()).unwrap();
+        }
+    };
+    tokio::select! {
+        lines = load(&mut editor, &session, &hosted.root) => assert_eq!(said(&lines), "done"),
+        () = other => panic!("the wire is gone"),
+    }
+    // There is nothing to cancel, so the next turn may ask.
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let prompt = editor.prompt(&session, &format!("{BASH}\n%say again")).await;
+    let asked = editor.wait_for(is_question).await;
+    editor.reply(&asked, option("allow-once")).await;
+    let (lines, _) = editor.until(prompt).await;
+    assert_eq!(said(&lines), "again");
+    editor.leave().await;
+}
+
+#[tokio::test]
 async fn the_model_s_own_questions_go_to_the_editor() {
     let hosted = Hosted::simulated().await;
     let mut editor = hosted.editor().await;
