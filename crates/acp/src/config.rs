@@ -14,7 +14,9 @@ use crate::host::Host;
 #[non_exhaustive]
 pub struct Config {
     /// The options of each session's CLI, which requests of the editor extend. The agent sets the permission handler itself: the user of
-    /// the editor decides.
+    /// the editor decides. Editors can choose the mode `bypassPermissions` only with
+    /// [`allow_dangerously_skip_permissions`](Options::allow_dangerously_skip_permissions), which is on by default, and off in options that
+    /// a program makes itself.
     pub options: Options,
     /// How long a cancelled prompt may stay open. A CLI that has not ended the turn by then is killed, and revived for the next prompt.
     /// 10 s by default.
@@ -170,6 +172,7 @@ fn as_in_a_terminal() -> Options {
         .isolation(Isolation::Interactive)
         .environment(Environment::inherit_all())
         .assume_sandbox(is_sandbox())
+        .allow_dangerously_skip_permissions(true)
         .client_app(concat!("outrigger-acp/", env!("CARGO_PKG_VERSION")))
 }
 
@@ -180,7 +183,7 @@ pub(crate) fn is_sandbox() -> bool {
 
 /// Adds what every session needs.
 pub(crate) fn always(mut options: Options) -> Options {
-    options.allow_dangerously_skip_permissions = may_bypass(&options);
+    options.allow_dangerously_skip_permissions &= may_bypass(&options);
     options.include_partial_messages = true;
     options.forward_subagent_text = true;
     // As in a terminal, so that files can be rewound. A session store has no place for the copies.

@@ -47,6 +47,28 @@ async fn sessions_are_told_with_what_can_be_chosen() {
 }
 
 #[tokio::test]
+async fn permissions_are_bypassed_only_where_the_agent_may() {
+    for may in [true, false] {
+        let cli = Simulated::agent(|agent| agent.directives());
+        // The CLI refuses it to root outside of a sandbox.
+        let options = cli.options().assume_sandbox(true);
+        let mut editor = Editor::of_options(options.allow_dangerously_skip_permissions(may));
+        editor.initialize(json!({})).await;
+        let home = tempfile::tempdir().unwrap();
+        let (session, opened) = editor.open(home.path()).await;
+        let modes = opened["modes"]["availableModes"].as_array().expect("modes");
+        let is_offered = modes.iter().any(|mode| mode["id"] == "bypassPermissions");
+        assert_eq!(is_offered, may, "{modes:#?}");
+        let bypass = json!({"sessionId": session, "modeId": "bypassPermissions"});
+        match may {
+            true => drop(editor.call("session/set_mode", bypass).await),
+            false => assert_eq!(editor.refused("session/set_mode", bypass).await["code"], -32602),
+        }
+        editor.leave().await;
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_is_chosen_leads_in_a_new_process_too() {
     let cli = Simulated::agent(|agent| agent.directives());
     let poet = AgentDefinition::new("Writes verse", "Speak in verse.");
