@@ -59,10 +59,19 @@ impl Pending {
         match begun {
             Ok(()) => Ok(pending),
             Err(error) => {
-                pending.end(false)?;
+                pending.take_back()?;
                 Err(error)
             }
         }
+    }
+
+    /// The old text could not be put back: the file, which may have a part of it, gets the new one.
+    ///
+    /// # Errors
+    /// When the file can't be read or written. The new text stays beside.
+    fn take_back(self) -> io::Result<()> {
+        self.note.finish()?;
+        fs::remove_file(&self.kept)
     }
 
     /// The editor has written the file, or not: then the new text is written, unless something else has changed the file.
@@ -111,16 +120,19 @@ impl PendingEdit {
         })
     }
 
-    /// Whether the file has the old text, or a part of it since a write broke off.
-    fn is_interrupted(&self) -> io::Result<bool> {
-        let found = text_of(&self.path, u64::MAX)?;
-        Ok(match &found {
+    /// Writes the new text if the file has the old one, or a part of either since a write broke off. Returns whether it did.
+    fn finish(&self) -> io::Result<bool> {
+        let is_interrupted = match bytes_of(&self.path, u64::MAX)? {
             None => self.old.is_none(),
             Some(found) => {
-                let old = self.old.as_deref().unwrap_or_default();
-                *found != self.new && (old.starts_with(found) || self.new.starts_with(found))
+                let (old, new) = (self.old.as_deref().unwrap_or_default(), self.new.as_bytes());
+                found != new && (old.as_bytes().starts_with(&found) || new.starts_with(&found))
             }
-        })
+        };
+        if is_interrupted {
+            self.put_new()?;
+        }
+        Ok(is_interrupted)
     }
 }
 
@@ -144,9 +156,8 @@ fn recover_one(kept: &Path) -> io::Result<()> {
     file.read_to_end(&mut text)?;
     match serde_json::from_slice::<PendingEdit>(&text) {
         Ok(note) => {
-            if note.is_interrupted()? {
+            if note.finish()? {
                 tracing::info!(path = %note.path.display(), "an edit that a crash interrupted is finished");
-                note.put_new()?;
             }
         }
         // The file was not touched before the note was whole.
@@ -160,6 +171,11 @@ fn recover_one(kept: &Path) -> io::Result<()> {
 /// # Errors
 /// When it can't be read, is no regular file, is longer than this, or is no UTF-8.
 pub(super) fn text_of(path: &Path, longest: u64) -> io::Result<Option<String>> {
+    let text = bytes_of(path, longest)?.map(String::from_utf8).transpose();
+    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn bytes_of(path: &Path, longest: u64) -> io::Result<Option<Vec<u8>>> {
     let about = match fs::metadata(path) {
         Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -168,7 +184,7 @@ pub(super) fn text_of(path: &Path, longest: u64) -> io::Result<Option<String>> {
     if !about.is_file() || about.len() > longest {
         return Err(io::Error::other("it is no file, or too long"));
     }
-    fs::read_to_string(path).map(Some)
+    fs::read(path).map(Some)
 }
 
 #[cfg(test)]
@@ -261,6 +277,35 @@ mod tests {
                 assert_eq!(case.kept(), 0);
             }
         }
+    }
+
+    #[test]
+    fn an_old_text_that_can_not_be_put_back_costs_no_new_one() {
+        for old in [Some("old\n"), None] {
+            for (found, text) in [
+                (old, "new\n"),
+                (Some(""), "new\n"),
+                (Some("new\n"), "new\n"),
+                (Some("mine\n"), "mine\n"),
+            ] {
+                let case = PendingCase::new();
+                let pending = case.begin(old);
+                case.write(found);
+                pending.take_back().unwrap();
+                assert_eq!(case.text().as_deref(), Some(text), "{old:?} {found:?}");
+                assert_eq!(case.kept(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_write_that_broke_off_inside_of_a_character_is_finished() {
+        let case = PendingCase::new();
+        drop(case.begin(Some("\u{e9}\n")));
+        fs::write(&case.path, b"\xc3").unwrap();
+        recover(&case.place());
+        assert_eq!(case.text().as_deref(), Some("new\n"));
+        assert_eq!(case.kept(), 0);
     }
 
     #[test]
