@@ -18,7 +18,7 @@ use outrigger::{CallbackReply, Callbacks, ElicitationRequest, ElicitationResult}
 use tokio::sync::mpsc;
 
 use self::asker::Asker;
-pub(crate) use self::asker::{QuestionCancel, QuestionSlot, SentQuestion};
+pub(crate) use self::asker::{Handled, QuestionCancel, QuestionSlot, SentQuestion};
 pub(crate) use self::form::{Filled, Form, Forms};
 pub(crate) use self::permission_options::Approved;
 use self::permission_options::PermissionChoice;
@@ -46,11 +46,13 @@ pub(crate) enum EditorQuestion {
     Decided {
         call: String,
         decision: Decision,
+        handled: Handled,
     },
     /// A plan was approved for a new conversation. The turn ends.
     Approved {
         call: String,
         approved: Approved,
+        handled: Handled,
     },
 }
 
@@ -165,7 +167,12 @@ impl CliResponder {
         };
         let reply = reply.unwrap_or_else(|| PersonReply::no(""));
         if let Some(approved) = anew {
-            self.asker.tell(EditorQuestion::Approved { call, approved }).await;
+            let told = |handled| EditorQuestion::Approved {
+                call,
+                approved,
+                handled,
+            };
+            self.asker.tell(told).await;
             return reply.into();
         }
         let ends_turn = matches!(reply, PersonReply::Stop);
@@ -180,7 +187,12 @@ impl CliResponder {
     }
 
     async fn decided(&self, call: String, decision: Decision) {
-        self.asker.tell(EditorQuestion::Decided { call, decision }).await;
+        let told = |handled| EditorQuestion::Decided {
+            call,
+            decision,
+            handled,
+        };
+        self.asker.tell(told).await;
     }
 }
 

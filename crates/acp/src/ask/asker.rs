@@ -26,6 +26,9 @@ pub(crate) struct SentQuestion<T> {
 /// Where the session's task puts a question that it has sent; `None` if the turn that asks is cancelled.
 pub(crate) type QuestionSlot<T> = oneshot::Sender<Option<SentQuestion<T>>>;
 
+/// Dropped when a decision is handled.
+pub(crate) type Handled = oneshot::Sender<()>;
+
 /// Asks the editor, by the session's task. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Asker {
@@ -43,9 +46,13 @@ impl Asker {
         self.cancel.clone()
     }
 
-    /// Tells the session's task of a decision. If the task has ended, nobody needs it.
-    pub(super) async fn tell(&self, decision: EditorQuestion) {
-        let _ = self.task.send(decision).await;
+    /// Tells the session's task of a decision, and waits until the task has handled it: the CLI gets its reply after that, so that what it
+    /// writes because of the reply, such as the end of the turn, comes behind the decision. If the task has ended, nobody needs it.
+    pub(super) async fn tell(&self, decision: impl FnOnce(Handled) -> EditorQuestion) {
+        let (handled, is_handled) = oneshot::channel();
+        if self.task.send(decision(handled)).await.is_ok() {
+            let _ = is_handled.await;
+        }
     }
 
     /// Asks, and returns the answer; `None` if the question was cancelled. `agent` is the subagent that asks.

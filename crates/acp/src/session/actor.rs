@@ -369,6 +369,8 @@ impl Actor {
             change.reply_to.failed(error::internal("the session was closed"));
         }
         self.inbox.close();
+        // The CLI gets no reply before its question is handled.
+        drop(self.asks);
         // A process that is being revived ends when it is dropped.
         let Process::Running(RunningProcess { session, frames }) = self.process else {
             return;

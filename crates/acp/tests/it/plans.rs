@@ -160,6 +160,33 @@ async fn a_plan_is_carried_out_in_a_new_conversation_by_the_same_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plan_is_carried_out_however_far_the_editor_is_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let cli = cli(home.path(), || None);
+    let mut editor = editor_of(&cli, home.path());
+    let session = planner(&mut editor, home.path()).await;
+    let prompt = editor
+        .prompt(&session, &planning(home.path(), "%say built"))
+        .await;
+    let question = editor
+        .wait_for(|line| line["method"] == "session/request_permission")
+        .await;
+    // Each is told to the editor, which reads nothing: more than the pipe holds and may wait before it.
+    for mode in ["default", "plan"].repeat(100) {
+        let mode = json!({"sessionId": session, "modeId": mode});
+        editor.ask("session/set_mode", mode).await;
+    }
+    // The paused clock advances only when no task can run.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    editor.reply(&question, select(CLEAR)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let (lines, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer:#}");
+    assert_eq!(said(&lines), "built", "{lines:#?}");
+    editor.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_while_the_new_process_starts_ends_the_prompt() {
     let home = tempfile::tempdir().unwrap();
     // It never answers.

@@ -190,7 +190,11 @@ impl Actor {
                 let answer = self.questions.put(agent, self.client.elicit(*request));
                 drop(reply.send(Some(SentQuestion { answer, prompts })));
             }
-            EditorQuestion::Decided { call, decision } => {
+            EditorQuestion::Decided {
+                call,
+                decision,
+                handled: _handled,
+            } => {
                 if let Decision::Rejected { ends_turn: true } | Decision::Denied { ends_turn: true } =
                     decision
                 {
@@ -198,7 +202,11 @@ impl Actor {
                 }
                 self.show(|updates| updates.decided(&call, decision));
             }
-            EditorQuestion::Approved { call, approved } => self.approved(&call, approved),
+            EditorQuestion::Approved {
+                call,
+                approved,
+                handled: _handled,
+            } => self.approved(&call, approved),
         }
     }
 }
