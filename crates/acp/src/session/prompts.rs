@@ -100,7 +100,7 @@ impl<A> Prompts<A> {
     /// # Errors
     /// Returns the reply when too many prompts are open.
     pub(crate) fn accept(&mut self, prompt: Prompt, how: How, answer: A) -> Result<u64, A> {
-        if self.open.len() >= MOST {
+        if self.is_full() {
             return Err(answer);
         }
         self.numbers += 1;
@@ -115,6 +115,11 @@ impl<A> Prompts<A> {
             cancelled: None,
         });
         Ok(self.numbers)
+    }
+
+    /// Whether no more prompts may be open.
+    pub(crate) fn is_full(&self) -> bool {
+        self.open.len() >= MOST
     }
 
     /// The prompt waits for [`complete`](Self::complete).

@@ -270,3 +270,22 @@ async fn the_turn_that_runs_can_be_steered() {
     }
     editor.leave().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn steering_is_refused_while_too_many_prompts_are_open() {
+    let (mut editor, cli, session, _home) = started().await;
+    editor.prompt(&session, "%hang\n%say beginning").await;
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    for _ in 1..256 {
+        editor.prompt(&session, "%say never").await;
+    }
+    let steer = json!({"sessionId": session, "prompt": [{"type": "text", "text": "%say unheard"}]});
+    let refused = editor.refused("_session/steering", steer).await;
+    let why = refused["message"].as_str().unwrap_or_default();
+    assert!(why.contains("256 prompts are open"), "{refused:#}");
+    let report = cli.report().expect("it was started");
+    assert!(!report.received().any(|line| line.to_string().contains("unheard")));
+    editor.leave().await;
+}

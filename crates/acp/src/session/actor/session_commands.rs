@@ -65,6 +65,9 @@ impl Actor {
             });
         };
         prompt::of(&request.prompt, |_| false)?;
+        if self.prompts.is_full() {
+            return Err(too_many_prompts());
+        }
         self.idle.prompted();
         self.prompt(request.into_prompt(), PromptReply::nothing());
         Ok(Steered {
@@ -98,10 +101,7 @@ impl Actor {
                     self.reading.push(self.read_buffers(number, request, files));
                 }
             }
-            Err(answer) => {
-                let busy = format!("{MOST} prompts are open already; wait for one of them to end");
-                answer.refuse(error::internal(busy));
-            }
+            Err(answer) => answer.refuse(too_many_prompts()),
         }
     }
 
@@ -136,6 +136,12 @@ impl Actor {
             }
         }
     }
+}
+
+fn too_many_prompts() -> agent_client_protocol::Error {
+    error::internal(format!(
+        "{MOST} prompts are open already; wait for one of them to end"
+    ))
 }
 
 /// How a prompt is delivered: `_meta.claudeCode.delivery`, which is `queue` (the default), `steer` or `now`.
