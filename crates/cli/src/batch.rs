@@ -100,7 +100,12 @@ enum Then {
 pub(crate) async fn run(args: Args) -> CommandResult {
     let mut signals = Signals::catch()?;
     let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
-    let given = prompts::read(&args.prompts)?;
+    let given = tokio::select! {
+        biased;
+        // Who writes the prompts may have ended by the same Ctrl-C, and its list may be a part.
+        signal = signals.next() => return Ok(signal.status()),
+        given = prompts::read(args.prompts.clone()) => given?,
+    };
     let options = args.options(&screen).await?;
     args.check_files()?;
     let journal = args.open_journal().await?;
@@ -113,15 +118,6 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     loop {
         tokio::select! {
             biased;
-            result = run.next() => match result {
-                Some(result) => {
-                    if let Err(failure) = &result.result {
-                        bar.note(&format!("{}: {failure}", result.id));
-                    }
-                    results.write(result)?;
-                }
-                None => break,
-            },
             signal = signals.next() => match (signal, asked) {
                 (Signal::Interrupt, None) => {
                     asked = Some(signal);
@@ -135,6 +131,15 @@ pub(crate) async fn run(args: Args) -> CommandResult {
                     args.say_way_on(&bar);
                     return Ok(signal.status());
                 }
+            },
+            result = run.next() => match result {
+                Some(result) => {
+                    if let Err(failure) = &result.result {
+                        bar.note(&format!("{}: {failure}", result.id));
+                    }
+                    results.write(result)?;
+                }
+                None => break,
             },
             () = bar.tick() => {}
         }

@@ -338,3 +338,29 @@ async fn a_full_disk_is_named_and_what_is_done_is_kept() {
     let metadata = r#""metadata":{"b":123456789012345678901234567890,"a":1}"#;
     assert!(ran.stdout.contains(metadata), "{ran:?}");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_ends_it_while_its_prompts_are_read() {
+    let rig = Rig::start().await;
+    let pipe = rig.sandbox.project().join("prompts");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let child = rig.spawn("batch", &[pipe.to_str().unwrap(), "--out", "results"]);
+    let pid = i32::try_from(child.id().expect("it runs")).unwrap();
+    // This waits until the other end is open, for which the signals are caught first.
+    let writer = tokio::task::spawn_blocking(move || std::fs::File::options().write(true).open(pipe));
+    let mut writer = writer.await.unwrap().unwrap();
+    std::io::Write::write_all(&mut writer, b"\"%say never\"\n").unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = rig.finish(child).await;
+    assert_eq!((ran.code, &*ran.stderr), (Some(130), ""), "{ran:?}");
+    assert!(rig.api.requests().is_empty());
+    drop(writer);
+}
