@@ -153,7 +153,17 @@ async fn answer(args: Args, telemetry: Option<&RunTelemetry>) -> CommandResult {
         }
     });
 
-    let frames = (args.json == Some(JsonLines::Frames)).then(|| tokio::spawn(write_frames(session.frames())));
+    let frames = (args.json == Some(JsonLines::Frames)).then(|| {
+        let (frames, session) = (session.frames(), session.clone());
+        tokio::spawn(async move {
+            let written = write_frames(frames).await;
+            if written.is_err() {
+                // Nobody sees what the agent would do. How the session ended is told by whoever reads the turn.
+                let _ = session.close().await;
+            }
+            written
+        })
+    });
     let began = Instant::now();
     let turns = ask(&args, asked, &session, &mut screen, &mut watchman).await;
     let took = began.elapsed();

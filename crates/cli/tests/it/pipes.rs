@@ -106,6 +106,11 @@ async fn so_do_runs_and_conversations() {
         assert_eq!(ended, (Some(141), String::new()), "{arguments:?}");
         rig.nothing_left().await;
     }
+    // A turn that does not end is no reason to go on.
+    let mut child = rig.spawn("run", &["--no-ask", "--quiet", "--json", "%hang\n%say never"]);
+    drop((child.stdin.take(), child.stdout.take()));
+    let ran = rig.finish(child).await;
+    assert_eq!((ran.code, &*ran.stderr), (Some(141), ""), "{ran:?}");
     let mut child = rig.spawn("chat", &["--no-ask", "--quiet"]);
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
