@@ -2,6 +2,7 @@
 
 mod demo_session;
 
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -82,7 +83,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     }
     check(&settings)?;
     if args.check {
-        println!("the policy file is sound");
+        writeln!(io::stdout(), "the policy file is sound")?;
         return Ok(Status::Success);
     }
     // Clients show an answer while the model writes it.
@@ -98,14 +99,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         )
     })?;
     let serving = Serving::new(settings, log).await?;
-    println!("serves {} with the log {}", serving.url, path.display());
-    // Who lost the last one gets another by the link, too: whoever can start the host owns the log.
-    if args.link || serving.tokens.records().iter().all(|token| token.revoked) {
-        let code = serving.tokens.code()?;
-        println!(
-            "within an hour, and once, this link gives a token, in a browser or pasted into `outrigger host login`:\n  {}/welcome#code={code}",
-            serving.url
-        );
+    if let Err(failure) = serving.tell(&path, args.link) {
+        serving.host.shutdown().await;
+        return Err(failure);
     }
     serving.serve(signals, args.drain).await
 }
@@ -216,6 +212,22 @@ impl Serving {
             listener,
             url: format!("{scheme}://{address}"),
         })
+    }
+
+    /// Writes where it serves, and the link for a token if there is none or one is wanted.
+    fn tell(&self, log: &Path, wants_link: bool) -> Result<(), Failure> {
+        let mut out = io::stdout();
+        writeln!(out, "serves {} with the log {}", self.url, log.display())?;
+        // Who lost the last one gets another by the link, too: whoever can start the host owns the log.
+        if wants_link || self.tokens.records().iter().all(|token| token.revoked) {
+            let code = self.tokens.code()?;
+            writeln!(
+                out,
+                "within an hour, and once, this link gives a token, in a browser or pasted into `outrigger host login`:\n  {}/welcome#code={code}",
+                self.url
+            )?;
+        }
+        Ok(())
     }
 
     /// Serves until a signal comes, and then for up to `drain` until no turn runs. The second signal ends the program at once; the log is sound then, too.

@@ -61,6 +61,16 @@ fn a_closed_pipe_has_one_status_and_no_words() {
         &["--version"],
         &["sessions", "status", ONE, "--json", store[0], store[1]],
         &["sessions", "fork", ONE, "--json"],
+        &["serve", "--root", ".", "--check"],
+        &[
+            "serve",
+            "--root",
+            ".",
+            "--data",
+            "host",
+            "--listen",
+            "127.0.0.1:0",
+        ],
     ] {
         let mut command = outrigger(args);
         command
