@@ -6,6 +6,22 @@
     reason = "writing to the terminal is what this program is for"
 )]
 
+/// As in the standard library, but a closed standard error is no reason to panic.
+macro_rules! eprint {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stderr(), $($words)*);
+    }};
+}
+
+/// As in the standard library, but a closed standard error is no reason to panic.
+macro_rules! eprintln {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 mod agent;
 mod ask;
 mod batch;

@@ -83,6 +83,22 @@ fn a_closed_pipe_has_one_status_and_no_words() {
 }
 
 #[test]
+fn a_closed_standard_error_changes_no_status() {
+    let place = Place::new();
+    for (args, code) in [(&["run", ""][..], 2), (&["sessions", "list"], 1)] {
+        let mut command = outrigger(args);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        command
+            .env("CLAUDE_CONFIG_DIR", &place.config)
+            .current_dir(&place.project)
+            .stdin(Stdio::null())
+            .stderr(writer);
+        assert_eq!(command.output().unwrap().status.code(), Some(code), "{args:?}");
+    }
+}
+
+#[test]
 fn a_cause_that_an_error_repeats_is_told_once() {
     let place = Place::new();
     place.session(&place.project, ONE, "count the files", None);
