@@ -40,7 +40,8 @@ pub struct WebhookLimits {
     pub first_pause: Duration,
     /// The longest pause; 1 h by default. An address may ask for a longer one by `Retry-After`, up to a day.
     pub longest_pause: Duration,
-    /// How long an address may fail before its webhook is disabled; 3 days by default.
+    /// How long an address may fail before its webhook is disabled; 3 days by default. Ten attempts have to fail as well, so that a clock
+    /// that is set forward disables nothing.
     pub give_up: Duration,
 }
 

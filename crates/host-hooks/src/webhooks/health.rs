@@ -7,12 +7,15 @@ use super::WebhookLimits;
 /// The longest pause that an address may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(24 * 3600);
 
+/// So many attempts have to fail before a webhook is disabled: the wall clock may have been set, or the machine may have slept.
+const LEAST_FAILURES: u32 = 10;
+
 /// The address of a webhook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Health {
     /// The first failure since the last success, in milliseconds since 1970.
     since: Option<u64>,
-    /// Failures since then.
+    /// Failures since then, of this process.
     failures: u32,
 }
 
@@ -50,7 +53,8 @@ impl Health {
         // A clock that was set back begins anew, so that nothing is disabled too early.
         let since = self.since.filter(|since| *since <= now).unwrap_or(now);
         self.since = Some(since);
-        if u128::from(now - since) >= limits.give_up.as_millis() {
+        let is_long = u128::from(now - since) >= limits.give_up.as_millis();
+        if is_long && self.failures + 1 >= LEAST_FAILURES {
             return AfterFailure::Disable;
         }
         let doubled = limits
@@ -103,19 +107,35 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_clock_that_is_set_forward_disables_nothing_by_itself() {
+        let limits = WebhookLimits::default();
+        let late = u64::try_from(limits.give_up.as_millis()).unwrap_or(u64::MAX);
+        let mut health = Health::default();
+        health.fail(0, None, 0.0, &limits);
+        for _ in 0..8 {
+            let next = health.fail(late, None, 0.0, &limits);
+            assert!(matches!(next, AfterFailure::Pause(_)));
+        }
+        assert_eq!(health.fail(late, None, 0.0, &limits), AfterFailure::Disable);
+    }
+
     proptest! {
         #[test]
-        fn every_pause_is_bounded_and_only_time_disables(
+        fn every_pause_is_bounded_and_only_time_with_failures_disables(
             attempts in proptest::collection::vec((0_u64..400_000_000, any::<Option<u32>>(), 0.0_f64..=1.0, any::<bool>()), 1..60),
         ) {
             let limits = WebhookLimits::default();
             let mut health = Health::default();
             let mut since = None;
+            let mut failures = 0;
             for (now, asked, random, has_success) in attempts {
                 if has_success {
                     health.succeed();
                     since = None;
+                    failures = 0;
                 }
+                failures += 1;
                 let first = *since.get_or_insert(now);
                 if first > now {
                     since = Some(now);
@@ -124,9 +144,9 @@ mod tests {
                 let next = health.fail(now, asked, random, &limits);
                 let failing_for = Duration::from_millis(now - since.unwrap_or(now));
                 match next {
-                    AfterFailure::Disable => prop_assert!(failing_for >= limits.give_up),
+                    AfterFailure::Disable => prop_assert!(failing_for >= limits.give_up && failures >= LEAST_FAILURES),
                     AfterFailure::Pause(pause) => {
-                        prop_assert!(failing_for < limits.give_up);
+                        prop_assert!(failing_for < limits.give_up || failures < LEAST_FAILURES);
                         prop_assert!(pause >= limits.first_pause / 2);
                         prop_assert!(pause >= asked.unwrap_or_default().min(LONGEST_ASKED));
                         prop_assert!(pause <= limits.longest_pause.max(LONGEST_ASKED));
