@@ -1,6 +1,7 @@
 //! The task of a webhook: from the log to its address.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(super) struct Dispatcher {
     health: Health,
     /// Sessions that may have events for the webhook.
     dirty: BTreeSet<SessionId>,
+    /// The session whose message has failed last. Those after it have their turns before it is tried again.
+    failed: Option<SessionId>,
     /// Up to which session the log was searched for sessions with news. `None` when the search is done.
     scan: Option<Option<SessionId>>,
     /// Sessions whose events are being delivered.
@@ -94,6 +97,7 @@ impl Dispatcher {
                 deliver,
             }),
             dirty: BTreeSet::new(),
+            failed: None,
             scan: Some(None),
             busy: HashMap::new(),
             positions: HashMap::new(),
@@ -116,7 +120,7 @@ impl Dispatcher {
                     self.job.shared.limits.parallel.max(1)
                 };
                 while deliveries.len() < most
-                    && let Some(session) = self.dirty.pop_first()
+                    && let Some(session) = self.next()
                 {
                     let position = self.positions.get(&session).copied();
                     self.busy.insert(session.clone(), BusySession::default());
@@ -147,9 +151,21 @@ impl Dispatcher {
         }
     }
 
-    /// Looks for sessions with news, if none is known.
+    /// The session whose turn it is.
+    fn next(&mut self) -> Option<SessionId> {
+        let after = self.failed.as_ref().and_then(|failed| {
+            let mut after = self.dirty.range((Bound::Excluded(failed), Bound::Unbounded));
+            after.next().cloned()
+        });
+        match after {
+            Some(session) => self.dirty.take(&session),
+            None => self.dirty.pop_first(),
+        }
+    }
+
+    /// Looks for sessions with news, if few are known: those that fail stay known.
     async fn search(&mut self) -> Result<()> {
-        let Some(after) = self.scan.as_ref().filter(|_| self.dirty.is_empty()) else {
+        let Some(after) = self.scan.as_ref().filter(|_| self.dirty.len() < SCAN) else {
             return Ok(());
         };
         let (log, id) = (&self.job.shared.log, self.job.webhook.id);
@@ -239,6 +255,7 @@ impl Dispatcher {
             PageEnd::Failed(error) => error,
         };
         self.dirty.insert(session.clone());
+        self.failed = Some(session.clone());
         if is_paused && !error.is_gone {
             return Ok(None);
         }

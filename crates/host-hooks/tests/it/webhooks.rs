@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use outrigger_host::log::BoxFuture;
 use outrigger_host::{
     AddressRule, HostError, NewSession, SessionHost, Source, Webhook, WebhookEvent, WebhookSecret,
 };
-use outrigger_host_hooks::{DeliveryError, Message, NewWebhook, WebhookLimits, Webhooks};
+use outrigger_host_hooks::{Deliver, DeliveryError, Message, NewWebhook, WebhookLimits, Webhooks};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -202,6 +203,46 @@ async fn an_address_that_fails_is_tried_again_and_order_is_kept() {
         hook.failing_since.is_none() && hook.last_error.is_none()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_never_taken_holds_back_its_own_session_alone() {
+    struct Picky(Arc<Receiver>);
+
+    impl Deliver for Picky {
+        fn deliver(&self, message: Message) -> BoxFuture<'_, Result<(), DeliveryError>> {
+            let is_odd = message.body.contains("odd");
+            Box::pin(async move {
+                self.0.deliver(message).await?;
+                match is_odd {
+                    true => Err(DeliveryError::new("the address answered 400")),
+                    false => Ok(()),
+                }
+            })
+        }
+    }
+
+    let rig = Rig::new();
+    let host = rig.host().await;
+    let mut sessions = [rig.session(&host).await, rig.session(&host).await];
+    // The first one that is looked at.
+    sessions.sort();
+    let [odd, other] = sessions;
+    let hooks = webhooks(&rig, &host);
+    add(&hooks).await;
+    state(&host, &odd, "odd").await;
+    let (receiver, mut attempts) = Receiver::new(|_| Answer::TakenLater);
+    let (running, picky) = (hooks.clone(), Arc::new(Picky(receiver)));
+    let _running = tokio::spawn(async move { running.run(picky).await });
+    until(&hooks, |hook| hook.failing_since.is_some()).await;
+    for round in 0..3 {
+        let name = format!("good {round}");
+        state(&host, &other, &name).await;
+        while !attempts.is_empty() {}
+        // One attempt may have been under way, and one the next in turn.
+        let states = attempts.states(4).await;
+        assert!(states.contains(&name), "{states:?}");
+    }
 }
 
 #[tokio::test]
