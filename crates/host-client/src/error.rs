@@ -85,7 +85,11 @@ impl Error {
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::Lost { .. } | Self::TimedOut(_) => true,
-            Self::Refused(problem) => matches!(problem.status, 500 | 502 | 504),
+            Self::Refused(problem) => match problem.status {
+                // The host says so instead of doing it. A proxy says so, too, when it has lost the host over it.
+                408 | 503 => problem.code.is_none(),
+                status => (500..=599).contains(&status),
+            },
             _ => false,
         }
     }

@@ -37,6 +37,28 @@ async fn losing(lost: usize, answer: fn(&Request, usize) -> (&'static str, Strin
 
 fn accepted(effect: &str) -> String {
     json!({"events": [{"event_id": "e", "sequence_num": 4, "effect": effect}]}).to_string()
+/// A proxy that gives this answer to the first request, and then reaches a host.
+async fn proxied(status: &'static str) -> (Server, Seen) {
+    let seen = Seen::default();
+    let requests = Arc::clone(&seen);
+    let server = Server::start(move |_, mut connection: Connection| {
+        let seen = Arc::clone(&requests);
+        async move {
+            while let Some(request) = connection.request().await {
+                seen.lock().unwrap().push(request);
+                let is_first = seen.lock().unwrap().len() == 1;
+                let session = json!({"id": "s", "state": "idle", "cwd": "/x"}).to_string();
+                match is_first {
+                    true => connection.answer(status, "<html>").await,
+                    false => connection.answer("200 OK", &session).await,
+                }
+            }
+        }
+    })
+    .await;
+    (server, seen)
+}
+
 }
 
 fn approval(decision: Value) -> Value {
@@ -166,6 +188,22 @@ async fn what_could_happen_twice_is_not_sent_again() {
 
     // What the host did not do, it may be asked again for.
     let busy = |_: &Request, number| match number {
+    // A proxy that lost the host does not know either.
+    for status in [
+        "408 Request Timeout",
+        "500 Internal Server Error",
+        "502 Bad Gateway",
+        "503 Service Unavailable",
+        "504 Gateway Timeout",
+        "520 Unknown",
+        "524 A Timeout Occurred",
+    ] {
+        let (server, seen) = proxied(status).await;
+        let error = soon(server.client().interrupt("s")).await.unwrap_err();
+        assert!(error.may_be_done(), "{error}");
+        assert_eq!(seen.lock().unwrap().len(), 1, "{status}");
+    }
+
         1 => ("503 Service Unavailable", problem("unavailable", 503)),
         _ => (
             "200 OK",
