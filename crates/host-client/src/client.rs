@@ -2,7 +2,7 @@
 
 mod hooks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -206,13 +206,14 @@ impl HostClient {
     /// When the host refuses or is away.
     pub async fn all_sessions(&self) -> Result<Vec<Session>> {
         let mut all = Vec::new();
+        let mut asked = HashSet::new();
         let mut after = None;
         loop {
             let page = self.sessions(after.as_deref(), None).await?;
             all.extend(page.sessions);
             match page.next {
-                // A host that names the same page for ever must not be asked for ever.
-                Some(next) if after.as_ref() != Some(&next) => after = Some(next),
+                // A host that names the same pages for ever must not be asked for ever.
+                Some(next) if asked.insert(next.clone()) => after = Some(next),
                 _ => return Ok(all),
             }
         }
@@ -508,11 +509,12 @@ impl HostClient {
     pub async fn all_approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>> {
         let mut filter = filter.clone();
         let mut all = Vec::new();
+        let mut asked = HashSet::new();
         loop {
             let page = self.approvals(&filter).await?;
             all.extend(page.approvals);
             match page.next {
-                Some(next) if filter.after.as_ref() != Some(&next) => filter.after = Some(next),
+                Some(next) if asked.insert(next.clone()) => filter.after = Some(next),
                 _ => return Ok(all),
             }
         }

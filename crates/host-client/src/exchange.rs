@@ -180,7 +180,7 @@ impl Exchange {
 
     /// Sends a request until there is an answer, within the patience.
     pub(crate) async fn send(&self, request: &HostRequest) -> Result<HostResponse, Failed> {
-        let until = Instant::now() + self.bounds.patience;
+        let began = Instant::now();
         let mut may_be_done = false;
         let mut tries = 0;
         loop {
@@ -200,7 +200,7 @@ impl Exchange {
             }
             may_be_done |= is_done_perhaps;
             let wait = self.bounds.backoff.drawn(tries, error.retry_after());
-            if Instant::now() + wait > until {
+            if began.elapsed().saturating_add(wait) > self.bounds.patience {
                 return Err(failed(error, may_be_done));
             }
             debug!(path = request.path, %error, ?wait, "a request is sent again");

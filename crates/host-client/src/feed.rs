@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
-use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, HostRequest, next_bytes};
@@ -150,7 +150,8 @@ impl Feed {
 impl OpenFeed {
     /// Reads the next bytes. What they complete before an error is kept until the connection is given up, which is now: it comes again.
     async fn read(&mut self, silence: Duration) -> Result<()> {
-        match timeout_at(self.heard + silence, next_bytes(&mut self.body)).await {
+        let left = silence.saturating_sub(self.heard.elapsed());
+        match timeout(left, next_bytes(&mut self.body)).await {
             Err(_) => Err(Error::TimedOut(silence)),
             Ok(Err(error)) => Err(error),
             Ok(Ok(None)) => Err(Error::Lost {

@@ -163,10 +163,11 @@ impl SessionStream {
             }
             "catch_up_truncated" => {
                 let Truncated { first_sequence_num } = read(event)?;
-                if first_sequence_num <= self.cursor + 1 {
+                let removed = first_sequence_num.saturating_sub(1);
+                if removed <= self.cursor {
                     return Ok(None);
                 }
-                self.cursor = first_sequence_num - 1;
+                self.cursor = removed;
                 StreamItem::Truncated { first_sequence_num }
             }
             "synced" => StreamItem::Synced {

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_host_client::{ApprovalState, Effect, Error, HostClient, NewSession, NewToken, Prompt, Token};
+use outrigger_host_client::{
+    ApprovalState, Effect, Error, HostClient, NewSession, NewToken, Prompt, StreamItem, Token,
+};
 use serde_json::{Value, json};
 
-use crate::rig::{Connection, PATIENCE, Request, Server, problem, soon};
+use crate::rig::{Connection, PATIENCE, Request, Server, problem, soon, synced};
 
 type Seen = Arc<Mutex<Vec<Request>>>;
 
@@ -35,8 +37,6 @@ async fn losing(lost: usize, answer: fn(&Request, usize) -> (&'static str, Strin
     (server, seen)
 }
 
-fn accepted(effect: &str) -> String {
-    json!({"events": [{"event_id": "e", "sequence_num": 4, "effect": effect}]}).to_string()
 /// A proxy that gives this answer to the first request, and then reaches a host.
 async fn proxied(status: &'static str) -> (Server, Seen) {
     let seen = Seen::default();
@@ -59,6 +59,8 @@ async fn proxied(status: &'static str) -> (Server, Seen) {
     (server, seen)
 }
 
+fn accepted(effect: &str) -> String {
+    json!({"events": [{"event_id": "e", "sequence_num": 4, "effect": effect}]}).to_string()
 }
 
 fn approval(decision: Value) -> Value {
@@ -186,8 +188,6 @@ async fn what_could_happen_twice_is_not_sent_again() {
         .collect();
     assert_eq!(lines, ["POST /v1/sessions/s/interrupt", "POST /v1/tokens"]);
 
-    // What the host did not do, it may be asked again for.
-    let busy = |_: &Request, number| match number {
     // A proxy that lost the host does not know either.
     for status in [
         "408 Request Timeout",
@@ -204,6 +204,8 @@ async fn what_could_happen_twice_is_not_sent_again() {
         assert_eq!(seen.lock().unwrap().len(), 1, "{status}");
     }
 
+    // What the host did not do, it may be asked again for.
+    let busy = |_: &Request, number| match number {
         1 => ("503 Service Unavailable", problem("unavailable", 503)),
         _ => (
             "200 OK",
@@ -235,6 +237,45 @@ async fn a_host_that_wants_to_be_left_alone_for_longer_than_the_patience_is_an_e
         error.problem().unwrap().retry_after,
         Some(Duration::from_secs(50))
     );
+}
+
+#[tokio::test]
+async fn a_time_without_an_end_is_none() {
+    let server = Server::start(|number, mut connection: Connection| async move {
+        while let Some(request) = connection.request().await {
+            if request.line.contains("/stream") {
+                connection.begin_stream().await;
+                connection.write(synced(u64::MAX)).await;
+                connection
+                    .write("event: catch_up_truncated\ndata: {\"first_sequence_num\": 7}\n\n")
+                    .await;
+                connection.write(synced(0)).await;
+                return;
+            }
+            if number == 0 {
+                return;
+            }
+            let session = json!({"id": "s", "state": "idle", "cwd": "/x"}).to_string();
+            connection.answer("200 OK", &session).await;
+        }
+    })
+    .await;
+    let client = server
+        .builder()
+        .deadline(Duration::MAX)
+        .patience(Duration::MAX)
+        .silence(Duration::MAX);
+    let client = client.build().unwrap();
+    assert_eq!(soon(client.session("s")).await.unwrap().id, "s");
+    // Behind the last of all events nothing is left out.
+    let mut stream = client.stream("s", u64::MAX).unwrap();
+    for expected in [u64::MAX, 0] {
+        let item = soon(stream.next()).await.unwrap();
+        assert!(
+            matches!(item, StreamItem::Synced { seq } if seq == expected),
+            "{item:?}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -282,8 +323,8 @@ async fn pages_are_read_to_their_end_and_no_further() {
         let page = match request.line.as_str() {
             "GET /v1/sessions" => json!({"sessions": [session("a")], "next": "a"}),
             "GET /v1/sessions?after=a" => json!({"sessions": [session("b")], "next": "b"}),
-            // It names the same page again.
-            _ => json!({"sessions": [session("c")], "next": "b"}),
+            // It names a page again that was read.
+            _ => json!({"sessions": [session("c")], "next": "a"}),
         };
         ("200 OK", page.to_string())
     };
