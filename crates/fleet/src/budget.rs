@@ -3,10 +3,11 @@
 //! A [`Budget`] has a [`Cap`] in dollars, in tokens, or both, for good or for each day. Budgets form a tree: what a turn spends counts
 //! in its budget and in all above it. A turn begins with a [`Reservation`], which is refused when a cap would be exceeded; so many
 //! turns that begin at once cannot spend the same money. While a [guarded](crate::GuardedTurn) turn runs, what its requests cost is
-//! added up, and when a cap is exceeded, the turn is interrupted. In the end the turn is charged with what the CLI reports.
+//! estimated and added up, and when a cap is exceeded, the turn is interrupted. In the end the turn is charged with what the CLI reports.
 //!
-//! A turn can exceed its reservation by one request, since the price of a request is known when it ends. So the spending never exceeds
-//! a cap by more than the requests that run when the cap is reached.
+//! A turn can exceed its reservation by one request, since the price of a request is known when it ends. So the spending exceeds a cap by
+//! the requests that run when the cap is reached, and by what the estimate left out: the CLI tells the output of a request when the turn
+//! ends, so until then it is taken from the length of what the model wrote.
 
 mod accounts;
 mod prices;
@@ -405,8 +406,9 @@ impl Reservation {
 
     /// Adds up what the turn has used, by its events; reserves more if that is more than is reserved.
     ///
-    /// Events show the tokens of a request when it calls a tool. What they cost is known from the first turn on that the CLI charged
-    /// for the same model in this tree of budgets; until then only tokens are limited while a turn runs.
+    /// Events show the tokens of a request when it calls a tool: its input, and for its output what the model wrote, at four bytes for a
+    /// token. What they cost is known from the first turn on that the CLI charged for the same model in this tree of budgets; until then
+    /// only tokens are limited while a turn runs.
     ///
     /// # Errors
     /// When a cap is exceeded. The turn should be interrupted then; what it has used counts in any case.

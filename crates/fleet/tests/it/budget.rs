@@ -2,8 +2,11 @@
 
 use outrigger::Verdict;
 use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::{Match, Steps};
 use outrigger_fleet::GuardedTurn;
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 fn cents(cents: u32) -> Amount {
     Amount::usd(Usd::from_cents(cents))
@@ -73,6 +76,66 @@ async fn a_turn_that_exceeds_the_cap_is_interrupted() {
     let spent = budget.spent().tokens;
     assert!((6030..=8040).contains(&spent), "{spent}");
     budget.reserve(Amount::default()).unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_writes_more_than_the_cap_is_interrupted() {
+    let budget = Budget::new("session", Cap::tokens(5000));
+    let cli = Simulated::agent(|agent| agent);
+    let session = cli.options().start().await.unwrap();
+    let todos = json!({"todos": [{"content": "x".repeat(8000), "status": "pending", "activeForm": "x"}]});
+    let call = format!("%usage in=10 out=2000\n%tool TodoWrite {todos}\n");
+    let turn = session.prompt(call.repeat(20)).await.unwrap();
+    let reservation = budget.reserve(Amount::default()).unwrap();
+    let mut turn = GuardedTurn::new(turn).reservation(reservation);
+    let outcome = turn.outcome().await.unwrap();
+    assert_eq!(*outcome.verdict(), Verdict::Interrupted);
+    let spent = budget.spent().tokens;
+    assert!((6030..=8040).contains(&spent), "{spent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_output_of_a_request_is_estimated_from_all_that_it_wrote() {
+    let said = |message: &str, parent: Option<&str>, output: u64, block: Value| {
+        json!({
+            "type": "assistant", "parent_tool_use_id": parent, "session_id": "00000000-0000-4000-8000-000000000001", "uuid": Uuid::new_v4(),
+            "message": {"id": message, "type": "message", "role": "assistant", "model": "m", "content": [block],
+                "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 10, "output_tokens": output}},
+        })
+    };
+    let text = || json!({"type": "text", "text": "t".repeat(400)});
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Agent", "input": {"prompt": "p".repeat(387)}});
+    let cli = Simulated::steps(move || {
+        Steps::new()
+            .initialize()
+            .expect(Match::prompt("spend"))
+            .send(said(
+                "a",
+                None,
+                1,
+                json!({"type": "thinking", "thinking": "t".repeat(400), "signature": ""}),
+            ))
+            .send(said("a", None, 1, text()))
+            .send(said("a", None, 1, call("toolu_1")))
+            .send(said("b", Some("toolu_1"), 1, text()))
+            .send(said("a", None, 1, call("toolu_2")))
+            .send(said("b", Some("toolu_1"), 1, call("toolu_3")))
+            .send(said("c", None, 1, call("toolu_4")))
+            // A later block knows more.
+            .send(said("c", None, 700, call("toolu_5")))
+    });
+    let session = cli.options().start().await.unwrap();
+    let mut turn = session.prompt("spend").await.unwrap();
+    let mut reservation = Budget::new("b", Cap::none()).reserve(Amount::default()).unwrap();
+    let mut seen = Vec::new();
+    while let Some(Ok(event)) = turn.next().await {
+        let before = reservation.amount().tokens;
+        reservation.observe(&event).unwrap();
+        seen.extend(Some(reservation.amount().tokens - before).filter(|more| *more > 0));
+    }
+    // Two blocks before the first call, and the text of the subagent before the second one, whose request has not called anything yet.
+    assert_eq!(seen, [310, 200, 110, 110, 600]);
+    reservation.release();
 }
 
 #[tokio::test(start_paused = true)]
