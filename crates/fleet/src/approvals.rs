@@ -37,6 +37,8 @@
 //! * A decision is carried out at most once. If the process dies after the CLI was told and before the tool has run, the call is asked about
 //!   anew.
 //! * Nothing is allowed by nobody: a store that fails, and an approval whose time is over, deny the call.
+//! * One call of a session is open at a time. Of several in the same answer of the model, the last one is, and supersedes the others. A call
+//!   of a subagent is denied, since no process could take it up again.
 //!
 //! # Questions and plans
 //!
@@ -82,6 +84,8 @@ pub struct Approvals {
     store: Arc<dyn ApprovalStore>,
     matcher: Option<String>,
     expires_after: Option<Duration>,
+    /// Calls are taken in one after the other: of those that come at once, the last one is left open, and supersedes the others.
+    asking: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Why a decision was not taken.
@@ -195,6 +199,7 @@ impl Approvals {
             store: Arc::new(store),
             matcher: None,
             expires_after: None,
+            asking: Arc::default(),
         }
     }
 
@@ -466,6 +471,11 @@ impl Approvals {
     async fn asked(&self, input: PreToolUseInput) -> Result<CallVerdict, Unasked> {
         let tool_use_id = input.tool_use_id.ok_or(Unasked::NoId)?;
         let session = SessionId::new(&input.session_id).map_err(|error| Unasked::Store(error.into()))?;
+        if input.agent_id.is_some() {
+            let message = "This call needs an approval, and a subagent cannot wait for one. Leave the call to the main conversation.";
+            return Ok(CallVerdict::Apply(Decision::deny(message)));
+        }
+        let _alone = self.asking.lock().await;
         let now = SystemTime::now();
         for approval in self.store.list(Some(&session)).await? {
             if approval.tool_use_id != tool_use_id {
@@ -542,5 +552,82 @@ impl fmt::Display for Unasked {
             Self::NoId => f.write_str("the CLI does not name the call; update it"),
             Self::Store(error) => write!(f, "the approvals cannot be stored: {error}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use futures_util::future::BoxFuture;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A store that others use while it writes.
+    #[derive(Debug, Default)]
+    struct Slow(MemoryApprovals);
+
+    impl ApprovalStore for Slow {
+        fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), StoreError>> {
+            Box::pin(async {
+                self.0.add(approval).await?;
+                tokio::task::yield_now().await;
+                Ok(())
+            })
+        }
+
+        fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, StoreError>> {
+            self.0.get(id)
+        }
+
+        fn list<'a>(
+            &'a self,
+            session: Option<&'a SessionId>,
+        ) -> BoxFuture<'a, Result<Vec<Approval>, StoreError>> {
+            self.0.list(session)
+        }
+
+        fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, StoreError>> {
+            self.0.replace(approval)
+        }
+    }
+
+    fn call(id: &str, agent: Option<&str>) -> PreToolUseInput {
+        let input = json!({
+            "session_id": "00000000-0000-4000-8000-000000000001", "transcript_path": "", "cwd": "/", "tool_name": "Bash",
+            "tool_input": {"command": "ls"}, "tool_use_id": id, "agent_id": agent,
+        });
+        serde_json::from_value(input).unwrap()
+    }
+
+    #[tokio::test]
+    async fn of_calls_that_come_at_once_the_last_one_waits() {
+        let approvals = Approvals::new(Slow::default());
+        let (first, second) = tokio::join!(
+            approvals.asked(call("toolu_1", None)),
+            approvals.asked(call("toolu_2", None))
+        );
+        assert!(matches!(
+            (first, second),
+            (Ok(CallVerdict::Defer), Ok(CallVerdict::Defer))
+        ));
+        let pending = approvals.pending().await.unwrap();
+        let pending: Vec<_> = pending.iter().map(|approval| &*approval.tool_use_id).collect();
+        assert_eq!(pending, ["toolu_2"]);
+    }
+
+    #[tokio::test]
+    async fn a_call_of_a_subagent_is_denied_and_supersedes_nothing() {
+        let approvals = Approvals::new(MemoryApprovals::new());
+        approvals.asked(call("toolu_1", None)).await.unwrap();
+        let denied = approvals.asked(call("toolu_2", Some("agent"))).await.unwrap();
+        assert!(
+            matches!(denied, CallVerdict::Apply(Decision::Deny { .. })),
+            "{denied:?}"
+        );
+        let pending = approvals.pending().await.unwrap();
+        assert_eq!(pending.len(), 1);
+        assert_eq!(pending[0].tool_use_id, "toolu_1");
     }
 }
