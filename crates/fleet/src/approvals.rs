@@ -286,7 +286,7 @@ impl Approvals {
         let is_open = |approval: &Approval| approval.is_pending() || approval.waits_for_session();
         let applied = Arc::new(Notify::new());
         let options = self.ask_and_tell(options, Arc::clone(&applied));
-        let resumed = options.resume(session.to_string()).start().await?;
+        let resumed = options.go_on_with(session.to_string()).start().await?;
         Ok(Resumed {
             approvals: self.clone(),
             id: session.clone(),
@@ -376,7 +376,7 @@ impl Approvals {
         let options = self
             .ask_in(options)
             .cwd(&approval.cwd)
-            .resume(approval.session_id.to_string());
+            .go_on_with(approval.session_id.to_string());
         let session = options.start().await?;
         let mut ambient = session.ambient();
         let watched = session.clone();

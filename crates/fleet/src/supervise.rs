@@ -202,7 +202,8 @@ struct SupervisedInner {
 impl Supervised {
     /// A session of this name. Nothing starts before the first [`turn`](Self::turn).
     ///
-    /// The options may name a session to begin with ([`Options::resume`]); once the store has an id under the name, that one counts.
+    /// The options may say how the session begins ([`Options::resume`], [`Options::fork_session`], an id); once the store has an id under the
+    /// name, that one counts ([`Options::go_on_with`]).
     pub fn new(
         name: impl Into<String>,
         options: Options,
@@ -491,9 +492,7 @@ impl Supervised {
             }
         }
         if let Some(id) = inner.kept.session_id.clone() {
-            let mut options = fresh.clone().resume(id.to_string());
-            options.session_id = None;
-            match options.start().await {
+            match fresh.clone().go_on_with(id.to_string()).start().await {
                 Ok(session) => return Ok(session),
                 // It was removed, or is another machine's.
                 Err(error) if error.cause() == Some(Cause::UnknownSession) => inner.kept.session_id = None,
@@ -645,8 +644,7 @@ impl Supervised {
                 let answer = outcome.answer();
                 let answer = answer.map_err(|error| not_rotated("summarized", error.into()))?;
                 drop(session.clone().close().await);
-                let mut options = self.options.clone();
-                (options.session_id, options.resume, options.continue_conversation) = (None, None, false);
+                let options = self.options.clone().begin_anew();
                 let (options, started) = self.watched(inner, StartReason::Rotation, options);
                 let new = options.start().await?;
                 started(&new);

@@ -186,17 +186,7 @@ impl Session {
 
 /// The options that resume the conversation.
 fn resuming(origin: &Options, id: &str, mode: Option<&str>) -> Result<Options> {
-    let mut options = origin.clone();
-    options.resume = Some(id.to_owned());
-    options.continue_conversation = false;
-    options.fork_session = false;
-    options.session_id = None;
-    // The CLI goes back to that of the session by itself; without a name it would make another one.
-    options.worktree = None;
-    options.resume_session_at = None;
-    options.resume_drops_turn = None;
-    // The title is part of the conversation, and may have been changed.
-    options.title = None;
+    let mut options = origin.clone().go_on_with(id);
     if let Some(mode) = mode {
         let known: Result<PermissionMode, _> = RawJson::encode(mode).and_then(|mode| mode.read());
         options.permission_mode = Some(

@@ -164,6 +164,34 @@ impl Options {
         self
     }
 
+    /// Clears what says how the session begins, so that it begins as a new one: `resume`, `continue_conversation`, `fork_session`,
+    /// `session_id`, `resume_session_at`, `resume_drops_turn`, and [`usage_so_far`](Self::usage_so_far).
+    ///
+    /// See also [`go_on_with`](Self::go_on_with).
+    pub fn begin_anew(mut self) -> Self {
+        self.resume = None;
+        self.continue_conversation = false;
+        self.fork_session = false;
+        self.session_id = None;
+        self.resume_session_at = None;
+        self.resume_drops_turn = None;
+        self.hosting.usage_so_far = None;
+        self
+    }
+
+    /// Resumes this session, whatever the options say of how a session begins: they may be those with which it was started. Also clears
+    /// `title` and `worktree`, since the session has its own.
+    ///
+    /// See also [`begin_anew`](Self::begin_anew).
+    pub fn go_on_with(self, session_id: impl Into<String>) -> Self {
+        let mut options = self.begin_anew().resume(session_id);
+        // It may have been changed.
+        options.title = None;
+        // The CLI goes back to that of the session by itself; without a name it would make another one.
+        options.worktree = None;
+        options
+    }
+
     /// How long the CLI may take to end after its stdin closed, before SIGTERM; 5 s unless set.
     pub fn close_grace(mut self, grace: Duration) -> Self {
         self.hosting.close_grace = grace;

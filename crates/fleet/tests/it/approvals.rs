@@ -222,7 +222,9 @@ async fn a_plan_is_denied_or_approved_by_the_decision_alone() {
 async fn what_is_not_decided_in_time_is_denied() {
     let cli = Simulated::agent(|agent| agent);
     let approvals = Approvals::new(MemoryApprovals::new()).expires_after(Duration::ZERO);
-    let session = approvals.ask_in(cli.options()).start().await.unwrap();
+    // The options with which it begins do for what follows, too.
+    let options = || cli.options().session_id("00000000-0000-4000-8000-000000000001");
+    let session = approvals.ask_in(options()).start().await.unwrap();
     let outcome = session.prompt(CALL).await.unwrap().outcome().await.unwrap();
     assert_eq!(*outcome.verdict(), Verdict::Deferred);
     session.close().await.unwrap();
@@ -236,7 +238,7 @@ async fn what_is_not_decided_in_time_is_denied() {
         .await
         .unwrap_err();
     assert!(matches!(late, DecideError::TooLate(TooLate::Expired)), "{late}");
-    let carried = approvals.carry_out(cli.options(), approval).await.unwrap();
+    let carried = approvals.carry_out(options(), approval).await.unwrap();
     let denied = cli.report().unwrap();
     assert!(
         denied

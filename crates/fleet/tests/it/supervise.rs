@@ -430,3 +430,53 @@ async fn a_failed_turn_is_no_death() {
     assert!(matches!(outcome.verdict(), Verdict::Failed(_)));
     assert_eq!(session.health().deaths, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn how_a_session_begins_counts_once() {
+    let place = Place::new();
+    let origin = place.cli.options().start().await.unwrap();
+    let outcome = origin
+        .prompt("%say origin")
+        .await
+        .unwrap()
+        .outcome()
+        .await
+        .unwrap();
+    assert!(outcome.is_success());
+    let (origin_id, used) = (origin.id().unwrap(), origin.usage());
+    origin.close().await.unwrap();
+    let forked = Uuid::new_v4().to_string();
+    let options = place
+        .cli
+        .options()
+        .resume(origin_id.as_str())
+        .fork_session(true)
+        .session_id(&forked)
+        .usage_so_far(used.clone());
+    let rotation = || {
+        let rotation = Rotation::hand_over().asking("%say we were building a boat");
+        Supervision::new().rotate(rotation.older_than(Duration::from_secs(3600)))
+    };
+    let tokens = |outcome: &outrigger::Outcome| Amount::from(outcome.usage()).tokens;
+
+    let session = place.with(options.clone(), rotation());
+    let mut expected = Amount::from(&used).tokens + tokens(&session.turn("%say one").await.unwrap());
+    assert_eq!(session.health().session_id.unwrap().as_str(), forked);
+    session.close().await.unwrap();
+    // The process after that, and the next program.
+    expected += tokens(&session.turn("%say two").await.unwrap());
+    session.close().await.unwrap();
+    let session = place.with(options, rotation());
+    expected += tokens(&session.turn("%say three").await.unwrap());
+    let health = session.health();
+    assert_eq!(health.session_id.unwrap().as_str(), forked, "it is forked once");
+    assert_eq!(health.spent.tokens, expected, "what was used before counts once");
+
+    // The conversation that it is handed over to is a new one.
+    tokio::time::sleep(Duration::from_secs(3601)).await;
+    session.turn("%say four").await.unwrap();
+    let health = session.health();
+    assert_eq!(health.rotations, 1);
+    let handed_over = health.session_id.unwrap();
+    assert!(handed_over.as_str() != forked && handed_over != origin_id);
+}
