@@ -373,7 +373,12 @@ impl Supervised {
         let Some(session) = inner.session.take() else {
             return Ok(());
         };
+        // A turn that was dropped has saved nothing.
+        self.note(&mut inner, &session);
         inner.earlier += &session.usage();
+        if let Err(error) = self.save(&mut inner).await {
+            tracing::error!(%error, "what a supervised session has used cannot be saved");
+        }
         self.update_health(|health| (health.state, health.pid) = (HealthState::NotStarted, None));
         session.close().await.map(drop)
     }
@@ -554,6 +559,16 @@ impl Supervised {
             }
         };
         let ended = turn(session, prompt, reservation, watch, on_event).await;
+        self.note(inner, session);
+        // A turn that ended is not to be run again for it: the next one saves first, or does not begin.
+        if let Err(error) = self.save(inner).await {
+            tracing::error!(%error, "what a supervised session has used cannot be saved");
+        }
+        ended
+    }
+
+    /// Takes in what the session has come to.
+    fn note(&self, inner: &mut SupervisedInner, session: &Session) {
         let mut usage = inner.earlier.clone();
         usage += &session.usage();
         let id = session.id();
@@ -565,11 +580,6 @@ impl Supervised {
         // Another program may have a budget for it, where this one has none.
         inner.kept.charged += Amount::from(&usage).saturating_sub(Amount::from(&inner.kept.usage));
         inner.kept.usage = usage;
-        // A turn that ended is not to be run again for it: the next one saves first, or does not begin.
-        if let Err(error) = self.save(inner).await {
-            tracing::error!(%error, "what a supervised session has used cannot be saved");
-        }
-        ended
     }
 
     /// Saves what is known.

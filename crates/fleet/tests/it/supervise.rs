@@ -480,3 +480,18 @@ async fn how_a_session_begins_counts_once() {
     let handed_over = health.session_id.unwrap();
     assert!(handed_over.as_str() != forked && handed_over != origin_id);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_whose_turn_was_dropped_is_kept_when_the_session_is_closed() {
+    let place = Place::new();
+    let session = place.session(Supervision::new());
+    let turn = session.turn("%tool TodoWrite {\"todos\": []}\n%hang");
+    tokio::time::timeout(Duration::from_secs(60), turn)
+        .await
+        .unwrap_err();
+    session.close().await.unwrap();
+    let id = session.health().session_id.unwrap();
+    let session = place.session(Supervision::new());
+    session.turn("%say on").await.unwrap();
+    assert_eq!(session.health().session_id, Some(id));
+}
