@@ -71,6 +71,13 @@ pub(crate) struct Block<'f> {
 }
 
 /// A request of the CLI.
+/// `task_notification`.
+#[derive(Deserialize)]
+pub(crate) struct EndedTask<'f> {
+    #[serde(borrow, default)]
+    pub(crate) tool_use_id: Option<Cow<'f, str>>,
+}
+
 #[derive(Deserialize)]
 pub(crate) struct CliRequestFrame<'f> {
     #[serde(borrow)]

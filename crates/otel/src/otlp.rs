@@ -143,7 +143,8 @@ impl Otlp {
     ///
     /// If the future is dropped, the exporter ends all the same, on a thread of its own.
     pub async fn shutdown(self) -> Result<(), OtlpError> {
-        const PATIENCE: Duration = Duration::from_secs(5);
+        // For each of the three.
+        const PATIENCE: Duration = Duration::from_secs(3);
         let Self {
             traces,
             metrics,

@@ -15,7 +15,9 @@ use serde::Deserialize;
 
 use super::Telemetry;
 use crate::content::redacted;
-use crate::frame_fields::{CliRequestFrame, ConversationFrame, ConversationMessage, SaidUsage, read};
+use crate::frame_fields::{
+    CliRequestFrame, ConversationFrame, ConversationMessage, EndedTask, SaidUsage, read,
+};
 use crate::instruments::record;
 use crate::names;
 
@@ -272,8 +274,14 @@ impl SessionSpans {
             return;
         };
         for block in said.message.blocks() {
-            let call = block.tool_use_id.as_deref();
-            let Some(mut tool) = call.and_then(|call| state.tools.remove(call)) else {
+            let Some(call) = block.tool_use_id.as_deref() else {
+                continue;
+            };
+            // The last request of its subagent.
+            if let Some(chat) = state.chats.remove(&Some(call.to_owned())) {
+                self.end_chat(chat);
+            }
+            let Some(mut tool) = state.tools.remove(call) else {
                 continue;
             };
             let is_error = block.is_error == Some(true);
@@ -554,12 +562,22 @@ impl Observer for SessionSpans {
                     self.end_request(request, "withdrawn", now);
                 }
             }
-            "system" if !state.has_id => {
-                if let Some(id) = frame.session_id() {
+            "system" => {
+                if !state.has_id
+                    && let Some(id) = frame.session_id()
+                {
                     state.has_id = true;
                     state
                         .span
                         .set_attribute(KeyValue::new(names::CONVERSATION_ID, id.to_owned()));
+                }
+                // A subagent in the background ends after its call.
+                if frame.subtype() == Some("task_notification")
+                    && let Some(ended) = read::<EndedTask<'_>>(frame)
+                    && let Some(call) = ended.tool_use_id
+                    && let Some(chat) = state.chats.remove(&Some(call.into_owned()))
+                {
+                    self.end_chat(chat);
                 }
             }
             "result" => {
