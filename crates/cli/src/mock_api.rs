@@ -15,6 +15,7 @@ use outrigger_sim::script::{Script, json_schema};
 use tokio::process::{Child, Command};
 
 use crate::exit::{Failure, Status};
+use crate::plain::plain;
 use crate::signals::{Signal, Signals};
 use crate::words;
 
@@ -249,7 +250,7 @@ fn judge(api: &MessagesApi) -> bool {
         met = false;
         eprintln!("outrigger: the API was not asked as expected:");
         for flaw in flaws.0 {
-            eprintln!("  {flaw}");
+            eprintln!("  {}", plain(&flaw.to_string()));
         }
     }
     if let Some(why) = api.write_failure() {

@@ -11,6 +11,7 @@ use outrigger::advice::reworded;
 
 use crate::agent::AgentArgs;
 use crate::exit::{CommandResult, Status};
+use crate::plain::plain;
 
 /// Options whose flag has another name.
 const FLAGS: &[(&str, &str)] = &[
@@ -85,7 +86,7 @@ pub(crate) fn report(result: CommandResult) -> ExitCode {
     ExitCode::from(status as u8)
 }
 
-/// The error, what it came from, and what to do about it, in the words of the command line.
+/// The error, what it came from, and what to do about it, in the words of the command line; nothing in it commands the terminal.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
     let (mut said, mut hint) = (Vec::new(), None);
     for cause in error.chain() {
@@ -113,7 +114,8 @@ pub(crate) fn describe(error: &anyhow::Error) -> String {
     if let Some(hint) = hint {
         let _ = writeln!(text, "  hint: {hint}");
     }
-    text
+    // Errors have words of others: of the model, the API, a server, a file.
+    plain(&text)
 }
 
 fn argument(flag: &str) -> Option<&'static clap::Arg> {
@@ -229,6 +231,15 @@ mod tests {
             .expect("a runtime");
         let error: Error = runtime.block_on(options.start()).expect_err("it does not start");
         describe(&error.into())
+    }
+
+    #[test]
+    fn no_error_commands_the_terminal() {
+        let error = anyhow::anyhow!("the turn failed: \x1b]52;c;aGk=\x07").context("no answer\x1b[2J");
+        assert_eq!(
+            describe(&error),
+            "outrigger: no answer\\u{1b}[2J\n  because: the turn failed: \\u{1b}]52;c;aGk=\\u{7}\n"
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::cassette_draft::CassetteDraft;
 use crate::agent::AgentArgs;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
+use crate::plain::plain;
 
 /// Record a session: run the CLI in its place, pass everything through, and write it to a cassette.
 ///
@@ -85,7 +86,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     // The client's session went on, whatever became of the recording, and so must its end.
     let finished = recorder.finish();
     if let Some(told) = end(&draft, finished) {
-        eprintln!("outrigger: {told}");
+        eprintln!("outrigger: {}", plain(&told));
     }
     std::process::exit(code)
 }

@@ -172,6 +172,7 @@ pub(super) fn may_be(dir: &Path) -> Result<(), Failure> {
             "{shown} is no directory, and a session is resumed in one"
         )));
     }
+    let shown = plain(&shown.to_string());
     eprintln!("outrigger: {shown} is not there; the session is resumed in that directory, once it is made");
     Ok(())
 }

@@ -101,7 +101,7 @@ impl Follow {
             let Some(event) = event else { continue };
             if let Some(note) = note(&event) {
                 told.flush()?;
-                eprintln!("outrigger: {note}");
+                eprintln!("outrigger: {}", plain(&note));
             }
             if matches!(event.change, Change::Gone) && event.agent.is_none() {
                 return Ok(Status::Failed);
