@@ -20,7 +20,7 @@ pub use binary::{Binary, Format, Libc, Unusable};
 pub use doctor::{
     AuthSource, Candidate, Directory, Doctor, DoctorReport, Machine, Problem, Severity, VersionCheck, doctor,
 };
-pub(crate) use version_request::Command;
+pub(crate) use version_request::{Command, VersionAnswer};
 
 use crate::cause::Cause;
 use crate::env::Surroundings;

@@ -361,8 +361,8 @@ options! {
     flag enable_file_checkpointing;
     /// Makes the CLI wait for `initialize` before it sets anything up, even if no option needs it. A resumed session with a tool
     /// call that a hook deferred needs this, or the CLI may not call its hooks for that call. The SDK sets it for resumed sessions
-    /// with hooks of this program, if the CLI is known to be of version 2.1.261 or newer. The version is not known behind a
-    /// wrapper, `executable_args`, another `user` or a transport of the program's own. `--await-initialize`.
+    /// with hooks of this program, unless the CLI says that it is older than 2.1.261. It is not asked behind a
+    /// wrapper, `executable_args`, another `user` or a transport of the program's own: there the SDK does not set it. `--await-initialize`.
     flag await_initialize;
 
     /// Declares that the program offers to switch back from bypassed permissions. Not declared upstream.

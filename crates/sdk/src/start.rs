@@ -16,7 +16,7 @@ use crate::conn::budget::SlowReader;
 use crate::conn::core::Input;
 use crate::conn::encode_request;
 use crate::conn::{Closing, Conn, Limits};
-use crate::discover;
+use crate::discover::{self, VersionAnswer};
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::fields::Fields;
@@ -633,7 +633,7 @@ fn started_by(launch: &Launch, options: &Options) -> Option<discover::Command> {
 }
 
 /// A session that goes on may begin with a tool call that a hook deferred. The CLI is to know of this program's hooks before it
-/// decides about the call, if it is known to be one that can wait for that.
+/// decides about the call, unless it is too old to wait for that.
 async fn await_initialize(launch: &mut Launch, options: &Options) {
     let goes_on = options.resume.is_some() || options.continue_conversation;
     if launch.await_initialize || !goes_on || options.hosting.handlers.hooks.is_empty() {
@@ -642,8 +642,13 @@ async fn await_initialize(launch: &mut Launch, options: &Options) {
     let Some(cli) = started_by(launch, options) else {
         return;
     };
-    let said = cli.version(&Surroundings::of_this_process()).await;
-    if said.is_some_and(|said| CliVersion::new(said).is_since(AWAITS_INITIALIZE)) {
+    let waits = match cli.version(&Surroundings::of_this_process()).await {
+        VersionAnswer::Version(said) => CliVersion::new(said).is_since(AWAITS_INITIALIZE),
+        // One that is too old refuses to start; without the flag the others could pass over the hooks.
+        VersionAnswer::Silent => true,
+        VersionAnswer::Unasked => false,
+    };
+    if waits {
         launch.args.push("--await-initialize".into());
         launch.await_initialize = true;
     }
@@ -655,7 +660,7 @@ async fn ask_version(conn: Arc<Conn>, cli: discover::Command, version: Arc<OnceL
     let surroundings = Surroundings::of_this_process();
     let mut ended = conn.ended.clone();
     tokio::select! {
-        said = cli.version(&surroundings) => if let Some(said) = said {
+        said = cli.version(&surroundings) => if let VersionAnswer::Version(said) = said {
             version.get_or_init(|| CliVersion::new(said)).warn();
         },
         _ = ended.wait_for(Option::is_some) => {}
@@ -719,3 +724,6 @@ pub(crate) fn check_account(auth: &Auth, initialized: &InitializeReply) -> Resul
     )
     .map_err(|error| Error::of(OtherAccount(error)))
 }
+
+#[cfg(test)]
+mod tests;

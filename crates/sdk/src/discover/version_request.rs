@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::io::AsyncReadExt;
@@ -29,10 +29,21 @@ struct ProgramFile {
     modified: Option<SystemTime>,
 }
 
+/// `None` for what does not say the version of a CLI.
 type KnownVersion = Arc<OnceCell<Option<String>>>;
 
 /// What the CLIs that were started by this process answered.
 static KNOWN: Mutex<BTreeMap<ProgramFile, KnownVersion>> = Mutex::new(BTreeMap::new());
+
+/// What came of asking a CLI for its version.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum VersionAnswer {
+    Version(String),
+    /// It was asked and did not say it: it took too long, could not be started, or said something else.
+    Silent,
+    /// It is not asked.
+    Unasked,
+}
 
 /// What starts a CLI: the program, and what comes before the CLI's own arguments.
 #[derive(Debug, Clone)]
@@ -42,31 +53,42 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// The version of the CLI that this starts; `None` if it does not say. Each program file is asked once in this process, where
-    /// it can neither see nor touch anything of the user's.
-    pub(crate) async fn version(&self, surroundings: &Surroundings) -> Option<String> {
-        let answer = self.answer(surroundings).await?;
-        let asked = answer.get_or_init(async || match ask(self, surroundings, PATIENCE).await {
-            VersionCheck::Version(version) => Some(version),
-            other => {
-                tracing::debug!(?other, program = %self.program.display(), "the CLI does not say its version");
-                None
+    /// The version of the CLI that this starts. Each program file is asked until it has answered in this process, where it can neither see
+    /// nor touch anything of the user's.
+    pub(crate) async fn version(&self, surroundings: &Surroundings) -> VersionAnswer {
+        let Some(file) = self.file(surroundings).await else {
+            return VersionAnswer::Unasked;
+        };
+        let answer = Arc::clone(known().entry(file).or_default());
+        let asked = answer.get_or_init(async || {
+            let check = ask(self, surroundings, PATIENCE).await;
+            if let VersionCheck::Version(version) = check {
+                return Some(version);
             }
+            tracing::debug!(?check, program = %self.program.display(), "the CLI does not say its version");
+            if !matches!(check, VersionCheck::Odd(_)) {
+                // Next time it may. Those who wait for this answer get it all the same.
+                known().retain(|_, kept| !Arc::ptr_eq(kept, &answer));
+            }
+            None
         });
-        asked.await.clone()
+        match asked.await {
+            Some(version) => VersionAnswer::Version(version.clone()),
+            None => VersionAnswer::Silent,
+        }
     }
 
     /// Remembers a version that the CLI reported in another way.
     pub(crate) async fn note(&self, version: &str, surroundings: &Surroundings) {
-        if let Some(answer) = self.answer(surroundings).await {
-            // If it is being asked, it will say the same.
-            let _ = answer.set(Some(version.to_owned()));
+        if let Some(file) = self.file(surroundings).await {
+            let told = OnceCell::new_with(Some(Some(version.to_owned())));
+            known().insert(file, Arc::new(told));
         }
     }
 
-    /// Where the answer is kept; `None` for what is not asked. That is a wrapper: what it does besides is its own affair, and it may leave
-    /// something behind.
-    async fn answer(&self, surroundings: &Surroundings) -> Option<KnownVersion> {
+    /// The file that has a version; `None` for what is not asked. That is a wrapper: what it does besides is its own affair, and it may
+    /// leave something behind.
+    async fn file(&self, surroundings: &Surroundings) -> Option<ProgramFile> {
         // A script is what has a version, not what runs it.
         let path = self
             .before
@@ -86,13 +108,17 @@ impl Command {
                 modified,
             })
         });
-        let file = file.await.ok()??;
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED && !known.contains_key(&file) {
-            known.clear();
-        }
-        Some(Arc::clone(known.entry(file).or_default()))
+        file.await.ok()?
     }
+}
+
+/// What is remembered.
+fn known() -> MutexGuard<'static, BTreeMap<ProgramFile, KnownVersion>> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() > REMEMBERED {
+        known.clear();
+    }
+    known
 }
 
 /// Whether this is a script for a shell rather than Claude Code itself, a program or a script for a JavaScript runtime.
@@ -221,23 +247,58 @@ mod tests {
         let surroundings = Surroundings::of_this_process();
         write("2.0.77");
         let both = tokio::join!(command.version(&surroundings), command.version(&surroundings));
-        assert_eq!(both, (Some("2.0.77".to_owned()), Some("2.0.77".to_owned())));
+        let version = |version: &str| VersionAnswer::Version(version.to_owned());
+        assert_eq!(both, (version("2.0.77"), version("2.0.77")));
         assert_eq!(times(), 1);
         // Another length, so it is another file.
         write("2.1.100");
-        assert_eq!(command.version(&surroundings).await.as_deref(), Some("2.1.100"));
+        assert_eq!(command.version(&surroundings).await, version("2.1.100"));
         assert_eq!(times(), 2);
         // What was told is not asked.
         write("2.1.100-beta");
         command.note("2.1.330", &surroundings).await;
-        assert_eq!(command.version(&surroundings).await.as_deref(), Some("2.1.330"));
+        assert_eq!(command.version(&surroundings).await, version("2.1.330"));
         assert_eq!(times(), 2);
         // By itself it may be anything.
         let wrapper = Command {
             program,
             before: Vec::new(),
         };
-        assert_eq!(wrapper.version(&surroundings).await, None);
+        assert_eq!(wrapper.version(&surroundings).await, VersionAnswer::Unasked);
         assert_eq!(times(), 2);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn who_could_not_answer_is_asked_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("claude");
+        outrigger_needs::script(&script, "#!/bin/sh\necho '2.1.330 (Claude Code)'\n").unwrap();
+        let by = |program: PathBuf| Command {
+            program,
+            before: vec![script.clone().into()],
+        };
+        let surroundings = Surroundings::of_this_process();
+        let missing = by(directory.path().join("sh"));
+        assert_eq!(missing.version(&surroundings).await, VersionAnswer::Silent);
+        let version = VersionAnswer::Version("2.1.330".to_owned());
+        assert_eq!(by("/bin/sh".into()).version(&surroundings).await, version);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_is_told_outranks_silence() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("claude");
+        outrigger_needs::script(&script, "#!/bin/sh\necho hello\n").unwrap();
+        let command = Command {
+            program: "/bin/sh".into(),
+            before: vec![script.into()],
+        };
+        let surroundings = Surroundings::of_this_process();
+        assert_eq!(command.version(&surroundings).await, VersionAnswer::Silent);
+        command.note("2.1.330", &surroundings).await;
+        let version = VersionAnswer::Version("2.1.330".to_owned());
+        assert_eq!(command.version(&surroundings).await, version);
     }
 }
