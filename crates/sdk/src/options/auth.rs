@@ -249,9 +249,10 @@ impl Auth {
         let expected: &[&'static str] = match self {
             Self::AuthToken(_) | Self::Gateway { .. } => &["ANTHROPIC_AUTH_TOKEN"],
             Self::OAuthToken(_) => &["CLAUDE_CODE_OAUTH_TOKEN"],
+            Self::ApiKeyHelper => &["none", "apiKeyHelper"],
             // A login that is stored beside the key is reported, and not used.
-            Self::ApiKey(_) => &["none", "claude.ai"],
-            _ => return Ok(()),
+            Self::ApiKey(_) | Self::Login => &["none", "claude.ai"],
+            Self::Inherit | Self::Unchecked | Self::Bedrock | Self::Vertex | Self::Foundry => return Ok(()),
         };
         self.expect("tokenSource", expected, Some(token_source))
     }
@@ -569,6 +570,26 @@ mod tests {
             (error.field, error.found.as_deref()),
             ("apiProvider", Some("bedrock"))
         );
+        // Settings have a token among their variables: it outranks the login and the helper.
+        for name in ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"] {
+            for (auth, key_source) in [
+                (Auth::Login, None),
+                (Auth::Login, Some("/login managed key")),
+                (Auth::ApiKeyHelper, Some("apiKeyHelper")),
+            ] {
+                let error = auth.matches_account(Some(name), key_source, Some("firstParty"));
+                assert_eq!(error.unwrap_err().field, "tokenSource", "{auth:?} {name}");
+            }
+        }
+        for token_source in [None, Some("none"), Some("claude.ai")] {
+            let login = Auth::Login.matches_account(token_source, None, Some("firstParty"));
+            assert_eq!(login, Ok(()), "{token_source:?}");
+        }
+        for token_source in [None, Some("none"), Some("apiKeyHelper")] {
+            let helper =
+                Auth::ApiKeyHelper.matches_account(token_source, Some("apiKeyHelper"), Some("firstParty"));
+            assert_eq!(helper, Ok(()), "{token_source:?}");
+        }
         // A login is stored beside the key, which alone is sent.
         assert_eq!(
             key.matches_account(Some("claude.ai"), Some("ANTHROPIC_API_KEY"), Some("firstParty")),
