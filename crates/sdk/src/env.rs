@@ -176,7 +176,8 @@ impl Environment {
         self
     }
 
-    /// Does not pass one variable.
+    /// Does not pass one variable of this process, neither by itself nor for [`Auth`](crate::options::Auth). A variable that the chosen
+    /// `Auth` sets itself is an error.
     pub fn unset(mut self, name: impl Into<OsString>) -> Self {
         self.unset.push(name.into());
         self
@@ -208,8 +209,20 @@ impl Environment {
             .collect()
     }
 
+    /// Whether the name was given to [`Environment::unset`].
+    pub(crate) fn unsets(&self, name: &OsStr) -> bool {
+        self.unset.iter().any(|unset| same(unset, name))
+    }
+
+    /// The variables of `parent` without those of [`Environment::unset`].
+    pub(crate) fn without_unset(&self, parent: &Variables) -> Variables {
+        let mut variables = parent.clone();
+        variables.retain(|name, _| !self.unsets(name));
+        variables
+    }
+
     fn lets(&self, name: &OsStr) -> bool {
-        if self.unset.iter().any(|unset| same(unset, name)) {
+        if self.unsets(name) {
             return false;
         }
         if self.passed.iter().any(|passed| same(passed, name)) {

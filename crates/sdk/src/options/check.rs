@@ -10,7 +10,7 @@ use super::{
     Auth, Delivery, Encoded, Host, Isolation, Options, OptionsError, Settings, SettingsInput, Skills, Tools,
     Worktree,
 };
-use crate::env::{self, Surroundings};
+use crate::env::{self, Surroundings, Variables};
 use crate::fields::Fields;
 use crate::rule::{Rule, RuleError};
 use crate::value_syntax;
@@ -102,6 +102,15 @@ impl Options {
                     advice: "`Isolation::Hermetic` sets HOME, CLAUDE_CONFIG_DIR and CLAUDE_CODE_TMPDIR; name a `hermetic_home` instead",
                 });
             }
+        }
+        // Those that the choice sets without any of this process.
+        let mut of_auth = self.auth.variables(&Variables::new()).into_keys();
+        if let Some(name) = of_auth.find(|name| self.environment.unsets(name)) {
+            return Err(OptionsError::invalid(
+                "environment",
+                name.to_string_lossy(),
+                "is unset, and the chosen `auth` sets it: leave it, or choose another `auth`",
+            ));
         }
         for (name, value) in self.environment.own() {
             if env::same(name, "HOME".as_ref()) && !Path::new(value).is_absolute() {

@@ -437,8 +437,9 @@ impl Options {
         cwd: &Path,
         filling: &mut Option<Filling>,
     ) -> Result<Variables, OptionsError> {
-        let mut variables = self.environment.inherited(&surroundings.env);
-        variables.extend(self.auth.variables(&surroundings.env));
+        let parent = self.environment.without_unset(&surroundings.env);
+        let mut variables = self.environment.inherited(&parent);
+        variables.extend(self.auth.variables(&parent));
         let mut set = |name: &str, value: &OsStr| env::put(&mut variables, name.into(), value.into());
 
         if self.isolation == Isolation::Hermetic {

@@ -56,6 +56,45 @@ fn nothing_of_the_parent_but_the_list() {
 }
 
 #[test]
+fn what_is_unset_does_not_pass_for_the_account_either() {
+    let mut stage = TestHome::new();
+    for name in [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_MODEL",
+        "AWS_REGION",
+        "AWS_PROFILE",
+    ] {
+        stage.surroundings.env.insert(name.into(), "parent".into());
+    }
+    let without = |auth: Auth, unset: &[&str]| {
+        let unset = unset
+            .iter()
+            .fold(Environment::listed(), |all, name| all.unset(name));
+        stage.launch(&bare().auth(auth).environment(unset))
+    };
+    for auth in [Auth::Inherit, Auth::Unchecked] {
+        let launch = without(auth, &["ANTHROPIC_API_KEY"]).unwrap();
+        assert_eq!(var(&launch, "ANTHROPIC_API_KEY"), None);
+        assert_eq!(var(&launch, "ANTHROPIC_MODEL"), Some("parent"));
+    }
+    let launch = without(Auth::Bedrock, &["AWS_PROFILE"]).unwrap();
+    assert_eq!(var(&launch, "AWS_PROFILE"), None);
+    assert_eq!(var(&launch, "AWS_REGION"), Some("parent"));
+    // What the choice sets itself, it has to.
+    for (auth, name) in [
+        (Auth::ApiKey("sk-test-key".into()), "ANTHROPIC_API_KEY"),
+        (Auth::Bedrock, "CLAUDE_CODE_USE_BEDROCK"),
+    ] {
+        let error = without(auth, &[name]).unwrap_err();
+        assert!(
+            matches!(&error, OptionsError::Invalid { value, .. } if value == name),
+            "{error}"
+        );
+    }
+    assert!(without(Auth::Login, &["ANTHROPIC_API_KEY"]).is_ok());
+}
+
+#[test]
 fn never_without_a_home() {
     let mut stage = TestHome::new();
     assert_eq!(
