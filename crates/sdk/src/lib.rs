@@ -139,6 +139,7 @@ mod private_dir;
 mod prompt;
 mod query;
 mod redact;
+mod regular_file;
 mod retry;
 mod revive;
 mod rule;

@@ -9,6 +9,7 @@ use outrigger_protocol::shared::{ContentBlock, MessageContent};
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
+use crate::regular_file;
 
 /// The largest file that [`Prompt::file`] takes, in bytes: 32 MiB.
 const MAX_FILE: u64 = 32 * 1024 * 1024;
@@ -137,7 +138,8 @@ impl Prompt {
     /// Dropping the future drops the prompt, too. The file is only read.
     ///
     /// # Errors
-    /// When the file can't be read, is larger than 32 MiB, is neither image nor PDF nor UTF-8 text, or has the extension of another kind.
+    /// When the file can't be read, is no regular file, is larger than 32 MiB, is neither image nor PDF nor UTF-8 text, or has the extension
+    /// of another kind.
     pub async fn file(self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = read_file(path).await?;
@@ -171,7 +173,7 @@ impl Prompt {
     /// Dropping the future drops the prompt, too. The file is only read.
     ///
     /// # Errors
-    /// When the file can't be read, is larger than 32 MiB, or is none of these.
+    /// When the file can't be read, is no regular file, is larger than 32 MiB, or is none of these.
     pub async fn image_file(self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = read_file(path).await?;
@@ -312,18 +314,9 @@ fn invalid_data(message: String) -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, message)
 }
 
-/// Reads a file that is not too large.
 async fn read_file(path: &Path) -> Result<Vec<u8>> {
     let path_buf = path.to_owned();
-    let read = move || {
-        let size = std::fs::metadata(&path_buf)?.len();
-        if size > MAX_FILE {
-            let message = format!("it has {size} bytes, and the limit is {MAX_FILE}");
-            return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, message));
-        }
-        std::fs::read(&path_buf)
-    };
-    let read = tokio::task::spawn_blocking(read).await;
+    let read = tokio::task::spawn_blocking(move || regular_file::read(&path_buf, MAX_FILE)).await;
     read.map_err(|error| bad_file(path, error.into()))?
         .map_err(|error| bad_file(path, error))
 }
@@ -411,6 +404,19 @@ mod tests {
         ] {
             let error = taken(name, content, as_image).await.unwrap_err();
             assert!(error.contains(why), "{name}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    #[cfg(unix)]
+    async fn what_is_no_file_is_not_read() {
+        for prompt in [
+            Prompt::text("look").file("/dev/null").await,
+            Prompt::text("look").image_file("/dev/null").await,
+        ] {
+            let cause = std::error::Error::source(&prompt.unwrap_err()).map(ToString::to_string);
+            let cause = cause.unwrap();
+            assert!(cause.contains("no regular file"), "{cause}");
         }
     }
 }

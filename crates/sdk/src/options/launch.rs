@@ -18,6 +18,7 @@ use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};
 use crate::error::ModuleProblem;
 use crate::private_dir::private_directory_in;
+use crate::regular_file;
 
 /// The abilities of the program that the command line has to announce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -400,7 +401,7 @@ impl Options {
         }
         for (option, path) in files {
             let path = cwd.join(path);
-            if let Err(error) = open_to_look(&path) {
+            if let Err(error) = regular_file::open_at_once(&path) {
                 return Err(OptionsError::File {
                     option,
                     path,
@@ -611,18 +612,6 @@ impl Options {
         secrets.retain(|secret| secret.reveal().len() >= 8);
         secrets
     }
-}
-
-/// Opens a file without blocking, as a FIFO without a writer would.
-fn open_to_look(path: &Path) -> io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
-    );
-    options.open(path)
 }
 
 fn set_own(variables: &mut Variables, name: &OsStr, value: &OsStr) {

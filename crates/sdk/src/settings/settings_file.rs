@@ -1,7 +1,6 @@
 //! One source's text, down to what the CLI takes of it.
 
-use std::fs;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use outrigger_protocol::RawJson;
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use super::accepted::{self, Author};
 use super::{SettingsProblem, value};
+use crate::regular_file;
 
 /// Settings while they are put together.
 pub(super) type SettingsObject = serde_json::Map<String, Value>;
@@ -59,20 +59,20 @@ pub(super) fn parse(
         });
         Err(Refused)
     };
-    let mut text = Vec::new();
-    match open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text)) {
-        Ok(length) if length as u64 > MOST_BYTES => {
+    // The CLI takes no devices, FIFOs and sockets, either.
+    let text = match regular_file::read(path, MOST_BYTES) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
             return refuse(format!(
                 "is longer than {} MiB, so nothing of it counts",
                 MOST_BYTES >> 20
             ));
         }
-        Ok(_) => {}
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(error) => return refuse(format!("cannot be read: {error}")),
-    }
+    };
     let text = String::from_utf8_lossy(&text);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     if text.trim().is_empty() {
@@ -84,28 +84,6 @@ pub(super) fn parse(
         Ok(_) => refuse("is no JSON object, so nothing of it counts".to_owned()),
         Err(error) => refuse(format!("is no JSON, so nothing of it counts: {error}")),
     }
-}
-
-/// Opens a file, and nothing that could keep a reader waiting or that never ends; the CLI takes no such things, either.
-fn open(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true);
-    // A FIFO that nobody writes to would block already when it is opened.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
-    );
-    let file = options.open(path)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_file() || kind.is_dir() {
-        // Of a directory, reading tells what is wrong.
-        return Ok(file);
-    }
-    Err(io::Error::new(
-        ErrorKind::InvalidInput,
-        "it is no regular file, but a device, a FIFO or a socket",
-    ))
 }
 
 /// Settings that a program gives. What does not fit is left out, and told.

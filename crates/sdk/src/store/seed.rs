@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
 
 use crate::options::RunAs;
 use crate::options::handover::as_user;
+use crate::regular_file;
 
 /// Settings that would make the CLI search and install plugins anew each time.
 const PLUGIN_SETTINGS: [&str; 3] = [
@@ -73,29 +74,13 @@ pub(super) fn copy(source: &UserConfig, user: Option<RunAs>, to: &Path) -> io::R
     Ok(())
 }
 
-/// A regular file, if there is one; whoever opened a pipe would wait.
+/// A regular file, if there is one.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
-    );
-    let file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+    match regular_file::read(path, MOST_BYTES) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-    let mut content = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > MOST_BYTES {
-        return Err(io::Error::other("it is longer than 64 MiB"));
-    }
-    Ok(Some(content))
 }
 
 /// Makes a file that only this user can read.
