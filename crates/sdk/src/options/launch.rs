@@ -699,17 +699,21 @@ impl Launch {
         Ok(())
     }
 
-    /// The command line for logs and errors. Long values, possible secrets, and values of flags without an option are only
-    /// counted.
+    /// The command line for logs and errors. Long values, possible secrets, and what does not come from an option of its own are only
+    /// counted: arguments of [`Options::executable_args`](super::Options::executable_args), values of other flags.
     pub fn shown(&self) -> Vec<String> {
         const JSON: &[&str] = &["settings", "managed-settings", "mcp-config", "json-schema"];
-        std::iter::once(self.program.as_os_str())
-            .chain(self.args.iter().map(OsString::as_os_str))
-            .map(|argument| {
+        let program = std::iter::once(self.program.to_string_lossy().into_owned());
+        program
+            .chain(self.args.iter().map(|argument| {
                 let text = argument.to_string_lossy();
-                let Some((flag, value)) = text.strip_prefix("--").and_then(|text| text.split_once('='))
-                else {
-                    return text.into_owned();
+                let flag = text.strip_prefix("--");
+                let Some((flag, value)) = flag.and_then(|flag| flag.split_once('=')) else {
+                    let is_plain = flag.is_some_and(is_ours) || is_module(Path::new(argument));
+                    return match is_plain {
+                        true => text.into_owned(),
+                        false => format!("({} bytes)", text.len()),
+                    };
                 };
                 let hidden = value.len() > 200
                     || !is_ours(flag)
@@ -719,7 +723,7 @@ impl Launch {
                 } else {
                     text.into_owned()
                 }
-            })
+            }))
             .collect()
     }
 }

@@ -347,6 +347,29 @@ fn secrets_are_known_and_never_shown() {
     }
 }
 
+#[test]
+fn arguments_without_an_option_are_only_counted() {
+    let stage = TestHome::new();
+    let options = bare()
+        .executable_args([
+            "--api-key",
+            "plain-value-123",
+            "-pplain-value-123",
+            "--key=plain-value-123",
+        ])
+        .model("sonnet");
+    let launch = stage.launch(&options).unwrap();
+    let shown = launch.shown();
+    assert!(!shown.concat().contains("plain-value-123"), "{shown:?}");
+    assert_eq!(
+        shown[1..5],
+        ["(9 bytes)", "(15 bytes)", "(17 bytes)", "--key=(15 bytes)"]
+    );
+    for plain in ["--verbose", "--model=sonnet"] {
+        assert!(shown.iter().any(|argument| argument == plain), "{shown:?}");
+    }
+}
+
 /// Options are moved by every setter, often inside futures.
 #[test]
 fn options_stay_small() {
