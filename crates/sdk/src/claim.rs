@@ -14,7 +14,7 @@ use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, Sy
 use crate::error::{Error, ModuleProblem, Result};
 use crate::mcp::SdkMcpServer;
 use crate::options::inline_settings::{SettingsPlace, placed};
-use crate::options::{Auth, Encoded, Options, OptionsError, Secret, SettingsInput};
+use crate::options::{Auth, Encoded, Options, OptionsError, Secret, Secrets, SettingsInput};
 
 /// The settings that decide about hooks. A spare has its hooks from when it was started.
 const HOOK_KEYS: &[&str] = &[
@@ -207,10 +207,20 @@ impl Claim {
             None => (None, None),
         };
         let overlay = cold.overlay.map(place).transpose()?;
-        let secrets = [&self.oauth_token, &self.session_access_token];
-        let secrets = secrets.into_iter().flatten();
+        let mut secrets = Secrets::default();
+        let tokens = [&self.oauth_token, &self.session_access_token];
+        for token in tokens.into_iter().flatten() {
+            secrets.add("", token.reveal());
+        }
+        if let Some(settings) = &self.settings {
+            secrets.add_settings(settings);
+        }
+        for agent in self.agents.values() {
+            secrets.add_below(agent);
+        }
+        let secrets = secrets.into_list();
         Ok(Prepared {
-            secrets: secrets.map(|secret| secret.reveal().to_owned()).collect(),
+            secrets: secrets.iter().map(|secret| secret.reveal().to_owned()).collect(),
             early,
             request,
             late,

@@ -74,6 +74,7 @@ pub use launch::{Confirmation, Host, Launch, LaunchFiles, Unconfirmed};
 pub use never_asked::NeverAsked;
 pub use options_error::OptionsError;
 pub use secret::Secret;
+pub(crate) use secret::Secrets;
 pub use values::{
     Delivery, Encoded, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput,
     Skills, Tools, Worktree,

@@ -53,6 +53,23 @@ fn options_that_a_directory_decides_about_are_named() {
 }
 
 #[test]
+fn secrets_of_a_claim_are_known() {
+    let place = tempfile::tempdir().unwrap();
+    let agent = json!({
+        "description": "d", "prompt": "p", "mcpServers": [{"s": {"command": "c", "env": {"K": "of an agent"}}}],
+    });
+    let claim = Claim::new(place.path())
+        .settings(settings(
+            json!({"env": {"SERVICE_PW": "of settings", "PORT": "80"}}),
+        ))
+        .agent("a", serde_json::from_value(agent).unwrap())
+        .session_access_token(Secret::new("a long token"));
+    let mut secrets = prepared(claim, &base()).secrets;
+    secrets.sort_unstable();
+    assert_eq!(secrets, ["a long token", "of an agent", "of settings"]);
+}
+
+#[test]
 fn everything_of_a_claim_goes_one_way_or_the_other() {
     let place = tempfile::tempdir().unwrap();
     let cwd = place.path().to_str().unwrap();

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use outrigger_protocol::outbound::{Initialize, InitializeReply};
-use outrigger_protocol::shared::McpServerConfig;
 
 use super::flags::is_ours;
 use super::handover::{self, Filling, Handed, Lent, as_user};
-use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
+use super::secret::{Secrets, sounds_secret};
+use super::{Auth, CUSTOM_HEADERS, Isolation, Options, OptionsError, RunAs, Secret, SettingsInput};
 use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};
 use crate::error::ModuleProblem;
@@ -375,7 +375,7 @@ impl Options {
     /// The files and directories without which the CLI would not start.
     fn check_files(&self, cwd: &Path) -> Result<(), OptionsError> {
         let settings = match &self.settings {
-            Some(super::SettingsInput::File(path)) => Some(path),
+            Some(SettingsInput::File(path)) => Some(path),
             _ => None,
         };
         let files = [
@@ -581,36 +581,26 @@ impl Options {
     }
 
     fn secrets(&self, env: &Variables) -> Vec<Secret> {
-        let credentials = [
-            "ANTHROPIC_API_KEY",
-            "ANTHROPIC_AUTH_TOKEN",
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "AWS_BEARER_TOKEN_BEDROCK",
-        ];
-        let sensitive = env.iter().filter(|(name, _)| {
-            credentials.iter().any(|credential| name == credential)
-                || super::routes::sounds_secret(&name.to_string_lossy())
-        });
-        let mut secrets: Vec<Secret> = sensitive
-            .filter_map(|(_, value)| value.to_str())
-            .map(Secret::from)
-            .collect();
-        for server in self.mcp_servers.values() {
-            let values = match server {
-                McpServerConfig::Stdio(server) => server.env.as_ref(),
-                McpServerConfig::Sse(server) | McpServerConfig::Http(server) => server.headers.as_ref(),
-                _ => None,
-            };
-            secrets.extend(
-                values
-                    .into_iter()
-                    .flat_map(BTreeMap::values)
-                    .map(|value| Secret::from(value.as_str())),
-            );
+        let mut secrets = Secrets::default();
+        for (name, value) in env {
+            let name = name.to_string_lossy();
+            if name == CUSTOM_HEADERS || sounds_secret(&name) {
+                secrets.add(&name, &value.to_string_lossy());
+            }
         }
-        // Redacting "1" or "true" would make everything unreadable and hide nothing.
-        secrets.retain(|secret| secret.reveal().len() >= 8);
-        secrets
+        if let Some(SettingsInput::Inline(settings)) = &self.settings {
+            secrets.add_settings(settings);
+        }
+        if let Some(settings) = &self.managed_settings {
+            secrets.add_settings(settings);
+        }
+        for server in self.mcp_servers.values() {
+            secrets.add_below(server);
+        }
+        for agent in self.agents.values() {
+            secrets.add_below(agent);
+        }
+        secrets.into_list()
     }
 }
 

@@ -11,12 +11,12 @@ use outrigger_protocol::shared::{
     JsonObject, McpServerConfig, OutputFormat, SettingSource, ThinkingConfig, ThinkingDisplay,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::rule::Rule;
 
 use super::args::{Args, LONG};
 use super::inline_settings::{SettingsPlace, placed};
+use super::secret::{looks_secret, sounds_secret};
 use super::{
     Confirmation, Delivery, Encoded, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools,
     Worktree, initialize,
@@ -547,45 +547,6 @@ fn route(
         }),
         other => Ok(other),
     }
-}
-
-/// Words in a name that make its value a secret.
-const SECRETIVE: &[&str] = &[
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "apikey",
-    "api_key",
-    "api-key",
-    "authorization",
-    "bearer",
-    "credential",
-];
-
-pub(crate) fn sounds_secret(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    SECRETIVE.iter().any(|word| text.contains(word))
-}
-
-/// Whether JSON holds an environment, headers, or a string under a name that sounds secret. Better once too often.
-pub(crate) fn looks_secret(json: &JsonObject) -> bool {
-    fn walk(value: &Value) -> bool {
-        match value {
-            Value::Object(map) => map.iter().any(|(key, value)| match (key.as_str(), value) {
-                ("env" | "headers", Value::Object(variables)) => !variables.is_empty(),
-                // A command that prints a key is no secret.
-                (key, Value::String(text)) if !key.ends_with("Helper") => {
-                    sounds_secret(key) && !text.is_empty()
-                }
-                (_, value) => walk(value),
-            }),
-            Value::Array(values) => values.iter().any(walk),
-            _ => false,
-        }
-    }
-    // What is nested too deep to look at is not shown around.
-    json.to_value().map_or(true, |value| walk(&value))
 }
 
 fn server_looks_secret(server: &McpServerConfig) -> bool {

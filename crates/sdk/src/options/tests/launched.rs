@@ -2,7 +2,7 @@
 
 use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::settings::Settings;
-use outrigger_protocol::shared::{McpServerConfig, McpStdioServerConfig};
+use outrigger_protocol::shared::{AgentDefinition, McpServerConfig, McpStdioServerConfig};
 
 use super::super::*;
 use super::{TestHome, args, bare, mode, var};
@@ -345,6 +345,42 @@ fn secrets_are_known_and_never_shown() {
     for argument in &launch.args {
         assert!(!argument.to_str().unwrap().contains("secret"));
     }
+}
+
+#[test]
+fn secrets_are_found_wherever_options_have_them() {
+    let stage = TestHome::new();
+    let settings = |name: &str, value: &str| {
+        let mut settings = Settings::default();
+        settings.env = Some([(name.to_owned(), value.to_owned())].into());
+        settings
+    };
+    let agent: AgentDefinition = serde_json::from_value(serde_json::json!({
+        "description": "d", "prompt": "p",
+        "mcpServers": [{"s": {"type": "http", "url": "https://a.example", "headers": {"X-A": "of an agent"}}}],
+    }))
+    .unwrap();
+    let options = bare()
+        .settings(settings("SERVICE_PW", "of settings"))
+        .managed_settings(settings(
+            "ANTHROPIC_CUSTOM_HEADERS",
+            "X-B: of managed settings\nX-C: 1",
+        ))
+        .agents("a", agent)
+        .env("ANTHROPIC_CUSTOM_HEADERS", "X-D: of the environment");
+    let launch = stage.launch(&options).unwrap();
+    let mut secrets: Vec<&str> = launch.secrets.iter().map(Secret::reveal).collect();
+    secrets.sort_unstable();
+    assert_eq!(
+        secrets,
+        [
+            "of an agent",
+            "of managed settings",
+            "of settings",
+            "of the environment",
+            "sk-test-key"
+        ]
+    );
 }
 
 #[test]
