@@ -35,6 +35,9 @@ const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// How often a running download is looked at.
 const POLL: Duration = Duration::from_millis(100);
 
+/// How the names of the directories begin that a fetch works in.
+const SCRATCH: &str = ".fetch-";
+
 /// The largest executable that is unpacked when the pin does not know its length.
 const LARGEST_EXECUTABLE: u64 = 1 << 30;
 
@@ -193,7 +196,7 @@ impl Fetch {
     /// times a second while npm downloads.
     ///
     /// Several processes may do this at once: one fetches and the others wait for it. Nothing of a failed attempt
-    /// is kept.
+    /// is kept; what a killed process left behind is removed by the next one that fetches.
     ///
     /// # Errors
     /// See [`FetchFailure`].
@@ -213,8 +216,9 @@ impl Fetch {
         if let Some(path) = self.cached() {
             return Ok(path);
         }
+        remove_abandoned(&directory);
         // Beside its destination, so that it can be moved there in one step.
-        let scratch = tempfile::Builder::new().prefix(".fetch-").tempdir_in(&directory);
+        let scratch = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&directory);
         let scratch = scratch.map_err(failed("create a directory in", &directory))?;
         let tarball = self.download(scratch.path(), until, &mut progress)?;
         progress(Progress::Verifying);
@@ -440,6 +444,21 @@ fn default_cache() -> Option<PathBuf> {
         variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))
     };
     Some(base?.join("outrigger").join("claude"))
+}
+
+/// Removes what killed fetches left behind. Whoever holds the lock is the only one who fetches.
+fn remove_abandoned(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(SCRATCH.as_bytes())
+        {
+            // What cannot be removed is in nobody's way.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// The bytes in all files below a directory that is being written to.

@@ -45,6 +45,9 @@ fn fetches_once_and_keeps_only_the_executable() {
         PACK,
     );
     assert_eq!(fetch.cached(), None);
+    // A fetch that was killed.
+    fs::create_dir_all(fetch.place().join(".fetch-killed/npm")).unwrap();
+    fs::write(fetch.place().join(".fetch-killed/npm/x"), "").unwrap();
     let mut seen = Vec::new();
     let path = fetch.run(|progress| seen.push(progress)).unwrap();
     assert_eq!(fs::read(&path).unwrap(), content);
