@@ -23,9 +23,9 @@
 //! | `Tool(field:value)` | calls with this value in their input; only to deny or ask |
 //!
 //! A path with one `/` in front begins at the session's directory, however the rule gets to the CLI: in settings that are passed as
-//! text, where the CLI looks for such a path beside a temporary file, the rule has the whole path. (In settings of your own,
-//! [`Options::settings`](crate::Options::settings), nothing is rewritten; [`Options::warnings`](crate::Options::warnings) reports such
-//! rules.) The directory of a [spare](crate::Spare) is not known when its process starts: there, an ask rule such as `Edit(/x)`
+//! text, where the CLI looks for such a path beside a temporary file, the SDK writes the whole path into the rule, also in inline
+//! [`Options::settings`](crate::Options::settings). In a settings file of your own such a path begins in the directory of that file. The
+//! directory of a [spare](crate::Spare) is not known when its process starts: there, an ask rule such as `Edit(/x)`
 //! matches each `x` below the directory.
 //!
 //! `Read` and `Edit` without parentheses match all files, also outside of the working directories. As a deny or ask rule, such a
