@@ -140,6 +140,7 @@ mod prompt;
 mod query;
 mod redact;
 mod regular_file;
+mod remove_tree;
 mod retry;
 mod revive;
 mod rule;

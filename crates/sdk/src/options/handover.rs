@@ -8,7 +8,7 @@
 //! * What lies below a place of that user is read, made and removed with the rights of that user: [`as_user`]. Whatever a name
 //!   leads to then, the system refuses what the user may not do.
 //!
-//! What was handed over is removed by path, by whoever runs this program. `remove_dir_all` of the standard library never goes
+//! What was handed over is removed by path, by whoever runs this program. [`remove_tree`] never goes
 //! through a link there: on Unix it opens each directory without following links, and removes what is in it by the open handle.
 
 use std::io::{self, Write as _};
@@ -18,6 +18,7 @@ use tempfile::{TempDir, TempPath};
 
 use super::RunAs;
 use crate::private_dir::private_directory_in;
+use crate::remove_tree::remove_tree;
 
 /// A temporary directory that only this user can enter, while it is being filled. Removed when it is dropped.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Filling {
             None => vec![self.directory.path().to_owned()],
         };
         Ok(Handed {
-            directory: self.directory,
+            path: self.directory.keep(),
             given,
         })
     }
@@ -66,14 +67,15 @@ impl Filling {
 /// A temporary directory that was filled, and whose directories are the user's. Removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Handed {
-    directory: TempDir,
+    /// Empty once it is removed or kept.
+    path: PathBuf,
     given: Vec<PathBuf>,
 }
 
 impl Handed {
     /// Where the directory is.
     pub(crate) fn path(&self) -> &Path {
-        self.directory.path()
+        &self.path
     }
 
     /// What of it the user has, who can remove what is in there.
@@ -82,13 +84,29 @@ impl Handed {
     }
 
     /// Removes the directory, and returns the error if that failed.
-    pub(crate) fn close(self) -> io::Result<()> {
-        self.directory.close()
+    pub(crate) fn close(mut self) -> io::Result<()> {
+        remove_tree(&std::mem::take(&mut self.path))
     }
 
     /// The directory's path. The directory is no longer removed on drop.
-    pub(crate) fn keep(self) -> PathBuf {
-        self.directory.keep()
+    pub(crate) fn keep(mut self) -> PathBuf {
+        std::mem::take(&mut self.path)
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty()
+            && let Err(error) = remove_tree(&self.path)
+        {
+            log_left(&error, &self.path);
+        }
+    }
+}
+
+fn log_left(error: &io::Error, path: &Path) {
+    if error.kind() != io::ErrorKind::NotFound {
+        tracing::error!(%error, path = %path.display(), "a private directory of a session can't be removed");
     }
 }
 
@@ -119,7 +137,10 @@ impl Lent {
 
     fn remove(&mut self) -> io::Result<()> {
         match self.directory.take() {
-            Some(directory) => as_user(self.user, || directory.close()),
+            Some(directory) => {
+                let path = directory.keep();
+                as_user(self.user, || remove_tree(&path)).inspect_err(|error| log_left(error, &path))
+            }
             None => Ok(()),
         }
     }
@@ -127,7 +148,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // Nobody can be told.
+        // The log has it.
         let _ = self.remove();
     }
 }

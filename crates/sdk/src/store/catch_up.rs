@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::lease::Ownership;
 use crate::options::RunAs;
 use crate::options::handover::as_user;
+use crate::remove_tree::remove_tree;
 use crate::store_config::{Keeping, StoreFailure, call, failed};
 
 /// How long unused transcripts are kept: the CLI's own default for a config directory.
@@ -124,10 +125,10 @@ impl Left {
     fn remove(&self) {
         let _ = as_user(self.user, || {
             fs::remove_file(&self.file)?;
-            fs::remove_dir_all(self.file.with_extension(""))
+            remove_tree(&self.file.with_extension(""))
         });
         if newest_below(&config_in(&self.root).join("projects")).is_none()
-            && let Err(error) = fs::remove_dir_all(&self.root)
+            && let Err(error) = remove_tree(&self.root)
         {
             tracing::warn!(%error, path = %self.root.display(), "what was kept for a session store can't be removed");
         }
@@ -352,7 +353,7 @@ pub(super) fn strip(directory: &Path) -> io::Result<()> {
         (Err(_), Some(_)) => true,
     };
     if !is_news {
-        return fs::remove_dir_all(directory);
+        return remove_tree(directory);
     }
     let mut done = Ok(());
     for entry in fs::read_dir(&config)? {
@@ -362,7 +363,7 @@ pub(super) fn strip(directory: &Path) -> io::Result<()> {
             continue;
         }
         let removed = match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path()),
+            true => remove_tree(&entry.path()),
             false => fs::remove_file(entry.path()),
         };
         done = done.and(removed);

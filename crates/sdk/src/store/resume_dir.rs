@@ -16,6 +16,7 @@ use super::catch_up;
 use crate::env;
 use crate::options::handover::{Filling, Handed, as_user, make_private};
 use crate::options::{Launch, Resumed, RunAs};
+use crate::remove_tree::remove_tree;
 
 /// The prefix of the directories' names, as in the official SDK.
 pub(super) const PREFIX: &str = "claude-resume-";
@@ -234,14 +235,14 @@ impl Drop for ResumeDir {
             }
             return;
         }
-        if fs::remove_dir_all(&path).is_ok() || !path.exists() {
+        if remove_tree(&path).is_ok() || !path.exists() {
             return;
         }
         // Elsewhere, since it waits.
         let again = move || {
             for _ in 0..5 {
                 std::thread::sleep(Duration::from_millis(100));
-                if fs::remove_dir_all(&path).is_ok() || !path.exists() {
+                if remove_tree(&path).is_ok() || !path.exists() {
                     return;
                 }
             }
