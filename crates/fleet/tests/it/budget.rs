@@ -1,5 +1,7 @@
 //! Budgets, with simulated CLIs.
 
+use std::time::Duration;
+
 use outrigger::Verdict;
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Match, Steps};
@@ -128,7 +130,9 @@ async fn the_output_of_a_request_is_estimated_from_all_that_it_wrote() {
     let mut turn = session.prompt("spend").await.unwrap();
     let mut reservation = Budget::new("b", Cap::none()).reserve(Amount::default()).unwrap();
     let mut seen = Vec::new();
-    while let Some(Ok(event)) = turn.next().await {
+    // The turn goes on, and nothing more comes.
+    let patience = Duration::from_secs(1);
+    while let Ok(Some(Ok(event))) = tokio::time::timeout(patience, turn.next()).await {
         let before = reservation.amount().tokens;
         reservation.observe(&event).unwrap();
         seen.extend(Some(reservation.amount().tokens - before).filter(|more| *more > 0));
