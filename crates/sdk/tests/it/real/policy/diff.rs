@@ -17,7 +17,7 @@ use super::place::{Call, Place, bash, made};
 
 /// Rounds with these seeds are played in every run of the tests.
 const SEED: u64 = 1;
-const ROUNDS: u64 = 4;
+const ROUNDS: u64 = 2;
 
 const CALLS: usize = 24;
 
