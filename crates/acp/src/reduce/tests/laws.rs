@@ -258,62 +258,76 @@ fn ended(steps: &[ReducedStep]) -> Vec<&str> {
     ended.collect()
 }
 
-#[test]
-fn a_frame_that_is_lost_or_reshaped_costs_no_other_what_it_says() {
+/// What frames of this conversation say otherwise when another one is lost or reshaped.
+fn broken_by_changes(name: &str) -> Vec<String> {
     let mut broken = Vec::new();
-    for name in ALL {
-        let frames = fixture(name);
-        let (whole, _) = told(&frames);
-        for at in 0..frames.len() {
-            let depth = match frames[at].kind() {
-                "assistant" | "user" | "stream_event" => 4,
-                _ => 2,
+    let frames = fixture(name);
+    let (whole, _) = told(&frames);
+    for at in 0..frames.len() {
+        let depth = match frames[at].kind() {
+            "assistant" | "user" | "stream_event" => 4,
+            _ => 2,
+        };
+        let others = outrigger_sim::fault::reshaped(frames[at].line(), depth);
+        // A block without text keeps its position.
+        let lost = br#"{"type":"keep_alive"}"#.to_vec();
+        for line in std::iter::once(lost).chain(others) {
+            let mut changed = frames.clone();
+            changed[at] = Frame::from_line(&line).remove(0);
+            let (now, rest) = told(&changed);
+            let mut complain = |why: String| {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                broken.push(format!("{name}: frame {at} as {line:.300}: {why}"));
             };
-            let others = outrigger_sim::fault::reshaped(frames[at].line(), depth);
-            // A block without text keeps its position.
-            let lost = br#"{"type":"keep_alive"}"#.to_vec();
-            for line in std::iter::once(lost).chain(others) {
-                let mut changed = frames.clone();
-                changed[at] = Frame::from_line(&line).remove(0);
-                let (now, rest) = told(&changed);
-                let mut complain = |why: String| {
-                    let line = String::from_utf8_lossy(&line).into_owned();
-                    broken.push(format!("{name}: frame {at} as {line:.300}: {why}"));
-                };
-                let mut lost = letters(&whole[at]);
-                let said = letters(&now[at]);
-                if said == lost {
-                    lost.clear();
-                } else if !said.is_empty() {
-                    complain(format!("it says {said:?} instead of {lost:?}"));
-                }
-                for number in (0..frames.len()).filter(|number| *number != at) {
-                    let (now, before) = (letters(&now[number]), letters(&whole[number]));
-                    if now != before {
-                        let mut expected = before.clone();
-                        expected.append(&mut lost);
-                        expected.sort_unstable();
-                        if number < at || now != expected {
-                            complain(format!("frame {number} says {now:?} instead of {before:?}"));
-                        }
+            let mut lost = letters(&whole[at]);
+            let said = letters(&now[at]);
+            if said == lost {
+                lost.clear();
+            } else if !said.is_empty() {
+                complain(format!("it says {said:?} instead of {lost:?}"));
+            }
+            for number in (0..frames.len()).filter(|number| *number != at) {
+                let (now, before) = (letters(&now[number]), letters(&whole[number]));
+                if now != before {
+                    let mut expected = before.clone();
+                    expected.append(&mut lost);
+                    expected.sort_unstable();
+                    if number < at || now != expected {
+                        complain(format!("frame {number} says {now:?} instead of {before:?}"));
                     }
                 }
-                for number in (0..frames.len()).filter(|number| *number != at) {
-                    for call in results(&frames[number]) {
-                        if ended(&whole[number]).contains(&call.as_str())
-                            && !ended(&now[number]).contains(&call.as_str())
-                        {
-                            complain(format!("frame {number} does not end {call}"));
-                        }
+            }
+            for number in (0..frames.len()).filter(|number| *number != at) {
+                for call in results(&frames[number]) {
+                    if ended(&whole[number]).contains(&call.as_str())
+                        && !ended(&now[number]).contains(&call.as_str())
+                    {
+                        complain(format!("frame {number} does not end {call}"));
                     }
                 }
-                let all: Vec<_> = now.into_iter().flatten().chain(rest).collect();
-                if let Err(why) = check_calls(&all) {
-                    complain(why.to_string());
-                }
+            }
+            let all: Vec<_> = now.into_iter().flatten().chain(rest).collect();
+            if let Err(why) = check_calls(&all) {
+                complain(why.to_string());
             }
         }
     }
+    broken
+}
+
+#[test]
+fn a_frame_that_is_lost_or_reshaped_costs_no_other_what_it_says() {
+    // A thread for each conversation: one alone takes as long as all other tests of this crate's units.
+    let broken: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = ALL
+            .iter()
+            .map(|name| scope.spawn(|| broken_by_changes(name)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
     let some = broken.iter().take(12).cloned().collect::<Vec<_>>().join("\n");
     assert!(broken.is_empty(), "{}:\n{some}", broken.len());
 }
