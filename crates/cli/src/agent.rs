@@ -106,7 +106,8 @@ pub(crate) struct SessionArgs {
     /// A rule for tool calls that are refused. Can be repeated.
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
     deny: Vec<String>,
-    /// A file with rules (TOML or JSON): what it refuses is refused, what it allows runs, the rest is asked at the terminal.
+    /// A file with rules (TOML or JSON): what it refuses is refused, what it allows runs. The rest is denied, unless the file's `default`
+    /// says otherwise: `"ask"` asks at the terminal.
     #[arg(long, value_name = "FILE", help_heading = "Permissions")]
     policy: Option<PathBuf>,
     /// The built-in tools that the agent has at all, separated by commas; an empty value is none.

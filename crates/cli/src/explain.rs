@@ -12,8 +12,8 @@ use crate::exit::{CommandResult, Status};
 use crate::plain::plain;
 use crate::screen::Screen;
 
-/// What `outrigger explain` takes: a call, and the options of `outrigger run`, so that a command line can be tried out. Nothing is
-/// started, and nobody is asked.
+/// What `outrigger explain` takes: a call, and the options that `outrigger run` and `outrigger chat` have in common, so that the rules of
+/// a command line can be tried out. Nothing is started, and nobody is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The tool, such as `Bash`.

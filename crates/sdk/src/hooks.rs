@@ -37,7 +37,8 @@
 //! A call with an unknown hook id, or beyond the limit of open requests, counts as a failed hook of its event.
 //!
 //! The CLI has a switch of its own for the case that the output never gets there (`onFailure`). The SDK sets it wherever a failure
-//! blocks. If you set [`OnFailure::Block`], the SDK rejects a CLI that does not confirm the switch.
+//! blocks. If you set [`OnFailure::Block`], the SDK rejects a CLI that does not confirm the switch. At `Stop`, `SubagentStop`,
+//! `TaskCompleted` and `TeammateIdle` the CLI has no such switch: there only the SDK blocks, and the CLI confirms nothing.
 //!
 //! # What never gets here
 //!

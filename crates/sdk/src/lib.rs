@@ -39,7 +39,8 @@
 //!   [`Session::prompt`] gets a turn of its own; [`queue`](Session::queue), [`steer`](Session::steer) and
 //!   [`prompt_now`](Session::prompt_now) send the prompt to the CLI's own queue, which may merge or fold it.
 //! * **The end of a turn is not the end of the run.** Background agents go on and report in ambient turns.
-//!   [`Session::wait_run_end`] waits for them, and the one-shot queries do so by themselves.
+//!   [`Session::wait_run_end`] waits for them, and [`query`](Options::query) and [`query_text`](Options::query_text) do so by
+//!   themselves. [`query_as`](Options::query_as) ends with its turn.
 //! * **Nothing is lost.** Unknown types, subtypes, values, blocks and fields arrive with their bytes; a frame that does not decode
 //!   is an [`Event::Undecodable`] and does not affect others; [`Session::stats`] counts both.
 //! * **Nothing fails open.** If a callback panics, fails or is late, or there is none, the SDK rejects the request in the way of
@@ -64,8 +65,8 @@
 //! # Requests of the CLI
 //!
 //! Permission requests ([`permissions`]), questions of the model and plans, hooks ([`hooks`]), calls of tools in this program
-//! ([`mcp`]), elicitations of MCP servers, dialogs, fresh tokens: each has a typed callback on [`Options`], and a method of
-//! [`Callbacks`] for programs that prefer one object. The SDK rejects requests without a callback, or whose callback fails. A
+//! ([`mcp`]), elicitations of MCP servers, dialogs, fresh tokens: each has a typed callback on [`Options`]. [`Callbacks`] is for
+//! programs that prefer one object for all of these but hooks and tools. The SDK rejects requests without a callback, or whose callback fails. A
 //! callback may call its session, and a person may answer hours later ([`Session::pending`]).
 //!
 //! # Stored sessions

@@ -73,7 +73,7 @@ impl Query {
     /// Nothing is lost: what was not returned is returned by the next call.
     ///
     /// # Errors
-    /// When the session ends too early, or the background work takes longer than the ceiling (10 minutes unless set). An
+    /// When the session ends too early, or the background work takes longer than 10 minutes. An
     /// error is the last element.
     pub async fn next(&mut self) -> Option<Result<Event>> {
         if self.over {
@@ -274,6 +274,8 @@ impl Options {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// The process ends with the turn of the answer, and so does background work that the turn began.
     ///
     /// # Cancel safety
     /// Dropping the future ends the process.

@@ -22,8 +22,8 @@ use crate::plain::plain;
 /// Record a session: run the CLI in its place, pass everything through, and write it to a cassette.
 ///
 /// Name this command where a client expects the CLI, for instance by a script: `exec outrigger record -o session.ndjson -- claude
-/// "$@"`. It ends as the CLI ends. Or let it be the client itself: `outrigger record --prompt "Say hello."`, with the options of
-/// `outrigger run`. Secrets, home directories and names are taken out before anything is written.
+/// "$@"`. It ends as the CLI ends. Or let it be the client itself: `outrigger record --prompt "Say hello."`, with the options
+/// that `outrigger run` and `outrigger chat` have in common. Secrets, home directories and names are taken out before anything is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write the cassette here, in the place of a file that is there, once there is something to write; session.ndjson unless given, or

@@ -50,7 +50,7 @@ pub(super) struct StoreStatus {
 /// Bring into a session store what it lacks of this machine's sessions.
 ///
 /// A session that somebody went on with elsewhere, from the store, before the store had all of it, is left alone: `import` makes a
-/// session of its own of the transcript here. The other status is 1 then.
+/// session of its own of the transcript here. The exit status is 1 then.
 #[derive(Debug, clap::Args)]
 pub(super) struct Push {
     /// The sessions.
