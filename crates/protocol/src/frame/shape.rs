@@ -17,12 +17,14 @@ pub(super) struct MessageShape {
 }
 
 impl MessageShape {
-    /// Remembers a line by its head; `None` if it is no partial message.
+    /// Remembers a line by its head; `None` if it is no partial message, or one whose text or uuid is empty: the end of an empty text
+    /// is its beginning, which must not move when the text of the next line is longer.
     pub(super) fn of(line: &[u8], head: &FrameHead) -> Option<Self> {
         let (text, uuid) = (head.piece?.text, head.span(Field::Uuid));
         let mut free = [text, uuid];
         free.sort_by_key(|span| span.range().start);
-        (!uuid.is_none()).then(|| Self {
+        let is_empty = free.iter().any(|span| span.range().is_empty());
+        (!uuid.is_none() && !is_empty).then(|| Self {
             line: line.to_vec(),
             head: head.clone(),
             free,

@@ -126,6 +126,30 @@ fn long_lines_are_kept_as_they_came_whatever_the_chunks() {
 #[test]
 fn a_line_of_the_same_shape_is_read_like_any_other() {
     let swapped = r#"{"uuid":"u","type":"stream_event","session_id":"s","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}}"#;
+    let empty = [
+        DELTA.replace(r#""some\n\"text\" é""#, r#""""#),
+        DELTA.replace(r#""u""#, r#""""#),
+        swapped.replace(r#""text":"a""#, r#""text":"""#),
+        // A tool's input begins with nothing.
+        swapped.replace(
+            r#""text_delta","text":"a""#,
+            r#""input_json_delta","partial_json":"""#,
+        ),
+    ];
+    for empty in &empty {
+        assert_eq!(empty.matches(r#":"""#).count(), 1, "{empty}");
+        let filled = empty.replace(r#":"""#, r#":"of any length""#);
+        let frames = read(
+            &[format!("{empty}\n{filled}\n{empty}\n{filled}\n").as_bytes()],
+            1 << 20,
+        );
+        let expected: Vec<_> = [empty, &filled, empty, &filled]
+            .into_iter()
+            .flat_map(|line| Frame::from_line(line.as_str()))
+            .collect();
+        let [frames, expected] = [frames, expected].map(|frames| frames.iter().map(told).collect::<Vec<_>>());
+        assert_eq!(frames, expected);
+    }
     for first in [DELTA, swapped] {
         for (from, to) in [
             ("\"u\"", "\"another, longer one\""),
