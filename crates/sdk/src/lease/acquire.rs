@@ -37,7 +37,7 @@ pub(crate) async fn claim(
     let going_on = options.resume.clone().filter(|_| !options.fork_session);
     let id = id_of(going_on.as_ref().or(options.session_id.as_ref()))?;
     let held = match own
-        .acquire(&SessionKey::new(&project, id.as_str()), on_busy)
+        .acquire(&SessionKey::new(&project, id.as_str()), on_busy, None)
         .await
     {
         Ok(()) => {
@@ -56,7 +56,7 @@ pub(crate) async fn claim(
     let fork = SessionId::random();
     tracing::debug!(session = %id, %fork, by = %held, "the session is busy; a fork goes on beside it");
     match own
-        .acquire(&SessionKey::new(&project, fork.as_str()), OnBusy::Fail)
+        .acquire(&SessionKey::new(&project, fork.as_str()), OnBusy::Fail, None)
         .await
     {
         Ok(()) => {}
@@ -93,7 +93,7 @@ pub(crate) async fn claim_for(
     let project = project_key(session, surroundings, is_far)?;
     let key = SessionKey::new(&project, id.as_str());
     // A new session is nothing that could be forked.
-    own.acquire(&key, own.on_busy())
+    own.acquire(&key, own.on_busy(), None)
         .await
         .map_err(|refusal| match refusal {
             LeaseRefusal::Held(by) => problem(&id, by),

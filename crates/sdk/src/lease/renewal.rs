@@ -133,11 +133,16 @@ impl Ownership {
         self.state().forked_from = Some(id);
     }
 
-    /// Acquires a lease.
-    pub(super) async fn acquire(&self, key: &SessionKey, on_busy: OnBusy) -> Result<(), LeaseRefusal> {
+    /// Acquires a lease. `own_cli` is the process of this session, which may drive the session already.
+    pub(super) async fn acquire(
+        &self,
+        key: &SessionKey,
+        on_busy: OnBusy,
+        own_cli: Option<u32>,
+    ) -> Result<(), LeaseRefusal> {
         let begun = Instant::now();
         let right = match &self.place {
-            Where::Disk(sessions, user) => self.claim(sessions.clone(), *user, key, on_busy).await?,
+            Where::Disk(sessions, user) => self.claim(sessions.clone(), *user, key, on_busy, own_cli).await?,
             Where::Store(keeping) => {
                 let (store, owner, ttl) = (Arc::clone(&keeping.store), self.owner.clone(), self.set.ttl);
                 let of = key.clone();
@@ -171,6 +176,7 @@ impl Ownership {
         user: Option<RunAs>,
         key: &SessionKey,
         on_busy: OnBusy,
+        own_cli: Option<u32>,
     ) -> Result<Right, LeaseRefusal> {
         let failed = |error: Error| LeaseRefusal::Failed(error);
         let id = SessionId::new(&key.session_id)
@@ -183,8 +189,11 @@ impl Ownership {
         };
         let of = id.clone();
         let taken = tokio::task::spawn_blocking(move || {
-            let claim = sessions.claim(&of).owner(name);
-            OnDisk::take(claim.on_busy(on_busy).patience(patience), user)
+            let mut claim = sessions.claim(&of).owner(name).on_busy(on_busy);
+            if let Some(pid) = own_cli {
+                claim = claim.own_cli(pid);
+            }
+            OnDisk::take(claim.patience(patience), user)
         });
         match taken.await {
             Ok(Ok(lease)) => Ok(Right::Disk(Arc::new(lease))),
@@ -228,7 +237,7 @@ impl Ownership {
     ) -> Result<(), StoreFailure> {
         let lease = match self.lease_of(&key.main()) {
             Some(lease) => lease,
-            None => match self.acquire(&key.main(), OnBusy::Fail).await {
+            None => match self.acquire(&key.main(), OnBusy::Fail, None).await {
                 Ok(()) => self
                     .lease_of(&key.main())
                     .ok_or_else(|| StoreFailure::Broken("its lease was given back".to_owned()))?,
@@ -373,7 +382,7 @@ impl Ownership {
         let (period, bears) = (self.period(), self.bears());
         let time = (since + bears).saturating_duration_since(begun);
         let time = time.clamp(period / 4, period);
-        let acquired = tokio::time::timeout(time, self.acquire(&key, OnBusy::Fail)).await;
+        let acquired = tokio::time::timeout(time, self.acquire(&key, OnBusy::Fail, conn.pid)).await;
         let late = |_| Err(LeaseRefusal::Failed(Error::timeout("acquiring the lease", time)));
         match acquired.unwrap_or_else(late) {
             Ok(()) => {}

@@ -26,6 +26,7 @@ pub struct Claim<'s> {
     owner: String,
     on_busy: OnBusy,
     patience: Duration,
+    own_cli: Option<u32>,
 }
 
 /// The right to drive a session, until it is released or dropped, the process ends, or another process takes it over.
@@ -50,6 +51,7 @@ impl Sessions {
             owner: env!("CARGO_PKG_NAME").to_owned(),
             on_busy: OnBusy::default(),
             patience: PATIENCE,
+            own_cli: None,
         }
     }
 
@@ -93,6 +95,13 @@ impl Claim<'_> {
     /// default; with zero there is no request.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Sets the process id of the claimer's own CLI: it does not count as another process that drives the session, and neither do the
+    /// processes of its group. After `/clear` the CLI lists itself with the new session before anyone else knows the id.
+    pub fn own_cli(mut self, pid: u32) -> Self {
+        self.own_cli = Some(pid);
         self
     }
 
@@ -203,7 +212,7 @@ impl Claim<'_> {
     }
 
     fn driver(&self) -> Option<Driver> {
-        Driver::of(self.sessions.config_dir(), &self.id)
+        Driver::of(self.sessions.config_dir(), &self.id, self.own_cli)
     }
 
     /// Takes the lease if nobody has it, or by force.

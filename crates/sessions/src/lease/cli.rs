@@ -83,7 +83,7 @@ pub fn cli_processes(config_dir: impl AsRef<Path>) -> Vec<CliProcess> {
 /// The CLI lists each of its processes in a file of the config directory and removes the file when it ends. A killed process leaves
 /// its file behind: then no such process exists, or it started at another time than the file says.
 pub fn driven_by_cli(config_dir: impl AsRef<Path>, id: &SessionId) -> Option<Busy> {
-    Some(Driver::of(config_dir.as_ref(), id)?.busy(id))
+    Some(Driver::of(config_dir.as_ref(), id, None)?.busy(id))
 }
 
 /// A CLI process that drives a session.
@@ -91,9 +91,11 @@ pub fn driven_by_cli(config_dir: impl AsRef<Path>, id: &SessionId) -> Option<Bus
 pub(super) struct Driver(Entry);
 
 impl Driver {
-    pub(super) fn of(config_dir: &Path, id: &SessionId) -> Option<Self> {
+    /// `own` is a process whose CLI does not count.
+    pub(super) fn of(config_dir: &Path, id: &SessionId, own: Option<u32>) -> Option<Self> {
         listed(config_dir)
-            .find(|entry| entry.session_id.eq_ignore_ascii_case(id.as_str()) && lives(entry))
+            .filter(|entry| entry.session_id.eq_ignore_ascii_case(id.as_str()) && lives(entry))
+            .find(|entry| own.is_none_or(|own| !is_within(entry.pid, own)))
             .map(Self)
     }
 
@@ -162,7 +164,18 @@ fn is_own(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() == own)
 }
 
-#[cfg(target_os = "linux")]
+/// Whether a process is this one, or in the group that this one leads: a script may start the CLI.
+fn is_within(pid: u32, leader: u32) -> bool {
+    #[cfg(unix)]
+    let is_led = group(leader).is_some_and(|leader| {
+        group(pid).is_some_and(|pid| rustix::process::getpgid(Some(pid)) == Ok(leader))
+    });
+    #[cfg(not(unix))]
+    let is_led = false;
+    pid == leader || is_led
+}
+
+#[cfg(unix)]
 fn group(pid: u32) -> Option<rustix::process::Pid> {
     i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)
 }
@@ -244,9 +257,8 @@ impl Stat {
 
 #[cfg(all(unix, not(target_os = "linux")))]
 fn started(pid: u32) -> Started {
-    use rustix::process::{Pid, test_kill_process};
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    match pid.map(test_kill_process) {
+    use rustix::process::test_kill_process;
+    match group(pid).map(test_kill_process) {
         None | Some(Err(rustix::io::Errno::SRCH)) => Started::Gone,
         Some(_) => Started::Unknown,
     }

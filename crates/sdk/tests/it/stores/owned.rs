@@ -7,11 +7,11 @@ use outrigger::sessions::lease::driven_by_cli;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{LeaseStore as _, MemoryStore, SessionKey};
 use outrigger::sessions::{SessionId, Sessions};
-use outrigger::{LeaseOptions, LeaseProblem, OnBusy, Options};
+use outrigger::{LeaseOptions, LeaseProblem, OnBusy, Options, Prompt};
 use tempfile::TempDir;
 
 use crate::history::{frames, live, without_prompts};
-use crate::real::rig::{Rig, turn};
+use crate::real::rig::{PATIENCE, Rig, turn};
 
 /// A machine of its own: another home and config directory, the same project and store.
 fn machine(rig: &Rig, store: &Arc<MemoryStore>, name: &str, on_busy: OnBusy) -> (Options, TempDir) {
@@ -148,6 +148,36 @@ async fn a_session_on_disk_is_handed_over_and_its_history_is_what_was_told() {
     taken.close().await.unwrap();
     let sessions = Sessions::at(rig.sandbox().config());
     drop(sessions.claim(&SessionId::new(&id).unwrap()).take().unwrap());
+}
+
+/// The CLI lists itself with the new id before it tells that id: it is no other program that drives the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_on_disk_that_is_cleared_gets_a_lease_on_its_new_id() {
+    let rig = Rig::start().await;
+    let session = rig.options().lease(OnBusy::Fail).start().await.unwrap();
+    turn(&session, "%say one").await;
+    let first = session.id().unwrap();
+    let mut cleared = session.prompt(Prompt::command("clear", "")).await.unwrap();
+    assert!(cleared.outcome().await.unwrap().is_success());
+    turn(&session, "%say two").await;
+    let second = session.id().unwrap();
+    assert_ne!(second, first);
+    // The lease on the first id is given back once there is one on the second.
+    let sessions = Sessions::at(rig.sandbox().config());
+    let id = SessionId::new(&first).unwrap();
+    let given_back = async {
+        while sessions.claim(&id).take().is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, given_back).await.unwrap();
+    let id = SessionId::new(&second).unwrap();
+    let Err(outrigger::sessions::Error::Busy(busy)) = sessions.claim(&id).take() else {
+        panic!("the session has a lease")
+    };
+    assert_eq!(busy.fence.map(|fence| fence.0), Some(1), "{busy}");
+    session.close().await.unwrap();
+    drop(sessions.claim(&id).take().unwrap());
 }
 
 /// Without patience nobody waits for the holder to end its CLI: as that of a program that hangs, it is ended from outside.

@@ -177,6 +177,36 @@ fn a_cli_that_nobody_claimed_for_counts() {
     assert_eq!(claim().take().unwrap().fence(), Fence(3));
 }
 
+/// After `/clear` the CLI lists itself with the new session before the claimer knows of that.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_cli_of_the_claimer_does_not_count() {
+    use std::os::unix::process::CommandExt as _;
+
+    let place = TestConfigDir::new();
+    let id = SessionId::random();
+    let dir = place.sessions.config_dir().join("sessions");
+    fs::create_dir_all(&dir).unwrap();
+    let sleeper = |group: i32| {
+        let sleeper = Command::new("sleep").arg("60").process_group(group).spawn();
+        let sleeper = Killed(sleeper.unwrap());
+        let pid = sleeper.0.id();
+        let entry = format!(r#"{{"pid":{pid},"sessionId":"{id}"}}"#);
+        fs::write(dir.join(format!("{pid}.json")), entry).unwrap();
+        (sleeper, pid)
+    };
+    let (_cli, pid) = sleeper(0);
+    let claim = || place.sessions.claim(&id);
+    busy(claim().take());
+    drop(claim().own_cli(pid).take().unwrap());
+    // What it started in its group is its own as well.
+    let (_behind_a_script, inner) = sleeper(i32::try_from(pid).unwrap());
+    drop(claim().own_cli(pid).take().unwrap());
+    assert_eq!(busy(claim().own_cli(inner).take()).owner.pid, pid);
+    let (_other, other) = sleeper(0);
+    assert_eq!(busy(claim().own_cli(pid).take()).owner.pid, other);
+}
+
 #[cfg(target_os = "linux")]
 const CLI: &str = "OUTRIGGER_TEST_LEASE_CLI";
 
