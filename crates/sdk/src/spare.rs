@@ -267,8 +267,10 @@ impl Spare {
             let request = SetMaxThinkingTokens::new().max_thinking_tokens(Some(tokens));
             self.ask(&request).await.map_err(refused("max_thinking_tokens"))?;
         }
-        let Cold { options, overlay } = claim.cold;
+        let Cold { mut options, overlay } = claim.cold;
         self.opened.launch.auth = options.auth.clone();
+        // With the rules that the process got: those of the claim's options are the handler's of another moment.
+        options.hosting.handlers = std::mem::take(&mut self.opened.options.hosting.handlers);
         self.opened.options = options;
         let session = self.opened.into_session(initialized);
         if let Some(overlay) = overlay {

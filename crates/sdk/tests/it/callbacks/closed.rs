@@ -2,15 +2,18 @@
 //!
 //! Hooks and MCP servers have tables of their own.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use outrigger::options::Launch;
 use outrigger::permissions::rules::Rules;
 use outrigger::permissions::{Answers, PermissionDecision, PermissionHandler, PermissionRequest, PlanReply};
-use outrigger::transport::BoxFuture;
+use outrigger::transport::{BoxFuture, Connection, Pipes, Transport};
 use outrigger::{
-    ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, Options, Policy, UserDialogResult,
+    Claim, ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, Options, Policy, Pool, PoolLimits,
+    PoolOrigin, UserDialogResult,
 };
 use serde_json::{Value, json};
 
@@ -439,31 +442,26 @@ async fn what_a_callback_says_late_does_not_count_although_it_blocks_one_of_the_
     late_answers_do_not_count().await;
 }
 
-/// What a process was started with counts, and not what the handler has by now.
-#[tokio::test(start_paused = true)]
-async fn a_policy_that_changes_allows_nothing_until_the_cli_has_its_rules() {
-    struct Changing {
-        policy: Arc<RwLock<Policy>>,
-        calls: Arc<AtomicUsize>,
-    }
-    impl PermissionHandler for Changing {
-        fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
-            let decision = self.policy.read().unwrap().decision(&request);
-            Box::pin(std::future::ready(decision))
-        }
+/// Asks a policy that may be replaced at any time, and counts how often its rules were taken.
+struct Changing {
+    policy: Arc<RwLock<Policy>>,
+    calls: Arc<AtomicUsize>,
+}
 
-        fn rules(&self) -> Rules {
-            self.calls.fetch_add(1, Ordering::Relaxed);
-            PermissionHandler::rules(&*self.policy.read().unwrap())
-        }
+impl PermissionHandler for Changing {
+    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+        let decision = self.policy.read().unwrap().decision(&request);
+        Box::pin(std::future::ready(decision))
     }
-    let policy = Arc::new(RwLock::new(Policy::deny_list(["WebSearch"])));
-    let calls = Arc::<AtomicUsize>::default();
-    let handler = Changing {
-        policy: Arc::clone(&policy),
-        calls: Arc::clone(&calls),
-    };
-    let (_session, mut wire, _) = Wire::start(agent().permissions(handler)).await;
+
+    fn rules(&self) -> Rules {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        PermissionHandler::rules(&*self.policy.read().unwrap())
+    }
+}
+
+/// The process was started with a rule for `WebSearch`.
+async fn only_known_rules_bind(policy: &RwLock<Policy>, wire: &mut Wire) {
     for (id, rules, behavior) in [
         ("1", &["WebSearch"][..], "allow"),
         ("2", &["WebSearch", "Bash(rm *)"], "deny"),
@@ -474,9 +472,58 @@ async fn a_policy_that_changes_allows_nothing_until_the_cli_has_its_rules() {
         let (_, answer) = wire.answer().await;
         assert_eq!(answer["behavior"], behavior, "{rules:?}: {answer}");
     }
+}
+
+/// What a process was started with counts, and not what the handler has by now.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_changes_allows_nothing_until_the_cli_has_its_rules() {
+    let policy = Arc::new(RwLock::new(Policy::deny_list(["WebSearch"])));
+    let calls = Arc::<AtomicUsize>::default();
+    let handler = Changing {
+        policy: Arc::clone(&policy),
+        calls: Arc::clone(&calls),
+    };
+    let (_session, mut wire, _) = Wire::start(agent().permissions(handler)).await;
+    only_known_rules_bind(&policy, &mut wire).await;
     assert_eq!(
         calls.load(Ordering::Relaxed),
         1,
         "one process has the rules of one moment"
     );
+}
+
+/// A pool prepares a claim with its own options, and not with those that the process was started with.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_changes_allows_nothing_in_a_session_of_a_pool_either() {
+    struct Reopened(Pipes);
+    impl Transport for Reopened {
+        fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+            self.0.open(launch)
+        }
+    }
+    let policy = Arc::new(RwLock::new(Policy::deny_list(["WebSearch"])));
+    let handler = Changing {
+        policy: Arc::clone(&policy),
+        calls: Arc::default(),
+    };
+    let (pipes, mut wire) = Wire::pair();
+    let pool = Pool::new(PoolLimits::default().memory(1 << 40));
+    let options = agent().cwd("/p").permissions(handler);
+    let key = pool.keep(options.transport(Reopened(pipes)), 1).unwrap();
+    wire.initialized(&[]).await;
+    while pool.stats().spares == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (pooled, ()) = tokio::join!(pool.get(&key, Claim::new("/p")), async {
+        let request = wire.line().await;
+        let initialize = json!({"account": {"apiKeySource": "ANTHROPIC_API_KEY"}});
+        let claimed = json!({"status": "ok", "session_id": "s", "initialize": initialize});
+        let id = &request["request_id"];
+        let response = json!({"subtype": "success", "request_id": id, "response": claimed});
+        wire.say(&json!({"type": "control_response", "response": response}))
+            .await;
+    });
+    let pooled = pooled.unwrap();
+    assert!(matches!(pooled.origin, PoolOrigin::Spare { .. }));
+    only_known_rules_bind(&policy, &mut wire).await;
 }
