@@ -47,6 +47,8 @@ pub(crate) struct Ownership {
     /// A unique name of this holder: a second acquire under one name would take the lease over.
     owner: String,
     place: Where,
+    /// Held while a lease is acquired.
+    acquiring: tokio::sync::Mutex<()>,
     state: Mutex<RenewalState>,
     /// Woken when another task notices a loss.
     troubled: Notify,
@@ -66,6 +68,8 @@ struct RenewalState {
     lacking: Option<LackingLease>,
     problem: Option<LeaseProblem>,
     forked_from: Option<SessionId>,
+    /// Whether the session is over, so that no lease is held any more.
+    is_over: bool,
 }
 
 struct HeldLease {
@@ -106,6 +110,7 @@ impl Ownership {
             owner: format!("{}, mark {}", Owner::here(set.name()), &mark[..8]),
             set,
             place,
+            acquiring: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             troubled: Notify::new(),
         })
@@ -133,13 +138,24 @@ impl Ownership {
         self.state().forked_from = Some(id);
     }
 
-    /// Acquires a lease. `own_cli` is the process of this session, which may drive the session already.
+    /// Acquires a lease, unless it is held here. `own_cli` is the process of this session, which may drive the session already.
     pub(super) async fn acquire(
         &self,
         key: &SessionKey,
         on_busy: OnBusy,
         own_cli: Option<u32>,
     ) -> Result<(), LeaseRefusal> {
+        // The mirror and the renewal may lack it at the same time, and the second of two leases fences the first one off.
+        let _one = self.acquiring.lock().await;
+        {
+            let state = self.state();
+            if state.is_over {
+                return Err(LeaseRefusal::Failed(Error::new(Kind::Closed)));
+            }
+            if state.held.iter().any(|held| held.key == *key) {
+                return Ok(());
+            }
+        }
         let begun = Instant::now();
         let right = match &self.place {
             Where::Disk(sessions, user) => self.claim(sessions.clone(), *user, key, on_busy, own_cli).await?,
@@ -157,16 +173,34 @@ impl Ownership {
             }
         };
         tracing::debug!(%key, fence = right.fence(), "the session is ours");
-        let mut state = self.state();
-        state.held.retain(|held| held.key != *key);
-        state.held.push(HeldLease {
+        let lease = HeldLease {
             key: key.clone(),
             sure_until: begun + self.bears(),
             next: begun + self.period(),
             right,
             retired: false,
-        });
-        Ok(())
+        };
+        {
+            let mut state = self.state();
+            if !state.is_over {
+                state.held.push(lease);
+                return Ok(());
+            }
+        }
+        self.give_back(vec![lease]).await;
+        Err(LeaseRefusal::Failed(Error::new(Kind::Closed)))
+    }
+
+    /// As [`acquire`](Self::acquire), for a limited time, and never from another holder.
+    async fn acquire_within(
+        &self,
+        time: Duration,
+        key: &SessionKey,
+        own_cli: Option<u32>,
+    ) -> Result<(), LeaseRefusal> {
+        let acquired = tokio::time::timeout(time, self.acquire(key, OnBusy::Fail, own_cli)).await;
+        let late = |_| Err(LeaseRefusal::Failed(Error::timeout("acquiring the lease", time)));
+        acquired.unwrap_or_else(late)
     }
 
     /// Acquires a lease on disk. Dropping the future releases it.
@@ -237,7 +271,7 @@ impl Ownership {
     ) -> Result<(), StoreFailure> {
         let lease = match self.lease_of(&key.main()) {
             Some(lease) => lease,
-            None => match self.acquire(&key.main(), OnBusy::Fail, None).await {
+            None => match self.acquire_within(self.period(), &key.main(), None).await {
                 Ok(()) => self
                     .lease_of(&key.main())
                     .ok_or_else(|| StoreFailure::Broken("its lease was given back".to_owned()))?,
@@ -378,13 +412,15 @@ impl Ownership {
         if let Some(mirror) = &conn.mirror {
             mirror.want();
         }
-        // The other leases are not renewed meanwhile.
         let (period, bears) = (self.period(), self.bears());
-        let time = (since + bears).saturating_duration_since(begun);
-        let time = time.clamp(period / 4, period);
-        let acquired = tokio::time::timeout(time, self.acquire(&key, OnBusy::Fail, conn.pid)).await;
-        let late = |_| Err(LeaseRefusal::Failed(Error::timeout("acquiring the lease", time)));
-        match acquired.unwrap_or_else(late) {
+        let left = (since + bears).saturating_duration_since(begun);
+        let time = match self.place {
+            // An attempt that is given up goes on, and the next one would find the lease of the first.
+            Where::Disk(..) => left.max(period / 4),
+            // The other leases are not renewed meanwhile.
+            Where::Store(_) => left.clamp(period / 4, period),
+        };
+        match self.acquire_within(time, &key, conn.pid).await {
             Ok(()) => {}
             Err(LeaseRefusal::Held(by)) => self.lose(LeaseProblem::TakenOver {
                 session: current,
@@ -560,6 +596,7 @@ impl Claimed for Ownership {
         Box::pin(async move {
             let held = {
                 let mut state = self.state();
+                state.is_over = true;
                 state.lacking = None;
                 std::mem::take(&mut state.held)
             };
@@ -569,7 +606,9 @@ impl Claimed for Ownership {
 
     /// Releases leases without a runtime, at its end.
     fn abandon(&self) {
-        drop(std::mem::take(&mut self.state().held));
+        let mut state = self.state();
+        state.is_over = true;
+        drop(std::mem::take(&mut state.held));
     }
 }
 

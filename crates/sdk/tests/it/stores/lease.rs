@@ -37,6 +37,8 @@ fn key(id: &str) -> SessionKey {
 struct Leased {
     memory: MemoryStore,
     acquires: Mutex<VecDeque<Fate>>,
+    /// What becomes of the answers to leases that were acquired.
+    answers: Mutex<VecDeque<Fate>>,
     renewals: Mutex<VecDeque<Fate>>,
     renewed: Mutex<Vec<Instant>>,
 }
@@ -80,7 +82,10 @@ impl LeaseStore for Leased {
         Box::pin(async move {
             let fate = self.acquires.lock().unwrap().pop_front();
             befall(fate).await?;
-            self.memory.acquire(key, owner, ttl).await
+            let lease = self.memory.acquire(key, owner, ttl).await;
+            let fate = self.answers.lock().unwrap().pop_front();
+            befall(fate).await?;
+            lease
         })
     }
 
@@ -527,6 +532,44 @@ async fn what_clear_begins_is_claimed_and_what_it_ended_is_let_go() {
     assert_eq!(store.holder(OTHER).await, None);
 }
 
+/// The mirror and the renewal find out at the same time that the new conversation has no lease.
+#[tokio::test(start_paused = true)]
+async fn what_clear_begins_is_claimed_once() {
+    let store = Arc::<Leased>::default();
+    let (session, mut wire, _) = Wire::start(stored(&store, "first", OnBusy::Fail).resume(ID)).await;
+    wire.say(&init(ID)).await;
+    // Of two leases the older one would be the last that is known here.
+    let seconds = |n| Fate::Takes(Duration::from_secs(n));
+    store.answers.lock().unwrap().extend([seconds(2), seconds(1)]);
+    wire.say(&mirrored(OTHER, 1)).await;
+    wire.say(&init(OTHER)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(session.fence(), Some(1));
+    assert_eq!(
+        (store.entries(OTHER).len(), session.stats().mirror_errors),
+        (1, 0)
+    );
+    close(session, wire).await;
+    assert_eq!(store.holder(OTHER).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_comes_after_the_end_is_given_back() {
+    let store = Arc::<Leased>::default();
+    let (session, mut wire, _) = Wire::start(stored(&store, "first", OnBusy::Fail).resume(ID)).await;
+    wire.say(&init(ID)).await;
+    let late = Fate::Takes(Duration::from_secs(15));
+    store.answers.lock().unwrap().push_back(late);
+    wire.say(&init(OTHER)).await;
+    while store.holder(OTHER).await.is_none() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    close(session, wire).await;
+    assert!(store.holder(OTHER).await.is_some(), "the answer is not there yet");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(store.holder(OTHER).await, None);
+}
+
 /// The store is away for a moment, or hangs, just when the conversation begins anew.
 #[tokio::test(start_paused = true)]
 async fn what_clear_begins_is_claimed_as_soon_as_the_store_is_back() {
@@ -677,6 +720,39 @@ async fn on_disk_a_holder_that_is_fenced_off_ends() {
     );
     first.wait_ended().await;
     close(second, other).await;
+}
+
+/// A disk that hangs for a while after `/clear`: there is one attempt to get the lease, which ends when the disk is back.
+#[tokio::test]
+async fn on_disk_a_lease_that_takes_long_is_acquired_once() {
+    let home = tempfile::tempdir().unwrap();
+    let (session, mut wire, _) = start_near(near(home.path(), "first", OnBusy::Fail))
+        .await
+        .unwrap();
+    wire.say(&init(ID)).await;
+    let leases = home.path().join("config/outrigger/leases");
+    let lock = std::fs::File::create(leases.join(format!("{OTHER}.lock"))).unwrap();
+    lock.lock().unwrap();
+    tokio::time::pause();
+    wire.say(&init(OTHER)).await;
+    while session.id().as_deref() != Some(OTHER) {
+        tokio::task::yield_now().await;
+    }
+    // Less than a session goes on without a lease.
+    for _ in 0..80 {
+        tokio::time::advance(Duration::from_millis(100)).await;
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+    lock.unlock().unwrap();
+    // The clock stands still as long as a thread works on the files.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let state = std::fs::read(leases.join(format!("{OTHER}.json"))).unwrap();
+    let state: Value = serde_json::from_slice(&state).unwrap();
+    assert_eq!((&state["fence"], &state["released"]), (&json!(1), &json!(false)));
+    assert_eq!(session.fence(), Some(1));
+    close(session, wire).await;
 }
 
 /// Without an option nothing of this happens.
