@@ -66,6 +66,9 @@ pub fn find(text: &str, care: Care) -> Vec<Range<usize>> {
         text,
         care,
         ranges: Vec::new(),
+        words: [None; 3],
+        encoded: 0..0,
+        block: 0..0,
     };
     let lower = text.to_ascii_lowercase();
     for header in HEADERS {
@@ -104,6 +107,54 @@ struct SecretScan<'t> {
     text: &'t str,
     care: Care,
     ranges: Vec<Range<usize>>,
+    /// The word of each kind that was scanned last.
+    words: [Option<Word>; 3],
+    /// The text in base64 that was found last.
+    encoded: Range<usize>,
+    /// The private key that was found last, without its end mark.
+    block: Range<usize>,
+}
+
+/// What ends a word.
+#[derive(Clone, Copy)]
+enum WordKind {
+    Header,
+    Value,
+    Key,
+}
+
+/// A part of the text up to the next character that ends a word. What begins inside of it has the same end.
+#[derive(Clone, Copy)]
+struct Word {
+    from: usize,
+    end: usize,
+    /// The end without the dots there.
+    trimmed: usize,
+    last_digit: Option<usize>,
+    /// The last character that code has behind a name.
+    last_mark: Option<usize>,
+}
+
+impl Word {
+    fn new(text: &str, from: usize, end: usize) -> Self {
+        let word = &text[from..end];
+        let place = |at: usize| from + at;
+        Self {
+            from,
+            end,
+            trimmed: place(word.trim_end_matches('.').len()),
+            last_digit: word.rfind(|c: char| c.is_ascii_digit()).map(place),
+            last_mark: word.rfind(['(', '[', '{', '$', '<', '.', ':']).map(place),
+        }
+    }
+
+    fn has_digit(&self, from: usize) -> bool {
+        self.last_digit.is_some_and(|at| at >= from)
+    }
+
+    fn has_mark(&self, from: usize) -> bool {
+        self.last_mark.is_some_and(|at| at >= from)
+    }
 }
 
 impl SecretScan<'_> {
@@ -123,9 +174,11 @@ impl SecretScan<'_> {
 
     fn header(&mut self, at: usize) {
         let from = self.text.len() - self.text[at..].trim_start_matches(' ').len();
-        let is_quote = |c: char| self.care == Care::Recording && "\"'".contains(c);
-        let to = self.end(from, |c| c == '\n' || c == '\r' || is_quote(c));
-        self.keep(from, to, 1);
+        let care = self.care;
+        let is_quote = |c: char| care == Care::Recording && "\"'".contains(c);
+        let is_end = |c: char| c == '\n' || c == '\r' || is_quote(c);
+        let word = self.word(WordKind::Header, from, is_end);
+        self.keep(from, word.end, 1);
     }
 
     fn bearer(&mut self, from: usize) {
@@ -150,16 +203,18 @@ impl SecretScan<'_> {
         let quoted = opening_quote(value);
         let value = quoted.map_or(value, |(_, _, value)| value);
         let from = self.text.len() - value.len();
-        let to = match quoted {
-            Some((escapes, quote, _)) => self.closing_quote(from, escapes, quote),
-            None if self.care == Care::Evidence => {
-                self.end(from, |c| c.is_whitespace() || "\"'&,;".contains(c))
-            }
-            None => self.end(from, |c| c.is_whitespace() || "\"'`&,;)}]>\\".contains(c)),
+        let ends = match self.care {
+            Care::Evidence => "\"'&,;",
+            Care::Recording => "\"'`&,;)}]>\\",
         };
+        let word = match quoted {
+            Some((escapes, quote, _)) => Word::new(self.text, from, self.closing_quote(from, escapes, quote)),
+            None => self.word(WordKind::Value, from, |c| c.is_whitespace() || ends.contains(c)),
+        };
+        let to = word.end;
         let value = &self.text[from..to];
         let is_sure = quoted.is_some() || is_assigned;
-        let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+        let has_digit = word.has_digit(from);
         let is_long = match self.care {
             Care::Evidence => is_sure,
             Care::Recording => is_sure && value.len() >= 4,
@@ -168,7 +223,7 @@ impl SecretScan<'_> {
             return;
         }
         // A token followed by `(` or `.name` is code.
-        let is_code = quoted.is_none() && value.contains(['(', '[', '{', '$', '<', '.', ':']) && !has_digit;
+        let is_code = quoted.is_none() && word.has_mark(from) && !has_digit;
         let is_plain = is_code || is_switch(value) || value.bytes().all(|byte| byte.is_ascii_digit());
         if self.care == Care::Evidence || !is_plain {
             self.keep(from, to, 4);
@@ -179,12 +234,13 @@ impl SecretScan<'_> {
         let text = self.text;
         let is_inside =
             text[..from].ends_with(|c: char| c.is_ascii_alphanumeric()) && !ends_with_escape(&text[..from]);
-        let to = self.end(from, |c| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
-        let to = from + text[from..to].trim_end_matches('.').len();
+        let is_end = |c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let word = self.word(WordKind::Key, from, is_end);
+        let to = word.trimmed.max(from);
         // Words such as `task-` and `sk-1` are none, and a word of a text that begins so has no digit.
         let is_key = match self.care {
             Care::Evidence => to - from >= 16,
-            Care::Recording => to - from >= 20 && text[from..to].bytes().any(|byte| byte.is_ascii_digit()),
+            Care::Recording => to - from >= 20 && word.has_digit(from),
         };
         if !is_inside && (is_key || text[from..].starts_with("sk-ant-")) {
             self.ranges.push(from..to);
@@ -192,9 +248,13 @@ impl SecretScan<'_> {
     }
 
     fn encoded(&mut self, at: usize) {
+        if self.encoded.contains(&at) {
+            return;
+        }
         let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/-_=".contains(c);
         let before = self.text[..at].trim_end_matches(is_base64).len();
-        self.ranges.push(before..self.end(at, |c| !is_base64(c)));
+        self.encoded = before..self.end(at, |c| !is_base64(c));
+        self.ranges.push(self.encoded.clone());
     }
 
     /// A block in the form of PEM; without an end it goes on to the end of the text.
@@ -203,13 +263,17 @@ impl SecretScan<'_> {
         let Some((name, _)) = text[from + "-----BEGIN ".len()..].split_once("-----") else {
             return;
         };
-        if name.ends_with("PRIVATE KEY") {
-            let end = text[from..].find("-----END ").map_or(text.len(), |at| {
-                let end = from + at + "-----END ".len();
-                text[end..].find("-----").map_or(text.len(), |at| end + at + 5)
-            });
-            self.ranges.push(from..end);
+        // Inside of the last one it has the same end.
+        if !name.ends_with("PRIVATE KEY") || self.block.contains(&from) {
+            return;
         }
+        let mark = text[from..].find("-----END ").map(|at| from + at);
+        let end = mark.map_or(text.len(), |mark| {
+            let end = mark + "-----END ".len();
+            text[end..].find("-----").map_or(text.len(), |at| end + at + 5)
+        });
+        self.block = from..mark.unwrap_or(text.len());
+        self.ranges.push(from..end);
     }
 
     /// The user and the password in an address.
@@ -238,6 +302,18 @@ impl SecretScan<'_> {
             }
             return at - before.min(escapes);
         }
+    }
+
+    /// The word from here on. It is scanned once, whatever is found in it.
+    fn word(&mut self, kind: WordKind, from: usize, is_end: impl Fn(char) -> bool) -> Word {
+        if let Some(word) = self.words[kind as usize]
+            && (word.from..=word.end).contains(&from)
+        {
+            return word;
+        }
+        let word = Word::new(self.text, from, self.end(from, is_end));
+        self.words[kind as usize] = Some(word);
+        word
     }
 
     fn end(&self, from: usize, is_end: impl Fn(char) -> bool) -> usize {
@@ -272,10 +348,8 @@ fn ends_with_escape(text: &str) -> bool {
 
 /// Whether a value is only a yes or no.
 pub fn is_switch(value: &str) -> bool {
-    matches!(
-        value.to_ascii_lowercase().as_str(),
-        "true" | "false" | "none" | "null" | "auto"
-    )
+    let switches = ["true", "false", "none", "null", "auto"];
+    switches.iter().any(|switch| value.eq_ignore_ascii_case(switch))
 }
 
 #[cfg(test)]
@@ -347,6 +421,43 @@ mod tests {
             assert_eq!(hidden(text, Care::Evidence), expected);
             assert_ne!(hidden(text, Care::Recording), expected);
         }
+    }
+
+    /// With a scan for each match one of these takes many minutes.
+    #[test]
+    fn a_word_that_repeats_what_a_secret_begins_with_is_scanned_once() {
+        let many = |part: &str| part.repeat((1 << 20) / part.len());
+        for text in [
+            many("eyJ"),
+            many("AKIA"),
+            many("-sk-ant-"),
+            many("-npm_") + &many("."),
+            many("token="),
+            many("token:"),
+            many("cookie:"),
+            many("c2stYW50L"),
+            many("-----BEGIN PRIVATE KEY-----"),
+            many("token='"),
+            many("https://"),
+            many("bearer "),
+        ] {
+            for care in [Care::Evidence, Care::Recording] {
+                assert!(find(&text, care).len() <= text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_begins_in_a_word_that_is_none_may_be_a_secret() {
+        for (text, expected) in [
+            ("token:token:token=abc", "token:token:token=*"),
+            ("xeyJ-sk-0123456789abcdef0123", "xeyJ-*"),
+        ] {
+            assert_eq!(hidden(text, Care::Evidence), expected);
+        }
+        let text = "-----BEGIN PRIVATE KEY-----\nA\n-----END -----BEGIN PRIVATE KEY-----\nB";
+        let found = find(text, Care::Evidence);
+        assert!(found.iter().any(|range| range.end == text.len()), "{found:?}");
     }
 
     #[test]
