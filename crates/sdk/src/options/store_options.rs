@@ -32,7 +32,7 @@ impl Options {
     /// * **To resume**, with [`resume`](Self::resume) and a session id that the store has for the working directory, or with
     ///   [`continue_conversation`](Self::continue_conversation) and the newest session there, the SDK writes the transcripts to a
     ///   private temporary directory, the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins) and login
-    ///   (without its refresh token, which works only once and would be lost with the directory). The directory is removed when the
+    ///   (without refresh tokens, which work only once and would be lost with the directory). The directory is removed when the
     ///   process has ended, also if this program is killed ([`Local`](crate::Local)); if that fails, the next session that is
     ///   resumed from a store removes it. A [hermetic](crate::options::Isolation::Hermetic) session always has such a directory,
     ///   with nothing of the user's in it. If the store lacks the session, the CLI may have it on disk: then the store gets it from

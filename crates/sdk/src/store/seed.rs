@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
+use serde_json::Value;
 
 use crate::options::RunAs;
 use crate::options::handover::as_user;
@@ -53,7 +54,7 @@ pub(super) fn copy(source: &UserConfig, user: Option<RunAs>, to: &Path) -> io::R
     ];
     if source.login {
         let credentials = source.config.join(".credentials.json");
-        files.push((credentials, ".credentials.json", without_refresh_token));
+        files.push((credentials, ".credentials.json", without_refresh_tokens));
     }
     // With the rights of that user: a name in a home may be a link to what only this program may read.
     let read = as_user(user, || {
@@ -129,29 +130,42 @@ fn without_plugins(text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The same credentials without the token that is good for one use: used there, its successor would be lost with the directory,
-/// and the user logged out.
-fn without_refresh_token(text: Vec<u8>) -> Vec<u8> {
-    let nothing = || b"{}".to_vec();
-    // Fails closed: what is not understood may hold it.
-    let Some(mut credentials) = object(&text) else {
-        return nothing();
-    };
-    for login in credentials.values_mut() {
-        let Ok(mut fields) = login.decode::<SeedObject>() else {
-            continue;
-        };
-        fields.remove("refreshToken");
-        match RawJson::encode(&fields) {
-            Ok(fields) => *login = fields,
-            Err(_) => return nothing(),
+/// The same credentials without the tokens that are good for one use: used there, their successors would be lost with the directory,
+/// and the user logged out, of the API or of an MCP server.
+fn without_refresh_tokens(text: Vec<u8>) -> Vec<u8> {
+    let credentials = std::str::from_utf8(&text).ok();
+    let credentials =
+        credentials.and_then(|text| serde_json::from_str(text.trim_start_matches('\u{feff}')).ok());
+    match credentials {
+        Some(mut credentials @ Value::Object(_)) => {
+            remove_refresh_tokens(&mut credentials);
+            credentials.to_string().into_bytes()
         }
+        // Fails closed: what is not understood may hold one.
+        _ => b"{}".to_vec(),
     }
-    RawJson::encode(&credentials).map_or_else(|_| nothing(), |text| text.get().as_bytes().to_vec())
+}
+
+fn remove_refresh_tokens(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_one = |name: &str| {
+                name.replace('_', "")
+                    .to_ascii_lowercase()
+                    .ends_with("refreshtoken")
+            };
+            fields.retain(|name, _| !is_one(name));
+            fields.values_mut().for_each(remove_refresh_tokens);
+        }
+        Value::Array(values) => values.iter_mut().for_each(remove_refresh_tokens),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -167,14 +181,17 @@ mod tests {
 
     #[test]
     fn no_refresh_token_leaves_its_place() {
-        let filtered = |text: &str| String::from_utf8(without_refresh_token(text.into())).unwrap();
-        let text =
-            r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r"},"other":{"refreshToken":"r"},"n":1}"#;
+        let filtered =
+            |text: &str| -> Value { serde_json::from_slice(&without_refresh_tokens(text.into())).unwrap() };
+        let text = r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r"},"n":1,
+            "mcpOAuth":{"s|1":{"accessToken":"a","refreshToken":"r","more":[{"idp_refresh_token":"r"}]}}}"#;
         assert_eq!(
             filtered(text),
-            r#"{"claudeAiOauth":{"accessToken":"a"},"n":1,"other":{}}"#
+            json!({"claudeAiOauth": {"accessToken": "a"}, "n": 1, "mcpOAuth": {"s|1": {"accessToken": "a", "more": [{}]}}})
         );
-        assert_eq!(filtered(r#"{"claudeAiOauth":{"refreshToken":"#), "{}");
+        for unknown in [r#"{"claudeAiOauth":{"refreshToken":"#, r#"["refreshToken"]"#] {
+            assert_eq!(filtered(unknown), json!({}));
+        }
     }
 
     #[test]
