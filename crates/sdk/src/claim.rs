@@ -14,7 +14,9 @@ use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, Sy
 use crate::error::{Error, ModuleProblem, Result};
 use crate::mcp::SdkMcpServer;
 use crate::options::inline_settings::{SettingsPlace, placed};
-use crate::options::{Auth, Encoded, Options, OptionsError, Secret, Secrets, SettingsInput};
+use crate::options::{
+    Auth, Encoded, Options, OptionsError, Secret, Secrets, SettingsInput, check_rules_of_settings,
+};
 
 /// The settings that decide about hooks. A spare has its hooks from when it was started.
 const HOOK_KEYS: &[&str] = &[
@@ -284,6 +286,8 @@ impl Claim {
         }
         let mut overlay = None;
         if let Some(settings) = &self.settings {
+            // Nothing else looks at them where the spare's settings are a file.
+            check_rules_of_settings("settings", settings).map_err(wrong)?;
             let own = fields(settings)?;
             if let Some(key) = own.keys().find(|key| HOOK_KEYS.contains(&key.as_str())) {
                 return Err(wrong(OptionsError::invalid(

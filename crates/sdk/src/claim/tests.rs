@@ -170,6 +170,15 @@ fn what_a_claim_cannot_carry_is_refused_before_anything_is_sent() {
     let here = || Claim::new(place.path());
     let hooks = here().settings(settings(json!({"disableAllHooks": true})));
     assert!(error(hooks, &base()).contains("decides about hooks"));
+    let file = base().settings(SettingsInput::File("/s.json".into()));
+    for base in [base(), file] {
+        let rules = here().settings(settings(json!({"permissions": {"deny": ["bash(rm *)"]}})));
+        let said = error(rules, &base);
+        assert!(
+            said.contains("`settings`") && said.contains("write `Bash`"),
+            "{said}"
+        );
+    }
     let appended = base().system_prompt(SystemPrompt::preset_and("A."));
     let said = error(here().append_system_prompt("B."), &appended);
     assert!(

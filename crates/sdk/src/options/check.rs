@@ -584,7 +584,10 @@ fn each_rule(
 
 /// The rules in settings of the program. The CLI skips a wrong one without an error, so a rule that looks like a refusal would refuse
 /// nothing.
-fn check_rules_of_settings(option: &'static str, settings: &Encoded<Settings>) -> Result<(), OptionsError> {
+pub(crate) fn check_rules_of_settings(
+    option: &'static str,
+    settings: &Encoded<Settings>,
+) -> Result<(), OptionsError> {
     let field = |key: &str| Fields::of_object(settings.json()?).get::<JsonObject>(key);
     let Some(permissions) = field("permissions") else {
         return Ok(());
