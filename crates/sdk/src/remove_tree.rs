@@ -12,39 +12,42 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     std::fs::remove_dir_all(path)
 }
 
-/// Removes a directory and all that is in it.
+/// Removes a directory and all that is in it, also what was made read-only.
 ///
 /// # Errors
-/// The first; the rest stays.
+/// The first; what cannot be removed stays, and the rest is removed.
 #[cfg(unix)]
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, unlinkat};
     use rustix::io::Errno;
 
     let root = unix::open(CWD, path)?;
-    let mut is_empty = false;
-    while !is_empty {
-        is_empty = true;
-        unix::each(&root, |name| {
-            is_empty = false;
+    let mut has_changed = true;
+    let mut removed = Ok(());
+    while has_changed {
+        has_changed = false;
+        removed = unix::each(&root, |name| {
             if unix::unlink(&root, name)? {
+                has_changed = true;
                 return Ok(());
             }
             let directory = unix::open(&root, name)?;
             unix::each(&directory, |inner| {
-                if unix::unlink(&directory, inner)? {
-                    return Ok(());
+                if !unix::unlink(&directory, inner)? {
+                    unix::raise(&directory, inner, &root)?;
                 }
-                let free = uuid::Uuid::new_v4().to_string();
-                rustix::fs::renameat(&directory, inner, &root, free)
+                has_changed = true;
+                Ok(())
             })?;
             match unlinkat(&root, name, AtFlags::REMOVEDIR) {
                 // Something was put into it meanwhile; it is looked at again.
-                Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => Ok(()),
-                removed => removed,
+                Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => has_changed = true,
+                Err(error) => return Err(error),
             }
-        })?;
+            Ok(())
+        });
     }
+    removed?;
     std::fs::remove_dir(path)
 }
 
@@ -53,39 +56,76 @@ mod unix {
     use std::ffi::CStr;
     use std::os::fd::{AsFd, OwnedFd};
 
-    use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
+    use rustix::fs::{AtFlags, Dir, Mode, OFlags, fchmod, openat, renameat, unlinkat};
     use rustix::io::{Errno, Result};
     use rustix::path::Arg;
 
     /// Opens a directory, and follows no link to one.
-    pub(super) fn open(at: impl AsFd, name: impl Arg) -> Result<OwnedFd> {
+    pub(super) fn open(at: impl AsFd + Copy, name: impl Arg + Copy) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(at, name, flags, Mode::empty())
+        let opened = openat(at, name, flags, Mode::empty());
+        // Only a handle that needs no rights tells a directory that may not be read from a link that took its place.
+        #[cfg(target_os = "linux")]
+        if opened.as_ref().is_err_and(|error| *error == Errno::ACCESS) {
+            use std::os::fd::AsRawFd as _;
+            let handle = openat(at, name, flags | OFlags::PATH, Mode::empty())?;
+            let itself = format!("/proc/self/fd/{}", handle.as_raw_fd());
+            rustix::fs::chmod(itself, Mode::RWXU)?;
+            return openat(at, name, flags, Mode::empty());
+        }
+        opened
     }
 
     /// Does this with each entry.
+    ///
+    /// # Errors
+    /// The first; the other entries have their turn all the same.
     pub(super) fn each(directory: &OwnedFd, mut work: impl FnMut(&CStr) -> Result<()>) -> Result<()> {
+        let mut all = Ok(());
         for entry in Dir::read_from(directory)? {
             let entry = entry?;
             let name = entry.file_name();
             if !matches!(name.to_bytes(), b"." | b"..") {
-                work(name)?;
+                all = all.and(work(name));
             }
         }
-        Ok(())
+        all
     }
 
     /// Removes a file, a link or an empty directory. `false` for a directory with something in it.
     pub(super) fn unlink(directory: &OwnedFd, name: &CStr) -> Result<bool> {
-        let removed = match unlinkat(directory, name, AtFlags::empty()) {
+        let unlink = |flags| writable(directory, || unlinkat(directory, name, flags));
+        let removed = match unlink(AtFlags::empty()) {
             // What Linux says of a directory, and what others say.
-            Err(Errno::ISDIR | Errno::PERM) => unlinkat(directory, name, AtFlags::REMOVEDIR),
+            Err(Errno::ISDIR | Errno::PERM) => unlink(AtFlags::REMOVEDIR),
             removed => removed,
         };
         match removed {
             Ok(()) | Err(Errno::NOENT) => Ok(true),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Moves a directory up to the root.
+    pub(super) fn raise(directory: &OwnedFd, name: &CStr, root: &OwnedFd) -> Result<()> {
+        let free = uuid::Uuid::new_v4().to_string();
+        let rename = || renameat(directory, name, root, &free);
+        match writable(directory, rename) {
+            // What it says of the directory above it changes, too.
+            Err(Errno::ACCESS) => writable(&open(directory, name)?, rename),
+            moved => moved,
+        }
+    }
+
+    /// Does something that needs a directory to be writable, such as the read-only ones of Go's module cache.
+    fn writable(directory: &OwnedFd, work: impl Fn() -> Result<()>) -> Result<()> {
+        match work() {
+            Err(Errno::ACCESS) => {
+                fchmod(directory, Mode::RWXU)?;
+                work()
+            }
+            done => done,
         }
     }
 }

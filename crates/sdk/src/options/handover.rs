@@ -509,6 +509,37 @@ mod tests {
         make().unwrap_err();
     }
 
+    /// As `go build` leaves its modules in a home. The superuser may remove anything, so that another user has to.
+    #[test]
+    fn what_was_made_read_only_is_removed_and_what_cannot_be_removed_stays_alone() {
+        let (_root, temporary, _) = temporary();
+        let user = rustix::process::geteuid().is_root().then_some(OTHER);
+        let root = temporary.join("root");
+        let make = || {
+            fs::create_dir_all(root.join("a/b/c/d"))?;
+            for file in ["file", "a/file", "a/b/file", "a/b/c/file"] {
+                fs::write(root.join(file), "")?;
+            }
+            for (directory, mode) in [("a/b/c", 0o555), ("a/b", 0o000), ("a", 0o500), ("", 0o555)] {
+                fs::set_permissions(root.join(directory), Permissions::from_mode(mode))?;
+            }
+            Ok(())
+        };
+        as_user(user, make).unwrap();
+        as_user(user, || remove_tree(&root)).unwrap();
+        assert!(!root.exists());
+        if !is_superuser("what another user cannot remove") {
+            return;
+        }
+        as_user(user, make).unwrap();
+        fs::create_dir_all(root.join("a/b/theirs")).unwrap();
+        fs::write(root.join("a/b/theirs/file"), "").unwrap();
+        let error = as_user(user, || remove_tree(&root)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        let left: Vec<_> = fs::read_dir(&root).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+
     #[test]
     fn a_thread_that_acts_as_a_user_may_what_the_user_may() {
         if !is_superuser("acting as another user") {
