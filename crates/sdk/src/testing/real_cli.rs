@@ -1,5 +1,6 @@
 //! The real CLI in a place of its own, behind a scripted API.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,30 @@ use outrigger_sim::script::{Flaws, Gates, Script, ScriptError};
 
 use super::Traced;
 use crate::child::Local;
+use crate::env::{Environment, is_listed};
 use crate::options::{Auth, Options, Secret};
 use crate::start::Agent;
+
+/// Variables that would lead out of the place: to a proxy, which need not reach the API, and to the user's own files.
+const ELSEWHERE: &[&str] = &[
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "XDG_*",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+];
+
+/// The environment without those of these variables that lead out of the place.
+fn within(environment: Environment, inherited: impl IntoIterator<Item = OsString>) -> Environment {
+    let elsewhere = inherited.into_iter().filter(|name| is_listed(ELSEWHERE, name));
+    elsewhere.fold(environment, Environment::unset)
+}
 
 /// The real CLI, with a scripted Messages API in place of the model, for the tests of programs.
 ///
@@ -151,6 +174,8 @@ impl RealCli {
                 options = options.env(name, value);
             }
         }
+        let inherited = std::env::vars_os().map(|(name, _)| name);
+        options.environment = within(options.environment, inherited);
         options
     }
 
@@ -195,5 +220,20 @@ impl fmt::Debug for RealCli {
             .field("executable", &self.0.executable)
             .field("sandbox", &self.0.sandbox)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Variables;
+
+    #[test]
+    fn neither_a_proxy_nor_the_users_files_are_inherited() {
+        let names = ["PATH", "LANG", "HTTPS_PROXY", "all_proxy", "XDG_CONFIG_HOME"];
+        let parent: Variables = names.map(|name| (name.into(), "x".into())).into();
+        let environment = within(Environment::listed(), parent.keys().cloned());
+        let inherited: Vec<_> = environment.inherited(&parent).into_keys().collect();
+        assert_eq!(inherited, ["LANG", "PATH"]);
     }
 }
