@@ -370,23 +370,35 @@ async fn make(policy: &WorkspacePolicy, place: &SessionWorkspace, worktree: &Wor
             std::fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))?;
         }
     }
-    let reference = format!("refs/heads/{}", worktree.branch);
+    let (branch, base) = (worktree.branch.as_str(), worktree.base.as_str());
+    let reference = format!("refs/heads/{branch}");
     let found = run(
         "rev-parse",
         &["--verify", "--quiet", "--end-of-options", &reference],
     )
     .await;
-    let (making, base) = (place.mark("making"), worktree.base.as_str());
-    let mut add = vec!["add", "--quiet", "--force", "--no-checkout"];
+    let making = place.mark("making");
     match found {
         Err(_) => {
             write_mark(&making)?;
-            add.extend(["--no-track", "-b", &worktree.branch, &worktree.path, base]);
+            if let Err(error) = run("branch", &["--no-track", branch, base]).await {
+                // Somebody else, such as another session, may have made it at the same time. Then it must not go with this session.
+                std::fs::remove_file(&making).map_err(|error| format!("{}: {error}", making.display()))?;
+                return Err(error);
+            }
         }
         // An earlier try made it.
-        Ok(commit) if commit == base && making.exists() => add.extend([&*worktree.path, &worktree.branch]),
-        Ok(_) => return Err(format!("the branch `{}` exists already", worktree.branch)),
+        Ok(commit) if commit == base && making.exists() => {}
+        Ok(_) => return Err(format!("the branch `{branch}` exists already")),
     }
+    let add = [
+        "add",
+        "--quiet",
+        "--force",
+        "--no-checkout",
+        &worktree.path,
+        branch,
+    ];
     run("worktree", &add).await?;
     create_git(policy, place, &tree).await?;
     // The files are written by a git directory without configuration, and so without filters.
@@ -694,9 +706,11 @@ pub(crate) async fn remove(
             |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
         // A repository that is gone has nothing to forget.
         drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
-        // Only if it is where the host put it: a commit that somebody added stays.
-        let reference = format!("refs/heads/{}", worktree.branch);
-        drop(run("update-ref", &["-d", &reference, &worktree.base]).await);
+        // Only if the host made it, and if it is where the host put it: a commit that somebody added stays.
+        if home.join("making").exists() {
+            let reference = format!("refs/heads/{}", worktree.branch);
+            drop(run("update-ref", &["-d", &reference, &worktree.base]).await);
+        }
         gone.push(home.to_owned());
     }
     for directory in gone {

@@ -178,6 +178,41 @@ async fn a_session_works_in_a_worktree_of_its_own_that_goes_when_nothing_is_in_i
     host.shutdown().await;
 }
 
+/// A branch is planned when its session is created, and made with the first prompt.
+#[tokio::test]
+async fn a_session_whose_branch_somebody_else_made_takes_none_with_it_when_it_goes() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let mut new = shop.new_session(&shop.shop);
+    let mut worktree = NewWorktree::default();
+    worktree.branch = Some("fix".to_owned());
+    new.worktree = Some(worktree);
+    let made = host.create(new.clone(), "ada").await.unwrap();
+    let late = host.create(new, "bob").await.unwrap();
+    say(&host, &made.id, "%say hello").await;
+    let mut events = host.subscribe(&late.id, 0).await.unwrap();
+    // Its second try is none that goes on with the branch of the first one.
+    for _ in 0..2 {
+        host.send(&late.id, user("%say hello", Uuid::new_v4()), "bob")
+            .await
+            .unwrap();
+        let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+        assert!(
+            failed.payload.get().contains("exists already"),
+            "{}",
+            failed.payload
+        );
+    }
+    host.archive(&late.id).await.unwrap();
+    host.delete(&late.id).await.unwrap();
+    assert_eq!(shop.branches(), "fix\nmain");
+    assert_eq!(git(&tree(&made), &["status", "--porcelain"]), "");
+    host.archive(&made.id).await.unwrap();
+    host.delete(&made.id).await.unwrap();
+    assert_eq!(shop.branches(), "main");
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_worktree_in_which_a_fork_works_is_kept() {
     let shop = Shop::new();
