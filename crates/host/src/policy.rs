@@ -147,14 +147,18 @@ impl HostPolicy {
     }
 
     fn place_of(&self, session: &SessionRecord, directory: &Path) -> Result<PathBuf> {
-        if session.worktree.is_some()
-            && let Some(workspaces) = &self.workspaces
-            && workspaces.has(directory)
+        if let Some(tree) = self.tree_of(session)
             && let Ok(real) = directory.canonicalize()
+            && real.starts_with(tree)
+            && real.is_dir()
         {
             return Ok(real);
         }
         self.directory(directory)
+    }
+
+    fn tree_of(&self, session: &SessionRecord) -> Option<PathBuf> {
+        self.workspaces.as_ref()?.tree(session.worktree.as_ref()?)
     }
 
     /// Refuses a process that runs where no session may be: its directory may have become a link to another place after it was looked at, and before the
@@ -164,8 +168,8 @@ impl HostPolicy {
             return self.directory_of(session).map(drop);
         };
         let is_in = |place: &Path| place.canonicalize().is_ok_and(|place| real.starts_with(place));
-        let trees = self.workspaces.as_ref().filter(|_| session.worktree.is_some());
-        if trees.is_some_and(|trees| is_in(&trees.directory)) || self.roots.iter().any(|root| is_in(root)) {
+        let tree = self.tree_of(session);
+        if tree.is_some_and(|tree| real.starts_with(tree)) || self.roots.iter().any(|root| is_in(root)) {
             return Ok(());
         }
         let what = format!("the directory {}, where the process was started", real.display());

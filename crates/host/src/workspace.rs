@@ -86,12 +86,13 @@ impl WorkspacePolicy {
         }
     }
 
-    /// Whether a directory is in a worktree of the host.
-    pub(crate) fn has(&self, directory: &Path) -> bool {
-        let (Ok(real), Ok(own)) = (directory.canonicalize(), self.directory.canonicalize()) else {
-            return false;
-        };
-        real.starts_with(own) && real.is_dir()
+    /// A worktree without links, if it is where the host makes worktrees. Beside it is the git directory of the host, whose configuration nobody else
+    /// may write.
+    pub(crate) fn tree(&self, worktree: &Worktree) -> Option<PathBuf> {
+        let path = Path::new(&worktree.path);
+        let own = self.directory.canonicalize().ok()?;
+        let own = SessionWorkspace(own.join(path.parent()?.file_name()?)).tree();
+        (path.canonicalize().ok()? == own).then_some(own)
     }
 }
 

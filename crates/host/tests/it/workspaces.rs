@@ -735,3 +735,51 @@ async fn a_directory_that_became_a_link_to_another_place_shows_nothing_of_it() {
     }
     host.shutdown().await;
 }
+
+/// In the commit that a worktree is made from, a directory of the main checkout may be a link.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_session_works_in_its_own_worktree_and_not_beside_it() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let other = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    say(&host, &other.id, "%say hello").await;
+    let docs = shop.shop.join("docs");
+    let linked = |target: &str, branch: &str| {
+        git(&shop.shop, &["checkout", "--quiet", "-b", branch, "main"]);
+        std::os::unix::fs::symlink(target, &docs).unwrap();
+        git(&shop.shop, &["add", "."]);
+        git(&shop.shop, &["commit", "--quiet", "-m", "a link"]);
+        git(&shop.shop, &["checkout", "--quiet", "main"]);
+        branch.to_owned()
+    };
+    let bases = [
+        (linked("src", "inside"), true),
+        (linked("../git", "git"), false),
+        (linked("../..", "above"), false),
+        (linked(&format!("../../{}/tree", other.id), "other"), false),
+    ];
+    std::fs::create_dir(&docs).unwrap();
+    for (base, is_allowed) in bases {
+        let mut new = shop.new_session(&docs);
+        let mut worktree = NewWorktree::default();
+        worktree.base = Some(base.clone());
+        new.worktree = Some(worktree);
+        let made = host.create(new, "eve").await.unwrap();
+        let mut events = host.subscribe(&made.id, 0).await.unwrap();
+        host.send(&made.id, user("%say hello", Uuid::new_v4()), "eve")
+            .await
+            .unwrap();
+        let started = until(&mut events, |event, _| {
+            ["process_started", "start_failed"].contains(&event.kind.as_str())
+        })
+        .await;
+        assert_eq!(
+            started.kind == "process_started",
+            is_allowed,
+            "{base}: {}",
+            started.payload
+        );
+    }
+    host.shutdown().await;
+}
