@@ -6,6 +6,8 @@
 mod setup;
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,6 +27,9 @@ const START: &str = "refs/outrigger/start";
 
 /// Where the tree is that the last turn began with.
 const TURN: &str = "refs/outrigger/turn";
+
+/// The longest list of what the user of a repository ignores that is copied, in bytes.
+const EXCLUDE_LIMIT: u64 = 1024 * 1024;
 
 /// What is kept of the files of sessions, and the git worktrees that sessions may have.
 ///
@@ -179,8 +184,37 @@ fn create_private(directory: &Path) -> Result<(), String> {
 }
 
 fn write_mark(path: &Path) -> Result<(), String> {
-    let made = std::fs::File::create(path).and_then(|file| file.sync_all());
+    let made = File::create(path).and_then(|file| file.sync_all());
     made.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Removes a directory with all that is in it. That may take long, and is done to its end also if nobody waits for it any more.
+async fn remove_all(directory: PathBuf) -> Result<(), String> {
+    let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", directory.display()))
+        }
+        _ => Ok(()),
+    });
+    removed.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// Copies the list of what the user of a repository ignores. Somebody may have put a FIFO there, which would keep its reader waiting, or a file without
+/// an end. Blocks.
+fn copy_exclude(from: &Path, to: &Path) -> io::Result<()> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(from)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.len() <= EXCLUDE_LIMIT {
+        io::copy(&mut file.take(EXCLUDE_LIMIT), &mut File::create(to)?)?;
+    }
+    Ok(())
 }
 
 /// Whether a name can be given to git as a branch.
@@ -348,8 +382,10 @@ async fn create_git(
             format!("{common}/objects\n"),
         )
         .map_err(failed)?;
-        // What the user of the repository ignores.
-        let _ = std::fs::copy(Path::new(common).join("info/exclude"), draft.join("info/exclude"));
+        let ignored = Path::new(common).join("info/exclude");
+        let own_ignored = draft.join("info/exclude");
+        // Without it there are more files in the diffs.
+        let _ = tokio::task::spawn_blocking(move || copy_exclude(&ignored, &own_ignored)).await;
         // Files that are tracked although they are ignored.
         if let Ok(tree) = asked(&["--verify", "--quiet", "HEAD^{tree}"]).await {
             own("read-tree", &[&tree]).await?;
@@ -368,7 +404,10 @@ async fn make(policy: &WorkspacePolicy, place: &SessionWorkspace, worktree: &Wor
         // The repository may know of it or not.
         drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
         if tree.exists() {
-            std::fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))?;
+            // Out of the way first: the next try must not wait for its end, nor lose what it makes.
+            let gone = place.mark(&format!("gone-{}", Uuid::new_v4()));
+            std::fs::rename(&tree, &gone).map_err(|error| format!("{}: {error}", tree.display()))?;
+            remove_all(gone).await?;
         }
     }
     let (branch, base) = (worktree.branch.as_str(), worktree.base.as_str());
@@ -715,12 +754,7 @@ pub(crate) async fn remove(
         gone.push(home.to_owned());
     }
     for directory in gone {
-        match std::fs::remove_dir_all(&directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("{}: {error}", directory.display()));
-            }
-            _ => {}
-        }
+        remove_all(directory).await?;
     }
     Ok(None)
 }

@@ -465,6 +465,42 @@ async fn a_client_need_not_wait_for_the_record_of_the_files() {
     host.shutdown().await;
 }
 
+/// Who opens a FIFO for reading waits for somebody to write to it, and nothing else goes on in a thread meanwhile.
+#[cfg(unix)]
+#[test]
+fn a_fifo_in_the_place_of_what_a_repository_ignores_holds_up_no_thread() {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        for is_fifo in [false, true] {
+            runtime.block_on(async {
+                let shop = Shop::new();
+                let exclude = shop.shop.join(".git/info/exclude");
+                std::fs::create_dir_all(exclude.parent().unwrap()).unwrap();
+                std::fs::write(&exclude, "*.log\n").unwrap();
+                if is_fifo {
+                    std::fs::remove_file(&exclude).unwrap();
+                    let made = Command::new("mkfifo").arg(&exclude).status();
+                    assert!(made.unwrap().success());
+                }
+                let host = shop.place.host_with(shop.policy()).await;
+                let new = NewSession::new(&shop.shop);
+                let id = host.create(new, "ada").await.unwrap().id;
+                say(&host, &id, "%say hello").await;
+                std::fs::write(shop.shop.join("big.log"), "big\n").unwrap();
+                let diff = host.diff(&id, DiffFrom::Start).await.unwrap().diff;
+                assert_eq!(diff.contains("+big"), is_fifo, "{diff}");
+                host.shutdown().await;
+            });
+        }
+        let _ = done.send(());
+    });
+    ended.recv_timeout(PATIENCE).unwrap();
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_git_that_was_killed_leaves_nothing_and_holds_nothing_up() {
