@@ -562,10 +562,10 @@ fn sweep(git: &Path) {
 /// Records the files below `root`, which has no links in it.
 async fn snapshot(
     policy: &WorkspacePolicy,
-    session: &SessionRecord,
+    place: &SessionWorkspace,
     root: &Path,
 ) -> Result<Snapshot, String> {
-    let git = SessionWorkspace::of(policy, &session.id).git();
+    let git = place.git();
     let index = DraftIndex::new(&git);
     let kept = git.join("index");
     let _ = std::fs::copy(&kept, &index.0);
@@ -615,7 +615,7 @@ async fn snapshot_inside(
     files: impl Fn() -> Result<PathBuf>,
 ) -> Result<Snapshot> {
     let root = files()?;
-    let taken = snapshot(policy, session, &root).await;
+    let taken = snapshot(policy, &SessionWorkspace::of(policy, &session.id), &root).await;
     match files() {
         Ok(after) if after == root => taken.map_err(HostError::Workspace),
         _ => Err(HostError::Workspace(format!(
@@ -690,10 +690,11 @@ pub(crate) async fn diff(
     })
 }
 
-/// Why a worktree is kept; `None` if nothing in it would be lost.
+/// Why a worktree is kept; `None` if nothing in it would be lost. `home` is where the host has made it, with a git directory beside it: the session that
+/// is removed may be a fork, which has none of its own before its first turn.
 async fn work_in(
     policy: &WorkspacePolicy,
-    session: &SessionRecord,
+    home: &SessionWorkspace,
     worktree: &Worktree,
 ) -> Result<Option<&'static str>, String> {
     let tree = Path::new(&worktree.path);
@@ -702,14 +703,8 @@ async fn work_in(
         return Ok(Some("it has commits of its own"));
     }
     let base = format!("{}^{{tree}}", worktree.base);
-    let base = own(
-        policy,
-        &SessionWorkspace::of(policy, &session.id),
-        "rev-parse",
-        &[&base],
-    )
-    .await?;
-    let now = snapshot(policy, session, tree).await?;
+    let base = own(policy, home, "rev-parse", &[&base]).await?;
+    let now = snapshot(policy, home, tree).await?;
     if now.tree != base {
         return Ok(Some("it has changes"));
     }
@@ -717,7 +712,7 @@ async fn work_in(
 }
 
 /// Removes what the host keeps of the files of a session, and its worktree with its branch, unless another session works in it, or there is work in it
-/// and `force` is not set. Returns why the worktree was kept.
+/// and `force` is not set. Returns why the worktree was kept. What the host keeps for a fork is not beside the worktree, and goes in any case.
 pub(crate) async fn remove(
     policy: &WorkspacePolicy,
     session: &SessionRecord,
@@ -725,38 +720,35 @@ pub(crate) async fn remove(
     force: bool,
 ) -> Result<Option<&'static str>, String> {
     let place = SessionWorkspace::of(policy, &session.id);
-    let mut gone = vec![place.0.clone()];
     let worktree = session.worktree.as_ref();
-    if let Some((worktree, home)) =
-        worktree.and_then(|worktree| Some((worktree, Path::new(&worktree.path).parent()?)))
-        && home.exists()
+    let made = worktree.and_then(|worktree| Some((worktree, Path::new(&worktree.path).parent()?)));
+    let Some((worktree, home)) = made.filter(|(_, home)| home.exists()) else {
+        return remove_all(place.0).await.map(|()| None);
+    };
+    let home = SessionWorkspace(home.to_owned());
+    if home.0.file_name() != place.0.file_name() {
+        remove_all(place.0.clone()).await?;
+    }
+    if is_shared {
+        return Ok(Some("another session works in it"));
+    }
+    if home.mark("made").exists()
+        && !force
+        && let Some(why) = work_in(policy, &home, worktree).await?
     {
-        if is_shared {
-            return Ok(Some("another session works in it"));
-        }
-        let is_made = home.join("made").exists();
-        if is_made
-            && !force
-            && let Some(why) = work_in(policy, session, worktree).await?
-        {
-            return Ok(Some(why));
-        }
-        let repository = Path::new(&worktree.repository);
-        let run =
-            |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
-        // A repository that is gone has nothing to forget.
-        drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
-        // Only if the host made it, and if it is where the host put it: a commit that somebody added stays.
-        if home.join("making").exists() {
-            let reference = format!("refs/heads/{}", worktree.branch);
-            drop(run("update-ref", &["-d", &reference, &worktree.base]).await);
-        }
-        gone.push(home.to_owned());
+        return Ok(Some(why));
     }
-    for directory in gone {
-        remove_all(directory).await?;
+    let repository = Path::new(&worktree.repository);
+    let run = |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
+    // A repository that is gone has nothing to forget.
+    drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
+    // Only if the host made it, and if it is where the host put it: a commit that somebody added stays.
+    if home.mark("making").exists() {
+        let reference = format!("refs/heads/{}", worktree.branch);
+        drop(run("update-ref", &["-d", &reference, &worktree.base]).await);
     }
-    Ok(None)
+    remove_all(home.0).await?;
+    remove_all(place.0).await.map(|()| None)
 }
 
 #[cfg(test)]

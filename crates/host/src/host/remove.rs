@@ -58,7 +58,7 @@ impl SessionHost {
 
     /// Removes the git worktree of an archived session with its branch, and what the host keeps of its files. A worktree with changes, with commits of its
     /// own, with repositories in it (such as submodules that somebody has checked out), or in which another session works, is kept, and the reason is
-    /// returned. With `force` only another session keeps it.
+    /// returned. With `force` only another session keeps it. What the host keeps for a fork goes in any case.
     ///
     /// Files that git ignores are removed without asking. A branch with commits of its own stays in any case.
     ///

@@ -236,6 +236,36 @@ async fn a_worktree_in_which_a_fork_works_is_kept() {
 }
 
 #[tokio::test]
+async fn the_last_session_that_is_deleted_takes_the_worktree_with_it() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    for has_turn in [false, true] {
+        for fork_is_last in [false, true] {
+            let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+            say(&host, &made.id, "%say hello").await;
+            let fork = host.fork(&made.id, Default::default(), "ada").await.unwrap();
+            if has_turn {
+                say(&host, &fork.id, "%say hello").await;
+            }
+            let (first, last) = match fork_is_last {
+                true => (&made.id, &fork.id),
+                false => (&fork.id, &made.id),
+            };
+            host.archive(first).await.unwrap();
+            host.delete(first).await.unwrap();
+            assert!(tree(&made).exists(), "the other session works in it");
+            let of_fork = shop.trees.path().join(fork.id.as_str());
+            assert_eq!(of_fork.exists(), has_turn && fork_is_last);
+            host.archive(last).await.unwrap();
+            host.delete(last).await.unwrap();
+            assert_eq!(shop.branches(), "main");
+            assert_eq!(std::fs::read_dir(shop.trees.path()).unwrap().count(), 0);
+        }
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn nothing_of_a_repository_is_run() {
     let shop = Shop::new();
     let ran = shop.place.dir.path().join("ran");
