@@ -21,6 +21,9 @@ use crate::policy::HostPolicy;
 /// The size of a piece of a transcript, in bytes, unless a line is longer.
 const PIECE: u64 = 64 * 1024;
 
+/// The longest line of a transcript, in bytes.
+const LINE: usize = 256 * 1024 * 1024;
+
 fn stored_error(session: &SessionId) -> impl Fn(Error) -> HostError {
     move |error| match error.is_not_found() {
         true => HostError::NotStored(session.clone()),
@@ -149,6 +152,7 @@ impl Transcript {
         let pieces = Pieces {
             file: file.open().map_err(stored_error(&session.id))?,
             rest: Vec::new(),
+            longest: LINE,
         };
         Ok(Self {
             pieces: Some(pieces),
@@ -178,7 +182,7 @@ impl Transcript {
     /// No piece is lost.
     ///
     /// # Errors
-    /// When the file can't be read on.
+    /// When the file can't be read on, and when a line is longer than 256 MiB.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         // A reader that takes its time must not hold a thread meanwhile: all reading of the log needs one, too.
         if let Some(mut pieces) = self.pieces.take() {
@@ -209,6 +213,8 @@ struct Pieces {
     file: File,
     /// The beginning of a line.
     rest: Vec<u8>,
+    /// The longest line, in bytes.
+    longest: usize,
 }
 
 impl Pieces {
@@ -224,6 +230,10 @@ impl Pieces {
             }
             if new.is_empty() {
                 return Ok(Vec::new());
+            }
+            if self.rest.len() > self.longest {
+                let message = format!("a line of the transcript has more than {} bytes", self.longest);
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
             }
         }
     }
@@ -306,4 +316,31 @@ pub(crate) fn adopt(policy: &HostPolicy, session: &SessionId, cwd: Option<&Path>
         title,
         _lease: lease,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::io::{Seek as _, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_not_read_into_memory() {
+        let longest = 1024 * 1024;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"{}\n").unwrap();
+        file.set_len(64 * 1024 * 1024).unwrap();
+        file.rewind().unwrap();
+        let mut pieces = Pieces {
+            file,
+            rest: Vec::new(),
+            longest,
+        };
+        assert_eq!(pieces.next().unwrap(), b"{}\n");
+        let error = pieces.next().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{error}");
+        assert!(pieces.rest.len() <= 2 * longest);
+    }
 }

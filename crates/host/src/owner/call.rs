@@ -199,15 +199,24 @@ impl Owner {
     }
 
     /// What the CLI has noted of the call: whether it is open. `None` if it was killed before it noted that it left the call open. What is not on this disk
-    /// may be so.
+    /// may be so, and what was not read to its end because a client stops the session, or the host closes.
     pub(super) async fn note_of_call(&self, record: &SessionRecord) -> Option<bool> {
         let id = self.call.as_ref().and_then(|call| call.tool_use_id.clone())?;
         let (shared, record) = (Arc::clone(&self.shared), record.clone());
-        let opened = tokio::task::spawn_blocking(move || Transcript::open(&shared.policy, &record)).await;
-        let Ok(Ok(transcript)) = opened else {
-            return Some(true);
+        let note = async {
+            let opened = tokio::task::spawn_blocking(move || Transcript::open(&shared.policy, &record)).await;
+            let Ok(Ok(transcript)) = opened else {
+                return Some(true);
+            };
+            transcript.open_call(&id).await.unwrap_or(Some(true))
         };
-        transcript.open_call(&id).await.unwrap_or(Some(true))
+        let mut closing = self.shared.closing.subscribe();
+        let mut stops = self.contact.stops.subscribe();
+        tokio::select! {
+            note = note => note,
+            _ = closing.wait_for(|closing| *closing) => Some(true),
+            _ = stops.wait_for(|stops| *stops > 0) => Some(true),
+        }
     }
 
     /// The matcher of the hook: the tools of the policy, and that of a call that was left open when the policy was another one.
