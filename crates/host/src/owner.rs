@@ -155,10 +155,10 @@ struct RunningProcess {
 /// How a turn ended: with the call that it left open, if it did; or with an error, and whether the process has ended.
 type TurnEnd = Result<Option<String>, (String, bool)>;
 
-/// What became of a request of a client.
+/// What became of a request of a client, or of a change that clients may make.
 struct ControlResult {
-    /// The event of the request.
-    id: Uuid,
+    /// The event of the request; none of a change.
+    id: Option<Uuid>,
     result: Result<RawJson, String>,
     /// What holds for later processes, too, if the CLI did it.
     update: Option<Update>,

@@ -162,7 +162,8 @@ impl SessionHost {
     }
 
     /// Changes what clients may change of a session. A new model or permission mode holds for the process that runs, too; one that was
-    /// removed holds from the next process on.
+    /// removed holds from the next process on. If the process does not take it over, that is an event (`change_not_applied`), and the process ends as soon as
+    /// it is not at work.
     ///
     /// # Errors
     /// When the policy does not allow it, the session is missing, or the log fails.

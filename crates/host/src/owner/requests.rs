@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use outrigger::Interrupted;
 use outrigger::protocol::RawJson;
 use serde_json::{Map, Value, json};
@@ -33,7 +34,7 @@ impl Owner {
         self.requests.insert(id, request);
         let mut update = Update::default();
         let done = |result: Result<Value, String>| ControlResult {
-            id,
+            id: Some(id),
             result: result.map(RawJson::from),
             update: None,
         };
@@ -91,19 +92,19 @@ impl Owner {
             return self.reply(reply).await;
         };
         let session = running.session.clone();
-        running.asked.spawn(async move {
+        running.asked.spawn(begun(async move {
             let result = match subtype.as_str() {
                 "interrupt" => session.interrupt().await.map(|_| json!({}).into()),
                 subtype => session.raw_request(subtype, fields).await,
             };
             let result = result.map_err(|error| error.to_string());
             ControlResult {
-                id,
+                id: Some(id),
                 result: result
                     .and_then(|reply| wire::for_clients(&subtype, reply).map_err(|error| error.to_string())),
                 update,
             }
-        });
+        }));
         // A host that is killed now does not ask the process again.
         self.write(vec![Write::Mark(id, Delivery::Processing)]).await
     }
@@ -132,10 +133,13 @@ impl Owner {
     }
 
     pub(super) async fn reply(&mut self, reply: ControlResult) -> Result<()> {
-        let Some(request) = self.requests.remove(&reply.id) else {
+        let Some(id) = reply.id else {
+            return self.changed(reply.result).await;
+        };
+        let Some(request) = self.requests.remove(&id) else {
             return Ok(());
         };
-        let mut steps = vec![Write::Mark(reply.id, Delivery::Processed)];
+        let mut steps = vec![Write::Mark(id, Delivery::Processed)];
         if let Some(update) = reply.update
             && reply.result.is_ok()
         {
@@ -250,25 +254,7 @@ impl Owner {
                 }
                 Ok(())
             }
-            Some(Command::Apply(update)) => {
-                if let Some(running) = &self.running {
-                    let session = running.session.clone();
-                    tokio::spawn(async move {
-                        // Without a value the CLI would take its own default, and not the policy's.
-                        if let Some(Some(model)) = update.model {
-                            note(session.raw_request("set_model", json!({"model": model})).await);
-                        }
-                        if let Some(Some(mode)) = update.permission_mode {
-                            note(
-                                session
-                                    .raw_request("set_permission_mode", json!({"mode": mode}))
-                                    .await,
-                            );
-                        }
-                    });
-                }
-                Ok(())
-            }
+            Some(Command::Apply(update)) => self.change(update).await,
             Some(Command::Ask(ask)) => self.ask(ask).await,
             Some(Command::Stop(reply)) => {
                 self.contact.stop_taken();
@@ -281,6 +267,52 @@ impl Owner {
                 Ok(())
             }
         }
+    }
+
+    /// Has the process take over what clients have changed. The log has the values, and may have newer ones than those of this change.
+    async fn change(&mut self, changed: Update) -> Result<()> {
+        if self.running.is_none() {
+            return Ok(());
+        }
+        let record = self.shared.log.session(&self.id).await?;
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let model = record.model.filter(|_| changed.model.is_some());
+        let mode = record
+            .permission_mode
+            .filter(|_| changed.permission_mode.is_some());
+        let requests = [
+            ("set_model", "model", model),
+            ("set_permission_mode", "mode", mode),
+        ];
+        for (subtype, field, value) in requests {
+            // Without a value the CLI would take its own default, and not the policy's.
+            let Some(value) = value else { continue };
+            let session = running.session.clone();
+            running.asked.spawn(begun(async move {
+                let done = session.raw_request(subtype, json!({(field): value})).await;
+                let result = match done {
+                    // A process that has ended needs no change, and the next one has it.
+                    Err(error) if error.end().is_none() => Err(format!("`{subtype}`: {error}")),
+                    _ => Ok(RawJson::from(Value::Null)),
+                };
+                ControlResult {
+                    id: None,
+                    result,
+                    update: None,
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    /// A process that did not take over a change may do more than it should: the next one begins with it.
+    async fn changed(&mut self, result: Result<RawJson, String>) -> Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        let payload = json!({"type": "change_not_applied", "error": error});
+        let told = Write::Append(NewEvent::host("change_not_applied", payload));
+        self.feed(Input::Retire, vec![told]).await
     }
 
     /// Ends the process at once, and its turn.
@@ -296,9 +328,15 @@ impl Owner {
     }
 }
 
-/// The next process has the change in any case.
-fn note(result: outrigger::Result<RawJson>) {
-    if let Err(error) = result {
-        tracing::warn!(%error, "the process did not take a change");
+/// Begins something before anything else is begun, so that the process gets what it is asked in the order of these calls. A task of its own may go on
+/// with it.
+fn begun<T: Send>(asked: impl Future<Output = T> + Send) -> impl Future<Output = T> + Send {
+    let mut asked = Box::pin(tokio::task::coop::unconstrained(asked));
+    let done = asked.as_mut().now_or_never();
+    async move {
+        match done {
+            Some(done) => done,
+            None => asked.await,
+        }
     }
 }

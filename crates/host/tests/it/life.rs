@@ -675,6 +675,70 @@ async fn what_clients_ask_for_is_replied_to_by_an_event() {
     host.shutdown().await;
 }
 
+/// On one thread, the task that was begun last would run first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn changes_reach_the_process_in_their_order() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.permission_modes = ["acceptEdits", "plan"].map(str::to_owned).to_vec();
+    policy.max_processes = 1;
+    let host = place.host_with(policy).await;
+    let (first, id) = (place.session(&host).await, place.session(&host).await);
+    let mut events = host.subscribe(&first, 0).await.unwrap();
+    host.send(&first, user("%hang", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |_, payload| payload["state"] == "running").await;
+    // All of them wait for its start.
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.resume(&id).await.unwrap();
+    until(&mut events, |_, payload| payload["state"] == "starting").await;
+    for mode in ["acceptEdits", "plan"] {
+        let mut update = Update::default();
+        update.permission_mode = Some(Some(mode.to_owned()));
+        host.update(&id, update).await.unwrap();
+    }
+    host.stop(&first).await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_started").await;
+    let modes = || {
+        let report = place.cli.report().unwrap();
+        let asked = report.received().map(|line| &line["request"]);
+        let modes = asked.filter(|request| request["subtype"] == "set_permission_mode");
+        modes.map(|request| request["mode"].clone()).collect::<Vec<_>>()
+    };
+    while modes().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(modes().last().unwrap(), "plan");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_process_that_does_not_take_a_change_is_replaced() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.permission_modes = vec!["plan".to_owned()];
+    policy.options = policy.options.transport(Simulated::steps(|| {
+        let steps = Steps::new().initialize();
+        let steps = steps.expect(Match::request("set_permission_mode"));
+        steps.reply_error("not now").expect_end().exit(0)
+    }));
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.resume(&id).await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_started").await;
+    let mut update = Update::default();
+    update.permission_mode = Some(Some("plan".to_owned()));
+    host.update(&id, update).await.unwrap();
+    let told = until(&mut events, |event, _| event.kind == "change_not_applied").await;
+    assert!(told.payload.get().contains("not now"), "{}", told.payload);
+    until(&mut events, |event, _| event.kind == "process_exited").await;
+    host.resume(&id).await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_started").await;
+    host.shutdown().await;
+}
+
 /// A question that the CLI withdraws in one write with it, as when the call was aborted at once.
 #[tokio::test]
 async fn a_question_that_comes_with_its_withdrawal_waits_for_nobody() {
