@@ -443,7 +443,7 @@ async fn authorize(
         }
         Err(refusal) => {
             let response = refusal.into_response();
-            let entry = entries::entry(&token, &request);
+            let entry = entries::entry(&token, &mut request).await;
             entries::keep(&shared, entry, response.status(), None).await;
             response
         }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::RequestExt as _;
 use axum::body::Body as Bytestream;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
@@ -115,6 +116,13 @@ async fn path<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Re
         Ok(Path(id)) => Ok(id),
         Err(error) => Err(Problem::InvalidRequest.because(error.body_text())),
     }
+}
+
+/// The id in the path of a request, for the audits: as handlers read it, so decoded. What is no id would be a text of the client.
+pub(crate) async fn id_of(request: &mut Request) -> Option<Uuid> {
+    let params = request.extract_parts::<RawPathParams>().await.ok()?;
+    let (_, id) = params.iter().find(|(name, _)| *name == "id")?;
+    Uuid::try_parse(id).ok()
 }
 
 /// The token of the request. Routes without a scope have none.

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sessions::limit;
-use crate::extract::Params;
+use crate::extract::{Params, id_of};
 use crate::front_state::FrontState;
 use crate::problem::Refusal;
 use crate::token::TokenRecord;
@@ -60,10 +60,10 @@ pub(super) async fn list(
 pub(super) async fn audited(
     shared: Arc<FrontState>,
     token: TokenRecord,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    let entry = entry(&token, &request);
+    let entry = entry(&token, &mut request).await;
     let response = next.run(request).await;
     let made = response.extensions().get::<Made>().cloned();
     keep(&shared, entry, response.status(), made).await;
@@ -71,16 +71,12 @@ pub(super) async fn audited(
 }
 
 /// What is known before there is an answer.
-pub(super) fn entry(token: &TokenRecord, request: &Request) -> AuditEntry {
+pub(super) async fn entry(token: &TokenRecord, request: &mut Request) -> AuditEntry {
+    let object = id_of(request).await;
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("none", MatchedPath::as_str);
     let mut entry = AuditEntry::new(token.id, &*token.label, request.method().as_str(), route, 0);
-    // What is no id would be a text of the client.
-    let parts = route.split('/').zip(request.uri().path().split('/'));
-    let ids = parts
-        .filter(|(name, _)| *name == "{id}")
-        .filter_map(|(_, id)| uuid::Uuid::try_parse(id).ok());
-    entry.object = ids.map(|id| id.to_string()).next();
+    entry.object = object.map(|id| id.to_string());
     entry
 }
 

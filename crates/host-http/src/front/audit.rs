@@ -6,6 +6,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::guard::AboveLimit;
+use crate::extract::id_of;
 use crate::token::TokenRecord;
 
 /// The target of the events.
@@ -14,16 +15,18 @@ const TARGET: &str = "outrigger_host_http::audit";
 /// Reports each request when its answer begins: an event of `tracing` with the target `outrigger_host_http::audit`. It has the token, the method, the
 /// route, the session, and the status; never a body, a query, or a secret. Requests that change something, and those that were refused, have the level
 /// `INFO`, the rest `DEBUG`. So have those that anybody may send as often as they like: who has no token must not fill a disk.
-pub(super) async fn audit(request: Request, next: Next) -> Response {
+pub(super) async fn audit(mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
     // Not the address itself: what is no route may be anything.
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let path = request.uri().path().to_owned();
+    let id = id_of(&mut request).await;
     let response = next.run(request).await;
     let token = response.extensions().get::<TokenRecord>();
     let status = response.status();
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    let session = session(route, &path);
+    let session = id
+        .filter(|_| route.starts_with("/v1/sessions/{id}"))
+        .map(tracing::field::display);
     let changes = token.is_some() && !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
     let (token_id, actor) = match token {
         Some(token) => (Some(tracing::field::display(token.id)), Some(&*token.label)),
@@ -38,38 +41,4 @@ pub(super) async fn audit(request: Request, next: Next) -> Response {
         tracing::debug!(target: TARGET, token_id, actor, method, route, session, status = status_code, "request");
     }
     response
-}
-
-/// The session in an address, if its route has one.
-fn session<'a>(route: &str, path: &'a str) -> Option<&'a str> {
-    let rest = route.strip_prefix("/v1/sessions/{id}")?;
-    let id = path.strip_prefix("/v1/sessions/")?.split('/').next()?;
-    // What is no id of a session would be a text of the client.
-    (rest.is_empty() || rest.starts_with('/'))
-        .then_some(id)
-        .filter(|id| uuid::Uuid::try_parse(id).is_ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::session;
-
-    #[test]
-    fn only_an_id_is_taken_from_an_address() {
-        let id = "5e551011-0000-4000-8000-000000000001";
-        for (route, path, expected) in [
-            ("/v1/sessions/{id}", format!("/v1/sessions/{id}"), Some(id)),
-            (
-                "/v1/sessions/{id}/events",
-                format!("/v1/sessions/{id}/events"),
-                Some(id),
-            ),
-            ("/v1/sessions/{id}", "/v1/sessions/a-secret".to_owned(), None),
-            ("/v1/sessions", "/v1/sessions".to_owned(), None),
-            ("/v1/approvals/{id}", format!("/v1/approvals/{id}"), None),
-            ("none", format!("/v1/sessions/{id}"), None),
-        ] {
-            assert_eq!(session(route, &path), expected, "{route} {path}");
-        }
-    }
 }
