@@ -62,6 +62,7 @@ impl Subscription {
         // First the ear, then the eye: nothing falls between them.
         let live = log.hub().listen(&session);
         let head = log.session(&session).await?.head_seq;
+        log.hub().has_read(&session, head);
         if after > head {
             return Err(HostError::Invalid(format!(
                 "the cursor {after} is after the newest event, {head}"
@@ -148,6 +149,7 @@ impl Subscription {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+    use futures_util::FutureExt as _;
     use serde_json::json;
 
     use super::*;
@@ -209,5 +211,26 @@ mod tests {
         }
         let texts: Vec<_> = told.iter().filter(|text| *text != "null").collect();
         assert_eq!(texts, ["\"before\"", "\"one\"", "a piece of two"]);
+    }
+
+    #[tokio::test]
+    async fn the_first_reader_gets_pieces_of_a_text_that_has_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let log: Arc<dyn Log> = Arc::new(SqliteLog::open(dir.path().join("host.db")).unwrap());
+        let id = SessionId::random();
+        let create = Write::Create {
+            record: Box::new(record(&id)),
+            request: String::new(),
+        };
+        log.write(&id, vec![create]).await.unwrap();
+        log.hub().publish_ephemeral(&id, "a piece that nobody reads");
+        let mut reader = Subscription::new(Arc::clone(&log), id.clone(), 0).await.unwrap();
+        while !matches!(reader.next().await.unwrap(), Delivered::Synced { .. }) {}
+        log.hub().publish_ephemeral(&id, "a piece");
+        let next = reader.next().now_or_never().unwrap().unwrap();
+        assert!(
+            matches!(&next, Delivered::Ephemeral(frame) if **frame == *"a piece"),
+            "{next:?}"
+        );
     }
 }

@@ -92,7 +92,7 @@ struct Sessions {
 #[derive(Debug)]
 struct Readers {
     live: broadcast::Sender<Live>,
-    /// The newest durable event that they were sent; 0 before the first.
+    /// The newest durable event that they were sent, or that one of them has read in the log; 0 before the first.
     head: u64,
 }
 
@@ -132,6 +132,14 @@ impl Hub {
             })
             .live
             .subscribe()
+    }
+
+    /// A reader that listens has read that this is the newest durable event. It was published before the reader listened, or is about to be: what is
+    /// published from now on is no piece of it.
+    pub(crate) fn has_read(&self, session: &SessionId, head: u64) {
+        if let Some(readers) = self.sessions().readers.get_mut(session) {
+            readers.head = readers.head.max(head);
+        }
     }
 
     pub(crate) fn publish(&self, event: &Arc<LogEvent>) {
