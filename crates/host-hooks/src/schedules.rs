@@ -27,8 +27,8 @@ const LOOK: Duration = Duration::from_secs(30);
 /// How long a failed reading of the log pauses the schedules.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// When a prompt is tried again that its session had no room for, in milliseconds.
-const WHEN_BUSY: u64 = 30_000;
+/// When a schedule is tried again whose session has no room for its prompt, or cannot be read, in milliseconds.
+const TRY_AGAIN: u64 = 30_000;
 
 /// What a new schedule is.
 #[derive(Debug, Clone)]
@@ -183,23 +183,35 @@ impl Schedules {
         let was_ahead = before.is_none_or(|before| now < before);
         let mut wait = LOOK;
         for schedule in self.list().await? {
-            let Some(mut due) = schedule.next_at.filter(|_| schedule.enabled) else {
-                continue;
+            let next_at = match self.attend(&schedule, now, was_ahead).await {
+                Ok(next_at) => next_at,
+                Err(error @ (HostError::Log(_) | HostError::Closed)) => return Err(error),
+                // The others do not wait for it.
+                Err(error) => {
+                    tracing::warn!(schedule = %schedule.id, session = %schedule.session_id, %error, "a schedule waits");
+                    Some(now.saturating_add(TRY_AGAIN))
+                }
             };
-            if due > now && was_ahead {
-                due = self.bring_forward(&schedule, due, now).await?;
-            }
-            if due > now {
-                wait = wait.min(Duration::from_millis(due - now));
-                continue;
-            }
-            let next_at = self.carry_out(&schedule, due, now).await?;
             if let Some(next_at) = next_at {
                 wait = wait.min(Duration::from_millis(next_at.saturating_sub(now)));
             }
         }
         *before = Some(now);
         Ok(wait)
+    }
+
+    /// Does what is due of a schedule, and returns when it is due next.
+    async fn attend(&self, schedule: &Schedule, now: u64, was_ahead: bool) -> Result<Option<u64>> {
+        let Some(mut due) = schedule.next_at.filter(|_| schedule.enabled) else {
+            return Ok(None);
+        };
+        if due > now && was_ahead {
+            due = self.bring_forward(schedule, due, now).await?;
+        }
+        match due > now {
+            true => Ok(Some(due)),
+            false => self.carry_out(schedule, due, now).await,
+        }
     }
 
     /// When a schedule is due, for a `due` that may have been computed while the clock was ahead, perhaps by a year: the next time after `now`, if that is
@@ -246,11 +258,6 @@ impl Schedules {
                 Ok(None)
             }
             Err(HostError::NoSession(_)) => Ok(None),
-            // The others do not wait for it.
-            Err(error @ HostError::Busy(_)) => {
-                tracing::warn!(schedule = %schedule.id, session = %schedule.session_id, %error, "a schedule waits");
-                Ok(Some(now.saturating_add(WHEN_BUSY)))
-            }
             Err(error) => Err(error),
         }
     }

@@ -265,3 +265,31 @@ async fn a_session_without_room_holds_up_no_other_schedule() {
     assert_eq!(still.next_at, first.next_at);
     assert!(prompts(&host, &full).await.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_cannot_be_read_holds_up_no_other_schedule() {
+    let rig = Rig::new();
+    let host = rig.host().await;
+    let (damaged, sound) = (rig.session(&host).await, rig.session(&host).await);
+    let schedules = Schedules::with_clock(&host, rig.clock());
+    schedules.add(hourly(&damaged), "ada").await.unwrap();
+    schedules.add(hourly(&sound), "ada").await.unwrap();
+    let connection = rusqlite::Connection::open(rig.dir().join("host.db")).unwrap();
+    let changed = connection.execute(
+        "UPDATE sessions SET state = 'confused' WHERE id = ?1",
+        [damaged.as_str()],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    let _running = run(&schedules);
+    rig.advance(3600);
+    // Time goes on only while nobody has anything to do.
+    let sent = async {
+        while prompts(&host, &sound).await.is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(3600), sent)
+        .await
+        .unwrap();
+    host.shutdown().await;
+}
