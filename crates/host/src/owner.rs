@@ -29,7 +29,7 @@ pub(crate) use self::call::give_up_interrupted;
 use crate::admission::{self, Granted, RunningTurn, Turns};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
-use crate::core::{CoreEffect, Input, LiveState, Process, WaitingCall, transition};
+use crate::core::{Admission, CoreEffect, Input, LiveState, Process, WaitingCall, transition};
 use crate::error::{HostError, Result};
 use crate::event::SessionState;
 use crate::handler::HookRequest;
@@ -421,6 +421,14 @@ impl Owner {
             if matches!(input, Input::Exited) {
                 steps.extend(self.lose_requests());
             }
+            // Counted now, and not when it was asked for: the end of the process before it may come first, and with it that of another turn.
+            if matches!(input, Input::Admitted)
+                && self.state.admission == Admission::Waiting
+                && !self.begin_turn()
+            {
+                self.granted = Granted::default();
+                continue;
+            }
             let (state, effects) = transition(std::mem::take(&mut self.state), input);
             self.state = state;
             if !self.state.has_turn() {
@@ -532,7 +540,7 @@ impl Owner {
     async fn admit(&mut self) -> Result<Option<Input>> {
         let (gate, budget) = (self.shared.policy.gate.clone(), self.shared.policy.budget.clone());
         if gate.is_none() && budget.is_none() {
-            return Ok(self.begin_turn().then_some(Input::Admitted));
+            return Ok(Some(Input::Admitted));
         }
         let model = self.shared.log.session(&self.id).await?.model;
         let log = Arc::clone(&self.shared.log);
@@ -565,7 +573,6 @@ impl Owner {
     async fn admitted(&mut self, answer: Result<Granted, String>) -> Result<()> {
         self.admission = None;
         match answer {
-            Ok(_) if !self.begin_turn() => Ok(()),
             Ok(granted) => {
                 self.granted = granted;
                 self.feed(Input::Admitted, Vec::new()).await

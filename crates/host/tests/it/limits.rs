@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, Policy, layer};
+use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::{Match, Steps};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_host::log::Update;
 use outrigger_host::{ApprovalState, HostError, SessionState, TurnBudget};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -317,6 +321,47 @@ async fn a_host_that_is_drained_begins_no_turn_and_lets_those_that_run_end() {
     }
     // Without turns it is drained at once, and a gate that would let them in changes nothing.
     host.drain().await;
+    host.shutdown().await;
+}
+
+/// The process of the turn before is to be replaced, and the next one takes long to start.
+#[tokio::test]
+async fn a_turn_that_begins_with_another_process_is_waited_for_by_a_host_that_is_drained() {
+    let place = Place::new();
+    let (first, next) = (Uuid::new_v4(), Uuid::new_v4());
+    let mut policy = place.policy();
+    policy.permission_modes = vec!["plan".to_owned()];
+    policy.options = policy.options.transport(Simulated::start(move |_, started| {
+        if started > 0 {
+            return Steps::new().sleep(Duration::from_secs(3600)).spawn_in_memory();
+        }
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "duration_ms": 1, "duration_api_ms": 1,
+            "num_turns": 1, "result": "done", "total_cost_usd": 0.0, "usage": {}, "modelUsage": {}, "permission_denials": [],
+            "uuid": Uuid::new_v4(), "stop_reason": "end_turn", "user_message_uuid": first, "user_message_uuids": [first]});
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        // It has the prompt: what is asked of it next could overtake one that it has not.
+        let steps = steps.send(json!({"type": "system", "subtype": "status", "status": null, "uuid": Uuid::new_v4()}));
+        let steps = steps.expect(Match::request("set_permission_mode"));
+        let steps = steps.reply_error("not now");
+        let steps = steps.expect(Match::request("mcp_status"));
+        let steps = steps.reply(json!({"mcpServers": []}));
+        steps.send(result).expect_end().exit(0).spawn_in_memory()
+    }));
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("one", first), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "system").await;
+    host.send(&id, user("two", next), "ada").await.unwrap();
+    let mut update = Update::default();
+    update.permission_mode = Some(Some("plan".to_owned()));
+    host.update(&id, update).await.unwrap();
+    until(&mut events, |event, _| event.kind == "change_not_applied").await;
+    let asks = json!({"type": "control_request", "request_id": "s", "request": {"subtype": "mcp_status"}});
+    host.send(&id, asks.into(), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_exited").await;
+    until(&mut events, |_, payload| payload["state"] == "starting").await;
+    assert!(host.drain().now_or_never().is_none(), "a turn begins");
     host.shutdown().await;
 }
 
