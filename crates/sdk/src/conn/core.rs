@@ -25,7 +25,7 @@ use self::open_requests::OpenRequests;
 use self::recent::Recent;
 use self::startup::Startup;
 use self::turns::{Route, Turns};
-use self::watchdog::Watchdog;
+use self::watchdog::{Watchdog, goes_on};
 use crate::error::{Error, Kind};
 use crate::ledger::Ledger;
 use crate::lost::Lost;
@@ -67,6 +67,8 @@ pub(crate) struct Core {
     /// The id of the last message of the main conversation; empty before the first.
     last_told: String,
     quiet_since: Option<Instant>,
+    /// Since when the CLI waits for this program.
+    blocked_since: Option<Instant>,
     /// When the last background agent ended, until its turn begins.
     agents_ended: Option<Instant>,
     last_result: Option<Outcome>,
@@ -96,6 +98,7 @@ impl Core {
             session_ids: VecDeque::new(),
             last_told: String::new(),
             quiet_since: None,
+            blocked_since: None,
             agents_ended: None,
             last_result: None,
             recent: Recent::default(),
@@ -178,7 +181,6 @@ impl Core {
                         id: serial.to_string(),
                     }));
                 }
-                self.unblocked(now);
             }
             Input::Written(serial) => {
                 self.open_requests.written(serial);
@@ -187,10 +189,10 @@ impl Core {
             Input::Leave(serial) => {
                 self.open_requests.leave(serial);
                 self.out.push(Output::Changed);
-                self.unblocked(now);
             }
             Input::End(error) => self.end(error),
         }
+        self.note_blocked(now);
         Ok(())
     }
 
@@ -226,7 +228,7 @@ impl Core {
         match frame.kind() {
             "control_response" => self.on_response(frame),
             "control_request" => self.on_request(frame),
-            "control_cancel_request" => self.on_cancel(frame, now),
+            "control_cancel_request" => self.on_cancel(frame),
             "keep_alive" => self.startup.on_keep_alive(frame),
             "transcript_mirror" => {}
             _ => self.on_message(frame, now),
@@ -310,12 +312,18 @@ impl Core {
         }
     }
 
-    /// If no CLI request is open any more, restarts the clocks: the time of open requests does not count.
-    fn unblocked(&mut self, now: Instant) {
-        if !self.open_requests.is_deciding() {
-            self.watchdog.on_unblocked(now);
-            self.quiet_since = self.quiet_since.map(|_| now);
-            self.out.push(Output::Unblocked);
+    /// Stops the clocks while the CLI waits for this program.
+    fn note_blocked(&mut self, now: Instant) {
+        match self.blocked_since {
+            _ if self.ended.is_some() => {}
+            None => self.blocked_since = self.host_decides().then_some(now),
+            Some(stopped) if !self.host_decides() => {
+                self.blocked_since = None;
+                self.watchdog.on_unblocked(stopped, now);
+                self.quiet_since = self.quiet_since.map(|since| goes_on(since, stopped, now));
+                self.out.push(Output::Unblocked);
+            }
+            Some(_) => {}
         }
     }
 
@@ -338,11 +346,7 @@ impl Core {
                     Some("requires_action") => Some(SessionState::RequiresAction),
                     _ => None,
                 };
-                if let Some(state) = state
-                    && self.state.replace(state) == Some(SessionState::RequiresAction)
-                {
-                    self.unblocked(now);
-                }
+                self.state = state.or(self.state);
             }
             _ => {
                 let had_agents = self.ledger.has_background_agents();

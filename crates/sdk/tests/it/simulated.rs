@@ -546,7 +546,7 @@ async fn draining_waits_while_a_turn_runs_or_somebody_is_asked() {
         .send(state("requires_action"))
         .sleep(hour)
         .send(state("running"))
-        .sleep(Duration::from_secs(500))
+        .sleep(Duration::from_secs(50))
         // The agent reports, which begins a turn; it takes long.
         .send(json!({"type":"system","subtype":"background_tasks_changed","tasks":[]}))
         .send(json!({"type":"system","subtype":"init","session_id":"s"}))

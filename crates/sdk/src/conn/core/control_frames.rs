@@ -1,7 +1,6 @@
 //! Control requests and their replies, in both directions.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
@@ -79,14 +78,13 @@ impl Core {
         });
     }
 
-    pub(super) fn on_cancel(&mut self, frame: &Frame, now: Instant) {
+    pub(super) fn on_cancel(&mut self, frame: &Frame) {
         if let Some(id) = frame.request_id() {
             let withdrawn = self.open_requests.withdraw(id);
             if let Some(serial) = withdrawn {
                 self.out.extend([Output::Withdrawn(serial), Output::Changed]);
             }
         }
-        self.unblocked(now);
     }
 }
 

@@ -361,3 +361,41 @@ fn the_result_of_another_turn_leaves_the_clocks_of_the_running_one_alone() {
     let due = case.core.due().map(|(at, stall)| (at - start, stall.phase));
     assert_eq!(due, Some((Duration::from_secs(20), crate::phase::Phase::Turn)));
 }
+
+/// The time of requests does not count, and the time before them does.
+#[test]
+fn requests_stop_the_clocks_and_do_not_set_them_back() {
+    let seconds = Duration::from_secs;
+    let mut case = CoreCase::new();
+    let start = case.now;
+    case.frame(r#"{"type":"result","subtype":"success","is_error":false,"num_turns":1}"#);
+    for number in 0..3 {
+        case.now += seconds(100);
+        case.frame(&format!(
+            r#"{{"type":"control_request","request_id":"q{number}","request":{{"subtype":"hook_callback"}}}}"#
+        ));
+        case.now += seconds(7);
+        case.decide(number, 0);
+        case.decide(number, 2);
+    }
+    let state =
+        |state: &str| format!(r#"{{"type":"system","subtype":"session_state_changed","state":"{state}"}}"#);
+    case.frame(&state("requires_action"));
+    case.now += seconds(1000);
+    case.frame(&state("running"));
+    let quiet_since = case.core.run(case.now).quiet_since;
+    assert_eq!(quiet_since, Some(start + seconds(1021)));
+
+    let start = case.now;
+    case.prompt("p0", Dispatch::Alone);
+    case.send();
+    case.frame(r#"{"type":"system","subtype":"init"}"#);
+    case.now += seconds(1);
+    case.frame(r#"{"type":"control_request","request_id":"q","request":{"subtype":"hook_callback"}}"#);
+    case.now += seconds(10);
+    case.decide(3, 0);
+    case.now += seconds(1);
+    case.frame(r#"{"type":"control_cancel_request","request_id":"another"}"#);
+    let due = case.core.due().map(|(at, stall)| (at - start, stall.phase));
+    assert_eq!(due, Some((seconds(13), crate::phase::Phase::FirstToken)));
+}

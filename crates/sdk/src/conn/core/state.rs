@@ -37,7 +37,7 @@ pub(crate) struct RunState {
     pub(crate) is_over: bool,
     /// Only background work is left: no turn runs, no prompt waits, no CLI request is open.
     pub(crate) is_quiet: bool,
-    /// When the main conversation last had a frame or a decision; `None` before the first result.
+    /// When the last result came, or later by the time that requests were open since; `None` before the first result.
     pub(crate) quiet_since: Option<Instant>,
     /// Until when a CLI that never reports its state may begin the turn in which an ended agent reports.
     pub(crate) settles_at: Option<Instant>,
@@ -173,8 +173,11 @@ impl Core {
 
     /// The next deadline, and the stall if it passes.
     pub(crate) fn due(&self) -> Option<(Instant, Stall)> {
-        let host_decides =
-            self.open_requests.is_deciding() || self.state == Some(SessionState::RequiresAction);
-        self.watchdog.due(self.turns.is_busy(), host_decides)
+        self.watchdog.due(self.turns.is_busy(), self.host_decides())
+    }
+
+    /// Whether the CLI waits for this program, or for a person.
+    pub(super) fn host_decides(&self) -> bool {
+        self.open_requests.is_deciding() || self.state == Some(SessionState::RequiresAction)
     }
 }

@@ -77,9 +77,9 @@ impl Watchdog {
         self.begun = Some(now);
     }
 
-    /// A request or a tool is no longer open.
-    pub(crate) fn on_unblocked(&mut self, now: Instant) {
-        self.since = now;
+    /// The CLI waited for this program since then, and does no longer.
+    pub(crate) fn on_unblocked(&mut self, stopped: Instant, now: Instant) {
+        self.since = goes_on(self.since, stopped, now);
     }
 
     /// The turn ended.
@@ -165,6 +165,11 @@ impl Watchdog {
         // A deadline beyond the range of the clock is none.
         Some((self.since.checked_add(after)?, Stall { phase, after }))
     }
+}
+
+/// The beginning of a time that stood still from `stopped` until now: later by that.
+pub(super) fn goes_on(begun: Instant, stopped: Instant, now: Instant) -> Instant {
+    begun + now.saturating_duration_since(stopped.max(begun))
 }
 
 #[cfg(test)]
