@@ -105,7 +105,8 @@ impl Options {
     }
 
     /// How long the model may take to begin its answer, at the beginning of a turn and after each round of tools; 10 minutes
-    /// unless set, `None` for no limit. The time starts anew with each sign of life: a retry of the API request, a compaction.
+    /// unless set, `None` for no limit. The time starts anew with each sign of life of the main conversation: a retry of the API
+    /// request, a compaction, a hook. Frames about background work are none.
     ///
     /// After that the SDK interrupts the turn, which ends with an error whose [`stalled`](crate::Error::stalled) names the phase;
     /// the session goes on. If the CLI does not end the turn (see [`interrupt_deadline`](Self::interrupt_deadline)), the SDK ends

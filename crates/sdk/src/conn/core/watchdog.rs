@@ -111,6 +111,9 @@ impl Watchdog {
 
     /// The same for a frame of the main conversation.
     fn step(&mut self, frame: &Frame, in_turn: bool, now: Instant) -> bool {
+        if !is_sign_of_life(frame) {
+            return false;
+        }
         self.since = now;
         let before = self.step;
         if before == AwaitedOutput::Nothing && !in_turn {
@@ -164,6 +167,31 @@ impl Watchdog {
         };
         // A deadline beyond the range of the clock is none.
         Some((self.since.checked_add(after)?, Stall { phase, after }))
+    }
+}
+
+/// Whether a frame shows that the main conversation goes on. Others are about background work, MCP servers or the account, or come
+/// whatever happens. A hook may run for minutes before the model is asked, and its frames do not say whose it is.
+fn is_sign_of_life(frame: &Frame) -> bool {
+    match frame.kind() {
+        "stream_event" | "assistant" | "user" => true,
+        "system" => matches!(
+            frame.subtype(),
+            Some(
+                "init"
+                    | "status"
+                    | "thinking_tokens"
+                    | "api_retry"
+                    | "api_error"
+                    | "model_fallback"
+                    | "model_refusal_fallback"
+                    | "compact_boundary"
+                    | "hook_started"
+                    | "hook_progress"
+                    | "hook_response"
+            )
+        ),
+        _ => false,
     }
 }
 
@@ -250,6 +278,40 @@ mod tests {
         case.frame(r#"{"type":"stream_event","event":{"type":"message_start"}}"#);
         case.frame(r#"{"type":"system","subtype":"api_retry"}"#);
         assert_eq!(case.waits_for(), Some(Phase::FirstToken));
+    }
+
+    #[test]
+    fn only_the_main_conversation_gives_signs_of_life() {
+        let mut case = WatchdogCase::new();
+        case.watchdog.on_sent(case.now);
+        let system = |subtype: &str| format!(r#"{{"type":"system","subtype":"{subtype}"}}"#);
+        for subtype in ["status", "thinking_tokens", "hook_progress", "model_fallback"] {
+            case.frame(&system(subtype));
+            assert_eq!(case.waits_for(), Some(Phase::FirstToken), "{subtype}");
+        }
+        let due = case.watchdog.due(true, false);
+        for subtype in [
+            "task_started",
+            "task_progress",
+            "task_updated",
+            "task_notification",
+            "background_tasks_changed",
+            "commands_changed",
+            "session_state_changed",
+        ] {
+            case.frame(&system(subtype));
+            assert_eq!(case.watchdog.due(true, false), due, "{subtype}");
+        }
+        for line in [
+            r#"{"type":"rate_limit_event"}"#,
+            r#"{"type":"command_lifecycle","command_uuid":"p","state":"queued"}"#,
+            r#"{"type":"tool_progress","tool_use_id":"t","parent_tool_use_id":null}"#,
+            r#"{"type":"assistant","parent_tool_use_id":"agent","message":{"content":[]}}"#,
+            r#"{"type":"something_new"}"#,
+        ] {
+            case.frame(line);
+            assert_eq!(case.watchdog.due(true, false), due, "{line}");
+        }
     }
 
     #[test]
