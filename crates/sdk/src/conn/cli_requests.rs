@@ -225,7 +225,7 @@ impl Conn {
 
     fn write_answer(self: &Arc<Self>, serial: Serial, id: &RequestId, response: &Response<'_>) {
         if response.is_interrupt() {
-            self.note(Input::Interrupt);
+            self.note(Input::InterruptByReply);
         }
         let bytes = response.line(id).or_else(|error| {
             let why = format!("the answer could not be written: {error}");

@@ -157,6 +157,7 @@ impl Core {
                 self.turns.interrupt();
                 self.out.push(Output::Changed);
             }
+            Input::InterruptByReply => self.turns.interrupt_running(),
             Input::InterruptRefused { turn } => {
                 // Another turn was not asked to end.
                 if self.turns.current() == turn {

@@ -41,6 +41,8 @@ pub(crate) enum Input<'a> {
     Gate(bool),
     /// An interrupt of the current or the next turn is about to be sent.
     Interrupt,
+    /// A reply to the CLI ends the running turn. Other prompts go on.
+    InterruptByReply,
     /// The CLI rejected the interrupt of this turn.
     InterruptRefused { turn: Option<u64> },
     /// The CLI had enough time to report whose turn this is.

@@ -222,7 +222,8 @@ impl CoreCase {
                     self.is_held = is_held;
                 }
             }
-            8 => drop(self.step(Input::Interrupt)),
+            8 if b.is_multiple_of(2) => drop(self.step(Input::Interrupt)),
+            8 => drop(self.step(Input::InterruptByReply)),
             9 => drop(self.step(Input::InterruptRefused { turn: Some(turn) })),
             10 => drop(self.step(Input::Confirm { turn })),
             11 => {

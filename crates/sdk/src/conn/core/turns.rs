@@ -354,6 +354,13 @@ impl Turns {
         }
     }
 
+    /// Notes that a reply of this program ends the running turn, if there is one.
+    pub(crate) fn interrupt_running(&mut self) {
+        if self.is_running() {
+            self.note_interrupt(true);
+        }
+    }
+
     /// The CLI rejected the interrupt.
     pub(crate) fn interrupt_refused(&mut self) {
         self.note_interrupt(false);

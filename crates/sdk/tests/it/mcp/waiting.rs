@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use outrigger::mcp::{McpServers, McpStartup, SdkMcpServer};
+use outrigger::permissions::PermissionDeny;
 use outrigger::protocol::shared::{McpServerConfig, McpStdioServerConfig};
 use outrigger::{Session, Verdict};
+use outrigger_sim::peer::faulty::frames;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -77,6 +79,34 @@ async fn an_interrupt_ends_the_prompt_that_waits() {
     answer(&mut cli, status(&[("slow", "connected")])).await;
     let sent = prompted(&mut cli).await;
     assert_eq!(sent["message"]["content"][0]["text"], "second");
+}
+
+/// The request is about a call that an earlier process left open.
+#[tokio::test(start_paused = true)]
+async fn a_denial_that_ends_the_turn_leaves_the_prompt_that_waits_alone() {
+    let (options, cli) = Cli::new();
+    let options = options
+        .mcp_servers("slow", stdio())
+        .wait_for_mcp(Duration::from_secs(30))
+        .can_use_tool(async |_| PermissionDeny::new("no").interrupt());
+    let (session, mut cli, _) = cli.start(options).await;
+    let mut turn = session.prompt("first").await.unwrap();
+    cli.send(frames::ask("q", "Bash")).await;
+    assert_eq!(cli.answer("q").await["response"]["interrupt"], true);
+    answer(&mut cli, status(&[("slow", "connected")])).await;
+    let sent = prompted(&mut cli).await;
+    let id = sent["uuid"].as_str().unwrap();
+    assert_eq!(id, turn.id().to_string());
+    // A turn that broke, of a CLI that gives no reason; it was not interrupted.
+    cli.send(frames::ask("q2", "Bash")).await;
+    assert_eq!(cli.answer("q2").await["response"]["interrupt"], true);
+    cli.send(
+        json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "num_turns": 1,
+        "session_id": "s", "user_message_uuids": [id]}),
+    )
+    .await;
+    let outcome = turn.outcome().await.unwrap();
+    assert!(matches!(outcome.verdict(), Verdict::Failed(_)), "{outcome:?}");
 }
 
 #[tokio::test(start_paused = true)]
