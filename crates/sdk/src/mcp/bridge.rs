@@ -1,6 +1,6 @@
 //! Between the CLI's `mcp_message` and the servers of a session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,6 +34,8 @@ pub(crate) struct Bridge {
 
 struct BridgedServer {
     server: SdkMcpServer,
+    /// The server that the CLI has under this name. It is another than `server` until the CLI connects anew.
+    connected: SdkMcpServer,
     /// Made when the CLI says `initialize`, or before, to tell it ahead.
     connection: Option<ServerConnection>,
 }
@@ -41,6 +43,7 @@ struct BridgedServer {
 impl BridgedServer {
     fn new(server: SdkMcpServer) -> Self {
         Self {
+            connected: server.clone(),
             server,
             connection: None,
         }
@@ -98,6 +101,17 @@ impl Bridge {
             .collect()
     }
 
+    /// The names of these servers under which the CLI has another server.
+    pub(crate) fn others(&self, servers: &BTreeMap<String, SdkMcpServer>) -> BTreeSet<String> {
+        let entries = self.servers();
+        let is_other = |(name, server): &(&String, &SdkMcpServer)| {
+            let entry = entries.get(*name);
+            entry.is_some_and(|entry| !entry.connected.is_same(server))
+        };
+        let others = servers.iter().filter(is_other);
+        others.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Adds servers, for the CLI to connect to. One that takes the place of another does so when the CLI connects anew.
     pub(crate) fn add(&self, added: &BTreeMap<String, SdkMcpServer>) {
         let mut servers = self.servers();
@@ -118,6 +132,7 @@ impl Bridge {
         let mut ended = Vec::new();
         self.servers().retain(|name, entry| {
             let stays = all.contains_key(name);
+            entry.connected = entry.server.clone();
             if !stays {
                 ended.extend(entry.connection.take());
             }
@@ -194,6 +209,7 @@ impl Bridge {
         if let MessageKind::Initialize(_) = kind {
             let connection = ServerConnection::start(&server_name, &entry.server, &self.outlet, &self.end);
             replaced = entry.connection.replace(connection);
+            entry.connected = entry.server.clone();
         }
         let answer = match (kind, &entry.connection) {
             (MessageKind::Bad(why), _) => ready(mcp_response(failure(None, INVALID_REQUEST, why))),

@@ -60,15 +60,11 @@ impl Session {
         let (told, here) = servers.into().split()?;
         let bridge = self.bridge();
         let _alone = bridge.setting.lock().await;
-        let before = bridge.recipes();
-        let other = |name: &String| match (here.get(name), before.get(name)) {
-            (Some(now), Some(before)) => !now.is_same(before),
-            _ => false,
-        };
+        let others = bridge.others(&here);
         bridge.add(&here);
         let mut released = None;
-        if here.keys().any(other) {
-            let rest = told.iter().filter(|(name, _)| !other(name));
+        if !others.is_empty() {
+            let rest = told.iter().filter(|(name, _)| !others.contains(*name));
             let rest: BTreeMap<_, _> = rest
                 .map(|(name, config)| (name.clone(), config.clone()))
                 .collect();

@@ -90,6 +90,12 @@ impl Cli {
             .await;
     }
 
+    pub(crate) async fn refuse(&mut self, request: &Value, why: &str) {
+        let response = json!({"subtype": "error", "request_id": request["request_id"], "error": why});
+        self.send(json!({"type": "control_response", "response": response}))
+            .await;
+    }
+
     /// Hands a message to a server, and returns the id of the request that it went in.
     pub(crate) async fn post(&mut self, server: &str, message: Value) -> String {
         self.requests += 1;

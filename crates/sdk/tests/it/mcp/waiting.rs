@@ -304,6 +304,7 @@ async fn servers_are_set_while_the_session_runs() {
         "SDK MCP server not found: old"
     );
 
+    let last = parrot();
     // The same server again is left alone; another of its name goes through a release.
     for (server, releases) in [(new, false), (parrot(), true)] {
         let setting = session.clone();
@@ -324,6 +325,18 @@ async fn servers_are_set_while_the_session_runs() {
             .await;
         let reply = set.await.unwrap().unwrap();
         assert_eq!(reply.removed.is_empty(), !releases);
+    }
+    // What failed is tried again as if for the first time: the CLI still has the server before.
+    for fails in [true, false] {
+        let (setting, server) = (session.clone(), last.clone());
+        let servers = McpServers::new().sdk("new", server);
+        let set = tokio::spawn(async move { setting.mcp_set_servers(servers).await });
+        let asked = cli.request("mcp_set_servers").await;
+        assert_eq!(asked["request"]["servers"], json!({}));
+        if fails {
+            cli.refuse(&asked, "not now").await;
+            assert!(set.await.unwrap().unwrap_err().as_refusal().is_some());
+        }
     }
     let settings = {
         let mut settings = outrigger::protocol::outbound::SdkMcpServerSettings::default();
