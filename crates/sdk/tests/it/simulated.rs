@@ -498,6 +498,26 @@ async fn a_request_on_a_line_over_the_cap_is_refused_and_its_neighbours_live() {
     running.report().verdict.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_reply_on_a_line_over_the_cap_is_an_error() {
+    let script = Steps::new()
+        .initialize()
+        .expect(Match::request("mcp_status"))
+        .reply(json!({"mcpServers": [], "more": "x".repeat(100_000)}))
+        .expect_end()
+        .exit(0);
+    let (options, running) = reaching(script.spawn_in_memory());
+    let session = options.max_line_bytes(50_000usize).start().await.unwrap();
+    let error = session.raw_request("mcp_status", json!({})).await.unwrap_err();
+    let shown = format!("{error:?}");
+    assert!(
+        shown.contains("the answer to `mcp_status`") && shown.contains("is over the cap"),
+        "{shown}"
+    );
+    session.close().await.unwrap();
+    running.report().verdict.unwrap();
+}
+
 /// A turn that leaves an agent in the background, which reports when `then` says so.
 fn leaves_an_agent(then: Steps) -> Steps {
     let state = |state: &str| json!({"type":"system","subtype":"session_state_changed","state":state});

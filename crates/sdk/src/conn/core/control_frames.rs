@@ -38,7 +38,10 @@ impl Core {
         } else {
             Vec::new()
         };
-        let reply = if frame.subtype() == Some("success") {
+        let reply = if let Some(flaw) = frame.flaw() {
+            // What is left of it would read as a plain acknowledgement.
+            Err(Error::misfit(format!("the answer to `{request}`"), flaw.clone()))
+        } else if frame.subtype() == Some("success") {
             // A plain acknowledgement has no payload.
             Ok(body.get("response").cloned().unwrap_or_default())
         } else {
