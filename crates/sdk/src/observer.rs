@@ -8,7 +8,8 @@ use crate::outcome::Outcome;
 ///
 /// The functions are called by the tasks of the session, under its lock: what they do delays the session. They must not wait, and
 /// must not call the [`Session`](crate::Session) or its turns, which would wait for ever. Whoever wants to do more reads a
-/// [`Tail`](crate::Tail) or [`Session::frames`](crate::Session::frames).
+/// [`Tail`](crate::Tail) or [`Session::frames`](crate::Session::frames). An observer that panics is told nothing more; the session
+/// goes on.
 ///
 /// [`Session::observe`]: crate::Session::observe
 pub trait Observer: Send + Sync {

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use outrigger_protocol::shared::RequestId;
@@ -73,12 +74,16 @@ impl Observers {
         self.weak.is_empty() && self.kept.is_empty()
     }
 
+    /// Drops those that panic: a step of the driver is never left half done.
     fn notify_observers(&mut self, tell: impl Fn(&dyn Observer)) {
-        self.weak.retain(|observer| {
-            let observer = observer.upgrade();
-            observer.inspect(|observer| tell(&**observer)).is_some()
-        });
-        self.kept.iter().for_each(|observer| tell(&**observer));
+        let is_told = |observer: &dyn Observer| {
+            let told = catch_unwind(AssertUnwindSafe(|| tell(observer)));
+            told.inspect_err(|_| tracing::error!("an observer panicked; nothing more is reported to it"))
+                .is_ok()
+        };
+        self.weak
+            .retain(|observer| observer.upgrade().is_some_and(|observer| is_told(&*observer)));
+        self.kept.retain(|observer| is_told(&**observer));
     }
 }
 

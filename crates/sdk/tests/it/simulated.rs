@@ -1,9 +1,12 @@
 //! The SDK against scripted peers in memory, with a paused clock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::permissions::{PermissionRequest, PermissionResult};
-use outrigger::{AmbientEvent, Cause, Event, Policy, Prompt, Verdict};
+use outrigger::protocol::{Frame, RawJson};
+use outrigger::{AmbientEvent, Cause, Event, Observer, Outcome, Policy, Prompt, Verdict};
+use outrigger_sim::peer::faulty::frames;
 use outrigger_sim::peer::{Agent, Match, Steps};
 use serde_json::json;
 
@@ -516,6 +519,63 @@ async fn a_reply_on_a_line_over_the_cap_is_an_error() {
     );
     session.close().await.unwrap();
     running.report().verdict.unwrap();
+}
+
+/// An observer that panics when it is told of this.
+struct BadObserver(&'static str);
+
+impl BadObserver {
+    fn is_told(&self, of: &str) {
+        assert_ne!(self.0, of, "a bug in the observer");
+    }
+}
+
+impl Observer for BadObserver {
+    fn prompt(&self, _: &Frame) {
+        self.is_told("prompt");
+    }
+
+    fn frame(&self, _: &Frame) {
+        self.is_told("frame");
+    }
+
+    fn replied(&self, _: &str, _: Option<&RawJson>) {
+        self.is_told("reply");
+    }
+
+    fn turn_ended(&self, _: &Outcome) {
+        self.is_told("turn");
+    }
+
+    fn session_ended(&self) {
+        self.is_told("end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_panics_costs_nobody_else_anything() {
+    for of in ["prompt", "frame", "reply", "turn", "end"] {
+        let script = Steps::new()
+            .initialize()
+            .expect(Match::prompt("go"))
+            .send(frames::ask("q", "Bash"))
+            .expect(json!({"type": "control_response", "response": {"request_id": "q"}}))
+            .send(json!({"type": "result", "subtype": "success", "is_error": false,
+                         "terminal_reason": "completed", "num_turns": 1, "result": "fine"}))
+            .expect_end()
+            .exit(0);
+        let (options, running) = reaching(script.spawn_in_memory());
+        let session = options.permissions(Policy::allow_all()).start().await.unwrap();
+        session.observe(Arc::new(BadObserver(of)));
+        let mut turn = session.prompt("go").await.unwrap();
+        let answer = tokio::time::timeout(PATIENCE, turn.answer()).await;
+        assert_eq!(answer.expect(of).unwrap().text(), "fine");
+        // The events end as well.
+        let rest = async { while turn.next().await.is_some() {} };
+        tokio::time::timeout(PATIENCE, rest).await.expect(of);
+        session.close().await.unwrap();
+        running.report().verdict.unwrap();
+    }
 }
 
 /// A turn that leaves an agent in the background, which reports when `then` says so.
