@@ -1,20 +1,26 @@
 //! The server of a set of tools.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation, InitializeRequestParams,
     InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use rmcp::{ServerHandler, ServiceError};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::output::failed;
 use super::tool::Tool;
 use super::tool_context::ToolContext;
 use crate::deadline::{NoResult, in_time};
 use crate::mcp::InvalidServer;
+
+/// How long a report to the CLI that failed waits to be sent again. The time doubles, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The problem of a server's tools, if any.
 type Checked = Result<(), String>;
@@ -172,7 +178,7 @@ impl ServerHandler for ToolServer {
                     changed = version.changed() => changed.is_ok(),
                     () = context.ct.cancelled() => false,
                 };
-                if !changed || context.peer.notify_tool_list_changed().await.is_err() {
+                if !changed || !tell_change(&context.peer, &context.ct).await {
                     break;
                 }
             }
@@ -233,6 +239,23 @@ impl ServerHandler for ToolServer {
             meta.insert(END_TURN.to_owned(), serde_json::Value::Bool(true));
         }
         Ok(result.into())
+    }
+}
+
+/// Reports to the CLI that the tools have changed, as often as needed. `false` if the connection has ended.
+async fn tell_change(cli: &Peer<RoleServer>, end: &CancellationToken) -> bool {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match cli.notify_tool_list_changed().await {
+            Ok(()) => return true,
+            Err(ServiceError::TransportClosed) => return false,
+            Err(error) => tracing::debug!(%error, "the change of tools is reported again"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = end.cancelled() => return false,
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

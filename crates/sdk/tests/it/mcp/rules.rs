@@ -520,6 +520,26 @@ async fn the_context_of_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_of_tools_that_the_cli_refuses_is_told_again_and_later_ones_as_well() {
+    let server = parrot();
+    let tools = server.tools().unwrap();
+    let (session, mut cli) = started(server).await;
+    for name in ["one", "two"] {
+        tools.add(Tool::new(name, "", async |_: Word, _| "")).unwrap();
+        for refusals in [2, 1, 0] {
+            let told = cli.request("mcp_message").await;
+            let method = &told["request"]["message"]["method"];
+            assert_eq!(method, "notifications/tools/list_changed");
+            match refusals {
+                0 => cli.reply(&told, json!({})).await,
+                _ => cli.refuse(&told, "not now").await,
+            }
+        }
+    }
+    drop(session);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_of_tools_is_told_to_every_session() {
     let server = parrot();
     let tools = server.tools().unwrap();
