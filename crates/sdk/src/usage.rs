@@ -38,11 +38,12 @@ pub struct Tokens {
 
 impl Tokens {
     fn add(&mut self, other: &Self) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_read += other.cache_read;
-        self.cache_creation += other.cache_creation;
-        self.web_searches += other.web_searches;
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.input, other.input);
+        add(&mut self.output, other.output);
+        add(&mut self.cache_read, other.cache_read);
+        add(&mut self.cache_creation, other.cache_creation);
+        add(&mut self.web_searches, other.web_searches);
         self.cost_usd += other.cost_usd;
     }
 
@@ -143,7 +144,7 @@ impl From<&Cost> for SessionUsage {
 /// Adds what another session has used, or this one in another program.
 impl AddAssign<&SessionUsage> for SessionUsage {
     fn add_assign(&mut self, other: &Self) {
-        self.results += other.results;
+        self.results = self.results.saturating_add(other.results);
         self.add(other.cost_usd, &other.by_model);
     }
 }
@@ -224,7 +225,7 @@ impl Meter {
         self.last_cost = total_cost.unwrap_or(self.last_cost);
         self.last = totals.unwrap_or_else(|| std::mem::take(&mut self.last));
         let turn = TurnUsage { cost_usd, by_model };
-        self.session.results += 1;
+        self.session.results = self.session.results.saturating_add(1);
         self.session.add(turn.cost_usd, &turn.by_model);
         turn
     }
@@ -329,6 +330,23 @@ mod tests {
             (session.cost_usd, session.total().output, session.results),
             (1.75, 17, 3)
         );
+    }
+
+    #[test]
+    fn sums_stay_at_their_limit() {
+        let mut earlier = SessionUsage {
+            results: u64::MAX,
+            ..SessionUsage::default()
+        };
+        earlier += &earlier.clone();
+        let mut meter = Meter::default();
+        meter.add_earlier(&earlier);
+        for _ in 0..2 {
+            let turn = meter.on_result(&result(1.0, u64::MAX, Some(u64::MAX)));
+            assert_eq!(turn.total().output, u64::MAX);
+        }
+        let session = meter.session();
+        assert_eq!((session.total().output, session.results), (u64::MAX, u64::MAX));
     }
 
     #[test]
