@@ -75,7 +75,10 @@ impl GuardedTurn {
             }
         }
         if self.exhausted.is_some() && !self.interrupted {
-            if let Err(error) = self.turn.cancel().await {
+            // The error of a session that has ended comes last.
+            if let Err(error) = self.turn.cancel().await
+                && !error.is_closed()
+            {
                 return Some(Err(error));
             }
             self.interrupted = true;

@@ -201,9 +201,13 @@ impl Turn {
     /// [`Session::interrupt`]; see its outcome.
     ///
     /// # Errors
-    /// When the session ended, or the CLI did not end the turn in time; see [`Session::interrupt`].
+    /// When the session ended before the turn did, or the CLI did not end the turn in time; see [`Session::interrupt`].
     pub async fn cancel(&self) -> Result<Option<Interrupted>> {
-        self.session.conn().cancel_prompt(&self.id.to_string()).await
+        let interrupted = self.session.conn().cancel_prompt(&self.id.to_string()).await?;
+        match &*self.settled.borrow() {
+            Some(Err(ended)) if ended.is_closed() => Err(ended.clone()),
+            _ => Ok(interrupted),
+        }
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event>>> {

@@ -129,6 +129,24 @@ async fn cancelling_a_turn_that_ends_just_then_leaves_the_next_one_alone() {
     assert_eq!(second.outcome().await.unwrap().verdict(), &Verdict::Completed);
 }
 
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_turn_after_the_session_has_ended_says_so_unless_the_turn_ended_first() {
+    let script = Steps::new()
+        .initialize()
+        .expect(Match::prompt("first"))
+        .send(json!({"type": "result", "subtype": "success", "is_error": false, "num_turns": 1, "result": "done"}))
+        .expect(Match::prompt("second"))
+        .die(9);
+    let (options, _running) = reaching(script.spawn_in_memory());
+    let session = options.start().await.unwrap();
+    let mut first = session.prompt("first").await.unwrap();
+    first.outcome().await.unwrap();
+    let second = session.prompt("second").await.unwrap();
+    session.wait_ended().await;
+    assert!(second.cancel().await.unwrap_err().is_closed());
+    assert!(first.cancel().await.unwrap().is_none());
+}
+
 /// Nothing else wakes who waits for the end of the run.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_withdrawn_ends_the_run() {
