@@ -69,6 +69,9 @@ pub enum Detached {
     /// Detached processes run on, as they do after every end of the CLI by itself: somebody meant them to. Build servers, agents that hold keys
     /// and the like are often started by whoever needs them first, and used by others.
     ///
+    /// The SDK closes its ends of the CLI's pipes two seconds after the CLI has ended. A process that inherited one of them and
+    /// writes to it gets SIGPIPE.
+    ///
     /// On Windows they are ended all the same.
     #[default]
     Leave,

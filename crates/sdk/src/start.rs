@@ -230,7 +230,7 @@ impl Options {
     /// The callback runs on its own thread and may block; that only delays its next line. Up to 1024 lines, and 1 MiB, wait for
     /// it. Lines beyond that are dropped, and one line in their place has their number:
     /// `[outrigger: 12 lines of 345 bytes were dropped here]`. A panic only affects its line. The last lines may arrive after the
-    /// end of the session.
+    /// end of the session. Lines of processes that [outlive the CLI](crate::Detached::Leave) do not.
     ///
     /// A session that [claims](crate::Spare::claim) a spare has the callback of the spare's options.
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {

@@ -371,7 +371,7 @@ impl Supervisor {
         mut self,
         mut orders: mpsc::Receiver<SupervisorCommand>,
         mut reader: tokio::task::JoinHandle<()>,
-        drain: Option<tokio::task::JoinHandle<()>>,
+        mut drain: Option<tokio::task::JoinHandle<()>>,
     ) -> Error {
         let mut stage = EndStage::Running;
         let mut deadline: Option<Instant> = None;
@@ -454,13 +454,16 @@ impl Supervisor {
                 // A reader that panicked has nothing more to say.
                 let _ = (&mut reader).await;
             }
-            if let Some(drain) = drain {
+            if let Some(drain) = &mut drain {
                 let _ = drain.await;
             }
         };
         let is_unread = timeout(DRAIN, rest).await.is_err();
         if is_unread {
             reader.abort();
+            if let Some(drain) = &drain {
+                drain.abort();
+            }
         }
         if let Some(mirror) = &self.conn.mirror {
             // Before the end is told: what could not be stored is told too. What nobody read of the CLI may be a report, too.

@@ -2,11 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use outrigger::Agent;
+use outrigger::options::{Auth, Secret};
+use outrigger::transport::Pipes;
 use outrigger_sim::peer::{Match, Steps};
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 
-use crate::support::reaching;
+use crate::support::{Peer, reaching};
 
 #[tokio::test]
 async fn lines_come_while_the_session_runs() {
@@ -27,6 +31,26 @@ async fn lines_come_while_the_session_runs() {
     let error = session.raw_request("mcp_status", json!({})).await.unwrap_err();
     assert_eq!(lines.recv().await.as_deref(), Some("second"));
     assert_eq!(error.stderr_tail(), Some("first\nsecond\n"));
+}
+
+/// As what a command has detached may do.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_keeps_stderr_open_is_not_read_after_the_end() {
+    let script = Steps::new().initialize().expect_end().exit(0);
+    let (io, running) = script.spawn_in_memory();
+    let (mut kept, stderr) = tokio::io::duplex(1 << 10);
+    let pipes = Pipes::with_process(
+        io.stdin,
+        io.stdout,
+        Some(Box::new(stderr)),
+        Peer(Arc::new(running)),
+    );
+    let options = Agent::builder().auth(Auth::ApiKey(Secret::new("simulated")));
+    let session = options.transport(pipes).start().await.unwrap();
+    kept.write_all(b"before\n").await.unwrap();
+    session.close().await.unwrap();
+    let error = kept.write_all(b"after\n").await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
 }
 
 /// A callback that hangs, and one that panics, cost nobody else anything.
