@@ -407,8 +407,9 @@ impl Reservation {
     /// Adds up what the turn has used, by its events; reserves more if that is more than is reserved.
     ///
     /// Events show the tokens of a request when it calls a tool: its input, and for its output what the model wrote, at four bytes for a
-    /// token. What they cost is known from the first turn on that the CLI charged for the same model in this tree of budgets; until then
-    /// only tokens are limited while a turn runs.
+    /// token. What they cost is known from the first turn on that the CLI charged for the same model in this tree of budgets. A model
+    /// that was not charged for yet counts at the highest price that is known; before any turn was charged for, only tokens are limited
+    /// while a turn runs.
     ///
     /// # Errors
     /// When a cap is exceeded. The turn should be interrupted then; what it has used counts in any case.

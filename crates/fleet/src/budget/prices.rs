@@ -17,9 +17,24 @@ const CACHE_CREATION: f64 = 1.25;
 /// How many bytes of text a token has, as a rule.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Dollars for an input token by model, from what the CLI charged.
+/// Dollars for an input token by the plain name of the model, from what the CLI charged.
 #[derive(Debug, Default)]
 pub(super) struct Prices(HashMap<String, f64>);
+
+/// The name of a model without what providers, versions, dates and the size of the context add to it: the CLI charges for
+/// `us.anthropic.claude-x-20260101-v1:0` or `claude-x[1m]` where messages say `claude-x-20260101`.
+fn plain(model: &str) -> &str {
+    let name = model.rsplit_once("anthropic.").map_or(model, |(_, name)| name);
+    let name = name.split(['[', '@']).next().unwrap_or(name);
+    let is_version = |part: &str| {
+        let digits = part.strip_prefix('v').unwrap_or(part).bytes();
+        let digits = digits.take_while(u8::is_ascii_digit).count();
+        digits >= 8 || part.starts_with('v') && digits > 0
+    };
+    let mut parts = name.match_indices('-');
+    let end = parts.find(|(at, _)| is_version(&name[at + 1..]));
+    end.map_or(name, |(at, _)| &name[..at])
+}
 
 impl Prices {
     pub(super) fn learn(&mut self, usage: &TurnUsage) {
@@ -30,15 +45,16 @@ impl Prices {
                 + CACHE_CREATION * tokens.cache_creation as f64;
             let price = tokens.cost_usd / weight;
             if price.is_finite() && price > 0.0 {
-                self.0.insert(model.clone(), price);
+                self.0.insert(plain(model).to_owned(), price);
             }
         }
     }
 
+    /// What a request costs. A model without a price has the dearest one that is known: an estimate that is too low would let the turn
+    /// exceed its cap.
     fn of(&self, model: &str, usage: &Usage, output: u64) -> Usd {
-        let Some(price) = self.0.get(model) else {
-            return Usd::ZERO;
-        };
+        let dearest = || self.0.values().copied().fold(0.0, f64::max);
+        let price = self.0.get(plain(model)).copied().unwrap_or_else(dearest);
         let weight = usage.input_tokens as f64
             + OUTPUT * output as f64
             + CACHE_READ * usage.cache_read_input_tokens.unwrap_or_default() as f64
@@ -137,5 +153,52 @@ impl Estimate {
             }
         });
         each.fold(Amount::default(), |sum, one| sum + one)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn learned(models: &[(&str, f64)]) -> Prices {
+        let mut usage = TurnUsage::default();
+        for (model, cost_usd) in models {
+            let tokens = usage.by_model.entry((*model).to_owned()).or_default();
+            (tokens.input, tokens.cost_usd) = (1000, *cost_usd);
+        }
+        let mut prices = Prices::default();
+        prices.learn(&usage);
+        prices
+    }
+
+    fn of(prices: &Prices, model: &str) -> f64 {
+        let usage: Usage = serde_json::from_str(r#"{"input_tokens":1000,"output_tokens":0}"#).unwrap();
+        prices.of(model, &usage, 0).dollars()
+    }
+
+    #[test]
+    fn a_model_has_its_price_under_all_of_its_names() {
+        for (charged, said) in [
+            ("claude-x-4-5", "claude-x-4-5"),
+            ("claude-x-4-5[1m]", "claude-x-4-5"),
+            ("claude-x-4-5", "claude-x-4-5-20260101"),
+            ("claude-x-4-5-20260101[1m]", "claude-x-4-5-20260101"),
+            ("us.anthropic.claude-x-4-5-20260101-v1:0", "claude-x-4-5-20260101"),
+            ("eu.anthropic.claude-x-4-5-v1", "claude-x-4-5"),
+            ("claude-x-4-5@20260101", "claude-x-4-5-20260101"),
+        ] {
+            let prices = learned(&[(charged, 1.0), ("claude-x-4", 2.0)]);
+            assert_eq!(of(&prices, said), 1.0, "{charged} and {said}");
+            assert_eq!(of(&prices, "claude-x-4-20250101"), 2.0, "{charged}");
+        }
+    }
+
+    #[test]
+    fn a_model_without_a_price_has_the_dearest_one() {
+        assert_eq!(of(&Prices::default(), "claude-x"), 0.0);
+        let prices = learned(&[("my-deployment", 3.0), ("small", 1.0)]);
+        assert_eq!(of(&prices, "claude-x"), 3.0);
     }
 }
