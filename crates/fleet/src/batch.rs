@@ -341,7 +341,7 @@ impl Batch {
             let begins = Arc::clone(&attempts);
             let jobs = jobs
                 .enumerate()
-                .take_while(move |_| std::future::ready(!begins.is_stopped()))
+                .take_until(async move { begins.stopped().await })
                 .map(move |(index, job)| JobTask::spawn(Arc::clone(&attempts), index, job));
             match order {
                 BatchOrder::AsTheyEnd => jobs.buffer_unordered(at_once).boxed(),

@@ -80,7 +80,7 @@ impl Attempts {
     }
 
     /// Whether no further job begins.
-    pub(super) fn is_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         if let (Some(until), Some(deadline)) = (self.until, self.batch.deadline)
             && Instant::now() >= until
         {
@@ -191,8 +191,15 @@ impl Attempts {
         tokio::select! {
             biased;
             value = future => Ok(value),
-            () = self.over() => Err(Leave),
-            () = self.counts.stopped() => Err(Leave),
+            () = self.stopped() => Err(Leave),
+        }
+    }
+
+    /// Waits until no further job begins: until the batch has stopped or its deadline has passed.
+    pub(super) async fn stopped(&self) {
+        tokio::select! {
+            () = self.over() => {}
+            () = self.counts.stopped() => {}
         }
     }
 

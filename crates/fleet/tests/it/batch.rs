@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::stream;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Agent, Match, Steps};
 use outrigger::{AfterTools, Cause, Retry};
@@ -575,6 +575,31 @@ async fn a_stop_reaches_the_jobs_that_wait() {
         assert_eq!((summary.unfinished, prompts(&cli)), (2, sent));
     }
     reserved.release();
+}
+
+/// The jobs come from a queue, in which nothing is now.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_waits_for_jobs_ends() {
+    for order in [BatchOrder::AsTheyEnd, BatchOrder::AsTheyCame] {
+        for is_asked in [true, false] {
+            let cli = agent();
+            let batch = Batch::new(cli.options())
+                .order(order)
+                .deadline(Duration::from_secs(60));
+            let queue = stream::iter(jobs(&[("a", "%say done")])).chain(stream::pending());
+            let mut run = batch.run(queue).unwrap();
+            assert_eq!(run.next().await.unwrap().id, "a");
+            if is_asked {
+                run.monitor().stop();
+            }
+            let finished = tokio::time::timeout(Duration::from_secs(3600), run.finish());
+            let summary = finished.await.expect("the batch ends").unwrap();
+            let stopped = summary.stopped.clone().unwrap();
+            assert_eq!(matches!(stopped, BatchStop::Asked), is_asked, "{summary}");
+            assert_eq!(matches!(stopped, BatchStop::Deadline(_)), !is_asked, "{summary}");
+            assert_eq!((summary.progress.done, summary.unfinished), (1, 0));
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
