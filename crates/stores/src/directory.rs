@@ -122,8 +122,11 @@ impl SessionStore for DirectoryStore {
     }
 
     fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
-        let key = key.clone();
-        self.run_blocking(move |shared| shared.delete(&key))
+        Box::pin(async move {
+            self.unsure.forget(key).await;
+            let key = key.clone();
+            self.run_blocking(move |shared| shared.delete(&key)).await
+        })
     }
 
     fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {

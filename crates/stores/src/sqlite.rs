@@ -247,8 +247,9 @@ impl SessionStore for SqliteStore {
     }
 
     fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
-        let key = key.clone();
         Box::pin(async move {
+            self.unsure.forget(key).await;
+            let key = key.clone();
             self.shared
                 .writer
                 .send(|reply| Command::Delete { key, reply })

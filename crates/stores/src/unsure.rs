@@ -119,6 +119,23 @@ impl UnsureAppends<RunningAppend> {
         self.finish(key, entries, start()).await
     }
 
+    /// Waits for the unsure appends to a transcript that is about to be deleted, and to all of its session's if it is the main one, and
+    /// forgets them: one that is sent again after that is to be done again.
+    pub(crate) async fn forget(&self, key: &SessionKey) {
+        while let Some(UnsureAppend { key, entries, trace }) = self.next_of(key) {
+            // What became of it is deleted.
+            drop(self.finish(&key, &entries, trace).await);
+        }
+    }
+
+    fn next_of(&self, key: &SessionKey) -> Option<UnsureAppend<RunningAppend>> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all
+            .iter()
+            .position(|one| one.key == *key || one.key.main() == *key)?;
+        all.remove(at)
+    }
+
     async fn finish(&self, key: &SessionKey, entries: &[RawJson], running: RunningAppend) -> Result<()> {
         let mut under_way = self.begin(key, entries, running);
         let done = std::future::poll_fn(|cx| match &mut under_way.trace {

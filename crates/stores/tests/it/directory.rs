@@ -263,6 +263,13 @@ async fn an_append_that_was_dropped_and_is_sent_again_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_was_dropped_and_deleted_is_done_again_when_it_is_sent_again() {
+    let place = tempfile::tempdir().unwrap();
+    let store = DirectoryStore::open(place.path()).unwrap();
+    resent::deleted_and_sent_again(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_another_program_wrote_anew_is_not_taken_for_what_was_there() {
     let place = tempfile::tempdir().unwrap();
     let key = SessionKey::new("p", "s");

@@ -52,3 +52,24 @@ pub(crate) async fn dropped_anywhere_and_sent_again(store: &dyn SessionStore) {
         "{summaries:?}"
     );
 }
+
+/// Drops an append that goes on without a reader, deletes what it stored, and sends it again: it is stored again.
+pub(crate) async fn deleted_and_sent_again(store: &dyn SessionStore) {
+    let session = SessionKey::new("p", "deleted");
+    let part = session.with_subpath("part");
+    let entries = [RawJson::from_text(r#"{"customTitle":"a"}"#).unwrap()];
+    for (key, deleted) in [(&session, &session), (&part, &part), (&part, &session)] {
+        {
+            let mut append = pin!(store.append(key, &entries));
+            std::future::poll_fn(|cx| Poll::Ready(append.as_mut().poll(cx).is_ready())).await;
+        }
+        while store.load(key).await.unwrap().is_none() {
+            tokio::task::yield_now().await;
+        }
+        store.delete(deleted).await.unwrap();
+        assert_eq!(store.load(key).await.unwrap(), None, "{key}");
+        store.append(key, &entries).await.unwrap();
+        assert_eq!(store.load(key).await.unwrap().unwrap(), entries, "{key}");
+        store.delete(&session).await.unwrap();
+    }
+}

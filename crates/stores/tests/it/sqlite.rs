@@ -99,6 +99,13 @@ async fn an_append_that_was_dropped_and_is_sent_again_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_was_dropped_and_deleted_is_done_again_when_it_is_sent_again() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(place.path());
+    resent::deleted_and_sent_again(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_summary_fails_no_append_and_no_list() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("sessions.db");
