@@ -66,7 +66,7 @@ pub use self::journal::{Journal, JournalError};
 use self::progress::Counts;
 pub use self::progress::{Monitor, Progress, Summary};
 use crate::budget::{Amount, Budget};
-use crate::gate::Gate;
+use crate::gate::{Gate, GateError};
 use crate::session_watch::SessionWatch;
 
 /// One prompt of a batch.
@@ -178,6 +178,8 @@ pub enum BatchStop {
     Deadline(Duration),
     /// Every job would fail in the same way: no CLI, no login, wrong options.
     Fatal(Error),
+    /// The gate refuses turns: its store fails, or too many of others wait.
+    Gate(GateError),
     /// The journal cannot be written to.
     Journal(Arc<JournalError>),
     /// Two jobs have this id, or the journal has another prompt for it.
@@ -197,6 +199,7 @@ impl fmt::Display for BatchStop {
             Self::Budget(exhausted) => exhausted.fmt(f),
             Self::Deadline(time) => write!(f, "the deadline of the batch, {time:?}, has passed"),
             Self::Fatal(_) => f.write_str("no job can succeed"),
+            Self::Gate(error) => error.fmt(f),
             Self::Journal(error) => error.fmt(f),
             Self::WrongJob { id, problem } => write!(f, "the job {id:?}: {problem}"),
             Self::Asked => f.write_str("the batch was asked to stop"),
@@ -284,7 +287,8 @@ impl Batch {
         self
     }
 
-    /// Each try enters this gate. `model` is the model for [`Limits::by_model`](crate::gate::Limits::by_model).
+    /// Each try enters this gate. `model` is the model for [`Limits::by_model`](crate::gate::Limits::by_model). When the gate refuses a try,
+    /// no further job begins.
     pub fn gate(mut self, gate: Gate, model: Option<&str>) -> Self {
         self.gate = Some(gate);
         self.model = model.map(str::to_owned);
@@ -391,8 +395,8 @@ impl BatchRun {
     /// Runs what is left, drops its results, and says how the batch ended.
     ///
     /// # Errors
-    /// When it could not go on: [`BatchStop::Fatal`], [`BatchStop::Journal`] and [`BatchStop::WrongJob`]. A batch that stopped for its budget or its
-    /// deadline has a summary that says so.
+    /// When it could not go on: [`BatchStop::Fatal`], [`BatchStop::Gate`], [`BatchStop::Journal`] and [`BatchStop::WrongJob`]. A batch that
+    /// stopped for its budget or its deadline has a summary that says so.
     ///
     /// # Cancel safety
     /// As [`next`](Self::next), except for the results that were dropped.
@@ -400,9 +404,9 @@ impl BatchRun {
         while self.next().await.is_some() {}
         let summary = self.monitor.summary();
         match summary.stopped {
-            Some(BatchStop::Fatal(_) | BatchStop::Journal(_) | BatchStop::WrongJob { .. }) => {
-                Err(BatchError(summary))
-            }
+            Some(
+                BatchStop::Fatal(_) | BatchStop::Gate(_) | BatchStop::Journal(_) | BatchStop::WrongJob { .. },
+            ) => Err(BatchError(summary)),
             _ => Ok(summary),
         }
     }

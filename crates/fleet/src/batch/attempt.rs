@@ -171,10 +171,13 @@ impl Attempts {
                 if let Some(model) = &self.batch.model {
                     visitor = visitor.model(model);
                 }
-                match self.unless_stopped(gate.enter(visitor)).await {
+                let entered = self.unless_stopped(gate.enter(visitor)).await;
+                if let Ok(Err(refused)) = &entered {
+                    self.counts.stop(BatchStop::Gate(refused.clone()));
+                }
+                match entered {
                     Ok(Ok(pass)) if !self.is_stopped() => Some(pass),
-                    // The gate is full of turns of others, or its store fails; the job is left.
-                    Ok(_) | Err(Leave) => {
+                    _ => {
                         if let Some(reservation) = reservation {
                             reservation.release();
                         }

@@ -10,7 +10,7 @@ use outrigger::testing::sim::peer::{Agent, Match, Steps};
 use outrigger::{AfterTools, Cause, Retry};
 use outrigger_fleet::batch::{Batch, BatchJob, BatchOrder, BatchStop, JobResult, Journal, JournalError};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
-use outrigger_fleet::gate::{Gate, Limits};
+use outrigger_fleet::gate::{Gate, GateError, Limits, Visitor};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -753,6 +753,31 @@ async fn a_gate_holds_jobs_back() {
     assert!(most <= 1);
     assert_eq!(monitor.progress().done, 4);
     assert_eq!(gate.state().running, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_refuses_stops_the_batch() {
+    let cli = agent();
+    let mut limits = Limits::default();
+    (limits.max_running, limits.max_waiting) = (1, 1);
+    let gate = Gate::new(limits);
+    let pass = gate.enter(Visitor::new("other")).await.unwrap();
+    let mut waits = Box::pin(gate.enter(Visitor::new("another")));
+    assert!(waits.as_mut().now_or_never().is_none());
+    let batch = Batch::new(cli.options()).jobs(1).gate(gate.clone(), None);
+    let run = batch
+        .run(stream::iter(jobs(&[("a", "%say 1"), ("b", "%say 2")])))
+        .unwrap();
+    let error = run.finish().await.unwrap_err();
+    assert!(
+        matches!(
+            error.summary().stopped,
+            Some(BatchStop::Gate(GateError::Full { .. }))
+        ),
+        "{error}"
+    );
+    assert_eq!((error.summary().unfinished, prompts(&cli)), (1, 0));
+    drop((pass, waits));
 }
 
 /// What goes wrong with a prompt, and whether it gets an answer in the end.
