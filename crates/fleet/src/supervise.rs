@@ -373,14 +373,24 @@ impl Supervised {
         let Some(session) = inner.session.take() else {
             return Ok(());
         };
+        self.update_health(|health| (health.state, health.pid) = (HealthState::NotStarted, None));
         // A turn that was dropped has saved nothing.
-        self.note(&mut inner, &session);
+        let earlier = inner.earlier.clone();
+        self.note_last(&mut inner, earlier.clone(), &session).await;
+        let ended = session.clone().close().await;
+        // Such a turn may have begun, or ended, since.
+        self.note_last(&mut inner, earlier, &session).await;
+        ended.map(drop)
+    }
+
+    /// Takes in what a session that ends has come to, and saves it. `earlier` is what the sessions before it have used.
+    async fn note_last(&self, inner: &mut SupervisedInner, earlier: SessionUsage, session: &Session) {
+        inner.earlier = earlier;
+        self.note(inner, session);
         inner.earlier += &session.usage();
-        if let Err(error) = self.save(&mut inner).await {
+        if let Err(error) = self.save(inner).await {
             tracing::error!(%error, "what a supervised session has used cannot be saved");
         }
-        self.update_health(|health| (health.state, health.pid) = (HealthState::NotStarted, None));
-        session.close().await.map(drop)
     }
 
     /// Starts a process if none lives.

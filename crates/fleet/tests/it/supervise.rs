@@ -495,3 +495,34 @@ async fn a_conversation_whose_turn_was_dropped_is_kept_when_the_session_is_close
     session.turn("%say on").await.unwrap();
     assert_eq!(session.health().session_id, Some(id));
 }
+
+/// The CLI ends the turn in the time that `close` gives it.
+#[tokio::test(start_paused = true)]
+async fn what_a_dropped_turn_comes_to_while_the_session_is_closed_is_kept() {
+    let place = Place::new();
+    let id = Uuid::new_v4().to_string();
+    let result = json!({
+        "type": "result", "subtype": "success", "is_error": false, "duration_ms": 1, "duration_api_ms": 1, "num_turns": 1,
+        "result": "done", "session_id": id, "uuid": Uuid::new_v4(), "total_cost_usd": 0.5, "permission_denials": [],
+        "usage": {"input_tokens": 900, "output_tokens": 100},
+        "modelUsage": {"m": {"inputTokens": 900, "outputTokens": 100, "costUSD": 0.5}},
+    });
+    let slow = Simulated::steps(move || {
+        Steps::new()
+            .initialize()
+            .expect(Match::prompt("go"))
+            .expect_end()
+            .send(result.clone())
+            .exit(0)
+    });
+    let session = place.with(slow.options(), Supervision::new());
+    let turn = tokio::time::timeout(Duration::from_secs(60), session.turn("go"));
+    turn.await.unwrap_err();
+    assert_eq!(session.health().session_id, None, "nothing has come yet");
+    session.close().await.unwrap();
+    let health = session.health();
+    assert_eq!(health.spent.tokens, 1000);
+    let kept = IdFiles::new(place.ids.path()).load("helper").unwrap().unwrap();
+    assert_eq!(Amount::from(&kept.usage), health.spent);
+    assert_eq!(kept.session_id.unwrap().as_str(), id);
+}
