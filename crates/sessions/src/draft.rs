@@ -132,6 +132,13 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// As [`remove`], and no loss of power brings back what was there.
+pub(crate) fn remove_for_good(path: &Path) -> Result<()> {
+    let was_there = fs::symlink_metadata(path).is_ok();
+    remove(path)?;
+    if was_there { sync_dir_of(path) } else { Ok(()) }
+}
+
 /// Lets nobody but the owner read a file that is created.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::beside::{Copy, files_below};
 use super::home::moved;
-use crate::draft::{Draft, create_dir, remove};
+use crate::draft::{Draft, create_dir, remove, remove_for_good, sync_dir_of};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
@@ -160,15 +160,17 @@ impl SessionFile {
             if now != length {
                 return Err(Error::Changed(self.path.clone()));
             }
-            let deleted = self.clone().delete();
+            // The transcript goes first: without it, the copy is the session.
+            let removed = fs::remove_file(&self.path);
             if !self.path.exists() {
                 // It is nowhere else any more.
                 created.keep();
             }
-            deleted?;
+            removed.map_err(Error::io("remove", &self.path))?;
+            remove(&self.beside()).and(sync_dir_of(&self.path))?;
             if !is_same_place {
                 for part in ELSEWHERE {
-                    remove(&self.config_dir().join(part).join(self.id.as_str()))?;
+                    remove_for_good(&self.config_dir().join(part).join(self.id.as_str()))?;
                 }
             }
         }

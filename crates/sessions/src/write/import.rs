@@ -107,8 +107,12 @@ impl Sessions {
         let project = self.project_dir(dir);
         let left = ELSEWHERE.map(|part| self.config_dir().join(part));
         let is_left = |place: &Path| fs::symlink_metadata(place.join(old.as_str())).is_ok();
-        let is_taken =
-            !self.find_all(&old).is_empty() || is_left(&project) || left.iter().any(|place| is_left(place));
+        // One that is empty counts as no session, and has the name all the same.
+        let has_file = fs::symlink_metadata(project.join(old.file_name())).is_ok();
+        let is_taken = has_file
+            || !self.find_all(&old).is_empty()
+            || is_left(&project)
+            || left.iter().any(|place| is_left(place));
         let id = if is_taken {
             SessionId::random()
         } else {

@@ -114,6 +114,13 @@ fn a_session_that_was_deleted_comes_in_again_under_its_id_unless_something_is_le
     let new = here.sessions.import(&export, "/new").unwrap();
     assert_eq!(new.was.as_ref(), Some(&file.id));
     assert!(left.join("a").exists());
+
+    // An empty transcript.
+    here.sessions.delete(&file.id).unwrap();
+    let empty = here.sessions.project_dir("/new").join(file.id.file_name());
+    fs::write(&empty, "").unwrap();
+    let new = here.sessions.import(&export, "/new").unwrap();
+    assert_eq!(new.was.as_ref(), Some(&file.id));
 }
 
 #[cfg(unix)]
