@@ -92,6 +92,11 @@ impl PostgresTarget {
                 ));
             }
         };
+        // A mode that was not found above, since the client below reads the address in another way, is not weakened.
+        let mode = match config.get_ssl_mode() {
+            SslMode::Require => SslMode::Require,
+            _ => mode,
+        };
         // A socket of this machine has no TLS, and needs none.
         let is_here = |host: &Host| !matches!(host, Host::Tcp(_));
         let is_local = !config.get_hosts().is_empty() && config.get_hosts().iter().all(is_here);
@@ -115,9 +120,12 @@ impl PostgresTarget {
 /// A connection string without those parameters that are taken.
 fn without(text: &str, mut take: impl FnMut(&str, String) -> bool) -> String {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        let Some((address, query)) = text.split_once('?') else {
+        // As the client below reads it: what is in front of the first `@` is the user and the password, which may have a `?`.
+        let behind_password = text.find('@').unwrap_or(0);
+        let Some(at) = text[behind_password..].find('?') else {
             return text.to_owned();
         };
+        let (address, query) = (&text[..behind_password + at], &text[behind_password + at + 1..]);
         let rest: Vec<&str> = query
             .split('&')
             .filter(|pair| {
@@ -238,6 +246,18 @@ mod tests {
             (
                 "postgres://h?sslrootcert=system&sslmode=verify-full",
                 (SslMode::Require, Trust::Name, None),
+            ),
+            (
+                "postgresql://u:p?q@h/d?sslmode=require",
+                (SslMode::Require, Trust::Anybody, None),
+            ),
+            (
+                "postgresql://u:p?sslmode=disable&q@h/d?sslmode=verify-full",
+                (SslMode::Require, Trust::Name, None),
+            ),
+            (
+                "postgresql://h/d?ssl%6dode=require",
+                (SslMode::Require, Trust::Anybody, None),
             ),
             // libpq does not look at it there either.
             (
