@@ -1,5 +1,6 @@
 //! Holds a lease: renews it, notices its loss, and releases it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -103,6 +104,16 @@ enum LeaseCheck {
     Unknown(String),
 }
 
+/// Stops a claim whose caller has gone.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Ownership {
     pub(super) fn new(set: LeaseOptions, place: Where) -> Arc<Self> {
         let mark = Uuid::new_v4().simple().to_string();
@@ -203,7 +214,7 @@ impl Ownership {
         acquired.unwrap_or_else(late)
     }
 
-    /// Acquires a lease on disk. Dropping the future releases it.
+    /// Acquires a lease on disk. Dropping the future releases it, and leaves a session that was about to be taken over to its holder.
     async fn claim(
         &self,
         sessions: Sessions,
@@ -222,8 +233,10 @@ impl Ownership {
             _ => OnBusy::Fail,
         };
         let of = id.clone();
+        let leaves = StopOnDrop::default();
+        let stop = Arc::clone(&leaves.0);
         let taken = tokio::task::spawn_blocking(move || {
-            let mut claim = sessions.claim(&of).owner(name).on_busy(on_busy);
+            let mut claim = sessions.claim(&of).owner(name).on_busy(on_busy).stop(stop);
             if let Some(pid) = own_cli {
                 claim = claim.own_cli(pid);
             }

@@ -1,5 +1,7 @@
 //! Claiming a session, and having it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,7 @@ pub struct Claim<'s> {
     on_busy: OnBusy,
     patience: Duration,
     own_cli: Option<u32>,
+    stop: Arc<AtomicBool>,
 }
 
 /// The right to drive a session, until it is released or dropped, the process ends, or another process takes it over.
@@ -52,6 +55,7 @@ impl Sessions {
             on_busy: OnBusy::default(),
             patience: PATIENCE,
             own_cli: None,
+            stop: Arc::default(),
         }
     }
 
@@ -105,6 +109,12 @@ impl Claim<'_> {
         self
     }
 
+    /// Sets what another thread may turn on while [`take`](Self::take) waits: then the session is not taken over any more.
+    pub fn stop(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
+    }
+
     /// Acquires the lease. The lease of a holder that died is taken over at once, whatever `on_busy` is set to.
     ///
     /// To take a session over, this blocks for the patience until the holder is fenced, and once more for the CLI that the
@@ -117,8 +127,8 @@ impl Claim<'_> {
     ///
     /// # Errors
     /// [`Error::Busy`] if another process has the session and it is not to be forked or taken over; also if a CLI drives it that is not
-    /// killed, as above, since a CLI can't be fenced. The errors of [`fork`](Sessions::fork) if it is to be forked. When the files of
-    /// the lease cannot be read or written.
+    /// killed, as above, since a CLI can't be fenced. The errors of [`fork`](Sessions::fork) if it is to be forked. [`Error::Stopped`]
+    /// after a [`stop`](Self::stop); then the request to the holder is withdrawn. When the files of the lease cannot be read or written.
     pub fn take(self) -> Result<Lease> {
         let busy = match self.attempt(false)? {
             Ok(lease) => return Ok(lease),
@@ -144,24 +154,31 @@ impl Claim<'_> {
     /// Requests the session, waits, and then takes it over.
     fn take_over(&self) -> Result<Lease> {
         let me = self.me();
-        let until = Instant::now() + self.patience;
+        // A moment that the clock cannot count never comes.
+        let fences = Instant::now().checked_add(self.patience);
+        let gives_up = fences.and_then(|until| until.checked_add(self.patience));
+        let is_over = |until: Option<Instant>| until.is_some_and(|until| Instant::now() >= until);
         if self.patience > Duration::ZERO {
             self.change_request(|wanted_by| *wanted_by = Some(me.clone()))?;
         }
-        loop {
-            let now = Instant::now();
-            match self.attempt(now >= until)? {
+        let error = loop {
+            if self.is_stopped() {
+                break Error::Stopped;
+            }
+            let is_late = is_over(gives_up);
+            match self.attempt(is_over(fences))? {
                 Ok(lease) => return self.after_the_cli(lease),
-                Err(busy) if now >= until + self.patience => {
-                    // A holder that answers later would let the session go to nobody.
-                    self.change_request(|wanted_by| {
-                        *wanted_by = wanted_by.take().filter(|other| *other != me)
-                    })?;
-                    return Err(Error::Busy(Box::new(busy)));
-                }
+                Err(busy) if is_late => break Error::Busy(Box::new(busy)),
                 Err(_) => thread::sleep(STEP),
             }
-        }
+        };
+        // A holder that answers later would let the session go to nobody.
+        self.change_request(|wanted_by| *wanted_by = wanted_by.take().filter(|other| *other != me))?;
+        Err(error)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Changes the request to the holder, if there is a holder.
@@ -190,6 +207,9 @@ impl Claim<'_> {
             {
                 break;
             }
+            if self.is_stopped() {
+                return Err(Error::Stopped);
+            }
             running.end(by_force);
             driver = self.driver_after(patience);
         }
@@ -201,10 +221,10 @@ impl Claim<'_> {
 
     /// The CLI that drives the session still when the patience is over.
     fn driver_after(&self, patience: Duration) -> Option<Driver> {
-        let until = Instant::now() + patience;
+        let until = Instant::now().checked_add(patience);
         loop {
             let driver = self.driver()?;
-            if Instant::now() >= until {
+            if self.is_stopped() || until.is_some_and(|until| Instant::now() >= until) {
                 return Some(driver);
             }
             thread::sleep(STEP);

@@ -755,6 +755,35 @@ async fn on_disk_a_lease_that_takes_long_is_acquired_once() {
     close(session, wire).await;
 }
 
+/// Nobody waits for the session any more, so it stays its holder's.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_disk_a_take_over_whose_caller_has_gone_leaves_the_holder() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = Sessions::at(home.path().join("config"));
+    let id = SessionId::new(ID).unwrap();
+    let holder = sessions.claim(&id).owner("first").take().unwrap();
+    let is_wanted = async |wanted: bool| {
+        while holder.wanted_by().unwrap().is_some() != wanted {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = Duration::from_secs(20);
+    let lease = LeaseOptions::new()
+        .owner("second")
+        .on_busy(OnBusy::TakeOver)
+        .patience(patience);
+    let (pipes, _wire) = Wire::pair();
+    let options = near(home.path(), "", OnBusy::Fail).lease(lease);
+    let options = options.transport(Near(Shown(pipes, Arc::default())));
+    tokio::select! {
+        _ = options.start() => panic!("the holder does not let go"),
+        () = is_wanted(true) => {}
+    }
+    let withdrawn = tokio::time::timeout(patience / 2, is_wanted(false));
+    withdrawn.await.expect("the request is withdrawn");
+    holder.check().unwrap();
+}
+
 /// Without an option nothing of this happens.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_option_nothing_is_claimed() {

@@ -121,6 +121,37 @@ fn a_holder_that_is_asked_can_let_go_in_time() {
 }
 
 #[test]
+fn a_claim_that_is_stopped_leaves_the_session_to_its_holder() {
+    let place = TestConfigDir::new();
+    let id = SessionId::random();
+    let old = place.sessions.claim(&id).owner("old").take().unwrap();
+    let (sessions, stop) = (&place.sessions, Arc::new(AtomicBool::new(false)));
+    std::thread::scope(|scope| {
+        let claim = sessions
+            .claim(&id)
+            .on_busy(OnBusy::TakeOver)
+            .patience(Duration::MAX)
+            .stop(Arc::clone(&stop));
+        let new = scope.spawn(move || claim.take());
+        let until = Instant::now() + Duration::from_secs(30);
+        while old.wanted_by().unwrap().is_none() && !new.is_finished() {
+            assert!(Instant::now() < until, "nobody asks");
+            thread::sleep(STEP);
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(new.join().unwrap(), Err(Error::Stopped)));
+    });
+    assert_eq!(old.wanted_by().unwrap(), None);
+    let stopped = sessions
+        .claim(&id)
+        .on_busy(OnBusy::TakeOver)
+        .patience(Duration::ZERO)
+        .stop(stop);
+    assert!(matches!(stopped.take(), Err(Error::Stopped)));
+    old.check().unwrap();
+}
+
+#[test]
 fn a_busy_session_can_be_forked() {
     let place = TestConfigDir::new();
     let file = place.session(&[r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"content":"x"}}"#]);
