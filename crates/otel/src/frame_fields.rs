@@ -21,13 +21,18 @@ pub(crate) struct ConversationMessage<'f> {
     pub(crate) id: Option<Cow<'f, str>>,
     #[serde(borrow, default)]
     pub(crate) model: Option<Cow<'f, str>>,
-    #[serde(default)]
-    pub(crate) usage: Option<SaidUsage>,
+    #[serde(borrow, default)]
+    usage: Option<&'f RawValue>,
     #[serde(borrow, default)]
     content: Option<&'f RawValue>,
 }
 
 impl<'f> ConversationMessage<'f> {
+    /// The usage, if it can be read: odd counts do not take the rest of the message with them.
+    pub(crate) fn usage(&self) -> Option<SaidUsage> {
+        serde_json::from_str(self.usage?.get()).ok()
+    }
+
     /// The content blocks; none if the content is a text.
     pub(crate) fn blocks(&self) -> Vec<Block<'f>> {
         self.content
@@ -45,10 +50,10 @@ impl<'f> ConversationMessage<'f> {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SaidUsage {
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
-    pub(crate) cache_read_input_tokens: u64,
-    pub(crate) cache_creation_input_tokens: u64,
+    pub(crate) input_tokens: Option<u64>,
+    pub(crate) output_tokens: Option<u64>,
+    pub(crate) cache_read_input_tokens: Option<u64>,
+    pub(crate) cache_creation_input_tokens: Option<u64>,
 }
 
 /// A content block: a tool call, a result, or another one.
@@ -70,7 +75,6 @@ pub(crate) struct Block<'f> {
     pub(crate) content: Option<&'f RawValue>,
 }
 
-/// A request of the CLI.
 /// `task_notification`.
 #[derive(Deserialize)]
 pub(crate) struct EndedTask<'f> {
@@ -78,6 +82,7 @@ pub(crate) struct EndedTask<'f> {
     pub(crate) tool_use_id: Option<Cow<'f, str>>,
 }
 
+/// A request of the CLI.
 #[derive(Deserialize)]
 pub(crate) struct CliRequestFrame<'f> {
     #[serde(borrow)]

@@ -72,7 +72,11 @@ impl MeasuredSources {
     pub(crate) fn add_supervised(&self, name: &str, session: &Supervised) {
         let changes = session.changes();
         let health = move || changes.has_changed().is_ok().then(|| changes.borrow().clone());
-        self.with(|watched| put(&mut watched.supervised, name, Arc::new(health)));
+        self.with(|watched| {
+            // Those that are gone are not asked any more.
+            watched.supervised.retain(|(_, health)| health().is_some());
+            put(&mut watched.supervised, name, Arc::new(health));
+        });
     }
 
     /// The health of the sessions that are not gone.
@@ -208,3 +212,31 @@ const SUPERVISED: [Metric<Health, u64>; 3] = [
         |health| health.rotations,
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use outrigger::Agent;
+    use outrigger_fleet::supervise::{IdFiles, Supervision};
+
+    use super::*;
+
+    #[test]
+    fn sessions_that_are_gone_are_forgotten() {
+        let sources = MeasuredSources::default();
+        let add = |name: &str| {
+            let session = Supervised::new(name, Agent::builder(), Supervision::new(), IdFiles::new("unused"));
+            sources.add_supervised(name, &session);
+            session
+        };
+        let names = || -> Vec<String> {
+            let names =
+                |watched: &mut Watched| watched.supervised.iter().map(|(name, _)| name.clone()).collect();
+            sources.with(names)
+        };
+        let stays = add("stays");
+        drop(add("goes"));
+        let new = add("new");
+        assert_eq!(names(), ["stays", "new"]);
+        drop((stays, new));
+    }
+}

@@ -228,7 +228,7 @@ impl SessionSpans {
         }
         if let Some(chat) = state.chats.get_mut(&parent_call) {
             chat.last = now;
-            chat.usage = message.usage.unwrap_or(chat.usage);
+            chat.usage = message.usage().unwrap_or(chat.usage);
             // What is beyond the bound of a text would be cut anyway.
             if self.telemetry.content && chat.output.len() < 64 {
                 chat.output.push(redacted(message.json()));
@@ -323,18 +323,24 @@ impl SessionSpans {
 
     fn end_chat(&self, chat: Chat) {
         let usage = chat.usage;
-        let input = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
+        let [input, output, cache_read, cache_creation] = [
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens,
+        ]
+        .map(Option::unwrap_or_default);
         let mut attributes = vec![
             KeyValue::new(names::OPERATION_NAME, names::CHAT),
             KeyValue::new(names::PROVIDER_NAME, PROVIDER),
             KeyValue::new(names::RESPONSE_MODEL, chat.model.clone()),
-            KeyValue::new(names::INPUT_TOKENS, number(input)),
-            KeyValue::new(names::OUTPUT_TOKENS, number(usage.output_tokens)),
-            KeyValue::new(names::CACHE_READ_TOKENS, number(usage.cache_read_input_tokens)),
             KeyValue::new(
-                names::CACHE_CREATION_TOKENS,
-                number(usage.cache_creation_input_tokens),
+                names::INPUT_TOKENS,
+                number(sum([input, cache_read, cache_creation])),
             ),
+            KeyValue::new(names::OUTPUT_TOKENS, number(output)),
+            KeyValue::new(names::CACHE_READ_TOKENS, number(cache_read)),
+            KeyValue::new(names::CACHE_CREATION_TOKENS, number(cache_creation)),
         ];
         attributes.extend(chat.id.map(|id| KeyValue::new(names::RESPONSE_ID, id)));
         if !chat.output.is_empty() {
@@ -440,7 +446,7 @@ impl SessionSpans {
                 KeyValue::new(names::COST_USD, outcome.cost()),
                 KeyValue::new(
                     names::INPUT_TOKENS,
-                    number(usage.input + usage.cache_read + usage.cache_creation),
+                    number(sum([usage.input, usage.cache_read, usage.cache_creation])),
                 ),
                 KeyValue::new(names::OUTPUT_TOKENS, number(usage.output)),
                 KeyValue::new(names::CACHE_READ_TOKENS, number(usage.cache_read)),
@@ -475,7 +481,10 @@ impl SessionSpans {
         let metrics = &self.telemetry.instruments;
         for (model, usage) in &outcome.usage().by_model {
             for (kind, tokens) in [
-                ("input", usage.input + usage.cache_read + usage.cache_creation),
+                (
+                    "input",
+                    sum([usage.input, usage.cache_read, usage.cache_creation]),
+                ),
                 ("output", usage.output),
             ] {
                 let attributes = [
@@ -661,6 +670,11 @@ fn messages(role: &str, parts: impl IntoIterator<Item = String>) -> String {
         .map(|content| serde_json::json!({"type": "text", "content": content}))
         .collect();
     serde_json::json!([{"role": role, "parts": parts}]).to_string()
+}
+
+/// The counts come from outside: any of them may be the largest number.
+fn sum(counts: [u64; 3]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
 }
 
 fn number(count: u64) -> i64 {

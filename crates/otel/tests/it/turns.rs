@@ -1,6 +1,7 @@
 //! The spans of turns.
 
 use outrigger::testing::Simulated;
+use outrigger::testing::sim::peer::{Match, Steps};
 use outrigger::{Options, Policy, hooks};
 use outrigger_otel::Telemetry;
 
@@ -150,4 +151,47 @@ async fn the_last_request_of_a_subagent_ends_with_the_subagent() {
         .iter()
         .filter(|(_, span)| span.name.starts_with("chat ") && span.parent_span_id == *call);
     assert_eq!(of_subagent.count(), 1);
+}
+
+/// A gateway writes them.
+#[tokio::test]
+async fn odd_counts_of_a_message_lose_no_span() {
+    let collector = Collector::start().await;
+    let exporter = collector.exporter();
+    let said = |id: &str, usage: serde_json::Value| {
+        serde_json::json!({
+            "type": "assistant", "parent_tool_use_id": null, "session_id": "00000000-0000-4000-8000-000000000001", "uuid": id,
+            "message": {"id": id, "type": "message", "role": "assistant", "model": id, "stop_reason": null, "stop_sequence": null,
+                "content": [{"type": "text", "text": "hello"}], "usage": usage},
+        })
+    };
+    let large = serde_json::json!({"input_tokens": u64::MAX, "output_tokens": 7, "cache_read_input_tokens": null, "cache_creation_input_tokens": 1});
+    let odd = serde_json::json!({"input_tokens": -1.5});
+    let result = serde_json::json!({
+        "type": "result", "subtype": "success", "is_error": false, "duration_ms": 1, "duration_api_ms": 1, "num_turns": 1,
+        "result": "hello", "session_id": "00000000-0000-4000-8000-000000000001", "uuid": "r", "total_cost_usd": 0,
+        "permission_denials": [], "usage": {"input_tokens": 1, "output_tokens": 1},
+    });
+    let cli = Simulated::steps(move || {
+        Steps::new()
+            .initialize()
+            .expect(Match::prompt("count"))
+            .send(said("large", large.clone()))
+            .send(said("odd", odd.clone()))
+            .send(result.clone())
+            .expect_end()
+    });
+    let trace = exporter.telemetry().session();
+    let session = trace.options(cli.options()).start().await.unwrap();
+    trace.observe(&session);
+    let mut turn = session.prompt("count").await.unwrap();
+    turn.outcome().await.unwrap();
+    drop(turn);
+    session.close().await.unwrap();
+    exporter.shutdown().await.unwrap();
+    let received = collector.received();
+    let span = received.span("chat large");
+    assert_eq!(of(span, "gen_ai.usage.input_tokens"), Some(i64::MAX.to_string()));
+    assert_eq!(of(span, "gen_ai.usage.output_tokens").as_deref(), Some("7"));
+    received.span("chat odd");
 }
