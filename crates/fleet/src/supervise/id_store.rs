@@ -70,12 +70,13 @@ impl IdFiles {
         Self(directory.into())
     }
 
-    /// The file of a name; bytes that are no letter, digit, `-` or `_` are written as `%` and two digits.
+    /// The file of a name; bytes that are no small letter, digit, `-` or `_` are written as `%` and two digits: on some systems capitals and
+    /// small letters name the same file.
     fn path(&self, name: &str) -> PathBuf {
         let mut file = String::new();
         for byte in name.bytes() {
             match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => file.push(char::from(byte)),
+                b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => file.push(char::from(byte)),
                 other => file += &format!("%{other:02x}"),
             }
         }
@@ -124,6 +125,8 @@ mod tests {
             assert_eq!(files.load("../a b").unwrap().as_ref(), Some(kept));
         }
         assert_eq!(files.load("a b").unwrap(), None);
+        let file = |name| files.path(name).to_string_lossy().to_ascii_lowercase();
+        assert_ne!(file("Ada"), file("ada"));
         assert_eq!(
             fs::read_dir(place.path()).unwrap().count(),
             1,
