@@ -1,7 +1,9 @@
 //! What becomes of a failure of the API: it is tried again, or ends the turn.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::brain::{FaultKind, ModelResponse};
@@ -33,8 +35,10 @@ pub(super) struct ApiFailure {
 }
 
 /// Whether the request is sent once more in another form, without a word to the host.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Repair {
+    #[default]
     None,
     /// Without what the API may not know.
     Betas,
@@ -60,176 +64,34 @@ pub(super) struct LeftOut {
     tool_search: bool,
 }
 
+/// The first that fits counts.
+static KNOWN: LazyLock<Vec<KnownProblem>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("api_failures.json")).unwrap_or_default());
+
 /// A problem that the CLI knows by the API's text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct KnownProblem {
     /// What the text has in it, in lower case.
-    marks: &'static [&'static str],
+    marks: Vec<String>,
     /// With which statuses; with any but 429 if there are none.
-    statuses: &'static [u16],
+    #[serde(default)]
+    statuses: Vec<u16>,
     error: &'static str,
     api_error: Option<&'static str>,
-    terminal_reason: &'static str,
+    terminal_reason: Option<&'static str>,
+    #[serde(default)]
     repair: Repair,
     /// The text that the host gets.
     text: &'static str,
 }
 
-/// The first that fits counts.
-const KNOWN: &[KnownProblem] = &[
-    known(
-        &["prompt is too long"],
-        &[],
-        "invalid_request",
-        "Prompt is too long",
-    )
-    .ends("prompt_too_long"),
-    KnownProblem {
-        repair: Repair::Room,
-        ..known(
-            &["exceed context limit"],
-            &[],
-            "invalid_request",
-            "Prompt is too long",
-        )
-        .ends("prompt_too_long")
-    },
-    media(
-        &["maximum of ", " pdf pages"],
-        &[],
-        Some("pdf_too_large"),
-        "PDF too large",
-    ),
-    media(
-        &["pdf specified is password protected"],
-        &[],
-        Some("pdf_password_protected"),
-        "PDF is password protected",
-    ),
-    media(
-        &["pdf specified was not valid"],
-        &[],
-        None,
-        "The PDF was not valid",
-    ),
-    media(&["image exceeds", "maximum"], &[400], None, "Image was too large"),
-    media(
-        &["image dimensions exceed", "many-image"],
-        &[400],
-        None,
-        "An image is too large to be one of many",
-    ),
-    media(&[""], &[413], None, "Request too large"),
-    media(
-        &["could not process image"],
-        &[400],
-        Some("media_removed"),
-        "API Error: an image could not be processed",
-    ),
-    mismatch(
-        &["ids were found without `tool_result` blocks"],
-        "API Error: 400 a tool use without a result",
-    ),
-    mismatch(
-        &["unexpected `tool_use_id` found in `tool_result`"],
-        "API Error: 400 a tool result without a use",
-    ),
-    mismatch(
-        &["`tool_use` ids must be unique"],
-        "API Error: 400 a tool use ID stands twice",
-    ),
-    known(
-        &["credit balance is too low"],
-        &[],
-        "billing_error",
-        "Credit balance is too low",
-    ),
-    KnownProblem {
-        api_error: Some("org_disabled_credential"),
-        ..known(
-            &["organization has been disabled"],
-            &[400],
-            "invalid_request",
-            "The key is that of a disabled organization",
-        )
-    },
-    KnownProblem {
-        repair: Repair::Betas,
-        ..known(
-            &["x-api-key"],
-            &[],
-            "authentication_failed",
-            "Invalid API key · Fix external API key",
-        )
-    },
-    known(
-        &["oauth authentication is currently not allowed"],
-        &[401, 403],
-        "oauth_org_not_allowed",
-        "The organization does not allow a subscription here",
-    ),
-    KnownProblem {
-        api_error: Some("api_key_auth_disabled"),
-        ..known(
-            &["api key authentication is disabled"],
-            &[403],
-            "invalid_request",
-            "The organization does not allow API keys",
-        )
-    },
-];
-
-const fn known(
-    marks: &'static [&'static str],
-    statuses: &'static [u16],
-    error: &'static str,
-    text: &'static str,
-) -> KnownProblem {
-    KnownProblem {
-        marks,
-        statuses,
-        error,
-        api_error: None,
-        terminal_reason: "api_error",
-        repair: Repair::None,
-        text,
-    }
-}
-
-const fn media(
-    marks: &'static [&'static str],
-    statuses: &'static [u16],
-    api_error: Option<&'static str>,
-    text: &'static str,
-) -> KnownProblem {
-    KnownProblem {
-        api_error,
-        repair: Repair::FirstBeta,
-        ..known(marks, statuses, "invalid_request", text).ends("image_error")
-    }
-}
-
-/// The uses and results of tools do not fit together.
-const fn mismatch(marks: &'static [&'static str], text: &'static str) -> KnownProblem {
-    KnownProblem {
-        api_error: Some("tool_history_mismatch"),
-        repair: Repair::Betas,
-        ..known(marks, &[400], "invalid_request", text)
-    }
-}
-
 impl KnownProblem {
-    const fn ends(self, terminal_reason: &'static str) -> Self {
-        Self {
-            terminal_reason,
-            ..self
-        }
-    }
-
     fn of(status: u16, message: &str) -> Option<&'static Self> {
         let message = message.to_lowercase();
         KNOWN.iter().find(|known| {
             let fits = known.statuses.contains(&status) || (known.statuses.is_empty() && status != 429);
-            fits && known.marks.iter().all(|mark| message.contains(mark))
+            fits && known.marks.iter().all(|mark| message.contains(mark.as_str()))
         })
     }
 }
@@ -569,7 +431,9 @@ impl ApiFailure {
             stop_reason: "stop_sequence",
             terminal_reason: match (status, known) {
                 (413, _) => "image_error",
-                (_, known) => known.map_or("api_error", |known| known.terminal_reason),
+                (_, known) => known
+                    .and_then(|known| known.terminal_reason)
+                    .unwrap_or("api_error"),
             },
             retry_error: match status {
                 _ if overloaded => "overloaded",
@@ -582,5 +446,15 @@ impl ApiFailure {
             repair,
             is_filtered: is_filtered && status == 400,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_problems_are_read() {
+        assert_eq!(KNOWN.len(), 17);
     }
 }
