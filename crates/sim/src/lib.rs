@@ -27,6 +27,7 @@ pub mod claude;
 pub mod conform;
 pub mod directive;
 pub mod fault;
+mod fields;
 mod flaw;
 mod inject;
 mod matcher;

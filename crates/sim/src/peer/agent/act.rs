@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::context::{Abort, Cancel};
 use super::ids::wall_ms;
 use super::turn::Turn;
+use crate::fields::JsonFields as _;
 use crate::flaw::Flaw;
 use crate::inject::Fault;
 use crate::running::{Exit, Line};
@@ -182,11 +183,8 @@ pub(crate) fn rate_limit(status: &str, limit: &str, utilization: Option<f64>, re
     let mut window = json!({"resetsAt": resets, "status": status});
     let mut info =
         json!({"status": status, "resetsAt": resets, "rateLimitType": limit, "isUsingOverage": false});
-    if let Some(utilization) = utilization {
-        for map in [&mut window, &mut info] {
-            map["utilization"] = json!(utilization);
-        }
-    }
+    window.put("utilization", utilization);
+    info.put("utilization", utilization);
     info["unifiedWindows"] = json!({limit: window});
     json!({"type": "rate_limit_event", "rate_limit_info": info})
 }

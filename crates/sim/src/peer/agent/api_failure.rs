@@ -11,6 +11,7 @@ use super::context::ConversationLine;
 use super::not_simulated::{self, Feature};
 use super::payload;
 use super::turn::{End, Turn};
+use crate::fields::JsonFields as _;
 use crate::flaw::Flaw;
 use crate::script::ApiError;
 
@@ -261,18 +262,14 @@ impl Turn {
     pub(super) async fn send_api_error(&mut self, failure: &ApiFailure) {
         let id = self.ctx.uuid();
         let mut extra = json!({"error": failure.error, "is_api_error_message": true});
-        for (key, value) in failure.fields.as_object().into_iter().flatten() {
-            extra[key] = value.clone();
-        }
+        extra.merge(failure.fields.clone());
         self.mark(&mut extra);
         let mut message = payload::synthetic_message(&id, &failure.text);
         message["stop_reason"] = json!(failure.stop_reason);
         if failure.stop_reason == "tool_use" {
             message["stop_sequence"] = Value::Null;
         }
-        if let Some(text) = self.display(&failure.text).await {
-            message["content"][0]["text"] = json!(text);
-        }
+        message["content"][0].put("text", self.display(&failure.text).await);
         self.ctx
             .say(ConversationLine {
                 agent: self.agent.as_deref(),
@@ -413,9 +410,7 @@ impl ApiFailure {
             _ => None,
         };
         let mut ended = json!({"api_error_type": kind});
-        if let Some(api_error) = known.and_then(|known| known.api_error) {
-            ended["api_error"] = json!(api_error);
-        }
+        ended.put("api_error", known.and_then(|known| known.api_error));
         let mut fields = ended.clone();
         fields["api_error_status"] = json!(status);
         fields["request_id"] = json!("req_sim_failed");

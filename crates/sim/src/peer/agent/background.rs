@@ -18,6 +18,7 @@ use super::ids::wall_ms;
 use super::output::Output;
 use super::subagent::{RunningSubagent, SubagentReport};
 use super::tools::Ran;
+use crate::fields::JsonFields as _;
 
 use self::agent_commands::note;
 pub(super) use self::agent_commands::{hand_over, has_commands, heard, leave, stop_commands_of, take_up};
@@ -232,9 +233,7 @@ impl Task {
             entry["task_type"] = json!("local_agent");
             entry["subagent_type"] = json!(agent.kind);
         }
-        if let Some(parent) = &self.parent {
-            entry["parent_task_id"] = json!(parent);
-        }
+        entry.put("parent_task_id", self.parent.as_ref());
         entry
     }
 
@@ -260,12 +259,8 @@ impl Task {
             "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id, "status": ending.status,
             "output_file": output_file, "summary": ending.summary,
         });
-        if self.is_owned() {
-            line["owned_by_subagent"] = json!(true);
-        }
-        if let (Some(line), Some(extra)) = (line.as_object_mut(), ending.extra.as_object()) {
-            line.extend(extra.clone());
-        }
+        line.put("owned_by_subagent", self.is_owned().then_some(true));
+        line.merge(ending.extra.clone());
         line
     }
 

@@ -12,6 +12,7 @@ use super::context::{Abort, Context, ConversationLine, StopTurn};
 use super::hooks::PendingCallbacks;
 use super::subagent::{Definition, RunningSubagent, is_agent_tool};
 use super::{disk, inputs, mcp, shell, structured, tools};
+use crate::fields::JsonFields as _;
 
 /// An agent in a turn, for all that goes on in the turn at the same time.
 pub(super) struct Caller {
@@ -273,22 +274,17 @@ impl Caller {
         let last_assistant = {
             let mut tally = self.tally();
             tally.user_lines += 1;
-            if let Some(prompt_id) = &tally.prompt_id {
-                kept["promptId"] = json!(prompt_id);
-            }
+            kept.put("promptId", tally.prompt_id.as_ref());
             tally.last_assistant.clone()
         };
-        if extra["isSynthetic"] == true {
-            kept["isMeta"] = json!(true);
-        }
+        kept.put("isMeta", (extra["isSynthetic"] == true).then_some(true));
         if let Some(details) = extra.get("tool_use_result") {
             kept["toolUseResult"] = details.clone();
             kept["sourceToolAssistantUUID"] = json!(last_assistant);
             self.ctx.send_mirror().await;
         }
-        if let Some(decision) = extra["tool_result_meta"][0].get("permission_decision") {
-            kept["permissionDecision"] = decision.clone();
-        }
+        let decision = extra["tool_result_meta"][0].get("permission_decision");
+        kept.put("permissionDecision", decision);
         let mut extra = extra;
         if let (Some(_), Some(extra)) = (&self.agent, extra.as_object_mut()) {
             // What came out of a subagent's tools is only for its own model; why there is nothing is not.

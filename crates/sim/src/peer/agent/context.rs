@@ -28,6 +28,7 @@ use super::subagent::{self, Definition, RunningSubagent, Stats};
 use super::todos::Todos;
 use super::transcript::{self, Deferred, Record, SessionTranscript};
 use super::{BYPASS, Config};
+use crate::fields::JsonFields as _;
 use crate::running::{self, Exit, Log};
 
 /// Shared by the session's loop and its turn.
@@ -512,9 +513,7 @@ impl Context {
             line["subagent_type"] = json!(agent.kind);
             line["task_description"] = json!(agent.description);
         }
-        if let (Some(line), Value::Object(extra)) = (line.as_object_mut(), said.extra) {
-            line.extend(extra);
-        }
+        line.merge(said.extra);
         if let Some(fields) = said.kept {
             self.record(said.agent, said.kind, &uuid, fields);
         }

@@ -14,6 +14,7 @@ use super::{
     BYPASS, background, commands, delivered, files, mcp_control, model, not_simulated, payload, settings,
     subagent,
 };
+use crate::fields::JsonFields as _;
 use crate::flaw::Flaw;
 
 pub(super) const MODES: &[&str] = &["acceptEdits", "auto", BYPASS, "default", "dontAsk", "plan"];
@@ -244,12 +245,8 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
             payload["hooks_applied"] = json!(true);
         }
         payload["commands"] = commands;
-        if let Some(payload) = payload.as_object_mut() {
-            payload.extend(applied);
-        }
-        if !manifests.is_null() {
-            payload["sdk_mcp_manifests_parked"] = told;
-        }
+        payload.merge(Value::Object(applied));
+        payload.put("sdk_mcp_manifests_parked", (!manifests.is_null()).then_some(told));
         payload["agents"] = json!(subagent::listed(&ctx.config, &state));
         let mut line = success(id, Some(payload));
         line["response"]["pending_permission_requests"] = json!([]);
@@ -373,9 +370,7 @@ async fn interrupt(ctx: &Context, request: &Value) -> Option<ControlReply> {
         ctx.abort_turn(Abort::Interrupt).await;
     }
     let mut receipt = json!({"still_queued": still_queued});
-    if let Some(cancelled) = cancelled {
-        receipt["cancelled"] = json!(cancelled);
-    }
+    receipt.put("cancelled", cancelled);
     Some(ControlReply::Payload(receipt))
 }
 

@@ -15,6 +15,7 @@ use super::models::Model;
 use super::subagent::RunningSubagent;
 use super::turn::INTERRUPTED;
 use super::{mcp, settings};
+use crate::fields::JsonFields as _;
 
 /// The default deadline of a callback.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -210,24 +211,16 @@ impl Context {
             "cwd": self.cwd().to_string_lossy(),
             "hook_event_name": event,
         });
-        if let Some(prompt_id) = cause.prompt_id {
-            input["prompt_id"] = json!(prompt_id);
-        }
+        input.put("prompt_id", cause.prompt_id);
         let tells_mode = !WITHOUT_MODE.contains(&event);
-        if tells_mode {
-            input["permission_mode"] = json!(mode);
-        }
+        input.put("permission_mode", tells_mode.then_some(mode));
         let tells_effort = (tells_mode && !event.starts_with("UserPrompt")) || event == "StopFailure";
         if tells_effort && Model::of(&model).has_effort() {
             input["effort"] = json!({"level": "medium"});
         }
-        if let Some(agent) = cause.agent {
-            input["agent_id"] = json!(agent.id);
-            input["agent_type"] = json!(agent.kind);
-        }
-        if let (Some(input), Value::Object(fields)) = (input.as_object_mut(), fields) {
-            input.extend(fields);
-        }
+        input.put("agent_id", cause.agent.map(|agent| &agent.id));
+        input.put("agent_type", cause.agent.map(|agent| &agent.kind));
+        input.merge(fields);
         for hook in hooks {
             for callback_id in hook.callback_ids.clone() {
                 let request = json!({
@@ -391,9 +384,8 @@ impl Caller {
         let server = fields["tool_name"]
             .as_str()
             .and_then(|name| mcp::find(&self.ctx, name));
-        if let Some(found) = server {
-            fields["mcp_server"] = json!({"name": found.server, "source": "sdk"});
-        }
+        let server = server.map(|found| json!({"name": found.server, "source": "sdk"}));
+        fields.put("mcp_server", server);
         let prompt_id = self.prompt_id();
         let cause = HookCause::turn(prompt_id.as_deref(), self.agent.as_deref());
         self.ctx
@@ -584,9 +576,7 @@ impl Caller {
     ) -> Result<(Option<PromptRefusal>, Vec<String>), Abort> {
         let (mut refusal, mut context) = (None, Vec::new());
         let mut fields = json!({"prompt": prompt});
-        if let Some(title) = &self.ctx.state().title {
-            fields["session_title"] = json!(title);
-        }
+        fields.put("session_title", self.ctx.state().title.as_ref());
         for fired in self.fire("UserPromptSubmit", None, None, fields).await? {
             match fired {
                 Fired::TimedOut => {}

@@ -13,6 +13,7 @@ use super::brain::ToolOutcome;
 use super::context::{Cancel, Context, HostReply};
 use super::pipe::Pipe;
 use super::{commands, payload};
+use crate::fields::JsonFields as _;
 
 /// The protocol that the CLI speaks with servers.
 const PROTOCOL: &str = "2025-11-25";
@@ -181,9 +182,7 @@ pub(super) fn status(ctx: &Context) -> Value {
                 entry["config"] = server.config.clone();
                 entry["scope"] = json!("dynamic");
             }
-            if let Some(error) = &server.error {
-                entry["error"] = json!(error);
-            }
+            entry.put("error", server.error.as_ref());
             if connected {
                 entry["serverInfo"] = server.info.clone();
                 let tools = server.tools.iter();
@@ -636,9 +635,7 @@ pub(super) async fn call_tool(
     tool_use_id: Option<&str>,
 ) -> Result<Value, String> {
     let mut params = json!({"name": found.tool, "arguments": input, "_meta": {}});
-    if let Some(id) = tool_use_id {
-        params["_meta"]["claudecode/toolUseId"] = json!(id);
-    }
+    params["_meta"].put("claudecode/toolUseId", tool_use_id);
     let (id, answer) = call(ctx, &found.server, "tools/call", params).await;
     let in_a_process = tool_use_id.is_some() && pipe_of(ctx, &found.server).is_some();
     if in_a_process {
@@ -728,9 +725,7 @@ pub(super) async fn run(ctx: &Context, found: &FoundTool, input: &Value, tool_us
     if let Some(structured) = result.get("structuredContent") {
         let text = json!(structured.to_string());
         let mut details = json!({"content": text, "structuredContent": structured});
-        if let Some(meta) = result.get("_meta") {
-            details["_meta"] = meta.clone();
-        }
+        details.put("_meta", result.get("_meta"));
         outcome.content = text;
         return outcome.with_details(details);
     }

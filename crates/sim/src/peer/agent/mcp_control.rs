@@ -9,6 +9,7 @@ use super::context::Context;
 use super::control::ControlReply;
 use super::mcp;
 use super::session::{failure, success};
+use crate::fields::JsonFields as _;
 
 /// While a request of the host is at work it hears this often that it is.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
@@ -171,9 +172,7 @@ fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> ControlReply
         }
         let mut payload = json!({"content": result["content"]});
         for key in ["structuredContent", "_meta"] {
-            if let Some(value) = result.get(key) {
-                payload[key] = value.clone();
-            }
+            payload.put(key, result.get(key));
         }
         Ok(Some(payload))
     };

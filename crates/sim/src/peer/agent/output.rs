@@ -10,6 +10,7 @@ use serde_json::json;
 use super::brain::ToolOutcome;
 use super::context::Context;
 use super::{disk, shell};
+use crate::fields::JsonFields as _;
 
 /// What a command has written so far. Clones share it.
 #[derive(Clone, Default)]
@@ -188,9 +189,7 @@ pub(super) fn command_outcome(command: &str, code: i32, output: &Output) -> Tool
     let mut details = json!({
         "stdout": stdout, "stderr": stderr, "interrupted": false, "isImage": false, "noOutputExpected": is_silent(command),
     });
-    if let Some(meaning) = meaning {
-        details["returnCodeInterpretation"] = json!(meaning);
-    }
+    details.put("returnCodeInterpretation", meaning);
     outcome.with_details(details)
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::cost::Used;
 use super::models::Model;
 use super::subagent::Stats;
+use crate::fields::JsonFields as _;
 
 /// The CLI version whose behaviour is simulated.
 pub(crate) const VERSION: &str = "2.1.332";
@@ -33,11 +34,9 @@ fn listed<T: DeserializeOwned + Default>(text: &str, field: &str) -> T {
 }
 
 fn fill(text: &str, fields: Value) -> Value {
-    let mut payload = template(text);
-    if let Value::Object(fields) = fields {
-        payload.extend(fields);
-    }
-    Value::Object(payload)
+    let mut payload = Value::Object(template(text));
+    payload.merge(fields);
+    payload
 }
 
 /// The payload that answers `initialize`. The model of the session is listed behind those that there always are.

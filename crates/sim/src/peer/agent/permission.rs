@@ -15,6 +15,7 @@ use super::hooks::{self, Fired};
 use super::permission_request::permission_request;
 use super::subagent::is_agent_tool;
 use super::{disk, inputs, mcp, plans, settings, tools};
+use crate::fields::JsonFields as _;
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
      file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you \
@@ -471,9 +472,10 @@ impl Caller {
         suggestions: Value,
     ) -> impl Future<Output = Option<Value>> + Send + 'static {
         let mut fields = json!({"tool_name": call.name, "tool_input": input});
-        if !suggestions.is_null() {
-            fields["permission_suggestions"] = suggestions;
-        }
+        fields.put(
+            "permission_suggestions",
+            (!suggestions.is_null()).then_some(suggestions),
+        );
         let asked = self
             .call_hooks("PermissionRequest", Some(&call.name), Some(&call.id), fields)
             .await;
@@ -499,9 +501,7 @@ impl Caller {
     async fn ask(&self, call: &ModelCall, why: Why) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
         let mut request = self.permission_request(call, why, found.as_ref());
-        if let Some(agent) = &self.agent {
-            request["agent_id"] = json!(agent.id);
-        }
+        request.put("agent_id", self.agent.as_ref().map(|agent| &agent.id));
         let suggestions = request["permission_suggestions"].clone();
         let input = request["input"].clone();
         self.ctx.await_action().await;
@@ -623,9 +623,7 @@ impl Caller {
 
     async fn send_denied(&self, call: &ModelCall, message: &str, reason: Option<&str>) {
         let mut fields = json!({"tool_name": call.name, "tool_use_id": call.id, "message": message});
-        if let Some(agent) = &self.agent {
-            fields["agent_id"] = json!(agent.id);
-        }
+        fields.put("agent_id", self.agent.as_ref().map(|agent| &agent.id));
         if let Some(reason) = reason {
             fields["decision_reason_type"] = json!(reason);
             match reason {

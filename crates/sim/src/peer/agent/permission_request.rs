@@ -12,6 +12,7 @@ use super::mcp;
 use super::paths::{self, Area};
 use super::rules::{Access, host};
 use super::shell::{self, Doubt};
+use crate::fields::JsonFields as _;
 
 /// Whether a line is redirected to this file.
 fn is_redirected(ctx: &Context, line: &str, path: &PathBuf) -> bool {
@@ -94,13 +95,9 @@ pub(super) fn permission_request(
         input.shift_remove("answers");
     }
     let description = description(ctx, tool, &call.shown);
-    if !description.is_null() {
-        request["description"] = description;
-    }
+    request.put("description", (!description.is_null()).then_some(description));
     let waits = tool == "AskUserQuestion" || tool == "ExitPlanMode";
-    if waits {
-        request["requires_user_interaction"] = json!(true);
-    }
+    request.put("requires_user_interaction", waits.then_some(true));
     let line = call.shown["command"].as_str().unwrap_or_default();
     let parsed = shell::parse(line, Path::new(&ctx.config.home));
     let cwd = ctx.cwd();
@@ -123,11 +120,7 @@ pub(super) fn permission_request(
         }
         why => why,
     };
-    let mut set = |fields: Value| {
-        if let (Some(request), Value::Object(fields)) = (request.as_object_mut(), fields) {
-            request.extend(fields);
-        }
-    };
+    let mut set = |fields: Value| request.merge(fields);
     match why {
         Why::Undecided if waits => {}
         Why::Undecided => set(json!({"permission_suggestions": suggest.undecided(&call.shown)})),

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::context::{Cancel, Context, HostReply};
 use super::environment;
 use super::mcp;
+use crate::fields::JsonFields as _;
 use crate::running;
 
 /// How many messages wait for a server that does not read.
@@ -157,9 +158,7 @@ async fn elicit(ctx: &Arc<Context>, name: &str, message: &Value) {
         request["requested_schema"] = schema.clone();
     }
     for (from, to) in [("url", "url"), ("elicitationId", "elicitation_id")] {
-        if let Some(value) = params.get(from) {
-            request[to] = value.clone();
-        }
+        request.put(to, params.get(from));
     }
     let prompt_id = ctx.state().prompt_id.clone();
     if ctx.is_hooked("Elicitation") {
@@ -178,9 +177,7 @@ async fn elicit(ctx: &Arc<Context>, name: &str, message: &Value) {
         _ => json!({"action": "cancel"}),
     };
     let mut fields = json!({"mcp_server_name": name, "mode": mode, "action": result["action"]});
-    if let Some(content) = result.get("content") {
-        fields["content"] = content.clone();
-    }
+    fields.put("content", result.get("content"));
     ctx.fire("ElicitationResult", Some(name), prompt_id.as_deref(), fields)
         .await;
     mcp::reply(

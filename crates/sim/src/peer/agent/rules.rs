@@ -8,6 +8,7 @@ use super::paths::{self, Area};
 use super::runners::spellings;
 use super::shell::{self, Doubt, ShellCommand, ShellLine};
 use super::subagent::is_agent_tool;
+use crate::fields::JsonFields as _;
 
 /// Where a rule, or a directory, comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -379,9 +380,7 @@ impl PermissionRule {
             }
             _ => None,
         };
-        if let Some(description) = description {
-            listed["description"] = description;
-        }
+        listed.put("description", description);
         listed
     }
 }

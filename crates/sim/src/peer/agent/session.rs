@@ -16,6 +16,7 @@ use super::context::{Abort, AgentState, Context, HostReply, Priority, QueuedProm
 use super::played::ModelPlayer;
 use super::turn::{self, TurnWork};
 use super::{Config, control, cost, deferral, delivered, ids, mcp_control, payload, transcript};
+use crate::fields::JsonFields as _;
 use crate::inject::Wire;
 use crate::matcher::prompt_text;
 use crate::peer::io::LineReader;
@@ -131,9 +132,7 @@ async fn refuse_to_open(ctx: &Context, failed: transcript::LoadFailure) -> Exit 
             "is_error": true, "num_turns": 0, "stop_reason": null, "total_cost_usd": 0, "usage": payload::usage(0, 0),
             "modelUsage": {}, "permission_denials": [], "errors": [failed.text], "result_index": 0,
         });
-        if let Some(reason) = failed.reason {
-            line["startup_failure_reason"] = json!(reason);
-        }
+        line.put("startup_failure_reason", failed.reason);
         ctx.send_stamped(line).await;
     }
     Exit::Code(1)
@@ -659,23 +658,15 @@ const CHANGEABLE: &[&str] = &["CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_O
 /// A `control_response` with a payload.
 pub(super) fn success(request_id: Option<&Value>, payload: Option<Value>) -> Value {
     let mut response = json!({"subtype": "success"});
-    if let Some(id) = request_id {
-        response["request_id"] = id.clone();
-    }
-    if let Some(payload) = payload {
-        response["response"] = payload;
-    }
+    response.put("request_id", request_id);
+    response.put("response", payload);
     json!({"type": "control_response", "response": response})
 }
 
 /// A `control_response` with an error, and its code if it has one.
 pub(super) fn failure(request_id: Option<&Value>, error: &str, code: Option<&str>) -> Value {
     let mut response = json!({"subtype": "error", "error": error});
-    if let Some(id) = request_id {
-        response["request_id"] = id.clone();
-    }
-    if let Some(code) = code {
-        response["error_code"] = json!(code);
-    }
+    response.put("request_id", request_id);
+    response.put("error_code", code);
     json!({"type": "control_response", "response": response})
 }

@@ -12,6 +12,7 @@ use super::context::{Abort, ConversationLine};
 use super::subagent::is_agent_tool;
 use super::turn::{End, Turn};
 use super::{background, decision, disk, inputs, mcp, payload, permission_request};
+use crate::fields::JsonFields as _;
 use crate::script::response::Block;
 
 /// The side effects before a block.
@@ -43,9 +44,7 @@ impl Turn {
         let acts = std::mem::take(&mut response.acts);
         if self.streams() {
             let mut status = json!({"status": "requesting"});
-            if let Some((_, all)) = self.uuids() {
-                status["user_message_uuids"] = json!(all);
-            }
+            status.put("user_message_uuids", self.uuids().map(|(_, all)| all));
             self.ctx.send_system("status", status).await;
         }
         let asked = self.ctx.log.elapsed();
@@ -250,9 +249,7 @@ impl Turn {
                 let more = (chunk.chars().count() as u64 / 4).max(1);
                 tokens += more;
                 let mut fields = json!({"estimated_tokens": tokens, "estimated_tokens_delta": more});
-                if let Some((last, _)) = self.uuids() {
-                    fields["user_message_uuid"] = json!(last);
-                }
+                fields.put("user_message_uuid", self.uuids().map(|(last, _)| last));
                 self.ctx.send_system("thinking_tokens", fields).await;
             }
             let event = json!({"type": "content_block_delta", "index": index, "delta": delta});

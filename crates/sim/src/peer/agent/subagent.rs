@@ -23,6 +23,7 @@ use super::not_simulated::{self, Feature};
 use super::tools::HEARTBEAT;
 use super::turn::{End, INTERRUPTED, Turn};
 use super::{BYPASS, Config, commands, payload};
+use crate::fields::JsonFields as _;
 
 /// An agent that another one has started.
 #[derive(Debug)]
@@ -195,9 +196,7 @@ impl Definition {
     /// The entry in the reply to `initialize`.
     pub(super) fn listed(&self, name: &str) -> Value {
         let mut entry = json!({"name": name, "description": self.description});
-        if let Some(model) = &self.model {
-            entry["model"] = json!(model);
-        }
+        entry.put("model", self.model.as_ref());
         entry
     }
 }
@@ -286,9 +285,7 @@ impl RunningSubagent {
             "description": self.description, "subagent_type": self.kind, "is_backgrounded": self.background,
             "spawn_depth": self.depth, "task_type": "local_agent", "prompt": self.prompt,
         });
-        if let Some(parent) = &self.parent {
-            started["parent_task_id"] = json!(parent);
-        }
+        started.put("parent_task_id", self.parent.as_ref());
         started
     }
 }
@@ -560,9 +557,7 @@ impl Caller {
             "usage": payload::usage(turn.last_usage.0, turn.last_usage.1),
             "canContinueAgent": true,
         });
-        if !tools.is_empty() {
-            details["toolsUsed"] = json!(tools);
-        }
+        details.put("toolsUsed", (!tools.is_empty()).then_some(tools));
         let agents = count(&["Agent", "Task"]);
         if used.calls > agents {
             details["toolStats"] = json!({

@@ -21,6 +21,7 @@ use super::turn::INTERRUPTED;
 use super::{
     Config, bash, decision, disk, mcp, not_simulated, payload, permission, plans, structured, todos,
 };
+use crate::fields::JsonFields as _;
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -167,9 +168,7 @@ impl Caller {
             .await
             .map_err(stopped)?;
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": outcome.content});
-        if let Some(is_error) = outcome.is_error {
-            block["is_error"] = json!(is_error);
-        }
+        block.put("is_error", outcome.is_error);
         let mut meta = meta;
         if outcome.content == INTERRUPTED {
             meta["non_execution_kind"] = json!("interrupted");

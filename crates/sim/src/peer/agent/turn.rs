@@ -17,6 +17,7 @@ use super::rules::RuleSource;
 use super::structured;
 use super::transcript::Deferred;
 use super::{background, commands, cost, deferral, files, mcp, mcp_control, payload, subagent, tools};
+use crate::fields::JsonFields as _;
 
 pub(super) use super::ending::End;
 
@@ -218,9 +219,7 @@ impl Turn {
             };
             let kept = kind == "stopped_by_hook";
             let mut outcome = json!({"kind": kind, "prompt_kept": kept});
-            if let Some(reason) = reason {
-                outcome["reason"] = json!(reason);
-            }
+            outcome.put("reason", reason);
             let fields = json!({
                 "content": text, "level": "warning", "prevent_continuation": true, "prompt_submit_outcome": outcome,
             });
@@ -527,9 +526,7 @@ impl Turn {
             if !state.server_errors.is_empty() {
                 line["mcp_server_errors"] = json!(state.server_errors);
             }
-            if let Some(style) = state.settings.get(&["outputStyle"]) {
-                line["output_style"] = style;
-            }
+            line.put("output_style", state.settings.get(&["outputStyle"]));
             line["agents"] = json!(subagent::kinds(config, &state));
             if let Some(names) = line["slash_commands"].as_array_mut() {
                 names.splice(0..0, commands.iter().map(|command| json!(command.name)));
@@ -540,9 +537,7 @@ impl Turn {
                 .iter()
                 .filter_map(|prompt| prompt.uuid.as_ref())
                 .collect();
-            if !uuids.is_empty() {
-                line["user_message_uuids"] = json!(uuids);
-            }
+            line.put("user_message_uuids", (!uuids.is_empty()).then_some(uuids));
             line
         };
         self.ctx.send_stamped(line).await;

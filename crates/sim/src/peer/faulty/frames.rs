@@ -5,25 +5,21 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::fields::JsonFields as _;
 use crate::peer::agent::payload;
 
 /// The session's id.
 pub const SESSION: &str = "5e551000-0000-4000-8000-000000000001";
 
 fn stamped(mut frame: Value) -> Value {
-    if let Some(fields) = frame.as_object_mut() {
-        fields.insert("session_id".into(), SESSION.into());
-        fields.insert("uuid".into(), "$uuid".into());
-    }
+    frame.merge(json!({"session_id": SESSION, "uuid": "$uuid"}));
     frame
 }
 
 /// A `system` message of this subtype.
 pub fn system(subtype: &str, fields: Value) -> Value {
     let mut frame = json!({"type": "system", "subtype": subtype});
-    if let (Some(frame), Value::Object(fields)) = (frame.as_object_mut(), fields) {
-        frame.extend(fields);
-    }
+    frame.merge(fields);
     stamped(frame)
 }
 

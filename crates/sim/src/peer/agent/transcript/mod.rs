@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::payload;
 use super::subagent::RunningSubagent;
+use crate::fields::JsonFields as _;
 
 pub(super) use load::{Deferred, LoadFailure, Resume, StoredSession, is_prompt, load};
 pub(super) use projects::{project, project_name};
@@ -153,11 +154,9 @@ impl SessionTranscript {
             "timestamp": record.timestamp,
             "sessionId": self.session_id,
         });
-        if let Some(id) = &key {
-            line["agentId"] = json!(id);
-        }
-        extend(&mut line, record.fields);
-        extend(&mut line, self.envelope.clone());
+        line.put("agentId", key.as_ref());
+        line.merge(record.fields);
+        line.merge(self.envelope.clone());
         self.tips.insert(key, record.uuid.to_owned());
         let path = match record.agent {
             Some(agent) => self.subagent_path(&agent.id),
@@ -181,7 +180,7 @@ impl SessionTranscript {
     /// Keeps something that is no part of the conversation.
     pub(super) fn note(&mut self, kind: &str, fields: Value) {
         let mut line = json!({"type": kind, "sessionId": self.session_id});
-        extend(&mut line, fields);
+        line.merge(fields);
         if self.begun {
             self.append(self.path.clone(), vec![line]);
         } else {
@@ -225,9 +224,7 @@ impl SessionTranscript {
     pub(super) fn mark_tip(&mut self) {
         if let Some(tip) = self.tips.get(&None).cloned() {
             let mut fields = json!({"leafUuid": tip});
-            if let Some(prompt) = &self.last_prompt {
-                fields["lastPrompt"] = json!(prompt);
-            }
+            fields.put("lastPrompt", self.last_prompt.as_ref());
             self.note("last-prompt", fields);
         }
     }
@@ -247,20 +244,14 @@ impl SessionTranscript {
             "requestShape": if agent.background { "background" } else { "foreground" },
             "requestNonInteractive": true, "model": agent.model, "pickedEffortModel": agent.model,
         });
-        if let Some(parent) = &agent.parent {
-            meta["parentAgentId"] = json!(parent);
-        }
-        if !agent.is_model_named {
-            meta["modelNotNamed"] = json!(true);
-        }
-        if finished {
-            meta["finished"] = json!(true);
-        }
+        meta.put("parentAgentId", agent.parent.as_ref());
+        meta.put("modelNotNamed", (!agent.is_model_named).then_some(true));
+        meta.put("finished", finished.then_some(true));
         let name = format!("subagents/agent-{}.meta.json", agent.id);
         self.write_beside(&name, &meta.to_string());
         // The host has no other way to it, and keeps it as a record.
         let mut entry = json!({"type": "agent_metadata"});
-        extend(&mut entry, meta);
+        entry.merge(meta);
         self.mirror(self.subagent_path(&agent.id), vec![entry]);
     }
 
@@ -324,11 +315,5 @@ impl SessionTranscript {
         file.write_all(bytes)?;
         self.open.insert(path.to_owned(), file);
         Ok(())
-    }
-}
-
-fn extend(line: &mut Value, fields: Value) {
-    if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
-        line.extend(fields);
     }
 }
