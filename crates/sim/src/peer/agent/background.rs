@@ -306,7 +306,7 @@ pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ra
 pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> ToolOutcome {
     let (output, text) = {
         let state = ctx.state();
-        let Some(task) = state.tasks.iter().find(|task| task.id == id) else {
+        let Some(task) = state.task(id) else {
             return ToolOutcome::error("the command was killed");
         };
         let mut text = format!(
@@ -321,7 +321,7 @@ pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) ->
     };
     output.keep(ctx);
     let watcher = watch(ctx, id, job);
-    if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
+    if let Some(task) = ctx.state().task_mut(id) {
         task.watcher = Some(watcher);
     }
     let mut outcome = outcome(text, id);
@@ -332,8 +332,7 @@ pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) ->
 /// What the model reads of the end of a command with this id.
 pub(super) fn notice_of(ctx: &Context, id: &str) -> &'static str {
     let state = ctx.state();
-    let task = state.tasks.iter().find(|task| task.id == id);
-    task.map_or(NOTIFIED, |task| notice(&state.tasks, task))
+    state.task(id).map_or(NOTIFIED, |task| notice(&state.tasks, task))
 }
 
 /// What the model reads of the end of a command.
@@ -393,7 +392,7 @@ pub(super) fn launched(ctx: &Context, tool_use_id: &str) {
 pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<SubagentReport>) {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
     let (is_over, over) = watch::channel(false);
-    if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
+    if let Some(task) = ctx.state().task_mut(id) {
         task.over = Some(over);
     }
     tokio::spawn(async move {
@@ -412,8 +411,7 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &TaskEnding) {
     let lines = {
         let mut state = ctx.state();
         // One that was stopped has ended already.
-        let mut tasks = state.tasks.iter_mut();
-        let Some(task) = tasks.find(|task| task.id == id && task.ended.is_none()) else {
+        let Some(task) = state.task_mut(id).filter(|task| task.ended.is_none()) else {
             return;
         };
         task.ended = Some(ending.patch);
@@ -431,7 +429,7 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
     let id = finished.task_id;
     let (agent, runs) = {
         let mut state = ctx.state();
-        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
+        let Some(task) = state.task_mut(&id) else {
             return;
         };
         let origin = std::mem::take(&mut task.told).then(|| task.origin());
@@ -455,18 +453,11 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
     };
     let (lines, output) = {
         let mut state = ctx.state();
-        let works = |parent: &String| {
-            let mut tasks = state.tasks.iter();
-            tasks.any(|task| task.id == *parent && task.ended.is_none())
-        };
-        let parent = state
-            .tasks
-            .iter()
-            .find(|task| task.id == id)
-            .and_then(|task| task.parent.clone());
+        let works = |parent: &String| state.task(parent).is_some_and(|task| task.ended.is_none());
+        let parent = state.task(&id).and_then(|task| task.parent.clone());
         // An agent that still works hears of it instead of the main one.
         let is_heard_below = parent.is_some_and(|parent| agent.is_none() || works(&parent));
-        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
+        let Some(task) = state.task_mut(&id) else {
             return;
         };
         let ending = ending.unwrap_or_else(|| match finished.code {
@@ -498,7 +489,7 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
 pub(super) async fn end_foreground(ctx: &Context, id: &str, status: &'static str) {
     let notification = {
         let mut state = ctx.state();
-        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
+        let Some(task) = state.task_mut(id) else {
             return;
         };
         task.ended = Some("completed");
@@ -549,8 +540,7 @@ pub(super) enum StoppedBy {
 pub(super) async fn stop(ctx: &Context, id: &str, by: StoppedBy) {
     let (lines, listed, was_parked, output) = {
         let mut state = ctx.state();
-        let mut tasks = state.tasks.iter_mut();
-        let Some(task) = tasks.find(|task| task.id == id && task.can_stop()) else {
+        let Some(task) = state.task_mut(id).filter(|task| task.can_stop()) else {
             return;
         };
         task.ended = Some("killed");
@@ -644,7 +634,7 @@ pub(super) async fn terminate(ctx: &Context) {
         ctx.send_system("task_notification", notification.clone()).await;
     }
     for (id, _, (_, updated)) in killed {
-        if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
+        if let Some(task) = ctx.state().task_mut(&id) {
             task.ended = Some("killed");
         }
         ctx.send_system("task_updated", updated).await;
@@ -662,8 +652,7 @@ pub(super) fn link_agents(ctx: &Context) {
 /// The output of a command so far.
 pub(super) fn output(ctx: &Context, id: &str) -> Option<String> {
     let state = ctx.state();
-    let mut tasks = state.tasks.iter();
-    let task = tasks.find(|task| task.id == id && !task.is_agent())?;
+    let task = state.task(id).filter(|task| !task.is_agent())?;
     Some(task.output.text())
 }
 

@@ -759,6 +759,22 @@ impl AgentState {
         };
     }
 
+    pub(super) fn server(&self, name: &str) -> Option<&Server> {
+        self.servers.iter().find(|server| server.name == name)
+    }
+
+    pub(super) fn server_mut(&mut self, name: &str) -> Option<&mut Server> {
+        self.servers.iter_mut().find(|server| server.name == name)
+    }
+
+    pub(super) fn task(&self, id: &str) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.id == id)
+    }
+
+    pub(super) fn task_mut(&mut self, id: &str) -> Option<&mut Task> {
+        self.tasks.iter_mut().find(|task| task.id == id)
+    }
+
     /// The mode in which a call of an agent is decided: the agent's own, unless that of the session allows more.
     pub(super) fn mode_of<'a>(&'a self, agent: Option<&'a RunningSubagent>) -> CallMode<'a> {
         let allows = matches!(self.mode.as_str(), BYPASS | "acceptEdits" | "auto");

@@ -251,7 +251,7 @@ pub(super) async fn connect(ctx: &Arc<Context>, names: &[String], dynamic: bool,
             .flatten();
         let is_new = {
             let mut state = ctx.state();
-            let is_new = !state.servers.iter().any(|server| server.name == *name);
+            let is_new = state.server(name).is_none();
             if is_new {
                 state.servers.push(Server::new(name, "sdk", dynamic));
             }
@@ -291,7 +291,7 @@ pub(super) async fn connect(ctx: &Arc<Context>, names: &[String], dynamic: bool,
 /// Connects a server by what the host has told of it. Returns whether that could be.
 async fn take_in(ctx: &Context, name: &str, manifest: Manifest) -> bool {
     let set_next = |id: u64| {
-        if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+        if let Some(server) = ctx.state().server_mut(name) {
             server.next_id = id;
         }
     };
@@ -362,7 +362,7 @@ pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &
         };
         let limit = ctx.config.mcp_timeout;
         if tokio::time::timeout(limit, connecting).await.is_err() {
-            if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+            if let Some(server) = ctx.state().server_mut(name) {
                 server.error = Some(format!(
                     "MCP server \"{name}\" connection timed out after {}ms",
                     limit.as_millis()
@@ -374,7 +374,7 @@ pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &
         }
     }
     let mut state = ctx.state();
-    let server = state.servers.iter_mut().find(|server| server.name == name)?;
+    let server = state.server_mut(name)?;
     if server.status == Status::Failed && server.error.is_none() {
         server.error = Some("Connection closed".to_owned());
     }
@@ -384,7 +384,7 @@ pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &
 /// The process of a server has ended.
 pub(super) fn has_gone(ctx: &Context, name: &str, is_it: impl Fn(&Pipe) -> bool) {
     // Another one may have taken its name.
-    if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name)
+    if let Some(server) = ctx.state().server_mut(name)
         && server.pipe.take_if(|pipe| is_it(pipe)).is_some()
         && server.status != Status::Disabled
     {
@@ -417,7 +417,7 @@ async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<HostRep
 async fn call(ctx: &Context, name: &str, method: &str, params: Value) -> (u64, oneshot::Receiver<HostReply>) {
     let id = {
         let mut state = ctx.state();
-        match state.servers.iter_mut().find(|server| server.name == name) {
+        match state.server_mut(name) {
             Some(server) => {
                 server.next_id += 1;
                 server.next_id - 1
@@ -449,7 +449,7 @@ async fn call(ctx: &Context, name: &str, method: &str, params: Value) -> (u64, o
 
 fn pipe_of(ctx: &Context, name: &str) -> Option<Pipe> {
     let state = ctx.state();
-    let server = state.servers.iter().find(|server| server.name == name)?;
+    let server = state.server(name)?;
     server.pipe.clone()
 }
 
@@ -513,7 +513,7 @@ async fn handshake(ctx: &Context, name: &str, mut first: Option<oneshot::Receive
         if connected.is_some() || ctx.state().closed {
             break;
         }
-        if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+        if let Some(server) = ctx.state().server_mut(name) {
             server.status = Status::Retrying;
         }
     }
@@ -522,7 +522,7 @@ async fn handshake(ctx: &Context, name: &str, mut first: Option<oneshot::Receive
 
 /// Notes that a server is connected, with what it says of itself, or that it is not.
 async fn settle(ctx: &Context, name: &str, connected: Option<Connected>) {
-    if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+    if let Some(server) = ctx.state().server_mut(name) {
         match connected {
             Some((info, tools, prompts)) => {
                 server.status = Status::Connected;
@@ -665,21 +665,22 @@ pub(super) fn text_of(result: &Value) -> String {
 /// How a server is reached; none if there is no such server.
 pub(super) fn transport(ctx: &Context, name: &str) -> Option<String> {
     let state = ctx.state();
-    let server = state.servers.iter().find(|server| server.name == name)?;
+    let server = state.server(name)?;
     Some(server.transport.clone())
 }
 
 /// Whether a server is connected.
 pub(super) fn is_connected(ctx: &Context, name: &str) -> bool {
     let state = ctx.state();
-    let mut servers = state.servers.iter();
-    servers.any(|server| server.name == name && server.status == Status::Connected)
+    state
+        .server(name)
+        .is_some_and(|server| server.status == Status::Connected)
 }
 
 /// Takes a server away for now, or lets it be connected again.
 pub(super) fn set_enabled(ctx: &Context, name: &str, enabled: bool) {
     let mut state = ctx.state();
-    if let Some(server) = state.servers.iter_mut().find(|server| server.name == name) {
+    if let Some(server) = state.server_mut(name) {
         server.status = match (enabled, server.transport.as_str()) {
             (false, _) => Status::Disabled,
             (true, "sdk") => Status::Pending,
@@ -694,10 +695,8 @@ pub(super) fn set_enabled(ctx: &Context, name: &str, enabled: bool) {
 pub(super) async fn reconnect(ctx: &Arc<Context>, name: &str) -> bool {
     let config = {
         let state = ctx.state();
-        let server = state.servers.iter().find(|server| server.name == name);
-        server
-            .map(|server| server.config.clone())
-            .filter(|config| !config.is_null())
+        let config = state.server(name).map(|server| server.config.clone());
+        config.filter(|config| !config.is_null())
     };
     if let Some(config) = config {
         return connect_configured(ctx, name, &config).await.is_none();
@@ -812,8 +811,7 @@ pub(super) fn is_refused(message: &Value) -> bool {
 
 /// A message from a server of the host: a change of its tools, or a request of its own.
 pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
-    let known = ctx.state().servers.iter().any(|known| known.name == server);
-    if !known {
+    if ctx.state().server(server).is_none() {
         return;
     }
     let response = match (message["method"].as_str(), message.get("id")) {
@@ -821,11 +819,7 @@ pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
             let (ctx_of_task, name) = (ctx.clone(), server.to_owned());
             let task = tokio::spawn(async move {
                 if let Some(tools) = list(&ctx_of_task, &name, "tools").await
-                    && let Some(server) = ctx_of_task
-                        .state()
-                        .servers
-                        .iter_mut()
-                        .find(|server| server.name == name)
+                    && let Some(server) = ctx_of_task.state().server_mut(&name)
                 {
                     server.tools = tools;
                 }
@@ -873,7 +867,7 @@ pub(super) fn set(ctx: &Context, servers: &Value) -> Result<Set, String> {
         .collect();
     state.servers.retain(|server| !gone(server));
     for (name, config) in wanted {
-        if state.servers.iter().any(|server| server.name == *name) {
+        if state.server(name).is_some() {
             continue;
         }
         added.push(name.clone());

@@ -30,8 +30,7 @@ pub(in crate::peer::agent) async fn leave(ctx: &Context, id: &str) {
     stop_commands_of(ctx, id).await;
     let ending = {
         let state = ctx.state();
-        let task = state.tasks.iter().find(|task| task.id == id);
-        task.map(|task| TaskEnding::killed(&task.description))
+        state.task(id).map(|task| TaskEnding::killed(&task.description))
     };
     if let Some(ending) = ending {
         end_agent(ctx, id, &ending).await;
@@ -65,8 +64,9 @@ pub(in crate::peer::agent) async fn hand_over(ctx: &Context, agent: &str) {
 
 /// Lets the agent that has started a task hear of its end.
 pub(super) fn note(state: &mut AgentState, id: &str) {
-    let task = state.tasks.iter().find(|task| task.id == id);
-    let parent = task.and_then(|task| Some((task.parent.clone()?, task.tag)));
+    let parent = state
+        .task(id)
+        .and_then(|task| Some((task.parent.clone()?, task.tag)));
     state.notes.extend(parent);
 }
 
@@ -102,7 +102,7 @@ pub(in crate::peer::agent) async fn take_up(ctx: &Context) -> bool {
     };
     let tags = heard(ctx, Some(&agent));
     let (started, job) = subagent::take_up(ctx, &agent, *report, tags);
-    if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
+    if let Some(task) = ctx.state().task_mut(&id) {
         task.ended = None;
         task.run_id = agent.run_id();
     }
