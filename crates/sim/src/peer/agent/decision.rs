@@ -175,14 +175,7 @@ fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
 pub(super) fn denied_file(ctx: &Context, tool: &str, input: &Value) -> Option<(&'static str, RuleSource)> {
     let (project, cwd) = (ctx.project(), ctx.cwd());
     let state = ctx.state();
-    let place = RuleRoots {
-        project: &project,
-        cwd: &cwd,
-        home: Path::new(&ctx.config.home),
-        links: None,
-        user: ctx.config.config_dir.as_deref(),
-        flags: state.settings.place(),
-    };
+    let place = RuleRoots::new(ctx, &state, (&project, &cwd), None);
     let call = looked_at(tool, input);
     let Accessed::File(access, path) = call.what else {
         return None;
@@ -425,14 +418,8 @@ enum CommandPart {
 
 impl DecisionScene<'_> {
     fn place(&self) -> RuleRoots<'_> {
-        RuleRoots {
-            project: &self.project,
-            cwd: &self.cwd,
-            home: self.home,
-            links: Some(&self.area),
-            user: self.ctx.config.config_dir.as_deref(),
-            flags: self.state.settings.place(),
-        }
+        let places = (self.project.as_path(), self.cwd.as_path());
+        RuleRoots::new(self.ctx, self.state, places, Some(&self.area))
     }
 
     fn file(&self, access: Access, path: PathBuf, by_rule: bool) -> Verdict {

@@ -129,14 +129,7 @@ fn is_strange(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
     let inside = || {
         let (project, cwd) = (ctx.project(), ctx.cwd());
         let area = paths::Area::new(ctx, &state);
-        let place = RuleRoots {
-            project: &project,
-            cwd: &cwd,
-            home: Path::new(&ctx.config.home),
-            links: Some(&area),
-            user: ctx.config.config_dir.as_deref(),
-            flags: state.settings.place(),
-        };
+        let place = RuleRoots::new(ctx, &state, (&project, &cwd), Some(&area));
         let read = Subject {
             tool: "Read",
             what: Accessed::File(Access::Read, &path.to_string_lossy()),

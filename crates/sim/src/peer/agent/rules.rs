@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::context::{AgentState, Context};
 use super::paths::{self, Area};
 use super::runners::spellings;
 use super::shell::{self, Doubt, ShellCommand, ShellLine};
@@ -93,10 +94,7 @@ impl PermissionRules {
         for (list, given) in [(&mut rules.allow, allow), (&mut rules.deny, deny)] {
             // One argument may hold several rules, divided by commas or spaces outside of parentheses.
             let texts = given.iter().flat_map(|rules| split(rules));
-            list.extend(texts.map(|text| PermissionRule {
-                text,
-                source: RuleSource::CliArg,
-            }));
+            list.extend(PermissionRule::all(texts, RuleSource::CliArg));
         }
         rules
     }
@@ -121,6 +119,14 @@ impl PermissionRules {
 }
 
 impl PermissionRule {
+    /// Rules of one source.
+    pub(super) fn all(
+        texts: impl IntoIterator<Item = String>,
+        source: RuleSource,
+    ) -> impl Iterator<Item = Self> {
+        texts.into_iter().map(move |text| Self { text, source })
+    }
+
     /// The tool of the rule, and its pattern for the input. `Tool()` and `Tool(*)` are `Tool`.
     fn parts(&self) -> (&str, Option<&str>) {
         match self.text.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
@@ -410,16 +416,16 @@ pub(super) enum Access {
 /// What paths in rules begin with.
 pub(super) struct RuleRoots<'a> {
     /// What the session is about.
-    pub(super) project: &'a Path,
+    project: &'a Path,
     /// Where the shell is.
-    pub(super) cwd: &'a Path,
-    pub(super) home: &'a Path,
+    cwd: &'a Path,
+    home: &'a Path,
     /// What knows where links lead, if that counts.
-    pub(super) links: Option<&'a Area>,
+    links: Option<&'a Area>,
     /// Where the user's settings are.
-    pub(super) user: Option<&'a Path>,
+    user: Option<&'a Path>,
     /// Where the settings of `--settings` are.
-    pub(super) flags: &'a SettingsPlace,
+    flags: &'a SettingsPlace,
 }
 
 /// Where settings of `--settings` are.
@@ -434,7 +440,23 @@ pub(super) enum SettingsPlace {
     Elsewhere,
 }
 
-impl RuleRoots<'_> {
+impl<'a> RuleRoots<'a> {
+    pub(super) fn new(
+        ctx: &'a Context,
+        state: &'a AgentState,
+        (project, cwd): (&'a Path, &'a Path),
+        links: Option<&'a Area>,
+    ) -> Self {
+        Self {
+            project,
+            cwd,
+            home: Path::new(&ctx.config.home),
+            links,
+            user: ctx.config.config_dir.as_deref(),
+            flags: state.settings.place(),
+        }
+    }
+
     /// The directory at which a path begins that begins with one `/` in a rule of this source; none if no file is meant.
     fn of(&self, source: RuleSource) -> Option<&Path> {
         match (source, self.flags) {

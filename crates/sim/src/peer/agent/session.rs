@@ -439,10 +439,9 @@ impl<I: AsyncRead + Unpin> Session<I> {
                  is {what}."
             );
             let failed = transcript::LoadFailure {
-                text,
-                session_id: None,
                 told: self.ctx.config.startup_failure_results,
                 reason: Some("initialize_not_first"),
+                ..transcript::LoadFailure::new(text, None)
             };
             return Some(refuse_to_open(&self.ctx, failed).await);
         }

@@ -111,11 +111,10 @@ impl Settings {
         let is_new = !std::mem::replace(&mut self.files.trusted, true);
         if let (true, Some(settings)) = (is_new, self.of(RuleSource::Project)) {
             let permissions = settings.get("permissions").unwrap_or(&Value::Null);
-            let allowed = strings(&permissions["allow"]).into_iter();
-            rules.allow.extend(allowed.map(|text| PermissionRule {
-                text,
-                source: RuleSource::Project,
-            }));
+            let allowed = strings(&permissions["allow"]);
+            rules
+                .allow
+                .extend(PermissionRule::all(allowed, RuleSource::Project));
         }
     }
 
@@ -127,8 +126,7 @@ impl Settings {
             for behavior in ["allow", "deny", "ask"] {
                 let grants = behavior == "allow";
                 if let (Some(list), true) = (rules.list(behavior), !grants || self.may_grant(source)) {
-                    let texts = strings(&permissions[behavior]).into_iter();
-                    list.extend(texts.map(|text| PermissionRule { text, source }));
+                    list.extend(PermissionRule::all(strings(&permissions[behavior]), source));
                 }
             }
             if self.may_grant(source) {
@@ -195,10 +193,7 @@ async fn apply(ctx: &Context, settings: &Value) -> ControlReply {
                 let now = strings(&permissions[behavior]);
                 if let Some(rules) = state.rules.list(behavior) {
                     rules.retain(|rule| rule.source != RuleSource::Flag);
-                    rules.extend(now.into_iter().map(|text| PermissionRule {
-                        text,
-                        source: RuleSource::Flag,
-                    }));
+                    rules.extend(PermissionRule::all(now, RuleSource::Flag));
                 }
             }
         }
@@ -355,10 +350,7 @@ fn apply_permission(state: &mut AgentState, update: &Value, source: RuleSource) 
                 _ => {}
             }
             if kind != "removeRules" && counts {
-                add(
-                    list,
-                    texts.into_iter().map(|text| PermissionRule { text, source }),
-                );
+                add(list, PermissionRule::all(texts, source));
             }
         }
         _ => {}

@@ -64,13 +64,21 @@ pub(in crate::peer::agent) struct LoadFailure {
 }
 
 impl LoadFailure {
+    /// One that the host gets a result of.
+    pub(in crate::peer::agent) fn new(text: String, session_id: Option<&str>) -> Self {
+        Self {
+            text,
+            session_id: session_id.map(str::to_owned),
+            told: true,
+            reason: None,
+        }
+    }
+
     /// A new session has the id of one that is kept.
     pub(in crate::peer::agent) fn taken(id: &str) -> Self {
         Self {
-            text: format!("Error: Session ID {id} is already in use."),
-            session_id: None,
             told: false,
-            reason: None,
+            ..Self::new(format!("Error: Session ID {id} is already in use."), None)
         }
     }
 }
@@ -127,23 +135,13 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
 }
 
 fn unknown(id: &str) -> LoadFailure {
-    LoadFailure {
-        text: format!("No conversation found with session ID: {id}"),
-        session_id: Some(id.to_owned()),
-        told: true,
-        reason: None,
-    }
+    LoadFailure::new(format!("No conversation found with session ID: {id}"), Some(id))
 }
 
 fn check_id(id: Option<&str>) -> Result<&str, LoadFailure> {
     const NEEDS: &str = "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude \
                          -p --resume <session-id|title>";
-    let failed = |text| LoadFailure {
-        text,
-        session_id: None,
-        told: true,
-        reason: None,
-    };
+    let failed = |text| LoadFailure::new(text, None);
     match id {
         None | Some("") => Err(failed(NEEDS.to_owned())),
         Some(id) if uuid::Uuid::parse_str(id).is_ok() => Ok(id),
@@ -226,12 +224,7 @@ fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Val
     let Some(at) = config.resume_at.as_deref() else {
         return Ok(whole());
     };
-    let failed = |text| LoadFailure {
-        text,
-        session_id: Some(session_id.to_owned()),
-        told: true,
-        reason: None,
-    };
+    let failed = |text| LoadFailure::new(text, Some(session_id));
     let tip = named(at).filter(|record| record["type"] == "assistant");
     let tip = tip.ok_or_else(|| failed(format!("No message found with message.uuid of: {at}")))?;
     let kept = up_to(Some(tip));
