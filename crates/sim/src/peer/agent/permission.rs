@@ -47,6 +47,35 @@ enum Decision {
     Interrupt,
 }
 
+impl Decision {
+    /// Allows a call as it is.
+    fn allow(source: &str, reason: Option<&str>) -> Self {
+        Self::Allow {
+            input: None,
+            meta: decided("accept", source, reason),
+        }
+    }
+
+    fn refuse(message: impl Into<String>, source: &str, reason: Option<&str>) -> Self {
+        Self::refuse_as("permission-rule", message, source, reason)
+    }
+
+    fn refuse_as(kind: &str, message: impl Into<String>, source: &str, reason: Option<&str>) -> Self {
+        let decision = decided("reject", source, reason);
+        Self::Refuse {
+            message: message.into(),
+            meta: json!({"non_execution_kind": kind, "permission_decision": decision}),
+        }
+    }
+}
+
+/// Who has decided about a call, and by what.
+fn decided(decision: &str, source: &str, reason: Option<&str>) -> Value {
+    let mut meta = json!({"decision": decision, "source": source});
+    meta.put("reason_type", reason);
+    meta
+}
+
 impl Caller {
     /// One tool call. Hooks are told of all calls of a response, whatever came of them.
     pub(super) async fn call(self: Arc<Self>, call: ModelCall) -> Result<Made, Halt> {
@@ -111,27 +140,23 @@ impl Caller {
             decision
                 if refused_rewrite.is_some() && !matches!(decision, Some(hooks::HookDecision::Deny(_))) =>
             {
-                let reason = refused_rewrite.unwrap_or_default();
-                Decision::Refuse {
-                    message: format!(
-                        "A hook changed the input of {} to one that the tool refuses: {reason}",
-                        call.name
-                    ),
-                    meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
-                }
+                let message = format!(
+                    "A hook changed the input of {} to one that the tool refuses: {}",
+                    call.name,
+                    refused_rewrite.unwrap_or_default()
+                );
+                Decision::refuse(message, "hook", Some("hook"))
             }
             Some(hooks::HookDecision::Deny(reason)) => {
                 // The result knows an agent by its old name then.
                 call.by_old_name |= is_agent_tool(&call.name);
                 // What is said of a path that was not absolute is the reason alone.
-                Decision::Refuse {
-                    message: if call.is_placed() {
-                        reason
-                    } else {
-                        format!("PreToolUse:{} hook error: {reason}", call.name)
-                    },
-                    meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
-                }
+                let message = if call.is_placed() {
+                    reason
+                } else {
+                    format!("PreToolUse:{} hook error: {reason}", call.name)
+                };
+                Decision::refuse(message, "hook", Some("hook"))
             }
             Some(hooks::HookDecision::Defer) => {
                 self.send_stop().await;
@@ -162,8 +187,7 @@ impl Caller {
                 });
                 let by_hook = allowed.is_some() && !verdict.outweighs_hooks() && !is_kept;
                 if by_hook {
-                    let meta = json!({"decision": "accept", "source": "hook", "reason_type": "hook"});
-                    Decision::Allow { input: None, meta }
+                    Decision::allow("hook", Some("hook"))
                 } else if let (
                     Some(_),
                     Verdict::Deny {
@@ -176,10 +200,7 @@ impl Caller {
                     && *reason != "mode"
                 {
                     // Of what a hook has allowed the client is told nothing more.
-                    Decision::Refuse {
-                        message: message.clone(),
-                        meta: refused(json!({"decision": "reject", "source": source, "reason_type": reason})),
-                    }
+                    Decision::refuse(message, source, Some(*reason))
                 } else {
                     self.settle(&call, verdict).await?
                 }
@@ -276,8 +297,7 @@ impl Caller {
                     .flatten();
                 if let Some((_, source)) = &denied {
                     self.deny(call);
-                    let source = source.decided(false);
-                    let decision = json!({"decision": "reject", "source": source, "reason_type": "rule"});
+                    let decision = decided("reject", source.decided(false), Some("rule"));
                     meta = Some(json!({"permission_decision": decision}));
                 }
                 let unfit = match denied {
@@ -362,18 +382,9 @@ impl Caller {
     async fn settle(&self, call: &ModelCall, verdict: Verdict) -> Result<Decision, Abort> {
         Ok(match verdict {
             // Agents are started without a rule.
-            Verdict::Allow("") => Decision::Allow {
-                input: None,
-                meta: json!({"decision": "accept", "source": "config"}),
-            },
-            Verdict::Allow(reason) => Decision::Allow {
-                input: None,
-                meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
-            },
-            Verdict::AllowByRule(source) => Decision::Allow {
-                input: None,
-                meta: json!({"decision": "accept", "source": source.decided(true), "reason_type": "rule"}),
-            },
+            Verdict::Allow("") => Decision::allow("config", None),
+            Verdict::Allow(reason) => Decision::allow("config", Some(reason)),
+            Verdict::AllowByRule(source) => Decision::allow(source.decided(true), Some("rule")),
             Verdict::Deny {
                 message,
                 reason,
@@ -381,10 +392,7 @@ impl Caller {
                 ..
             } => {
                 self.send_denied(call, &message, Some(reason)).await;
-                Decision::Refuse {
-                    message,
-                    meta: refused(json!({"decision": "reject", "source": source, "reason_type": reason})),
-                }
+                Decision::refuse(message, source, Some(reason))
             }
             Verdict::Unchecked { .. } => self.refuse_unchecked(call).await,
             Verdict::Ask(why) if self.ctx.config.permission_prompts => self.ask(call, why).await?,
@@ -394,11 +402,7 @@ impl Caller {
                     call.name
                 );
                 self.send_denied(call, &message, Some("asyncAgent")).await;
-                let decision = json!({"decision": "reject", "source": "config", "reason_type": "asyncAgent"});
-                Decision::Refuse {
-                    message,
-                    meta: refused(decision),
-                }
+                Decision::refuse(message, "config", Some("asyncAgent"))
             }
             Verdict::Ask(why) => {
                 if let Some(decision) = self.ask_only_hooks(call, why).await? {
@@ -406,11 +410,7 @@ impl Caller {
                 }
                 let message = format!("{} needs approval, and there is nobody to ask.", call.name);
                 self.send_denied(call, &message, None).await;
-                let decision = json!({"decision": "reject", "source": "config"});
-                Decision::Refuse {
-                    message,
-                    meta: json!({"non_execution_kind": "user-rejected", "permission_decision": decision}),
-                }
+                Decision::refuse_as("user-rejected", message, "config", None)
             }
         })
     }
@@ -432,9 +432,7 @@ impl Caller {
             call.name
         );
         self.send_denied(call, &message, Some("classifier")).await;
-        let decision = json!({"decision": "reject", "source": "config", "reason_type": "classifier"});
-        let meta = json!({"non_execution_kind": "automode-unavailable", "permission_decision": decision});
-        Decision::Refuse { message, meta }
+        Decision::refuse_as("automode-unavailable", message, "config", Some("classifier"))
     }
 
     /// Lets the hooks for permission requests decide where there is nobody else.
@@ -530,11 +528,11 @@ impl Caller {
             Ok(answer) => answer,
             Err(Abort::Displaced) => {
                 self.ctx.resume_action().await;
-                let decision = json!({"decision": "reject", "source": "user_abort"});
-                return Ok(Decision::Refuse {
-                    message: "Tool permission request aborted".to_owned(),
-                    meta: refused(decision),
-                });
+                return Ok(Decision::refuse(
+                    "Tool permission request aborted",
+                    "user_abort",
+                    None,
+                ));
             }
             Err(why) => {
                 self.ctx.resume_action().await;
@@ -556,10 +554,7 @@ impl Caller {
 
     /// What the answer to a permission request means.
     async fn take_answer(&self, call: &ModelCall, answer: Result<HostReply, RecvError>) -> Decision {
-        let refuse = |message: String| Decision::Refuse {
-            message,
-            meta: refused(json!({"decision": "reject", "source": "config", "reason_type": "other"})),
-        };
+        let refuse = |message: String| Decision::refuse(message, "config", Some("other"));
         let payload = match answer {
             Ok(HostReply::Success(payload)) => payload,
             Ok(HostReply::Error(error)) => {
@@ -598,18 +593,15 @@ impl Caller {
                         input
                     }),
                     meta: match by_hook {
-                        true => json!({"decision": "accept", "source": "hook", "reason_type": "hook"}),
-                        false => json!({"decision": "accept", "source": "user_temporary"}),
+                        true => decided("accept", "hook", Some("hook")),
+                        false => decided("accept", "user_temporary", None),
                     },
                 }
             }
             (Some("deny"), _, Some(_)) if payload["interrupt"] == true => Decision::Interrupt,
-            (Some("deny"), _, Some(message)) => Decision::Refuse {
-                message: message.to_owned(),
-                meta: refused(match payload["from_hook"] == true {
-                    true => json!({"decision": "reject", "source": "hook", "reason_type": "hook"}),
-                    false => json!({"decision": "reject", "source": "user_reject"}),
-                }),
+            (Some("deny"), _, Some(message)) => match payload["from_hook"] == true {
+                true => Decision::refuse(message, "hook", Some("hook")),
+                false => Decision::refuse(message, "user_reject", None),
             },
             _ => refuse(INVALID.to_owned()),
         }
@@ -676,8 +668,4 @@ fn failed(call: &ModelCall, content: &str, details: &str, meta: Option<Value>) -
         },
         lines: vec![CallLine::result(block, extra)],
     }
-}
-
-fn refused(decision: Value) -> Value {
-    json!({"non_execution_kind": "permission-rule", "permission_decision": decision})
 }
