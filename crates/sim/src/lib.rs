@@ -37,6 +37,7 @@ pub mod peer;
 pub mod players;
 mod running;
 pub mod script;
+mod word_list;
 
 /// The examples of the page on the scripted API, compiled.
 #[cfg(all(doctest, feature = "api"))]

@@ -6,25 +6,13 @@ use serde_json::{Map, Value};
 
 use super::file::{Cassette, Said, What};
 use super::strings;
+use crate::word_list::WordList;
 
 /// Keys whose values name something that one of the two sides made up, or that are lists of such.
-const ID_KEYS: &[&str] = &[
-    "request_id",
-    "uuid",
-    "callback_id",
-    "hookCallbackIds",
-    "message_uuid",
-    "message_id",
-    "user_message_id",
-    "user_message_uuid",
-    "user_message_uuids",
-    "command_uuid",
-    "all_uuids",
-    "uuids",
-    "still_queued",
-    "cancelled",
-    "session_id",
-];
+const ID_KEYS: WordList = WordList(
+    "request_id uuid callback_id hookCallbackIds message_uuid message_id user_message_id user_message_uuid \
+     user_message_uuids command_uuid all_uuids uuids still_queued cancelled session_id",
+);
 
 /// Keys whose values are times.
 const TIME_KEYS: &[&str] = &["timestamp", "created_at", "createdAt"];
@@ -128,7 +116,7 @@ impl IdPairs {
 }
 
 fn is_id_key(key: Option<&str>) -> bool {
-    key.is_some_and(|key| ID_KEYS.contains(&key))
+    key.is_some_and(|key| ID_KEYS.has(key))
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::matching::is_time;
 use super::places::Places;
+use crate::word_list::WordList;
 
 /// Values that are the same in each run, for snapshots: ids are numbered in their order over all of them (`[uuid-1]`,
 /// `[toolu-1]`), times are `[time]`, directories and names of this machine `[cwd]`, `[home]`, `[tmp]`, `[user]`, `[host]`, and numbers
@@ -108,20 +109,9 @@ impl Normal {
 
 /// Whether numbers under this key are measured.
 fn is_measure(key: &str) -> bool {
+    const ENDS: WordList = WordList("_ms _at cost costusd cost_usd tokens timestamp pid _time");
     let key = key.to_ascii_lowercase();
-    [
-        "_ms",
-        "_at",
-        "cost",
-        "costusd",
-        "cost_usd",
-        "tokens",
-        "timestamp",
-        "pid",
-        "_time",
-    ]
-    .iter()
-    .any(|end| key.ends_with(end))
+    ENDS.iter().any(|end| key.ends_with(end))
 }
 
 #[cfg(test)]

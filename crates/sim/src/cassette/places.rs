@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::word_list::WordList;
+
 /// The directories and names of a session's machine, which a cassette replaces by placeholders.
 ///
 /// | placeholder | meaning |
@@ -44,51 +46,14 @@ impl Default for Places {
 }
 
 /// Names of users and machines that are words or defaults.
-const NOBODY: &[&str] = &[
-    "admin",
-    "agent",
-    "app",
-    "build",
-    "builder",
-    "ci",
-    "claude",
-    "code",
-    "codespace",
-    "container",
-    "debian",
-    "dev",
-    "developer",
-    "docker",
-    "git",
-    "github",
-    "home",
-    "host",
-    "jenkins",
-    "linux",
-    "local",
-    "localhost",
-    "mac",
-    "main",
-    "node",
-    "nobody",
-    "root",
-    "runner",
-    "server",
-    "system",
-    "test",
-    "tester",
-    "tests",
-    "ubuntu",
-    "user",
-    "users",
-    "vagrant",
-    "vscode",
-    "windows",
-    "work",
-];
+const NOBODY: WordList = WordList(
+    "admin agent app build builder ci claude code codespace container debian dev developer docker git github home \
+     host jenkins linux local localhost mac main node nobody root runner server system test tester tests ubuntu \
+     user users vagrant vscode windows work",
+);
 
 /// What the fields and values of frames are called: a machine may be called `other`, and a user `max`.
-const WORDS: &str = include_str!("words.txt");
+const WORDS: WordList = WordList(include_str!("words.txt"));
 
 impl Places {
     /// The places of a process in this directory with this environment.
@@ -175,8 +140,7 @@ impl Places {
             });
         }
         for (text, name) in [(&self.user, "user"), (&self.host, "host")] {
-            let is_word = || WORDS.split_whitespace().any(|word| word == text);
-            if text.len() > 2 && is_name(text) && !is_word() {
+            if text.len() > 2 && is_name(text) && !WORDS.has(text) {
                 needles.push(Needle {
                     text: text.clone(),
                     name,
@@ -348,7 +312,7 @@ fn is_name_of_somebody(name: &str) -> bool {
 }
 
 fn is_name(name: &str) -> bool {
-    !NOBODY.contains(&name.to_lowercase().as_str())
+    !NOBODY.has(&name.to_lowercase())
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::lines::Lines;
 use super::places::Places;
 use super::redact::{Redactor, Rules};
 use super::split::Held;
+use crate::word_list::WordList;
 
 /// The facts of a recording that are known before it begins.
 #[derive(Debug, Clone, Default)]
@@ -124,28 +125,14 @@ fn file_name(path: &str) -> String {
 
 /// Whether a variable changes the CLI's behaviour. No others are recorded.
 fn matters(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "ANTHROPIC_MODEL",
-        "ANTHROPIC_DEFAULT_HAIKU_MODEL",
-        "ANTHROPIC_DEFAULT_OPUS_MODEL",
-        "ANTHROPIC_DEFAULT_SONNET_MODEL",
-        "ANTHROPIC_SMALL_FAST_MODEL",
-        "BASH_DEFAULT_TIMEOUT_MS",
-        "BASH_MAX_OUTPUT_LENGTH",
-        "BASH_MAX_TIMEOUT_MS",
-        "DISABLE_AUTOUPDATER",
-        "DISABLE_AUTO_COMPACT",
-        "DISABLE_COMPACT",
-        "DISABLE_ERROR_REPORTING",
-        "DISABLE_PROMPT_CACHING",
-        "DISABLE_TELEMETRY",
-        "ENABLE_TOOL_SEARCH",
-        "MAX_MCP_OUTPUT_TOKENS",
-        "MAX_THINKING_TOKENS",
-        "MCP_TIMEOUT",
-        "MCP_TOOL_TIMEOUT",
-    ];
-    let is_ours = NAMES.contains(&name) || name.starts_with("CLAUDE_CODE_");
+    const NAMES: WordList = WordList(
+        "ANTHROPIC_MODEL ANTHROPIC_DEFAULT_HAIKU_MODEL ANTHROPIC_DEFAULT_OPUS_MODEL ANTHROPIC_DEFAULT_SONNET_MODEL \
+         ANTHROPIC_SMALL_FAST_MODEL BASH_DEFAULT_TIMEOUT_MS BASH_MAX_OUTPUT_LENGTH BASH_MAX_TIMEOUT_MS \
+         DISABLE_AUTOUPDATER DISABLE_AUTO_COMPACT DISABLE_COMPACT DISABLE_ERROR_REPORTING DISABLE_PROMPT_CACHING \
+         DISABLE_TELEMETRY ENABLE_TOOL_SEARCH MAX_MCP_OUTPUT_TOKENS MAX_THINKING_TOKENS MCP_TIMEOUT \
+         MCP_TOOL_TIMEOUT",
+    );
+    let is_ours = NAMES.has(name) || name.starts_with("CLAUDE_CODE_");
     // Directories of one machine and secrets do not change the behaviour.
     is_ours && !super::scan::is_secret_name(name) && !name.ends_with("TMPDIR") && !name.ends_with("_DIR")
 }

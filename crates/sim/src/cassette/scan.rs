@@ -7,40 +7,19 @@ pub(super) use outrigger_secrets::is_switch;
 
 use super::redact::{Hit, SECRET};
 use super::strings::{self, PathStep, StringPlace};
+use crate::word_list::WordList;
 
 /// Ends of secret names, in lower case and without `_` and `-`.
-const SECRET_NAMES: &[&str] = &[
-    "apikey",
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "secretkey",
-    "accesskey",
-    "privatekey",
-    "authorization",
-    "cookie",
-    "credential",
-    "credentials",
-    "passphrase",
-    "accesskeyid",
-];
+const SECRET_NAMES: WordList = WordList(
+    "apikey token secret password passwd secretkey accesskey privatekey authorization cookie credential credentials \
+     passphrase accesskeyid",
+);
 
 /// Keys of the account's data in a sign-in.
-const ACCOUNT: &[&str] = &[
-    "email",
-    "emailaddress",
-    "useremail",
-    "organization",
-    "organizationname",
-    "organizationuuid",
-    "organizationid",
-    "accountuuid",
-    "accountid",
-    "useruuid",
-    "displayname",
-    "fullname",
-];
+const ACCOUNT: WordList = WordList(
+    "email emailaddress useremail organization organizationname organizationuuid organizationid accountuuid \
+     accountid useruuid displayname fullname",
+);
 
 fn plain_name(name: &str) -> String {
     let kept = name.chars().filter(char::is_ascii_alphanumeric);
@@ -64,7 +43,7 @@ pub(super) fn by_key(place: &StringPlace<'_>, key: &str, text: &str) -> Option<&
     if text.is_empty() {
         return None;
     }
-    if ACCOUNT.contains(&name.as_str()) && (in_account || name.contains("email") || name.ends_with("uuid")) {
+    if ACCOUNT.has(&name) && (in_account || name.contains("email") || name.ends_with("uuid")) {
         return Some(if name.contains("email") {
             "{{email}}"
         } else {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::word_list::WordList;
+
 /// The frames of one side of a conversation, in order, each with its [kind](super::Kinds).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
@@ -226,17 +228,9 @@ struct Fields {
 }
 
 /// Fields whose values differ each time, or depend on time.
-const VARIES: &[&str] = &[
-    "description",
-    "timestamp",
-    "harnessSectionHash",
-    "partial_json",
-    "signature",
-    "estimated_tokens",
-    "total_tokens",
-    "totalTokens",
-    "pid",
-];
+const VARIES: WordList = WordList(
+    "description timestamp harnessSectionHash partial_json signature estimated_tokens total_tokens totalTokens pid",
+);
 
 /// Fields that depend on time once a turn was stopped: how much had come of a response by then.
 const USAGE: &[&str] = &[
@@ -261,7 +255,7 @@ fn name(path: &str) -> &str {
 /// is not: the simulator has its own.
 fn constant(path: &str, value: &Value) -> Option<String> {
     let name = name(path);
-    if VARIES.contains(&name) || VARIES_AT_THE_END.iter().any(|end| name.ends_with(end)) {
+    if VARIES.has(name) || VARIES_AT_THE_END.iter().any(|end| name.ends_with(end)) {
         return None;
     }
     match value {

@@ -13,6 +13,7 @@ use super::hooks::PendingCallbacks;
 use super::subagent::{Definition, RunningSubagent, is_agent_tool};
 use super::{disk, inputs, mcp, shell, structured, tools};
 use crate::fields::JsonFields as _;
+use crate::word_list::WordList;
 
 /// An agent in a turn, for all that goes on in the turn at the same time.
 pub(super) struct Caller {
@@ -143,18 +144,9 @@ pub(super) enum Company {
 }
 
 /// Tools that leave room for others. Of commands and of the tools of servers it depends on the call.
-const SOCIABLE: &[&str] = &[
-    "AskUserQuestion",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "Read",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskUpdate",
-    "WebFetch",
-    "WebSearch",
-];
+const SOCIABLE: WordList = WordList(
+    "AskUserQuestion EnterPlanMode ExitPlanMode Read TaskCreate TaskGet TaskList TaskUpdate WebFetch WebSearch",
+);
 
 impl Caller {
     pub(super) fn new(ctx: Arc<Context>, abort: StopTurn, prompt_id: String) -> Self {
@@ -198,9 +190,7 @@ impl Caller {
                 shell::parse(command, Path::new(&self.ctx.config.home)).changes_nothing()
             }
             (Ok(_), name) => {
-                SOCIABLE.contains(&name)
-                    || is_agent_tool(name)
-                    || mcp::only_reads(&self.ctx.state().servers, name)
+                SOCIABLE.has(name) || is_agent_tool(name) || mcp::only_reads(&self.ctx.state().servers, name)
             }
         };
         if sociable { Company::Alike } else { Company::Nobody }

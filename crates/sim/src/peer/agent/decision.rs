@@ -11,6 +11,7 @@ use super::rules::{Access, Accessed, PermissionRule, PermissionRules, RuleRoots,
 use super::shell::{self, Doubt, ShellCommand, ShellLine};
 use super::subagent::is_agent_tool;
 use super::{BYPASS, mcp, plans};
+use crate::word_list::WordList;
 
 /// Whether the rules remove this tool. A tool of the CLI's own that is denied in mid-session stays, and is refused.
 pub(super) fn disallowed(rules: &PermissionRules, tool: &str) -> bool {
@@ -129,25 +130,10 @@ impl Why {
 }
 
 /// Tools that the CLI never asks about.
-const UNASKED: &[&str] = &[
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "EnterPlanMode",
-    "EnterWorktree",
-    "ExitWorktree",
-    "ListAgents",
-    "ReportFindings",
-    "ScheduleWakeup",
-    "SendMessage",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskStop",
-    "TaskUpdate",
-    "TodoWrite",
-    "ToolSearch",
-];
+const UNASKED: WordList = WordList(
+    "CronCreate CronDelete CronList EnterPlanMode EnterWorktree ExitWorktree ListAgents ReportFindings \
+     ScheduleWakeup SendMessage TaskCreate TaskGet TaskList TaskStop TaskUpdate TodoWrite ToolSearch",
+);
 
 /// What rules look at in a call.
 fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
@@ -332,7 +318,7 @@ pub(super) fn decide(
             firm: true,
         };
     }
-    if UNASKED.contains(&tool) {
+    if UNASKED.has(tool) {
         return Verdict::Allow("");
     }
     if is_agent_tool(tool) && !scene.checked && mode != BYPASS {

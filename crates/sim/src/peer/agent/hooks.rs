@@ -16,25 +16,16 @@ use super::subagent::RunningSubagent;
 use super::turn::INTERRUPTED;
 use super::{mcp, settings};
 use crate::fields::JsonFields as _;
+use crate::word_list::WordList;
 
 /// The default deadline of a callback.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Events without the permission mode.
-const WITHOUT_MODE: &[&str] = &[
-    "Elicitation",
-    "ElicitationResult",
-    "InstructionsLoaded",
-    "MessageDisplay",
-    "PostCompact",
-    "PostModelSwitch",
-    "PreCompact",
-    "PreModelSwitch",
-    "SessionEnd",
-    "SessionStart",
-    "StopFailure",
-    "SubagentStart",
-];
+const WITHOUT_MODE: WordList = WordList(
+    "Elicitation ElicitationResult InstructionsLoaded MessageDisplay PostCompact PostModelSwitch PreCompact \
+     PreModelSwitch SessionEnd SessionStart StopFailure SubagentStart",
+);
 
 /// Callbacks that are registered for an event.
 #[derive(Debug, Clone)]
@@ -212,7 +203,7 @@ impl Context {
             "hook_event_name": event,
         });
         input.put("prompt_id", cause.prompt_id);
-        let tells_mode = !WITHOUT_MODE.contains(&event);
+        let tells_mode = !WITHOUT_MODE.has(event);
         input.put("permission_mode", tells_mode.then_some(mode));
         let tells_effort = (tells_mode && !event.starts_with("UserPrompt")) || event == "StopFailure";
         if tells_effort && Model::of(&model).has_effort() {

@@ -3,21 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::context::{AgentState, Context};
+use crate::word_list::WordList;
 
 /// Files and directories that always need a permission request to change, whatever rule allows it.
-const SENSITIVE: &[&str] = &[
-    ".git",
-    ".claude",
-    ".vscode",
-    ".idea",
-    ".mcp.json",
-    ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".gitconfig",
-    ".gitmodules",
-];
+const SENSITIVE: WordList = WordList(
+    ".git .claude .vscode .idea .mcp.json .bashrc .bash_profile .profile .zshrc .gitconfig .gitmodules",
+);
 
 /// A path as the tools take it: below the working directory or the home, without `.` and `..`.
 pub(super) fn absolute(path: &str, cwd: &Path, home: &Path) -> PathBuf {
@@ -59,7 +50,7 @@ pub(super) fn described(path: &Path, cwd: &Path, home: &Path) -> String {
 pub(super) fn is_sensitive(path: &Path, cwd: &Path) -> bool {
     let path = path.strip_prefix(cwd).unwrap_or(path);
     path.components()
-        .any(|part| SENSITIVE.iter().any(|name| part.as_os_str() == *name))
+        .any(|part| SENSITIVE.iter().any(|name| part.as_os_str() == name))
 }
 
 /// Whether what is in the way belongs to the CLI's settings and not to other tools.

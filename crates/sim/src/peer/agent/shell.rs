@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::paths;
 use super::reads;
 use super::sed::{self, Sed};
+use crate::word_list::WordList;
 
 static WORDS: LazyLock<Words> =
     LazyLock::new(|| serde_json::from_str(include_str!("shell.json")).unwrap_or_default());
@@ -219,20 +220,9 @@ impl ShellCommand {
     }
 
     pub(super) fn is_find_that_acts(&self) -> bool {
-        self.name() == "find"
-            && self.has(&[
-                "-delete",
-                "-rm",
-                "-exec",
-                "-execdir",
-                "-ok",
-                "-okdir",
-                "-fprint",
-                "-fprint0",
-                "-fprintf",
-                "-fls",
-                "-files0-from",
-            ])
+        const ACTING: WordList =
+            WordList("-delete -rm -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls -files0-from");
+        self.name() == "find" && self.words.iter().any(|word| ACTING.has(word))
     }
 
     /// Whether the command prints the files that it names, and then whether it prints all of them.

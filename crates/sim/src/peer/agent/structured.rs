@@ -7,6 +7,7 @@ use regex_lite::Regex;
 use serde_json::{Map, Value};
 
 use super::not_simulated;
+use crate::word_list::WordList;
 
 /// The name of the tool that takes the answer.
 pub(super) const TOOL: &str = "StructuredOutput";
@@ -26,38 +27,16 @@ const TYPES: &[&str] = &[
 ];
 
 /// Keywords whose value is not looked at when a schema is read.
-const SILENT: &[&str] = &[
-    "$comment",
-    "$id",
-    "const",
-    "contentEncoding",
-    "contentMediaType",
-    "default",
-    "deprecated",
-    "description",
-    "examples",
-    "format",
-    "nullable",
-    "readOnly",
-    "title",
-    "writeOnly",
-];
+const SILENT: WordList = WordList(
+    "$comment $id const contentEncoding contentMediaType default deprecated description examples format nullable \
+     readOnly title writeOnly",
+);
 
 /// Keywords of the CLI's validator that are not understood. `docs/testing.md` has the same.
-pub(super) const NOT_SIMULATED: &[&str] = &[
-    "additionalItems",
-    "contains",
-    "dependencies",
-    "else",
-    "if",
-    "maxProperties",
-    "minProperties",
-    "multipleOf",
-    "patternProperties",
-    "propertyNames",
-    "then",
-    "uniqueItems",
-];
+pub(super) const NOT_SIMULATED: WordList = WordList(
+    "additionalItems contains dependencies else if maxProperties minProperties multipleOf patternProperties \
+     propertyNames then uniqueItems",
+);
 
 impl Schema {
     /// Reads a schema.
@@ -126,8 +105,8 @@ impl Schema {
                         ));
                     }
                 }
-                silent if SILENT.contains(&silent) => {}
-                keyword if NOT_SIMULATED.contains(&keyword) => {
+                silent if SILENT.has(silent) => {}
+                keyword if NOT_SIMULATED.has(keyword) => {
                     return Err(not_simulated::keyword(keyword));
                 }
                 unknown => return Err(format!("strict mode: unknown keyword: \"{unknown}\"")),
