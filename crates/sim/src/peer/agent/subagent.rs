@@ -176,21 +176,15 @@ impl Definition {
     /// Reads a file; none without the fields that it needs.
     fn read_markdown(text: &str) -> Option<(String, Self)> {
         let (head, _) = commands::parts(text);
-        let agent = Self {
-            description: commands::field(head, "description")?,
-            model: commands::field(head, "model"),
-            background: commands::field(head, "background").as_deref() == Some("true"),
-            tools: commands::list(head, "tools").map(tools),
-            disallowed: commands::list(head, "disallowedTools")
-                .map(tools)
-                .unwrap_or_default(),
-            max_turns: commands::field(head, "maxTurns").and_then(|turns| turns.parse().ok()),
-            mode: commands::field(head, "permissionMode")
-                .as_deref()
-                .and_then(own_mode),
-            is_isolated: commands::field(head, "isolation").as_deref() == Some("worktree"),
-        };
-        Some((commands::field(head, "name")?, agent))
+        let field = |key: &str| commands::field(head, key);
+        let agent = json!({
+            // A file may have no prompt.
+            "prompt": "", "description": field("description"), "model": field("model"),
+            "background": field("background").as_deref() == Some("true"), "tools": commands::list(head, "tools"),
+            "disallowedTools": commands::list(head, "disallowedTools"), "permissionMode": field("permissionMode"),
+            "maxTurns": field("maxTurns").and_then(|turns| turns.parse::<u64>().ok()), "isolation": field("isolation"),
+        });
+        Some((field("name")?, Self::read(&agent)?))
     }
 
     /// The entry in the reply to `initialize`.
