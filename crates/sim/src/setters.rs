@@ -29,3 +29,15 @@ macro_rules! setters {
     (@change $self:ident [$($way:tt)*] $name:ident [] $($change:tt)+) => { $self$($way)*.$name $($change)+ };
     (@change $self:ident [$($way:tt)*] $name:ident [$field:ident] $($change:tt)+) => { $self$($way)*.$field $($change)+ };
 }
+
+/// Constructors, which set these fields of a value by itself.
+macro_rules! constructors {
+    ($type:ident: $($(#[$doc:meta])* $name:ident($($value:ident: $from:ty),*) { $($fields:tt)+ })+) => {
+        impl $type {
+            $($(#[$doc])*
+            pub fn $name($($value: $from),*) -> Self {
+                Self { $($fields)+, ..Self::default() }
+            })+
+        }
+    };
+}

@@ -66,18 +66,15 @@ setters! { Pacing:
     turn(turn: Duration) = turn;
 }
 
+constructors! { Rule:
+    /// A rule for a prompt that is like this; a bare text means the whole text.
+    of(prompt: impl Into<TextMatch>) { prompt: Some(prompt.into()) }
+}
+
 impl Rule {
     /// A rule for any prompt.
     pub fn any() -> Self {
         Self::default()
-    }
-
-    /// A rule for a prompt that is like this; a bare text means the whole text.
-    pub fn of(prompt: impl Into<TextMatch>) -> Self {
-        Self {
-            prompt: Some(prompt.into()),
-            ..Self::default()
-        }
     }
 
     /// A rule for a prompt in which this occurs.
@@ -129,16 +126,12 @@ setters! { Rule:
     anytime() = true;
 }
 
-impl Call {
+constructors! { Call:
     /// A call of this tool. The input is a JSON object; any other value counts as an empty one.
-    pub fn new(tool: impl Into<String>, input: Value) -> Self {
-        Self {
-            tool: tool.into(),
-            input: object(input),
-            ..Self::default()
-        }
-    }
+    new(tool: impl Into<String>, input: Value) { tool: tool.into(), input: object(input) }
+}
 
+impl Call {
     /// Sets a failure that comes out of it instead of running it.
     #[must_use]
     pub fn error(mut self, result: impl Into<Value>) -> Self {
@@ -204,14 +197,9 @@ setters! { Permission:
     suggest(update: Value) => suggestions.push(object(update));
 }
 
-impl Subagent {
+constructors! { Subagent:
     /// One that is to do this.
-    pub fn new(description: impl Into<String>) -> Self {
-        Self {
-            description: description.into(),
-            ..Self::default()
-        }
-    }
+    new(description: impl Into<String>) { description: description.into() }
 }
 
 setters! { Subagent:
@@ -227,14 +215,9 @@ setters! { Subagent:
     background() = true;
 }
 
-impl Background {
+constructors! { Background:
     /// A command that ends at once, with success and without output.
-    pub fn new(command: impl Into<String>) -> Self {
-        Self {
-            command: command.into(),
-            ..Self::default()
-        }
-    }
+    new(command: impl Into<String>) { command: command.into() }
 }
 
 setters! { Background:
@@ -248,14 +231,9 @@ setters! { Background:
     exit(code: i32) = code;
 }
 
-impl ApiError {
+constructors! { ApiError:
     /// A failure with this HTTP status, however often it is tried.
-    pub fn new(status: u16) -> Self {
-        Self {
-            status,
-            ..Self::default()
-        }
-    }
+    new(status: u16) { status }
 }
 
 setters! { ApiError:
@@ -286,22 +264,11 @@ impl ResponsePace {
     }
 }
 
-impl ExitStep {
+constructors! { ExitStep:
     /// With this exit code, at once.
-    pub fn code(code: i32) -> Self {
-        Self {
-            code,
-            ..Self::default()
-        }
-    }
-
+    code(code: i32) { code }
     /// By this signal, at once.
-    pub fn signal(number: i32) -> Self {
-        Self {
-            signal: Some(number),
-            ..Self::default()
-        }
-    }
+    signal(number: i32) { signal: Some(number) }
 }
 
 setters! { ExitStep:
@@ -309,38 +276,15 @@ setters! { ExitStep:
     after_result() = true;
 }
 
-impl Assert {
+constructors! { Assert:
     /// The client answered the last question about a tool like this.
-    pub fn permission(permitted: Permitted) -> Self {
-        Self {
-            permission: Some(permitted),
-            ..Self::default()
-        }
-    }
-
+    permission(permitted: Permitted) { permission: Some(permitted) }
     /// So many prompts have come.
-    pub fn prompts(prompts: usize) -> Self {
-        Self {
-            prompts: Some(prompts),
-            ..Self::default()
-        }
-    }
-
+    prompts(prompts: usize) { prompts: Some(prompts) }
     /// The model last read this of a tool.
-    pub fn result(result: impl Into<TextMatch>) -> Self {
-        Self {
-            result: Some(result.into()),
-            ..Self::default()
-        }
-    }
-
+    result(result: impl Into<TextMatch>) { result: Some(result.into()) }
     /// The client's last answer fits this pattern.
-    pub fn answer(pattern: Value) -> Self {
-        Self {
-            answer: Some(pattern),
-            ..Self::default()
-        }
-    }
+    answer(pattern: Value) { answer: Some(pattern) }
 }
 
 setters! { Assert:
