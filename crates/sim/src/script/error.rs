@@ -2,7 +2,7 @@
 
 use std::cell::LazyCell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
@@ -169,7 +169,7 @@ fn explain(error: &Error) -> Option<String> {
         Error::UnsupportedTag { .. } | Error::TaggedEnumMismatch { .. } => {
             "a text that begins with `!` goes in quotes"
         }
-        Error::UnknownAnchor { .. } => UNKNOWN_ANCHOR,
+        Error::UnknownAnchor { .. } => return Some(not_yaml("unknown anchor")),
         Error::MergeValueNotMapOrSeqOfMaps { .. } => "`<<` takes a mapping, or an alias for one",
         Error::Budget { .. }
         | Error::AliasReplayCounterOverflow { .. }
@@ -187,89 +187,25 @@ fn explain(error: &Error) -> Option<String> {
     Some(text.to_owned())
 }
 
-const UNKNOWN_ANCHOR: &str = "no `&name` is there for this alias: a text that begins with `*` goes in quotes";
+/// Words of the parser, and what they mean. The first that occur count.
+static MEANINGS: LazyLock<Vec<(String, String)>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("yaml_errors.json")).unwrap_or_default());
 
 /// What is wrong with a text that is no YAML. The parser's own words are about its grammar.
 fn not_yaml(told: &str) -> String {
-    const BRACKET: &str = "a `,` or the closing bracket is missing before this";
-    const COLUMN: &str =
-        "wrong indentation: fields of one mapping, and items of one list, begin in the same column";
-    const QUOTED: &str = "behind the closing quote stands more: a `,` is missing, or the whole text goes in quotes (inside single \
-                          quotes, `''` is one)";
-    let known = [
-        (
-            "mapping values are not allowed",
-            "a field cannot begin here: a text with `: ` in it goes in quotes",
-        ),
-        (
-            "unexpected character",
-            "a text that begins with this character goes in quotes",
-        ),
-        ("tab", "here is a tab: indent with spaces"),
-        (
-            "unknown escape",
-            "inside double quotes, `\\` begins an escape: put the text in single quotes",
-        ),
-        (
-            "hexadecimal",
-            "inside double quotes, `\\` begins an escape: put the text in single quotes",
-        ),
-        (
-            "surrogate",
-            "inside double quotes, `\\` begins an escape, and this is no character",
-        ),
-        (
-            "Unicode character escape",
-            "inside double quotes, `\\` begins an escape, and this is no character",
-        ),
-        ("unclosed bracket", "this bracket is not closed"),
-        (
-            "mismatched bracket",
-            "this bracket closes another kind of bracket",
-        ),
-        ("misplaced bracket", "this bracket closes nothing"),
-        ("unclosed quote", "the quote is not closed"),
-        (
-            "multiline quoted",
-            "the quote is not closed, or the next line of the text is not indented",
-        ),
-        ("trailing content", QUOTED),
-        ("expected ',' or", BRACKET),
-        ("expected '-' indicator", COLUMN),
-        ("a block mapping, did not find expected key", COLUMN),
-        ("indent", COLUMN),
-        (
-            "simple key",
-            "here is no field and no item: a field is `name: value`, and an item begins with `- `",
-        ),
-        (
-            "\"-\" is only valid inside a block",
-            "inside brackets, items have no `- `",
-        ),
-        (
-            "sequence entries are not allowed",
-            "an item with `- ` begins on a line of its own",
-        ),
-        ("unknown anchor", UNKNOWN_ANCHOR),
-        ("anchor", "a text that begins with `&` or `*` goes in quotes"),
-        ("tag", "a text that begins with `!` goes in quotes"),
-        ("handle", "a text that begins with `!` goes in quotes"),
-        (
-            "directive",
-            "a line that begins with `%` belongs into a text in quotes",
-        ),
-        (
-            "block scalar",
-            "behind `|` and `>` stands nothing: the text begins on the next line",
-        ),
-        ("document", "the script ends before this: it is one mapping"),
-        ("recursion limit", "this is nested too deeply"),
-        ("eof", "the text ends in the middle of a value"),
-        ("EOF", "the text ends in the middle of a value"),
-    ];
-    let found = known.iter().find(|(words, _)| told.contains(words));
+    let found = MEANINGS.iter().find(|(words, _)| told.contains(words.as_str()));
     found.map_or_else(
         || "this is no YAML: put texts with special characters in quotes".to_owned(),
-        |(_, what)| (*what).to_owned(),
+        |(_, meaning)| meaning.clone(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_parser_are_read() {
+        assert_eq!(MEANINGS.len(), 30);
+    }
 }
