@@ -121,7 +121,10 @@ export interface ToolCall {
   isError: boolean;
 }
 
-/** What became of a request for a permission; `failed` without a decision. */
+/**
+ * What became of a request for a permission; `failed` without a decision that the CLI understands. It understands an `allow` unless its
+ * `updatedInput` is no object, and a `deny` with a `message`.
+ */
 export type Outcome = "allowed" | "denied" | "failed";
 
 /** A request for a permission, with what the program replied. */

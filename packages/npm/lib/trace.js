@@ -37,8 +37,7 @@ export class Trace {
 
   get permissionRequests() {
     return this.#requests("can_use_tool").map(({ request, reply, error }) => {
-      const outcome = { allow: "allowed", deny: "denied" }[reply?.behavior] ?? "failed";
-      return { tool: request.tool_name, input: request.input ?? {}, outcome, reply, error };
+      return { tool: request.tool_name, input: request.input ?? {}, outcome: outcomeOf(reply), reply, error };
     });
   }
 
@@ -52,11 +51,19 @@ export class Trace {
     }));
   }
 
-  /** The requests of the CLI with this subtype, each with the reply or the error that came for it. */
+  /**
+   * The requests of the CLI with this subtype, each with the reply or the error that it read: the first one, unless it had taken the
+   * request back before.
+   */
   #requests(subtype) {
     return this.processes.flatMap(({ frames }) => {
-      const responses = frames.filter(({ sender, data }) => sender === "client" && data.type === "control_response");
-      const replies = new Map(responses.map(({ data }) => [data.response?.request_id, data.response]));
+      const replies = new Map();
+      for (const { sender, data } of frames) {
+        const isReply = sender === "client" && data.type === "control_response";
+        if (!isReply && !(sender === "cli" && data.type === "control_cancel_request")) continue;
+        const response = isReply ? (data.response ?? {}) : { request_id: data.request_id };
+        if (!replies.has(response.request_id)) replies.set(response.request_id, response);
+      }
       const asked = frames.filter(({ sender, kind }) => sender === "cli" && kind === `control_request/${subtype}`);
       return asked.map(({ data }) => {
         const { response, error } = replies.get(data.request_id) ?? {};
@@ -138,6 +145,14 @@ function toolCalls({ frames }) {
       isError: result?.is_error === true,
     };
   });
+}
+
+/** What a reply to a request for a permission decides, as the CLI reads it. */
+function outcomeOf(reply) {
+  const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+  if (reply?.behavior === "allow" && (reply.updatedInput === undefined || isObject(reply.updatedInput))) return "allowed";
+  if (reply?.behavior === "deny" && typeof reply.message === "string") return "denied";
+  return "failed";
 }
 
 function blocks(data) {

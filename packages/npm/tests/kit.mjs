@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { query } from "@anthropic-ai/claude-agent-sdk";
-import { Discontent, binary, simulate } from "outrigger-sim";
+import { Discontent, Trace, binary, simulate } from "outrigger-sim";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const require = createRequire(import.meta.url);
@@ -116,6 +116,28 @@ test("a run says which CLI plays", async (t) => {
   await named.end();
 
   assert.throws(() => simulate(undefined, { real: "/nowhere/claude" }), /the CLI \/nowhere\/claude cannot be run/);
+});
+
+test("only a reply that the CLI reads and understands decides", () => {
+  const ask = { sender: "cli", kind: "control_request/can_use_tool", data: { request_id: "q", request: { tool_name: "Bash" } } };
+  const reply = (response) => {
+    const data = { type: "control_response", response: { subtype: "success", request_id: "q", response } };
+    return { sender: "client", kind: "control_response/success", data };
+  };
+  const withdraws = { sender: "cli", kind: "control_cancel_request", data: { type: "control_cancel_request", request_id: "q" } };
+  const [allow, deny] = [reply({ behavior: "allow" }), reply({ behavior: "deny", message: "no" })];
+  for (const [outcome, ...frames] of [
+    ["allowed", allow, deny],
+    ["denied", deny, allow],
+    ["allowed", reply({ behavior: "allow", updatedInput: { command: "ls" } }), withdraws],
+    ["failed", withdraws, allow],
+    ["failed", reply({ behavior: "allow", updatedInput: null })],
+    ["failed", reply({ behavior: "allow", updatedInput: ["ls"] })],
+    ["failed", reply({ behavior: "deny" })],
+  ]) {
+    const trace = new Trace([{ frames: [ask, ...frames] }], []);
+    assert.equal(trace.permissionRequests[0].outcome, outcome, JSON.stringify(frames));
+  }
 });
 
 test("the executable is that of the package for this machine", () => {

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::trace::{Trace, Violation};
 use crate::peer::Match;
+use crate::script::Permitted;
+use crate::script::judge::permitted;
 
 /// A control request of the CLI, and its reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +159,7 @@ impl Question {
             return Some(format!("its input is {}: {flaw}", ask.request["input"]));
         }
         let got = match &ask.answer {
-            Answer::Success(answer) if answer["behavior"] == "allow" => Some(Wanted::Allowed),
+            Answer::Success(answer) if permitted(answer) == Permitted::Allowed => Some(Wanted::Allowed),
             Answer::Success(_) | Answer::Error(_) => Some(Wanted::Denied),
             Answer::Withdrawn => Some(Wanted::Withdrawn),
             Answer::None => None,
@@ -181,7 +183,7 @@ setters! { Question:
     /// And it was allowed.
     allowed() => answer = Some(Wanted::Allowed);
 
-    /// The reply is a denial, or an error, which the CLI treats as a denial.
+    /// The reply is a denial, or what the CLI treats as one: an error, or a reply that it does not understand.
     denied() => answer = Some(Wanted::Denied);
 
     /// And the CLI took it back.

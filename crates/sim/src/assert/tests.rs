@@ -107,6 +107,19 @@ fn calls_of_tools() {
 }
 
 #[test]
+fn a_reply_that_the_cli_does_not_understand_allows_nothing() {
+    for (reply, allows) in [
+        (json!({"behavior": "allow"}), true),
+        (json!({"behavior": "allow", "updatedInput": null}), false),
+        (json!({"behavior": "allow", "updatedInput": "ls"}), false),
+    ] {
+        let trace = Trace::new([ask("q", "Bash"), answer("q", reply)]);
+        assert_eq!(trace.asked([question("Bash").allowed()]).is_ok(), allows);
+        assert_eq!(trace.asked([question("Bash").denied()]).is_ok(), !allows);
+    }
+}
+
+#[test]
 fn questions_and_answers() {
     let trace = conversation();
     trace

@@ -59,6 +59,7 @@ pub enum Permitted {
     Allowed,
     /// The call is denied.
     Denied,
-    /// The client did not decide: it sent an error, or something that is no answer.
+    /// The client did not decide: it sent an error, or something that the CLI does not understand, such as an `allow` whose
+    /// `updatedInput` is no object, or a `deny` without a `message`.
     Failed,
 }

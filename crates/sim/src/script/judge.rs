@@ -24,26 +24,37 @@ pub(crate) fn text_of(content: &Value) -> String {
     }
 }
 
-/// The last request of ours that fits and has an answer, with the answer's `response`.
+/// The last answer to a request of ours that fits: its `request`, and the answer's `response`. What the CLI does not read is no answer: a
+/// second reply, and one to a request that it has taken back.
 fn answered(lines: &[Line], fits: impl Fn(&Value) -> bool) -> Option<(&Value, &Value)> {
-    let responses = lines.iter().enumerate().rev();
-    let responses = responses.filter(|(_, line)| line.from_client && line.json["type"] == "control_response");
-    responses.into_iter().find_map(|(n, line)| {
-        let response = &line.json["response"];
-        let id = &response["request_id"];
-        let mut requests = lines[..n].iter().rev().filter(|line| !line.from_client);
-        let request =
-            requests.find(|line| line.json["type"] == "control_request" && line.json["request_id"] == *id)?;
-        let request = &request.json["request"];
-        fits(request).then_some((request, response))
-    })
+    let mut open: HashMap<Option<&str>, &Value> = HashMap::new();
+    let mut last = None;
+    for line in lines {
+        let (json, response) = (&line.json, &line.json["response"]);
+        let id = json["request_id"].as_str();
+        match (line.from_client, json["type"].as_str()) {
+            (false, Some("control_request")) => {
+                open.insert(id, &json["request"]);
+            }
+            (false, Some("control_cancel_request")) => {
+                open.remove(&id);
+            }
+            (true, Some("control_response")) => {
+                let request = open.remove(&response["request_id"].as_str());
+                let request = request.filter(|request| fits(request));
+                last = request.map(|request| (request, response)).or(last);
+            }
+            _ => {}
+        }
+    }
+    last
 }
 
-fn permitted(response: &Value) -> Permitted {
-    match response["response"]["behavior"].as_str() {
-        _ if response["subtype"] != "success" => Permitted::Failed,
-        Some("allow") => Permitted::Allowed,
-        Some("deny") => Permitted::Denied,
+/// What a reply to a permission request decides, as the CLI reads it.
+pub(crate) fn permitted(reply: &Value) -> Permitted {
+    match reply["behavior"].as_str() {
+        Some("allow") if reply.get("updatedInput").is_none_or(Value::is_object) => Permitted::Allowed,
+        Some("deny") if reply["message"].is_string() => Permitted::Denied,
         _ => Permitted::Failed,
     }
 }
@@ -101,7 +112,11 @@ fn judge(assert: &Assert, lines: &[Line]) -> Result<(), String> {
         let missing = format!("expected a question about a tool to be {wanted_word}, but none was answered");
         let (request, response) = permission().ok_or(missing)?;
         let (tool, payload) = (&request["tool_name"], &response["response"]);
-        let (got, said) = match permitted(response) {
+        let got = match response["subtype"] == "success" {
+            true => permitted(payload),
+            false => Permitted::Failed,
+        };
+        let (got, said) = match got {
             got if got == wanted => (None, payload),
             Permitted::Failed => (Some("was not decided".to_owned()), response),
             got => (Some(format!("was {}", word(got))), payload),

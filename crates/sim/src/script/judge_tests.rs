@@ -50,6 +50,9 @@ fn cases() -> Vec<Case> {
         )
     };
     let deny = || answers("q", json!({"behavior": "deny", "message": "not today"}));
+    let half_allow = || answers("q", json!({"behavior": "allow", "updatedInput": null}));
+    let half_deny = || answers("q", json!({"behavior": "deny"}));
+    let withdraws = |id: &str| of_cli(json!({"type": "control_cancel_request", "request_id": id}));
     let hook = || asks("h", json!({"subtype": "hook_callback"}));
     let mcp = || asks("m", json!({"subtype": "mcp_message"}));
     let interrupt = || of_client(json!({"type": "control_request", "request": {"subtype": "interrupt"}}));
@@ -83,6 +86,30 @@ fn cases() -> Vec<Case> {
             "permission: denied",
             vec![question(), deny()],
             vec![question()],
+            "but none was answered",
+        ),
+        (
+            "permission: failed",
+            vec![question(), half_allow()],
+            vec![question(), allow()],
+            "but it was allowed",
+        ),
+        (
+            "permission: failed",
+            vec![question(), half_deny()],
+            vec![question(), deny()],
+            "but it was denied",
+        ),
+        (
+            "permission: allowed",
+            vec![question(), allow(), deny()],
+            vec![question(), half_allow(), allow()],
+            "but it was not decided",
+        ),
+        (
+            "permission: allowed",
+            vec![question(), allow(), withdraws("q")],
+            vec![question(), withdraws("q"), allow()],
             "but none was answered",
         ),
         (
@@ -122,6 +149,12 @@ fn cases() -> Vec<Case> {
             "hook: {}",
             vec![hook(), answers("h", json!({}))],
             vec![question(), allow()],
+            "expected the hook's answer, but there is none",
+        ),
+        (
+            "hook: {a: 1}",
+            vec![hook(), answers("h", json!({"a": 1})), answers("h", json!({}))],
+            vec![hook(), withdraws("h"), answers("h", json!({"a": 1}))],
             "expected the hook's answer, but there is none",
         ),
         (

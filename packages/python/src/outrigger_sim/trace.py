@@ -61,9 +61,16 @@ class PermissionRequest:
 
     @property
     def outcome(self) -> Literal["allowed", "denied", "failed"]:
-        """What became of it; ``failed`` without a decision."""
-        behavior = (self.reply or {}).get("behavior")
-        return "allowed" if behavior == "allow" else "denied" if behavior == "deny" else "failed"
+        """What became of it; ``failed`` without a decision that the CLI understands.
+
+        It understands an ``allow`` unless its ``updatedInput`` is no object, and a ``deny`` with a ``message``.
+        """
+        reply = _object(self.reply)
+        if reply.get("behavior") == "allow" and isinstance(reply.get("updatedInput", {}), Mapping):
+            return "allowed"
+        if reply.get("behavior") == "deny" and isinstance(reply.get("message"), str):
+            return "denied"
+        return "failed"
 
 
 @dataclass(frozen=True)
@@ -144,13 +151,19 @@ class Trace:
         return [HookCall(str(given.get("hook_event_name", "")), given, reply, error) for given, reply, error in found]
 
     def _requests(self, subtype: str) -> Iterator[tuple[Json, Json | None, str | None]]:
-        """The requests of the CLI with this subtype, each with the reply or the error that came for it."""
+        """The requests of the CLI with this subtype, each with the reply or the error that it read.
+
+        That is the first one, unless it had taken the request back before.
+        """
         for process in self.processes:
-            replies = {}
+            replies: dict[Any, Json] = {}
             for frame in process.frames:
-                if frame.sender == "client" and frame.data.get("type") == "control_response":
+                kind = (frame.sender, frame.data.get("type"))
+                if kind == ("client", "control_response"):
                     response = _object(frame.data.get("response"))
-                    replies[response.get("request_id")] = response
+                    replies.setdefault(response.get("request_id"), response)
+                elif kind == ("cli", "control_cancel_request"):
+                    replies.setdefault(frame.data.get("request_id"), {})
             for frame in process.frames:
                 if frame.sender == "cli" and frame.kind == f"control_request/{subtype}":
                     response = replies.get(frame.data.get("request_id"), {})
