@@ -67,8 +67,8 @@ struct PassingFrame<'f> {
 }
 
 impl Armed {
-    /// Whether the fault strikes this frame, and, if that is inside of the frame, at which byte.
-    fn strikes(&mut self, frame: &PassingFrame<'_>) -> Option<Option<usize>> {
+    /// Whether the fault is to strike this frame, and, if that is inside of the frame, at which byte.
+    fn aims_at(&mut self, frame: &PassingFrame<'_>) -> Option<Option<usize>> {
         let at = &self.fault.at;
         let fits_kind = match &at.kind {
             None => true,
@@ -110,7 +110,6 @@ impl Armed {
                 return None;
             }
         }
-        self.struck += 1;
         Some(inside)
     }
 }
@@ -223,10 +222,13 @@ impl WireEngine {
             ..FrameChanges::default()
         };
         for armed in armed {
-            if let Some(inside) = armed.strikes(&passing) {
+            if let Some(inside) = armed.aims_at(&passing) {
                 let effect = armed.fault.effect.name();
                 let random = Random::of_frame(self.seed ^ 1, self.direction, self.frames, &effect);
-                apply(&armed.fault, inside, random, &mut shape);
+                if !apply(&armed.fault, inside, random, &mut shape) {
+                    continue;
+                }
+                armed.struck += 1;
                 strikes.add(Strike {
                     fault: armed.index,
                     effect,
@@ -345,8 +347,8 @@ fn memchr(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
 
-/// Does an effect to a frame.
-fn apply(fault: &Fault, inside: Option<usize>, mut random: Random, shape: &mut FrameChanges) {
+/// Does an effect to a frame. Gives whether it does anything to this one.
+fn apply(fault: &Fault, inside: Option<usize>, mut random: Random, shape: &mut FrameChanges) -> bool {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     if let Some(point) = point(&fault.effect) {
         match inside {
@@ -354,30 +356,37 @@ fn apply(fault: &Fault, inside: Option<usize>, mut random: Random, shape: &mut F
             None if fault.at.behind => shape.behind.push(point),
             None => shape.before.push(point),
         }
-        return;
+        return true;
     }
+    let before = shape.bytes.len();
     match &fault.effect {
         Effect::Drop {} => shape.dropped = true,
         Effect::Delay { ms } => shape.before.push(Action::Pause(Duration::from_millis(*ms))),
         Effect::Split { bytes } => shape.cuts.push(size(*bytes)),
         Effect::Chop { bytes } => shape.chop = Some(size(*bytes)),
         Effect::Merge { frames } => shape.merge = Some(*frames),
-        Effect::Glue {} => shape.bytes.truncate(body(&shape.bytes)),
+        Effect::Glue {} => {
+            shape.bytes.truncate(body(&shape.bytes));
+            return shape.bytes.len() < before;
+        }
         Effect::Corrupt { bytes } => corrupt(&mut shape.bytes, *bytes, &mut random),
         Effect::Truncate { bytes } => {
             let end = body(&shape.bytes);
             shape.bytes.drain(size(*bytes).min(end)..end);
+            return shape.bytes.len() < before;
         }
         Effect::Duplicate { times } => shape.copies += times,
         Effect::Reorder { by } => shape.hold = Some(*by),
-        Effect::AddFields { fields } => add_fields(&mut shape.bytes, fields),
-        Effect::SetValue { pointer, value } => edit(&mut shape.bytes, |json| {
-            if let Some(place) = json.pointer_mut(pointer) {
-                *place = value.clone().unwrap_or_else(|| json!("unheard_of"));
-            }
-        }),
+        Effect::AddFields { fields } => return add_fields(&mut shape.bytes, fields),
+        Effect::SetValue { pointer, value } => {
+            return edit(&mut shape.bytes, |json| {
+                let place = json.pointer_mut(pointer);
+                place.map(|place| *place = value.clone().unwrap_or_else(|| json!("unheard_of")))
+            });
+        }
         _ => {}
     }
+    true
 }
 
 /// What an effect does between two bytes; none if it changes a frame.
@@ -428,25 +437,26 @@ fn corrupt(line: &mut [u8], bytes: u64, random: &mut Random) {
     }
 }
 
-fn add_fields(line: &mut Vec<u8>, fields: &Map<String, Value>) {
+fn add_fields(line: &mut Vec<u8>, fields: &Map<String, Value>) -> bool {
     let unheard = Map::from_iter([("unheard_of".to_owned(), json!({"a": [1, "b"]}))]);
     let fields = if fields.is_empty() { &unheard } else { fields };
     edit(line, |json| {
-        if let Some(object) = json.as_object_mut() {
-            object.extend(fields.clone());
-        }
-    });
+        let object = json.as_object_mut();
+        object.map(|object| object.extend(fields.clone()))
+    })
 }
 
-/// Changes a frame as JSON, if it is any. Its keys are in another order then.
-fn edit(line: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
+/// Changes a frame as JSON, if it is any, and if there is something to change. Its keys are in another order then.
+fn edit(line: &mut Vec<u8>, change: impl FnOnce(&mut Value) -> Option<()>) -> bool {
     let end = body(line);
     let text = String::from_utf8_lossy(&line[..end]);
     if let Ok(mut json) = crate::running::parse(&text)
         && json.is_object()
+        && change(&mut json).is_some()
     {
-        change(&mut json);
         let changed = json.to_string();
         line.splice(..end, changed.into_bytes());
+        return true;
     }
+    false
 }

@@ -345,6 +345,26 @@ async fn a_flood_on_stderr_holds_stdout_up_until_it_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_changes_nothing_is_no_strike() {
+    let set = |pointer: &str| Effect::SetValue {
+        pointer: pointer.to_owned(),
+        value: None,
+    };
+    for (effect, frames) in [
+        (set("/m"), [].as_slice()),
+        (set("/n"), &[1, 2]),
+        (Effect::Truncate { bytes: 500 }, &[]),
+        (Effect::Truncate { bytes: 5 }, &[1, 2]),
+    ] {
+        // One that does nothing does not count.
+        let wire = wire(effect.clone(), At::anywhere().times(2));
+        read_to_end(wire.reader(FrameDirection::Output, LINES.as_bytes())).await;
+        let struck: Vec<u64> = wire.strikes().iter().map(|strike| strike.frame).collect();
+        assert_eq!(struck, frames, "{effect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn chance_goes_by_the_seed_and_the_frame_alone() {
     let struck = |schedule: Schedule| async move {
         let wire = Wire::new(&schedule, Stage::Streams).unwrap();
