@@ -156,6 +156,7 @@ fn bounds() {
     trace.turns_below(4).unwrap();
     wrong(trace.turns_below(3), "3 turns, which is not below 3");
     wrong(Trace::default().cost_below(1.0), "no result tells");
+    wrong(Trace::default().turns_below(1), "no result tells");
 }
 
 #[test]

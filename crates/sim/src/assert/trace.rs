@@ -108,16 +108,26 @@ impl Trace {
     /// Whether the model was called less often than this: the `num_turns` of all results together.
     ///
     /// # Errors
-    /// When it was not.
+    /// When it was not, or no result has a number of turns.
     pub fn turns_below(&self, turns: u64) -> Result<(), Violation> {
-        let mut sum = 0;
-        for (n, result) in self.results() {
-            sum += result["num_turns"].as_u64().unwrap_or(0);
-            if sum >= turns {
-                return Err(self.violation(format!("{sum} turns, which is not below {turns}"), n));
+        let mut sum = None;
+        let told = self
+            .results()
+            .filter_map(|(n, result)| Some((n, result["num_turns"].as_u64()?)));
+        for (n, more) in told {
+            let so_far = sum.unwrap_or(0) + more;
+            if so_far >= turns {
+                return Err(self.violation(format!("{so_far} turns, which is not below {turns}"), n));
             }
+            sum = Some(so_far);
         }
-        Ok(())
+        match sum {
+            Some(_) => Ok(()),
+            None => Err(self.violation(
+                "no result tells how many turns there were".into(),
+                self.lines.len(),
+            )),
+        }
     }
 
     /// Whether each control request of either side was answered, or taken back.
