@@ -11,8 +11,9 @@ import { Trace } from "./trace.js";
 /** How often it is looked whether there is an answer, in milliseconds. */
 const LOOK = 5;
 
-/** How long it may take to put the CLI in place, in milliseconds: npm may have to fetch it. */
-const PLACING = 600_000;
+/** How long it may take to put the CLI in place, in milliseconds, and how long if npm may have to fetch it. */
+const PLACING = 30_000;
+const FETCHING = 600_000;
 
 /** How long it may take to take it away, in milliseconds. */
 const LEAVING = 10_000;
@@ -55,21 +56,34 @@ export class Player {
     this.#ended = new Promise((resolve) => this.#child.on("exit", resolve).on("error", resolve));
     // Who asks one that has ended gets no answer.
     this.#child.stdin.on("error", () => {});
+    try {
+      const there = this.#first(Date.now() + (real === false || cli ? PLACING : FETCHING));
+      this.path = there.claude;
+      this.env = there.env;
+      this.home = there.home;
+      this.cwd = there.project;
+      this.gates = there.gates;
+    } catch (error) {
+      this.#child.stdin.destroy();
+      this.#child.kill("SIGKILL");
+      throw error;
+    } finally {
+      // It may outlive neither the tests nor keep them alive.
+      this.#child.unref();
+      this.#child.stdin.unref?.();
+    }
+  }
+
+  /** What it says first. Waits without events, which come only later. */
+  #first(until) {
     const cell = new Int32Array(new SharedArrayBuffer(4));
-    const until = Date.now() + PLACING;
-    let there;
-    while ((there = this.#next()) === undefined) {
-      if (this.#child.pid === undefined || Date.now() > until) throw new CannotPlay(`${binary()} does not start`);
+    for (;;) {
+      const over = hasEnded(this.#child.pid) || Date.now() > until;
+      const there = this.#next();
+      if (there !== undefined) return there;
+      if (over) throw new CannotPlay(`${binary()} does not start: if it said why, that is on stderr`);
       Atomics.wait(cell, 0, 0, LOOK);
     }
-    this.path = there.claude;
-    this.env = there.env;
-    this.home = there.home;
-    this.cwd = there.project;
-    this.gates = there.gates;
-    // It may outlive neither the tests nor keep them alive.
-    this.#child.unref();
-    this.#child.stdin.unref?.();
   }
 
   /** What went through. Waits for the processes that still run, for at most so many milliseconds. */
@@ -114,5 +128,16 @@ export class Player {
     const answer = JSON.parse(text.slice(0, end));
     if (answer.error !== undefined) throw new CannotPlay(answer.error);
     return answer;
+  }
+}
+
+/** Whether a child has ended, before there is an event for it. Without `/proc` this is known only of one that was not started. */
+function hasEnded(pid) {
+  if (pid === undefined) return true;
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat[stat.lastIndexOf(")") + 2] === "Z";
+  } catch {
+    return false;
   }
 }

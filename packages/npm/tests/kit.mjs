@@ -140,6 +140,14 @@ test("only a reply that the CLI reads and understands decides", () => {
   }
 });
 
+test("a program that ends without a word is told at once", { skip: !existsSync("/proc/self/stat") }, () => {
+  process.env.OUTRIGGER_SIM = "/bin/true";
+  const began = Date.now();
+  assert.throws(() => simulate(), /^CannotPlay: \/bin\/true does not start/);
+  assert(Date.now() - began < 20_000);
+  delete process.env.OUTRIGGER_SIM;
+});
+
 test("the executable is that of the package for this machine", () => {
   const { version, optionalDependencies } = require("outrigger-sim/package.json");
   assert.equal(version, process.env.OUTRIGGER_VERSION);
