@@ -14,10 +14,6 @@
 mod setters;
 
 #[cfg(feature = "api")]
-#[allow(
-    clippy::needless_borrow,
-    reason = "one in `play.rs`: a change there has all scenarios played to both CLIs again, so it goes with the next one"
-)]
 pub mod api;
 pub mod assert;
 pub mod cassette;

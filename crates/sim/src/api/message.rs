@@ -1,8 +1,9 @@
 //! What one request is answered: a message, an error, or nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::script::{ApiError, ResponsePace, Usage};
+use crate::script::{ApiError, Assert, ResponsePace, Usage};
 
 /// One answer of the API.
 #[derive(Debug, Default)]
@@ -72,6 +73,19 @@ pub(super) enum MessageWait {
         patience: Duration,
         place: String,
     },
+    /// No wait: here an assertion is judged.
+    Judge(Arc<DueAssert>),
+}
+
+/// An assertion of a script in an answer.
+#[derive(Debug)]
+pub(super) struct DueAssert {
+    pub(super) place: String,
+    /// The session whose frames are judged.
+    pub(super) session: String,
+    /// What is wrong with the tool result that the model read last.
+    pub(super) wrong: Option<String>,
+    pub(super) assert: Box<Assert>,
 }
 
 /// An error response: an HTTP status with the API's error object. A status that HTTP does not know is sent as 500.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::json;
 
 use super::heard::{Heard, New, Tail, who};
-use super::message::{ApiAnswer, ApiFault, ApiMessage, Body, MessagePart, MessageWait};
+use super::message::{ApiAnswer, ApiFault, ApiMessage, Body, DueAssert, MessagePart, MessageWait};
 use super::request::ApiRequest;
 use crate::flaw::Flaw;
 use crate::peer::Line;
@@ -15,13 +15,6 @@ use crate::script::course::{Engine, Found, ModelCaller, NextStep, Request, Taken
 use crate::script::fill::Variables;
 use crate::script::response::Block;
 use crate::script::{self, ApiError, Progress, Raw, ResponsePace, Script, ScriptError, Step, judge};
-
-impl Frames {
-    /// What an assertion does not like about the frames of this session.
-    fn check(&self, assert: &script::Assert, who: &ModelCaller) -> Option<String> {
-        judge::check(&assert, &self.0(who.session.as_deref().unwrap_or_default()))
-    }
-}
 
 /// A script, and how far everybody is in it.
 #[derive(Debug)]
@@ -94,6 +87,18 @@ impl ApiPlayer {
         playing.flaws.push(flaw);
     }
 
+    /// Judges an assertion that an answer has come to.
+    pub(super) fn judge(&self, due: &DueAssert) {
+        let mut playing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = playing.frames.as_ref().map(|frames| frames.0(&due.session));
+        let wrong = due.wrong.clone().into_iter();
+        let wrong = wrong.chain(frames.and_then(|lines| judge::check(&due.assert, &lines)));
+        let mut flaws: Vec<Flaw> = wrong.map(|what| Flaw::new(&due.place, what)).collect();
+        let lost = playing.engine.due().settled(vec![due.place.clone()]).err();
+        flaws.extend(lost.map(|error| playing.engine.script().lost(&error)));
+        playing.flaws.extend(flaws);
+    }
+
     /// The answer to this request.
     pub(super) fn answer(&self, asked: &ApiRequest, home: &str) -> RequestVerdict {
         let mut playing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,8 +163,7 @@ impl ScriptPlaying {
     /// The answer with the next steps.
     fn reply(&mut self, request: &Request, asked: &ApiRequest) -> ApiAnswer {
         let taken = self.engine.next(request);
-        let composed = compose(&mut self.engine, &request.who, taken, asked, self.frames.as_ref());
-        self.flaws.extend(composed.flaws);
+        let composed = compose(&mut self.engine, &request.who, taken, asked);
         self.note(&request.who, composed.failed, composed.goes_on);
         composed.answer
     }
@@ -169,7 +173,6 @@ impl ScriptPlaying {
 #[derive(Default)]
 pub(super) struct Composed {
     pub(super) answer: ApiAnswer,
-    flaws: Vec<Flaw>,
     /// Whether the answer fails or breaks off, so that the CLI sends the request again.
     pub(super) failed: bool,
     /// Whether the CLI goes on by itself after it, with words of its own.
@@ -181,13 +184,7 @@ pub(super) struct Composed {
 }
 
 /// The answer with these steps of one response. What is for another attempt goes back.
-fn compose(
-    engine: &mut Engine,
-    who: &ModelCaller,
-    taken: Taken,
-    asked: &ApiRequest,
-    frames: Option<&Frames>,
-) -> Composed {
+fn compose(engine: &mut Engine, who: &ModelCaller, taken: Taken, asked: &ApiRequest) -> Composed {
     let Taken { mut steps, exact } = taken;
     let mut composed = Composed {
         leaves_trace: true,
@@ -196,13 +193,17 @@ fn compose(
     let answer = &mut composed.answer;
     let fails = |next: &NextStep| matches!(next.step, Step::ApiError(_));
     if let Some(at) = steps.iter().position(fails) {
-        let waits = steps.iter().take(at).filter_map(|next| wait_of(engine, next));
+        let waits = steps
+            .iter()
+            .take(at)
+            .filter_map(|next| wait_of(engine, next, asked));
         answer.before.extend(waits);
-        // The steps around it come with the request that succeeds, but what was waited for has been waited for.
+        // The steps around it come with the request that succeeds, but what was waited for has been waited for, and what was judged has
+        // been judged.
         let mut n = 0;
         steps.retain(|next| {
             n += 1;
-            n > at || !matches!(next.step, Step::Wait(_))
+            n > at || !matches!(next.step, Step::Wait(_) | Step::Assert(_))
         });
         answer.body = Body::Fault(fail(engine, who, steps));
         composed.failed = true;
@@ -228,7 +229,7 @@ fn compose(
                 .extend(blocks.into_iter().map(|block| part_of(block, tag)));
             continue;
         }
-        if let Some(wait) = wait_of(engine, &next) {
+        if let Some(wait) = wait_of(engine, &next, asked) {
             match content {
                 true => message.parts.push(MessagePart::Wait(wait)),
                 false => answer.before.push(wait),
@@ -237,18 +238,6 @@ fn compose(
         }
         composed.failed |= breaks_off(&next.step);
         match next.step {
-            Step::Assert(assert) => {
-                let results = asked.new_tool_results();
-                let result = results
-                    .last()
-                    .map(|result| (result.text.as_str(), result.is_error));
-                let wrong = judge::result(&assert, result).err();
-                let in_frames = frames.and_then(|frames| frames.check(&assert, who));
-                let wrong = wrong.into_iter().chain(in_frames);
-                composed
-                    .flaws
-                    .extend(wrong.map(|what| Flaw::new(&next.place, what)));
-            }
             Step::More(text) => {
                 (content, visible) = (true, true);
                 message.parts.push(MessagePart::MoreText(text));
@@ -317,9 +306,24 @@ fn fail(engine: &mut Engine, who: &ModelCaller, mut steps: Vec<NextStep>) -> Api
     failure.into()
 }
 
-/// The wait of a step, if it is one.
-fn wait_of(engine: &Engine, next: &NextStep) -> Option<MessageWait> {
-    let Step::Wait(wait) = &next.step else { return None };
+/// The wait of a step, if it is one. An assertion takes no time.
+fn wait_of(engine: &Engine, next: &NextStep, asked: &ApiRequest) -> Option<MessageWait> {
+    let wait = match &next.step {
+        Step::Wait(wait) => wait,
+        Step::Assert(assert) => {
+            let read = asked.newest_tool_result();
+            let read = read
+                .as_ref()
+                .map(|result| (result.text.as_str(), result.is_error));
+            return Some(MessageWait::Judge(Arc::new(DueAssert {
+                place: next.place.clone(),
+                session: asked.session_id().unwrap_or_default().to_owned(),
+                wrong: judge::result(assert, read).err(),
+                assert: assert.clone(),
+            })));
+        }
+        _ => return None,
+    };
     Some(match wait {
         script::Wait::Time(time) => MessageWait::Pause(*time),
         script::Wait::Gate(name) => MessageWait::Gate(name.clone()),
@@ -375,7 +379,7 @@ pub(super) fn compose_alone(response: Step, attempts: u64, asked: &ApiRequest, h
     engine.put(&request.who, &prompt, &[response.into()], Variables::new());
     let mut attempt = || {
         let taken = engine.next(&request);
-        compose(&mut engine, &request.who, taken, asked, None)
+        compose(&mut engine, &request.who, taken, asked)
     };
     for _ in 0..attempts {
         attempt();

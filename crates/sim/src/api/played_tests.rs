@@ -273,6 +273,45 @@ prompts:
     );
 }
 
+/// An assertion is judged where it stands in the answer, once, and told if the answer does not come so far.
+#[cfg(feature = "players")]
+#[tokio::test]
+async fn assertions_are_judged_where_they_stand() {
+    use std::sync::{Arc, Mutex};
+
+    use crate::running::Line;
+
+    let frames = Arc::new(Mutex::new(Vec::new()));
+    let playing = async |yaml: &str| {
+        let seen = Arc::clone(&frames);
+        let api = MessagesApi::builder().frames(move |_| seen.lock().unwrap().clone());
+        let api = api.script(Script::from_yaml(yaml).unwrap()).unwrap();
+        api.start().await.unwrap()
+    };
+    for held in [
+        "{say: a}, {wait: {gate: g}}, {assert: {requests: {set_model: 1}}}, {say: b}, {cut}, {assert: {prompts: 7}}",
+        "{assert: {requests: {set_model: 0}}}, {wait: {gate: g}}, {assert: {requests: {set_model: 1}}}, {api_error: 500}, \
+         {assert: {prompts: 7}}",
+        "{wait: {gate: g}}, {assert: {requests: {set_model: 1}}}, {drop}, {assert: {prompts: 7}}",
+    ] {
+        frames.lock().unwrap().clear();
+        let api = playing(&format!("prompts: [{{steps: [{held}]}}]")).await;
+        let address = api.address();
+        let client = tokio::spawn(async move { ask(address, &prompt(true, user("x"))).await });
+        api.gate("g").reached(1, SOON).await.unwrap();
+        let sets_model = json!({"type": "control_request", "request": {"subtype": "set_model"}});
+        frames.lock().unwrap().push(Line::new(true, sets_model));
+        api.gate("g").open();
+        client.await.unwrap();
+        let told = api.verdict().unwrap_err();
+        assert!(
+            told.0.iter().all(|flaw| !flaw.what.contains("set_model")),
+            "{held}: {told}"
+        );
+        assert!(told.to_string().contains("was not judged"), "{held}: {told}");
+    }
+}
+
 /// What the CLI sends when background work has ended is no prompt.
 #[tokio::test]
 async fn the_end_of_background_work_gets_the_steps_for_it() {

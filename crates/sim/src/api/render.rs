@@ -165,7 +165,7 @@ impl ApiMessage {
         let finite = |part: &&MessagePart| {
             matches!(
                 part,
-                MessagePart::Wait(MessageWait::Gate(_) | MessageWait::Pause(_))
+                MessagePart::Wait(MessageWait::Gate(_) | MessageWait::Pause(_) | MessageWait::Judge(_))
             )
         };
         let next = self.parts.iter().skip(place).find(|part| !finite(part));

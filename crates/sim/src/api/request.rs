@@ -157,11 +157,12 @@ impl ApiRequest {
 
     /// The text of the newest tool result.
     pub fn last_tool_result(&self) -> Option<String> {
-        let messages = self.messages().iter().rev();
-        messages
-            .flat_map(|message| tool_results_in(message).rev())
-            .next()
-            .map(|result| result.text)
+        self.newest_tool_result().map(|result| result.text)
+    }
+
+    pub(super) fn newest_tool_result(&self) -> Option<ToolResult> {
+        let mut messages = self.messages().iter().rev();
+        messages.find_map(|message| tool_results_in(message).next_back())
     }
 
     /// The results of tools since the model's last answer, in order; empty for a new prompt.

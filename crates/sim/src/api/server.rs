@@ -501,6 +501,11 @@ impl ApiShared {
             }
             MessageWait::Pause(time) => tokio::time::sleep(*time).await,
             MessageWait::Forever => pending().await,
+            MessageWait::Judge(due) => {
+                if let Some(player) = &self.settings.player {
+                    player.judge(due);
+                }
+            }
             MessageWait::HangUp { patience, place } => {
                 tokio::time::sleep(*patience).await;
                 if let Some(player) = &self.settings.player {

@@ -71,13 +71,16 @@ pub(super) fn judge(
         player.with(|engine, found| {
             let script = engine.script();
             flaws.extend(found.iter().cloned());
-            flaws.extend(match engine.used() {
-                Ok(used) => judge::unused(script, expect, &used),
-                Err(error) => vec![script.lost(&error)],
-            });
-            flaws.extend(judge::unreached(
-                engine.unreached().into_iter().map(|(_, place)| place),
-            ));
+            match engine
+                .used()
+                .and_then(|used| Ok((used, engine.due().unreached()?)))
+            {
+                Ok((used, due)) => {
+                    flaws.extend(judge::unused(script, expect, &used));
+                    flaws.extend(judge::unreached(expect, due));
+                }
+                Err(error) => flaws.push(script.lost(&error)),
+            }
             if expect.every_rule_used {
                 let left = engine.left().into_iter().filter(|next| next.is_missing());
                 flaws.extend(

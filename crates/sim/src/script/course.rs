@@ -1,6 +1,5 @@
 //! Which steps a request to the model gets. The simulated agent and the scripted API share it.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 
@@ -126,6 +125,8 @@ pub(crate) struct Engine {
     script: Script,
     /// Which rules the main agents of all processes and sessions have used, if they share that.
     shared: Option<Progress>,
+    /// Which assertions are still due: for all of them, if they share that.
+    due: Progress,
     askers: HashMap<ModelCaller, Course>,
     /// The steps of subagents that have not asked yet, by the tags of their steps.
     handed: BTreeMap<u64, Handed>,
@@ -134,8 +135,6 @@ pub(crate) struct Engine {
     next_tag: u64,
     /// How many prompts of the client there were.
     prompts: usize,
-    /// The first assertion of each turn that ended before it: its rule, and where it stands.
-    missed: Vec<(usize, String)>,
 }
 
 impl Engine {
@@ -150,6 +149,7 @@ impl Engine {
     /// Main agents go on where others with this progress are.
     pub(crate) fn among_others(script: Script, progress: Progress) -> Self {
         Self {
+            due: progress.clone(),
             shared: Some(progress),
             ..Self::new(script)
         }
@@ -202,7 +202,7 @@ impl Engine {
         let course = self.askers.entry(request.who.clone()).or_default();
         course.used.resize(rules, 0);
         if request.begins {
-            self.missed.extend(assertion(course.left.drain(..)));
+            course.left.clear();
         }
         for steps in request.woken_by.iter().filter_map(|tag| self.after.remove(tag)) {
             if let (Some(next), true) = (steps.first(), course.left.is_empty()) {
@@ -278,10 +278,22 @@ impl Engine {
             return;
         };
         prompt.clone_into(&mut course.prompt);
-        let chosen = match &self.shared {
-            None => Ok(self.script.choose(course, request, prompt)),
-            Some(shared) => self.script.choose_shared(shared, course, request, prompt),
+        let shared = self.shared.as_ref();
+        let before = shared.map_or(Ok(None), |shared| self.script.goes_on(shared, request, prompt));
+        // What was due when another process began the turn is due no second time.
+        let is_due = !matches!(before, Ok(Some(_)));
+        let chosen = match (before, shared) {
+            (Ok(None), None) => Ok(self.script.choose(course, request, prompt)),
+            (Ok(None), Some(shared)) => self.script.choose_shared(shared, course, request, prompt),
+            (before, _) => before,
         };
+        let chosen = chosen.and_then(|chosen| {
+            let steps = chosen.map(|(n, variables)| (n, self.script.of_rule(n, variables)));
+            if let (true, Some((_, steps))) = (is_due, &steps) {
+                self.due.due(self.script.assertions(steps))?;
+            }
+            Ok(steps)
+        });
         let chosen = match chosen {
             Ok(chosen) => chosen,
             Err(error) => {
@@ -291,9 +303,9 @@ impl Engine {
             }
         };
         match chosen {
-            Some((n, variables)) => {
+            Some((n, steps)) => {
                 course.rule = n;
-                course.left.extend(self.script.of_rule(n, variables));
+                course.left.extend(steps);
             }
             None if self.script.unmatched == Unmatched::Ok => {
                 course.refused = course.left.is_empty().then(String::new);
@@ -305,7 +317,8 @@ impl Engine {
         }
     }
 
-    /// Takes the rule for a tool result, if there is one: its steps take the place of those that are left.
+    /// Takes the rule for a tool result, if there is one: its steps take the place of those that are left, whose assertions are due no
+    /// more.
     fn branch(&mut self, request: &Request) {
         let Some(course) = self.askers.get_mut(&request.who) else {
             return;
@@ -332,20 +345,31 @@ impl Engine {
                         }
                         (Some(shared), Some(agent)) => shared.used_below(n, result, agent).map(|()| true),
                     };
-                    match is_free {
-                        Ok(true) => {}
-                        Ok(false) => continue,
+                    let left = course.left.make_contiguous();
+                    let steps = is_free.and_then(|is_free| {
+                        if !is_free {
+                            return Ok(None);
+                        }
+                        let steps = self.script.of_rule(n, variables);
+                        self.due.settled(self.script.assertions(left))?;
+                        self.due.due(self.script.assertions(&steps))?;
+                        Ok(Some(steps))
+                    });
+                    match steps {
+                        Ok(Some(steps)) => {
+                            course.used[n] += 1;
+                            course.rule = n;
+                            course.refused = None;
+                            course.left = steps.into();
+                            return;
+                        }
+                        Ok(None) => {}
                         Err(error) => {
                             course.left.clear();
                             course.refused = Some(self.script.lost(&error).what);
                             return;
                         }
                     }
-                    course.used[n] += 1;
-                    course.rule = n;
-                    course.refused = None;
-                    course.left = self.script.of_rule(n, variables).into();
-                    return;
                 }
             }
         }
@@ -462,24 +486,9 @@ impl Engine {
         Ok(rules.map(most).collect())
     }
 
-    /// The first assertion that was not reached of each turn, of each subagent that was not started, and of what was to come after
-    /// work in the background, unless the script does not mind.
-    pub(crate) fn unreached(&self) -> Vec<(usize, String)> {
-        if !self.script.expect.every_rule_used {
-            return Vec::new();
-        }
-        let turns = self.askers.values().map(|course| assertion(&course.left));
-        let handed = self.handed.values().map(|handed| assertion(&handed.steps));
-        let after = self.after.values().map(assertion);
-        let left = turns.chain(handed).chain(after).flatten();
-        left.chain(self.missed.iter().cloned()).collect()
-    }
-
-    /// Notes for all that play the script what was not reached here: another process may go on with it.
-    pub(crate) fn note_unreached(&self) -> io::Result<()> {
-        let Some(shared) = &self.shared else { return Ok(()) };
-        let mut unreached = self.unreached().into_iter();
-        unreached.try_for_each(|(rule, place)| shared.not_reached(rule, place))
+    /// Which assertions are still due. Whoever judges one says so there.
+    pub(crate) fn due(&self) -> &Progress {
+        &self.due
     }
 
     /// The first step that is left, of everybody who has some left.
@@ -511,14 +520,6 @@ impl Engine {
              like a loop; if it is none, set `requests_per_prompt`"
         )
     }
-}
-
-/// The first assertion among these steps: its rule, and where it stands.
-fn assertion(steps: impl IntoIterator<Item = impl Borrow<NextStep>>) -> Option<(usize, String)> {
-    let mut steps = steps.into_iter();
-    let first = steps.find(|next| matches!(next.borrow().step, Step::Assert(_)))?;
-    let first: &NextStep = first.borrow();
-    Some((first.rule, first.place.clone()))
 }
 
 /// Whether a response ends with this step.
@@ -572,6 +573,24 @@ impl Rule {
 }
 
 impl Script {
+    /// The rule with which a main agent goes on whose turn another process began.
+    fn goes_on(
+        &self,
+        shared: &Progress,
+        request: &Request,
+        prompt: &str,
+    ) -> io::Result<Option<(usize, Variables)>> {
+        if !request.continued || request.who.agent.is_some() {
+            return Ok(None);
+        }
+        let uses = shared.uses()?;
+        let before = uses.newest().find(|(_, used_by)| *used_by == prompt);
+        let mut variables = Variables::new();
+        let rule = before.and_then(|(n, _)| Some((n, self.prompts.get(n)?)));
+        let rule = rule.filter(|(_, rule)| rule.value.is_for(request, prompt, &mut variables));
+        Ok(rule.map(|(n, _)| (n, variables)))
+    }
+
     /// The same where others may have used rules, and may use them at this time. Each subagent goes through the rules for itself.
     fn choose_shared(
         &self,
@@ -587,18 +606,6 @@ impl Script {
                 shared.used_below(*n, prompt, agent)?;
             }
             return Ok(chosen);
-        }
-        if request.continued {
-            let uses = shared.uses()?;
-            let before = uses.newest().find(|(_, used_by)| *used_by == prompt);
-            let mut variables = Variables::new();
-            if let Some((n, _)) = before
-                && let Some(rule) = rules.get(n)
-                && rule.value.is_for(request, prompt, &mut variables)
-            {
-                shared.goes_on(n)?;
-                return Ok(Some((n, variables)));
-            }
         }
         let mut chosen = None;
         shared.choose(prompt, |uses| {
@@ -655,6 +662,24 @@ impl Script {
         let rule = &self.prompts[n].value;
         let parent = NextStep::of_rule(n, variables);
         self.steps(&rule.steps, &format!("prompts[{n}].steps"), &parent)
+    }
+
+    /// Where the assertions among these steps stand, with those of the agents and of the work that the steps start.
+    fn assertions(&self, steps: &[NextStep]) -> Vec<String> {
+        let inner = |steps: &[Placed<Step>], name: &str, next: &NextStep| {
+            self.assertions(&self.steps(steps, &format!("{}.{name}", next.place), next))
+        };
+        let of_step = |next: &NextStep| match &next.step {
+            Step::Assert(_) => vec![next.place.clone()],
+            Step::Subagent(agent) => [
+                inner(&agent.steps, "steps", next),
+                inner(&agent.then, "then", next),
+            ]
+            .concat(),
+            Step::Background(background) => inner(&background.then, "then", next),
+            _ => Vec::new(),
+        };
+        steps.iter().flat_map(of_step).collect()
     }
 
     /// Steps with the places where they stand, and the variables of the rule around them.

@@ -15,7 +15,7 @@ use super::text::TextMatch;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Expect {
-    /// Whether every rule must have been used as often as its `times`; true unless set.
+    /// Whether every rule must have been used as often as its `times`, and every assertion in it judged; true unless set.
     pub every_rule_used: bool,
     /// Whether every prompt must have had a rule; true unless set.
     pub no_unmatched: bool,

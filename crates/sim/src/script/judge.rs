@@ -233,10 +233,11 @@ pub(crate) struct Played<'a> {
 }
 
 /// What is missing in the end, of what all processes together should have done.
-pub(crate) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<Flaw> {
+pub(crate) fn end(script: &Script, used: &[u32], due: Vec<String>, played: &[Played<'_>]) -> Vec<Flaw> {
     let expect = &script.expect;
     let general = script.name();
     let mut flaws = unused(script, expect, used);
+    flaws.extend(unreached(expect, due));
     // Each process by itself: the ids of another may be the same.
     let calls = played.iter().flat_map(|played| {
         let sent = played.lines.iter().filter(|line| !line.from_client);
@@ -269,17 +270,10 @@ pub(crate) fn end(script: &Script, used: &[u32], played: &[Played<'_>]) -> Vec<F
     flaws
 }
 
-/// Assertions that nobody came to.
-pub(crate) fn unreached(places: impl IntoIterator<Item = String>) -> impl Iterator<Item = Flaw> {
-    let mut places: Vec<String> = places.into_iter().collect();
-    places.sort();
-    places.dedup();
-    places.into_iter().map(|place| {
-        Flaw::new(
-            place,
-            "no request came for this assertion, so that it was not judged",
-        )
-    })
+/// Assertions that are still due in the end.
+pub(crate) fn unreached(expect: &Expect, due: Vec<String>) -> impl Iterator<Item = Flaw> {
+    let due = due.into_iter().filter(|_| expect.every_rule_used);
+    due.map(|place| Flaw::new(place, "this assertion was not reached, so that it was not judged"))
 }
 
 /// Rules that were not used as often as they must be.

@@ -1,5 +1,6 @@
 //! How far a script is, kept for all that play it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
@@ -45,10 +46,10 @@ enum ProgressEntry {
     },
     /// The client did something wrong.
     Flaw { place: String, what: String },
-    /// A process has ended, and had not reached this assertion in the steps of this rule.
-    Unreached { rule: usize, place: String },
-    /// A process goes on with the steps of this rule, where another has ended.
-    GoesOn { rule: usize },
+    /// Somebody has got steps with these assertions, each named by its place.
+    Due { asserts: Vec<String> },
+    /// These are due once less: they were judged, or the steps of another rule have taken their place.
+    Settled { asserts: Vec<String> },
 }
 
 /// Which rules were used, how often, and the position.
@@ -140,27 +141,43 @@ impl Progress {
         Ok(flaws.collect())
     }
 
-    /// Notes an assertion in the steps of this rule that a process has not reached.
-    pub(super) fn not_reached(&self, rule: usize, place: String) -> io::Result<()> {
-        self.change(|_| ((), Some(ProgressEntry::Unreached { rule, place })))
+    /// Notes that somebody has got these assertions, which are judged once each.
+    pub(super) fn due(&self, asserts: Vec<String>) -> io::Result<()> {
+        match asserts.is_empty() {
+            true => Ok(()),
+            false => self.change(|_| ((), Some(ProgressEntry::Due { asserts }))),
+        }
     }
 
-    /// Notes that a process goes on with the steps of this rule.
-    pub(super) fn goes_on(&self, rule: usize) -> io::Result<()> {
-        self.change(|_| ((), Some(ProgressEntry::GoesOn { rule })))
+    /// Notes that these assertions are due once less.
+    pub(crate) fn settled(&self, asserts: Vec<String>) -> io::Result<()> {
+        match asserts.is_empty() {
+            true => Ok(()),
+            false => self.change(|_| ((), Some(ProgressEntry::Settled { asserts }))),
+        }
     }
 
-    /// Where the assertions stand that nobody has reached.
-    fn unreached(&self) -> io::Result<Vec<String>> {
-        let mut left = Vec::new();
+    /// Where the assertions stand that were judged less often than they were due. How a process ended does not matter.
+    pub(crate) fn unreached(&self) -> io::Result<Vec<String>> {
+        let mut left: BTreeMap<String, usize> = BTreeMap::new();
         for entry in self.change(|entries| (entries, None))? {
             match entry {
-                ProgressEntry::Unreached { rule, place } => left.push((rule, place)),
-                ProgressEntry::GoesOn { rule } => left.retain(|(of, _)| *of != rule),
+                ProgressEntry::Due { asserts } => {
+                    asserts
+                        .into_iter()
+                        .for_each(|place| *left.entry(place).or_default() += 1);
+                }
+                ProgressEntry::Settled { asserts } => {
+                    for place in asserts {
+                        left.entry(place)
+                            .and_modify(|times| *times = times.saturating_sub(1));
+                    }
+                }
                 _ => {}
             }
         }
-        Ok(left.into_iter().map(|(_, place)| place).collect())
+        let left = left.into_iter().filter(|(_, times)| *times > 0);
+        Ok(left.map(|(place, _)| place).collect())
     }
 
     /// What was used so far.
@@ -251,10 +268,7 @@ impl Script {
         });
         flaws.extend(reports.iter().flat_map(|report| report.flaws.iter().cloned()));
         let used: Vec<u32> = (0..self.prompts.len()).map(|n| uses.most(n)).collect();
-        flaws.extend(judge::end(self, &used, &played.collect::<Vec<_>>()));
-        if self.expect.every_rule_used {
-            flaws.extend(judge::unreached(unreached));
-        }
+        flaws.extend(judge::end(self, &used, unreached, &played.collect::<Vec<_>>()));
         flaws
     }
 
@@ -304,6 +318,20 @@ mod tests {
             let times: Vec<u32> = (0..21).map(|rule| uses.times(rule)).collect();
             assert_eq!(times, [[3; 20].as_slice(), &[0]].concat());
         }
+    }
+
+    #[test]
+    fn an_assertion_is_due_until_it_was_judged_as_often_as_it_was_handed_out() {
+        let progress = Progress::new();
+        let at = |place: &str| vec![place.to_owned()];
+        progress.due([at("a"), at("b")].concat()).unwrap();
+        progress.due(at("a")).unwrap();
+        progress.settled(at("a")).unwrap();
+        assert_eq!(progress.unreached().unwrap(), ["a", "b"]);
+        progress.settled([at("b"), at("a"), at("a")].concat()).unwrap();
+        assert_eq!(progress.unreached().unwrap(), [""; 0]);
+        progress.due(at("a")).unwrap();
+        assert_eq!(progress.unreached().unwrap(), ["a"]);
     }
 
     #[test]

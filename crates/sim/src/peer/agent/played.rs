@@ -222,8 +222,11 @@ impl ModelPlayer {
                 let read = self.results.get(&request.who);
                 let read = read.map(|(text, is_error)| (text.as_str(), *is_error));
                 let wrong = judge::result(&assert, read).err();
+                let (due, place) = (self.engine.due().clone(), next.place);
                 act(Deed::Check(Look::new(move |lines| {
-                    wrong.clone().or_else(|| judge::check(&assert, lines))
+                    let lost = due.settled(vec![place.clone()]).err();
+                    let wrong = wrong.clone().or_else(|| judge::check(&assert, lines));
+                    wrong.or_else(|| Some(Script::new().lost(&lost?).what))
                 })));
             }
             Step::Stderr(text) => act(Deed::Complain(text)),
@@ -328,19 +331,13 @@ impl ModelPlayer {
 
     /// The process has ended, with these lines. Returns what was wrong with them.
     pub(super) fn end(&mut self, lines: &[Line]) -> Vec<Flaw> {
-        let played = [judge::Played { lines, ended: true }];
-        let script = self.engine.script();
         if !self.alone {
-            let lost = self.engine.note_unreached().err();
-            return lost.map(|error| script.lost(&error)).into_iter().collect();
+            return Vec::new();
         }
-        match self.engine.used() {
-            Ok(used) => {
-                let mut flaws = judge::end(script, &used, &played);
-                let unreached = self.engine.unreached().into_iter();
-                flaws.extend(judge::unreached(unreached.map(|(_, place)| place)));
-                flaws
-            }
+        let played = [judge::Played { lines, ended: true }];
+        let (script, used, due) = (self.engine.script(), self.engine.used(), self.engine.due());
+        match used.and_then(|used| Ok((used, due.unreached()?))) {
+            Ok((used, due)) => judge::end(script, &used, due, &played),
             Err(error) => vec![script.lost(&error)],
         }
     }

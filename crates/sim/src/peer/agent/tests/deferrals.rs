@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::script::{Gates, Progress, Script};
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
 
@@ -107,6 +108,41 @@ async fn a_deferred_call_is_taken_up_once() {
     // Now it is decided.
     let (exit, kinds) = hooked(resumed(home.path()).seed(9)).await.end().await;
     assert_eq!((exit, kinds), (Exit::Code(0), Vec::new()));
+}
+
+/// The assertion behind the call is due once, whichever process comes to it.
+#[tokio::test(start_paused = true)]
+async fn an_assertion_behind_a_deferred_call_is_due_in_the_process_that_goes_on() {
+    let script = "prompts: [{times: any, steps: [{call: {tool: Bash, input: {command: touch a.txt, description: Make}}}, \
+                  {assert: {is_error: false}}, {say: done}]}]";
+    let script = Script::from_yaml(script).unwrap();
+    for goes_on in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        let progress = Progress::new();
+        let plays = |builder: Builder| builder.script_in(&script, &Gates::default(), &progress);
+        let mut hand = hooked(plays(kept_in(home.path()).session_id(ID))).await;
+        hand.prompt("go").await;
+        let callback = hand.until("control_request/hook_callback").await;
+        hand.answer(&callback, answer("defer")).await;
+        hand.until("result/success").await;
+        hand.end().await;
+        // Another session comes to its own.
+        let mut hand = hooked(plays(Agent::builder())).await;
+        hand.prompt("go").await;
+        let callback = hand.until("control_request/hook_callback").await;
+        hand.answer(&callback, answer("allow")).await;
+        hand.until("result/success").await;
+        hand.end().await;
+        if goes_on {
+            let mut hand = hooked(plays(resumed(home.path()))).await;
+            let callback = hand.until("control_request/hook_callback").await;
+            hand.answer(&callback, answer("allow")).await;
+            hand.until("result/success").await;
+            hand.end().await;
+        }
+        let flaws = script.judge(&progress, &[]);
+        assert_eq!(flaws.is_empty(), goes_on, "{flaws:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
