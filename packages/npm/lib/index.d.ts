@@ -157,7 +157,7 @@ export class Trace {
   readonly prompts: string[];
   /** The `result` message of each turn. */
   readonly results: Json[];
-  /** The calls that the model made, those of subagents included. */
+  /** The calls that the model made, those of subagents included; the CLI does not tell those of agents that a subagent started. */
   readonly toolCalls: ToolCall[];
   /** What the program was asked to permit, and how it decided. */
   readonly permissionRequests: PermissionRequest[];

@@ -32,7 +32,7 @@ export class Trace {
   }
 
   get toolCalls() {
-    return this.processes.flatMap(toolCalls);
+    return this.processes.flatMap((process, n) => toolCalls(process, this.processes.slice(n + 1)));
   }
 
   get permissionRequests() {
@@ -128,13 +128,16 @@ function readProcess(report) {
   return { pid: report.pid, arguments: report.arguments, cwd: report.cwd, running: report.running, exitCode: code, signal, frames };
 }
 
-function toolCalls({ frames }) {
-  const of = (kind, type) =>
-    frames
-      .filter((frame) => frame.sender === "cli" && frame.kind === kind)
-      .flatMap(({ data }) => blocks(data).filter((block) => block.type === type).map((block) => ({ block, data })));
-  const results = new Map(of("user", "tool_result").map(({ block }) => [block.tool_use_id, block]));
-  return of("assistant", "tool_use").map(({ block, data }) => {
+function toolCalls(process, later) {
+  const results = new Map(blocksOf(process, "user", "tool_result").map(({ block }) => [block.tool_use_id, block]));
+  // A call that this process left open may have its result in one that goes on with the session.
+  for (const other of later.filter((other) => sessionOf(other) === sessionOf(process))) {
+    const own = new Set(blocksOf(other, "assistant", "tool_use").map(({ block }) => block.id));
+    for (const { block } of blocksOf(other, "user", "tool_result")) {
+      if (!own.has(block.tool_use_id) && !results.has(block.tool_use_id)) results.set(block.tool_use_id, block);
+    }
+  }
+  return blocksOf(process, "assistant", "tool_use").map(({ block, data }) => {
     const result = results.get(block.id);
     return {
       id: block.id,
@@ -145,6 +148,16 @@ function toolCalls({ frames }) {
       isError: result?.is_error === true,
     };
   });
+}
+
+function sessionOf({ frames }) {
+  return frames.find(({ sender, data }) => sender === "cli" && data.session_id)?.data.session_id;
+}
+
+function blocksOf({ frames }, kind, type) {
+  return frames
+    .filter((frame) => frame.sender === "cli" && frame.kind === kind)
+    .flatMap(({ data }) => blocks(data).filter((block) => block.type === type).map((block) => ({ block, data })));
 }
 
 /** What a reply to a request for a permission decides, as the CLI reads it. */

@@ -118,6 +118,14 @@ test("a run says which CLI plays", async (t) => {
   assert.throws(() => simulate(undefined, { real: "/nowhere/claude" }), /the CLI \/nowhere\/claude cannot be run/);
 });
 
+test("a program that ends without a word is told at once", { skip: !existsSync("/proc/self/stat") }, () => {
+  process.env.OUTRIGGER_SIM = "/bin/true";
+  const began = Date.now();
+  assert.throws(() => simulate(), /^CannotPlay: \/bin\/true does not start/);
+  assert(Date.now() - began < 20_000);
+  delete process.env.OUTRIGGER_SIM;
+});
+
 test("only a reply that the CLI reads and understands decides", () => {
   const ask = { sender: "cli", kind: "control_request/can_use_tool", data: { request_id: "q", request: { tool_name: "Bash" } } };
   const reply = (response) => {
@@ -140,12 +148,16 @@ test("only a reply that the CLI reads and understands decides", () => {
   }
 });
 
-test("a program that ends without a word is told at once", { skip: !existsSync("/proc/self/stat") }, () => {
-  process.env.OUTRIGGER_SIM = "/bin/true";
-  const began = Date.now();
-  assert.throws(() => simulate(), /^CannotPlay: \/bin\/true does not start/);
-  assert(Date.now() - began < 20_000);
-  delete process.env.OUTRIGGER_SIM;
+test("a call has its result from the process that goes on with its session", () => {
+  const frame = (kind, session_id, block) => {
+    return { sender: "cli", kind, data: { type: kind, session_id, message: { content: [block] } } };
+  };
+  const call = (session) => frame("assistant", session, { type: "tool_use", id: "t", name: "Bash", input: {} });
+  const result = (session, is_error) => frame("user", session, { type: "tool_result", tool_use_id: "t", content: "x", is_error });
+  const [first, other, last] = [[call("a")], [call("b"), result("b", true)], [result("a", false)]].map((frames) => ({ frames }));
+  const results = (...processes) => new Trace(processes, []).toolCalls.map(({ result, isError }) => [result, isError]);
+  assert.deepEqual(results(first, other, last), [["x", false], ["x", true]]);
+  assert.deepEqual(results(first, other), [[null, false], ["x", true]]);
 });
 
 test("the executable is that of the package for this machine", () => {

@@ -30,3 +30,23 @@ ALLOW, DENY = reply(behavior="allow"), reply(behavior="deny", message="no")
 def test_only_a_reply_that_the_cli_reads_and_understands_decides(outcome, frames):
     trace = Trace([Process(1, [], "/", False, 0, None, [ASK, *frames])])
     assert trace.permission_requests[0].outcome == outcome
+
+
+def test_a_call_has_its_result_from_the_process_that_goes_on_with_its_session():
+    def frame(kind, session, **block):
+        data = {"type": kind, "session_id": session, "message": {"content": [block]}}
+        return Frame(0, "cli", kind, data)
+
+    def process(*frames):
+        return Process(1, [], "/", False, 0, None, frames)
+
+    def call(session):
+        return frame("assistant", session, type="tool_use", id="t", name="Bash", input={})
+
+    def result(session, is_error):
+        return frame("user", session, type="tool_result", tool_use_id="t", content="x", is_error=is_error)
+
+    first, other, last = process(call("a")), process(call("b"), result("b", True)), process(result("a", False))
+    calls = Trace([first, other, last]).tool_calls
+    assert [(call.result, call.is_error) for call in calls] == [("x", False), ("x", True)]
+    assert [call.result for call in Trace([first, other]).tool_calls] == [None, "x"]

@@ -238,12 +238,7 @@ pub(crate) fn end(script: &Script, used: &[u32], due: Vec<String>, played: &[Pla
     let general = script.name();
     let mut flaws = unused(script, expect, used);
     flaws.extend(unreached(expect, due));
-    // Each process by itself: the ids of another may be the same.
-    let calls = played.iter().flat_map(|played| {
-        let sent = played.lines.iter().filter(|line| !line.from_client);
-        calls(sent.map(|line| &line.json["message"]))
-    });
-    let calls: Vec<Called> = calls.collect();
+    let calls = calls_of(played);
     for (n, called) in expect.tools.iter().enumerate() {
         let place = script.place(called.at, &format!("expect.tools[{n}]"));
         flaws.extend(missed(&called.value, &calls).map(|what| Flaw::new(place, what)));
@@ -331,6 +326,7 @@ const TOLD: usize = 8;
 /// A call of a tool.
 #[derive(Debug)]
 pub(crate) struct Called {
+    id: String,
     pub(crate) tool: String,
     pub(crate) input: Value,
     /// Whether the call failed, if it has a result.
@@ -356,6 +352,7 @@ pub(crate) fn calls<'a>(messages: impl Iterator<Item = &'a Value>) -> Vec<Called
             Some("tool_use") if !known.contains_key(text("id")) => {
                 known.insert(text("id"), calls.len());
                 calls.push(Called {
+                    id: text("id").to_owned(),
                     tool: text("name").to_owned(),
                     input: block["input"].clone(),
                     failed: None,
@@ -370,6 +367,36 @@ pub(crate) fn calls<'a>(messages: impl Iterator<Item = &'a Value>) -> Vec<Called
         }
     }
     calls
+}
+
+/// The calls of all these processes. Each has ids of its own, but a call that one has left open may have its result in a later one that
+/// goes on with the session.
+fn calls_of(played: &[Played<'_>]) -> Vec<Called> {
+    let mut all: Vec<(Option<&str>, Called)> = Vec::new();
+    for Played { lines, .. } in played {
+        let sent = || {
+            lines
+                .iter()
+                .filter(|line| !line.from_client)
+                .map(|line| &line.json)
+        };
+        let session = sent().find_map(|frame| frame["session_id"].as_str());
+        let own = calls(sent().map(|frame| &frame["message"]));
+        for block in blocks(lines, "user", "tool_result") {
+            let id = block["tool_use_id"].as_str().unwrap_or_default();
+            if own.iter().any(|call| call.id == id) {
+                continue;
+            }
+            let mut open = all
+                .iter_mut()
+                .filter(|(of, call)| *of == session && call.failed.is_none());
+            if let Some((_, call)) = open.find(|(_, call)| call.id == id) {
+                call.failed = Some(block["is_error"] == true);
+            }
+        }
+        all.extend(own.into_iter().map(|call| (session, call)));
+    }
+    all.into_iter().map(|(_, call)| call).collect()
 }
 
 /// The difference between the expected and the actual calls of a tool.

@@ -196,6 +196,31 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// Three processes of two sessions, with the same ids: the first leaves a call open, and the last goes on with its session.
+#[test]
+fn a_call_has_its_result_from_the_process_that_goes_on_with_its_session() {
+    let in_session = |session: &str, mut line: Line| {
+        line.json["session_id"] = json!(session);
+        line
+    };
+    let call = || {
+        let block = json!({"type": "tool_use", "id": "t", "name": "Bash", "input": {}});
+        of_cli(json!({"type": "assistant", "message": {"content": [block]}}))
+    };
+    let first = [in_session("a", call())];
+    let other = [in_session("b", call()), in_session("b", result("x", true))];
+    let last = [in_session("a", result("x", false))];
+    let played = [&first[..], &other, &last].map(|lines| Played { lines, ended: true });
+    let failed = |played| {
+        calls_of(played)
+            .iter()
+            .map(|call| call.failed)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(failed(&played), [Some(false), Some(true)]);
+    assert_eq!(failed(&played[..2]), [None, Some(true)]);
+}
+
 #[test]
 fn a_result_is_judged_by_its_text_and_by_how_it_ended() {
     for (text, right, wrong, said) in [

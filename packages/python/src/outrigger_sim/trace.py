@@ -130,8 +130,10 @@ class Trace:
 
     @property
     def tool_calls(self) -> list[ToolCall]:
-        """The calls that the model made, those of subagents included."""
-        return [call for process in self.processes for call in _tool_calls(process)]
+        """The calls that the model made, those of subagents included; the CLI does not tell those of agents that a subagent started."""
+        return [
+            call for n, process in enumerate(self.processes) for call in _tool_calls(process, self.processes[n + 1 :])
+        ]
 
     @property
     def permission_requests(self) -> list[PermissionRequest]:
@@ -260,26 +262,36 @@ def _process(report: Json) -> Process:
     )
 
 
-def _tool_calls(process: Process) -> Iterator[ToolCall]:
-    results = {}
+def _tool_calls(process: Process, later: Sequence[Process]) -> Iterator[ToolCall]:
+    results = {block.get("tool_use_id"): block for _, block in _blocks_of(process, "user", "tool_result")}
+    # A call that this process left open may have its result in one that goes on with the session.
+    for other in later:
+        if _session(other) == _session(process):
+            own = {block.get("id") for _, block in _blocks_of(other, "assistant", "tool_use")}
+            for _, block in _blocks_of(other, "user", "tool_result"):
+                if block.get("tool_use_id") not in own:
+                    results.setdefault(block.get("tool_use_id"), block)
+    for frame, block in _blocks_of(process, "assistant", "tool_use"):
+        result = results.get(block["id"])
+        yield ToolCall(
+            id=block["id"],
+            name=block["name"],
+            input=_object(block.get("input")),
+            parent=frame.data.get("parent_tool_use_id"),
+            result=None if result is None else _text(result.get("content")),
+            is_error=bool((result or {}).get("is_error")),
+        )
+
+
+def _session(process: Process) -> Any:
+    told = (frame.data.get("session_id") for frame in process.frames if frame.sender == "cli")
+    return next((session for session in told if session), None)
+
+
+def _blocks_of(process: Process, kind: str, block_type: str) -> Iterator[tuple[Frame, Json]]:
     for frame in process.frames:
-        if frame.sender == "cli" and frame.kind == "user":
-            for block in _blocks(frame):
-                if block.get("type") == "tool_result":
-                    results[block.get("tool_use_id")] = block
-    for frame in process.frames:
-        if frame.sender == "cli" and frame.kind == "assistant":
-            for block in _blocks(frame):
-                if block.get("type") == "tool_use":
-                    result = results.get(block["id"])
-                    yield ToolCall(
-                        id=block["id"],
-                        name=block["name"],
-                        input=_object(block.get("input")),
-                        parent=frame.data.get("parent_tool_use_id"),
-                        result=None if result is None else _text(result.get("content")),
-                        is_error=bool((result or {}).get("is_error")),
-                    )
+        if frame.sender == "cli" and frame.kind == kind:
+            yield from ((frame, block) for block in _blocks(frame) if block.get("type") == block_type)
 
 
 def _content(frame: Frame) -> Any:
