@@ -69,8 +69,16 @@ impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let mut fields = serde_json::Map::deserialize(deserializer)?;
+        let of_at = fields.get("at").and_then(Value::as_object);
+        let blank = fields.iter().chain(of_at.into_iter().flatten());
+        // Null is a value that a frame may get.
+        let mut blank = blank.filter(|(name, value)| value.is_null() && *name != "value");
+        if let Some((name, _)) = blank.next() {
+            let what = format!("`{name}` is left blank: here goes a value, not nothing");
+            return Err(D::Error::custom(what));
+        }
         let at = match fields.remove("at") {
-            None | Some(Value::Null) => At::default(),
+            None => At::default(),
             Some(at) => serde_json::from_value(at)
                 .map_err(|error| D::Error::custom(format!("`at`: {}", explain(&error, "word", &[]))))?,
         };
@@ -315,6 +323,14 @@ mod tests {
                 "phase",
             ),
             (r#"{"fault": "noise", "text": "a\nb"}"#, "one line"),
+            (r#"{"fault": "drop", "at": null}"#, "`at` is left blank"),
+            (r#"{"fault": "stall", "ms": null}"#, "`ms` is left blank"),
+            (r#"{"fault": "insert", "frame": null}"#, "`frame` is left blank"),
+            (
+                r#"{"fault": "drop", "at": {"kind": null}}"#,
+                "`kind` is left blank",
+            ),
+            (r#"{"fault": "drop", "at": {"nth": null}}"#, "`nth` is left blank"),
         ] {
             let error = serde_json::from_str::<Fault>(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

@@ -12,7 +12,7 @@ const PARSERS: [&str; 14] = [
 ];
 
 /// What is told of the mapping around the value.
-const AROUND: [&str; 8] = [
+const AROUND: [&str; 9] = [
     "is missing",
     "must be",
     "demands nothing",
@@ -21,6 +21,7 @@ const AROUND: [&str; 8] = [
     "the name of a gate",
     "unknown kind of frame",
     "of a signal",
+    "is left blank",
 ];
 
 /// Values of every kind, as they are written on one line.
