@@ -200,6 +200,13 @@ fn the_others_go_on_behind_a_process_that_was_killed() {
     assert_eq!(flaws.len(), 1, "{flaws:?}");
     assert_eq!(flaws[0]["place"], "script.yaml:5:9");
 
+    // So is what it has not come to.
+    let not_reached = script("").replace("10m\n", "10m\n      - assert: {prompts: 1}\n");
+    let ran = play("--sim", &not_reached, KILLS, &["tool_result"]);
+    let flaws = ran.report["flaws"].as_array().unwrap();
+    assert_eq!((ran.code, flaws.len()), (Some(97), 1), "{flaws:?}");
+    assert_eq!(flaws[0]["place"], "script.yaml:7:9");
+
     let script = "
 prompts:
   - {prompt: {contains: one}, times: any, anytime: true, steps: [say: half, stall]}

@@ -183,6 +183,58 @@ async fn an_assertion_that_is_not_reached_is_a_flaw() {
     }
 }
 
+/// The client interrupts a turn in the middle of a response, whose rest is gone then.
+#[tokio::test(start_paused = true)]
+async fn an_assertion_in_the_rest_of_an_aborted_response_is_a_flaw() {
+    for step in [
+        "wait: 10m",
+        "wait: interrupt",
+        "wait: {request: set_model}",
+        "ask: {elicitation: {server: s, message: m}}",
+        "stall",
+    ] {
+        let script = format!(
+            "prompts:\n  - steps:\n      - say: a\n      - {step}\n      - assert: {{requests: {{interrupt: 0}}}}\n      - say: b\n"
+        );
+        let mut client = Client::new(&Script::from_yaml(&script).unwrap(), allow);
+        client.prompt("go").await;
+        client.next("stream_event").await.unwrap();
+        client.control(json!({"subtype": "interrupt"})).await;
+        client.result().await;
+        let flaws = client.end().await.flaws;
+        let places: Vec<&str> = flaws.iter().map(|flaw| flaw.place.as_str()).collect();
+        assert_eq!(places, ["script:5:9"], "{step}: {flaws:?}");
+        assert!(flaws[0].what.contains("was not judged"), "{step}: {flaws:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn assertions_are_judged_where_they_stand() {
+    let script = Script::from_yaml(
+        r"
+prompts:
+  - steps:
+      - assert: {requests: {set_model: 0}}
+      - api_error: {status: 529, times: 1}
+      - assert: {requests: {set_model: 1}}
+      - say: a
+      - assert: {requests: {set_model: 1}}
+      - stall
+",
+    )
+    .unwrap();
+    let mut client = Client::new(&script, allow);
+    client.prompt("go").await;
+    while client.next("system").await.unwrap()["subtype"] != "api_retry" {}
+    client
+        .control(json!({"subtype": "set_model", "model": "sonnet"}))
+        .await;
+    while client.next("stream_event").await.unwrap()["event"]["type"] != "content_block_delta" {}
+    client.control(json!({"subtype": "interrupt"})).await;
+    client.result().await;
+    client.end().await.content().unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn tools() {
     let mut client = Client::new(&example("tools.yaml"), allow);

@@ -168,10 +168,18 @@ impl Turn {
         let mut forms = Forms::new(self.ctx.state().left_out.get(&who).copied().unwrap_or_default());
         let (mut attempt, mut overloads) = (0, 0);
         for fault in &response.faults {
+            let mut acts = fault.acts.as_slice();
             for _ in 0..fault.times {
+                let comes = fault.kind.breaks_off() && !forms.is_whole;
+                // Those behind the blocks that come are done as they come.
+                let first = acts.iter().filter(|(index, _)| *index == 0 || !comes);
+                if let Err(why) = self.perform(first.map(|(_, act)| act)).await {
+                    return Err(self.cut_short(why, None, None).await);
+                }
+                let acts = std::mem::take(&mut acts);
                 let mut failure = ApiFailure::new(&fault.kind, model);
                 overloads += u32::from(failure.is_overloaded());
-                if fault.kind.breaks_off() && !forms.is_whole {
+                if comes {
                     let broken = ModelResponse {
                         blocks: fault.came.clone(),
                         breaks: Some(fault.kind.clone()),
@@ -179,7 +187,7 @@ impl Turn {
                         usage: response.usage,
                         ..ModelResponse::default()
                     };
-                    self.message(model, &broken, &[], false).await?;
+                    self.message(model, &broken, acts, false).await?;
                     self.broken = None;
                     // Streams have had their chance: at once where the API has ended one, and else with the last retry. The retries that
                     // are left are counted anew.

@@ -122,11 +122,26 @@ pub(super) struct ModelResponse {
     pub(super) usage: Usage,
     /// The cost of the response in US dollars, if that is not the list price of its tokens.
     pub(super) cost: Option<f64>,
-    /// The side effects of the response, each before the block of that index.
+    /// The side effects of the response behind its faults, each before the block of that index.
     pub(super) acts: Vec<(usize, Act)>,
 }
 
 impl ModelResponse {
+    /// Lets it fail like this so often, where it stands now, before it succeeds.
+    pub(super) fn fail(&mut self, kind: FaultKind, times: u32) {
+        self.faults.push(ResponseFault {
+            kind,
+            times,
+            came: Vec::new(),
+            acts: std::mem::take(&mut self.acts),
+        });
+    }
+
+    /// Whether the block of this index has no end: the response stalls or breaks off in it.
+    pub(super) fn stays_open_at(&self, index: usize) -> bool {
+        index + 1 == self.blocks.len() && (self.hang || self.breaks.is_some())
+    }
+
     /// The stop reason of the response: the given one, or the one that its blocks demand.
     pub(super) fn stop_reason(&self) -> &str {
         match &self.stop_reason {
@@ -145,13 +160,8 @@ pub(super) struct ResponseFault {
     pub(super) times: u32,
     /// What had come of the response when it broke off: at most one block, which is not complete.
     pub(super) came: Vec<Block>,
-}
-
-impl ResponseFault {
-    pub(super) const fn new(kind: FaultKind, times: u32) -> Self {
-        let came = Vec::new();
-        Self { kind, times, came }
-    }
+    /// The side effects that come before the fault, each before the block of that index, once however often the fault happens.
+    pub(super) acts: Vec<(usize, Act)>,
 }
 
 /// What can go wrong with a request to the model.

@@ -96,20 +96,19 @@ impl ModelPlayer {
     fn refuse(&mut self, request: &Request, what: String) -> ModelResponse {
         let script = self.engine.script();
         let is_flaw = script.expect.no_unmatched || self.unfit.is_some();
-        let place = script.name().to_owned();
-        let mut response = self.fail(request, what.clone());
-        if is_flaw {
-            let deed = Deed::Check(Look::new(move |_| Some(what.clone())));
-            response.acts.push((0, Act { place, deed }));
-        }
-        response
+        let (place, flaw) = (script.name().to_owned(), what.clone());
+        let deed = Deed::Check(Look::new(move |_| Some(flaw.clone())));
+        self.fail(request, what, is_flaw.then_some((0, Act { place, deed })))
     }
 
     /// An error of the API, and the end of the turn.
-    fn fail(&mut self, request: &Request, what: String) -> ModelResponse {
+    fn fail(&mut self, request: &Request, what: String, act: Option<(usize, Act)>) -> ModelResponse {
         self.engine.give_up(&request.who);
-        let mut response = ModelResponse::default();
-        response.fail(ApiError::new(400).message(what));
+        let mut response = ModelResponse {
+            acts: act.into_iter().collect(),
+            ..ModelResponse::default()
+        };
+        response.refuse(ApiError::new(400).message(what));
         response
     }
 
@@ -137,6 +136,7 @@ impl ModelPlayer {
                 && let Some(fault) = response.faults.pop_if(is_broken)
             {
                 response.breaks = Some(fault.kind);
+                response.acts = fault.acts;
                 // In the conversation such a response is one that has come, by which a prompt counts.
                 if matches!(self.source, StepSource::Prompts)
                     && response.blocks.iter().any(Block::is_tool_use)
@@ -147,18 +147,13 @@ impl ModelPlayer {
             }
             // Otherwise the response is asked for again.
             let ModelResponse {
-                mut faults,
-                mut acts,
-                blocks,
-                ..
+                mut faults, blocks, ..
             } = response;
             if let Some(fault) = faults.last_mut().filter(|fault| fault.kind.breaks_off()) {
                 fault.came = blocks;
             }
-            acts.iter_mut().for_each(|(index, _)| *index = 0);
             response = ModelResponse {
                 faults,
-                acts,
                 pace,
                 ..ModelResponse::default()
             };
@@ -182,10 +177,6 @@ impl ModelPlayer {
         let index = response.blocks.len();
         let place = next.place.clone();
         let act = |deed: Deed| response.acts.push((index, Act { place, deed }));
-        let mut breaks = |kind: FaultKind| {
-            response.faults.push(ResponseFault::new(kind, 1));
-            true
-        };
         match next.step {
             Step::Ask(script::Ask::Elicitation(asked)) => act(Deed::Request(elicitation(&asked))),
             Step::Ask(script::Ask::Permission(asked)) => {
@@ -193,10 +184,16 @@ impl ModelPlayer {
             }
             Step::Ask(script::Ask::Request(request)) => act(Deed::Request(Value::Object(request))),
             Step::Fault(fault) => act(Deed::Arm(*fault)),
-            Step::ApiError(error) => response.fail(error),
-            Step::Drop => return breaks(FaultKind::Drop),
-            Step::Cut => return breaks(FaultKind::Cut),
-            Step::ErrorEvent(kind) => return breaks(FaultKind::SseError(kind)),
+            Step::ApiError(error) => response.refuse(error),
+            Step::Drop | Step::Cut | Step::ErrorEvent(_) => {
+                let kind = match next.step {
+                    Step::ErrorEvent(kind) => FaultKind::SseError(kind),
+                    Step::Cut => FaultKind::Cut,
+                    _ => FaultKind::Drop,
+                };
+                response.fail(kind, 1);
+                return true;
+            }
             Step::Stall => response.hang = true,
             Step::StopReason(reason) => response.stop_reason = Some(reason),
             Step::RateLimit(limit) => act(Deed::Stamped(rate_limit(
@@ -355,7 +352,7 @@ impl ModelPlayer {
                 let Some(prompt) = prompt else { return Ok(()) };
                 let steps = match directive::parse(prompt) {
                     Ok(steps) => steps,
-                    Err(error) => return Err(Box::new(self.fail(request, error.to_string()))),
+                    Err(error) => return Err(Box::new(self.fail(request, error.to_string(), None))),
                 };
                 let steps: Vec<_> = steps.into_iter().map(Placed::from).collect();
                 self.engine.put(&request.who, prompt, &steps, Variables::new());
@@ -391,11 +388,10 @@ impl ModelPlayer {
 }
 
 impl ModelResponse {
-    /// Lets it fail like this first.
-    fn fail(&mut self, error: ApiError) {
+    /// Lets the API refuse it like this first.
+    fn refuse(&mut self, error: ApiError) {
         let times = error.times.unwrap_or(u32::MAX);
-        let kind = FaultKind::Status(error);
-        self.faults.push(ResponseFault::new(kind, times));
+        self.fail(FaultKind::Status(error), times);
     }
 }
 

@@ -51,10 +51,10 @@ impl Turn {
         if let Err(why) = self.or_abort(self.ctx.pause(self.ctx.config.latency)).await {
             return Err(self.cut_short(why, None, None).await);
         }
+        let whole = self.fail(model, &response).await?;
         if let Err(why) = self.perform(acts_before(&acts, 0)).await {
             return Err(self.cut_short(why, None, None).await);
         }
-        let whole = self.fail(model, &response).await?;
         if response.hang && response.blocks.is_empty() {
             let Err(why) = self.or_abort(std::future::pending::<()>()).await else {
                 return Ok(());
@@ -115,8 +115,19 @@ impl Turn {
                 call.plan = plans.next().unwrap_or_default();
                 self.hands.take(call);
             }
-            if let Err(why) = self.perform(acts_before(acts, index + 1)).await {
-                return Err(self.cut_short(why, Some(&message), None).await);
+            // A response that stalls or breaks off does so before its last block has ended.
+            let is_open = response.stays_open_at(index);
+            let text = match block {
+                Block::Text(text) => Some(text.clone()),
+                _ => None,
+            };
+            let open = is_open.then_some((index, text));
+            let mut done = self.perform(acts_before(acts, index + 1)).await;
+            if done.is_ok() && is_open && response.hang {
+                done = self.or_abort(std::future::pending::<()>()).await;
+            }
+            if let Err(why) = done {
+                return Err(self.cut_short(why, Some(&message), open).await);
             }
         }
         if let Some(fault) = &response.breaks {
@@ -255,15 +266,7 @@ impl Turn {
             let event = json!({"type": "content_block_delta", "index": index, "delta": delta});
             self.send_event(message, event, display(thought)).await;
         }
-        // A response that stalls does so before its last block has ended.
-        if response.hang
-            && index + 1 == response.blocks.len()
-            && let Err(why) = self.or_abort(std::future::pending::<()>()).await
-        {
-            let open = Some((index, matches!(block, Block::Text(_)).then_some(so_far)));
-            return Err(self.cut_short(why, Some(message), open).await);
-        }
-        if response.breaks.is_some() && index + 1 == response.blocks.len() {
+        if response.stays_open_at(index) {
             return Ok(None);
         }
         let extra = if thinks {
