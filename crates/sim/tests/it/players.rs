@@ -593,6 +593,24 @@ fn a_stage_is_there_until_stdin_ends() {
 }
 
 #[test]
+fn a_stage_takes_no_directory_of_another_run() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "prompts: [{steps: [{wait: {gate: g}}]}]";
+    let first = Staged::set(place.path(), "--sim", script);
+    assert!(first.first["claude"].is_string(), "{}", first.first);
+    let again = Staged::set(place.path(), "--sim", script);
+    let error = again.first["error"].as_str().unwrap();
+    assert!(
+        error.contains("place/home") && error.contains("exists"),
+        "{error}"
+    );
+    for mut stage in [first, again] {
+        drop(stage.child.stdin.take());
+        stage.child.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_copy_of_the_project_is_all_that_is_changed() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("src")).unwrap();

@@ -1,6 +1,7 @@
 //! `stage`: a CLI in place for as long as stdin is open, for helpers of test suites.
 
 use std::ffi::OsString;
+use std::io::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -47,16 +48,19 @@ impl StageLine {
         std::fs::create_dir_all(&self.place).map_err(failed)?;
         // Without links, since the CLI names its project by the resolved path.
         let place = std::fs::canonicalize(&self.place).map_err(failed)?;
-        let made = |below: &str| {
+        // What another run has left there would be taken for what this one does.
+        let made = |below: &str| -> Result<_, PlayError> {
             let directory = place.join(below);
-            std::fs::create_dir_all(&directory).map(|()| Some(directory))
+            let named = |error: Error| Error::new(error.kind(), format!("{}: {error}", directory.display()));
+            std::fs::create_dir(&directory).map_err(|error| failed(named(error)))?;
+            Ok(Some(directory))
         };
-        made("home/.claude").map_err(failed)?;
         let mut setting = Setting::default();
         setting.script.clone_from(&self.script);
-        setting.home = made("home").map_err(failed)?;
-        setting.project = made("project").map_err(failed)?;
-        setting.gates = made("gates").map_err(failed)?;
+        setting.home = made("home")?;
+        made("home/.claude")?;
+        setting.project = made("project")?;
+        setting.gates = made("gates")?;
         Scene::set(&own, &self.which.player().0, setting).await
     }
 }
