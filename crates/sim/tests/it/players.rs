@@ -610,6 +610,33 @@ fn a_stage_takes_no_directory_of_another_run() {
     }
 }
 
+/// Who leaves while the stage waits for processes gets it to end, and the processes with it.
+#[test]
+fn a_stage_ends_with_stdin_while_it_waits() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let place = tempfile::tempdir().unwrap();
+    let mut stage = Staged::set(place.path(), "--sim", "prompts: [{steps: [{wait: 10m}]}]");
+    let mut claude = stage
+        .claude()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = claude.stdin.take().unwrap();
+    writeln!(
+        input,
+        r#"{{"type":"user","message":{{"role":"user","content":"go"}},"parent_tool_use_id":null,"session_id":""}}"#
+    )
+    .unwrap();
+    let mut lines = BufReader::new(claude.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    let mut asks = stage.child.stdin.take().unwrap();
+    writeln!(asks, r#"{{"report":{{"patience_ms":3600000}}}}"#).unwrap();
+    drop(asks);
+    assert!(stage.child.wait().unwrap().success());
+    claude.wait().unwrap();
+}
+
 #[test]
 fn a_copy_of_the_project_is_all_that_is_changed() {
     let place = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use outrigger_sim::players::{PlayError, Scene, Setting};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Stdin};
 
 use super::programs::{Which, block_on, causes, code_of, processes_json, read, say};
 use super::report::flaws_json;
@@ -118,12 +118,25 @@ async fn keep(scene: &Scene, line: &StageLine) -> std::io::Result<()> {
         }
         let reply = match serde_json::from_slice(&asked) {
             Ok(StageRequest::Report { patience_ms }) => {
-                scene.wait(Duration::from_millis(patience_ms)).await?;
+                tokio::select! {
+                    // What can be answered at once is.
+                    biased;
+                    waited = scene.wait(Duration::from_millis(patience_ms)) => waited?,
+                    // Who has left waits for no answer.
+                    () = end_of(&mut input) => return Ok(()),
+                }
                 report(scene, line, name)?
             }
             Err(error) => json!({"error": error.to_string()}),
         };
         answer(&reply).await?;
+    }
+}
+
+/// Waits until nothing more comes. If there is something more, it never ends.
+async fn end_of(input: &mut BufReader<Stdin>) {
+    if matches!(input.fill_buf().await, Ok(more) if !more.is_empty()) {
+        std::future::pending::<()>().await;
     }
 }
 
