@@ -4,6 +4,7 @@ import ast
 import fnmatch
 import os
 import re
+import select
 import subprocess
 import sys
 from importlib import metadata
@@ -67,6 +68,56 @@ def test_what_has_to_fail_fails_and_says_why(failing, report):
         assert any(
             fnmatch.fnmatchcase(line, pattern) for line in lines
         ), f"no line like {pattern!r} follows in:\n{said}"
+
+
+def test_a_test_that_does_not_begin_is_not_judged(tmp_path):
+    tests = tmp_path / "test_skipped.py"
+    tests.write_text(
+        """
+import pytest
+
+@pytest.fixture
+def sim(claude_sim):
+    return claude_sim()
+
+@pytest.fixture
+def machine(sim):
+    pytest.skip("not on this machine")
+
+def test_skipped(machine):
+    pass
+"""
+    )
+    command = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "t")]
+    ran = subprocess.run([*command, str(tests)], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert (ran.returncode, "1 skipped in" in ran.stdout) == (0, True), ran.stdout
+
+
+def test_a_stage_that_has_died_keeps_no_other_from_its_end(tmp_path):
+    from outrigger_sim.pytest_plugin import Simulations
+
+    simulations = Simulations(tmp_path, tmp_path, False)
+    died, other = simulations(), simulations()
+    stage = died._player._process
+    stage.kill()
+    stage.wait()
+    with pytest.raises(BrokenPipeError):
+        died.trace()
+    simulations.end()
+    assert not Path(other.cli_path).exists()
+
+
+def test_an_answer_belongs_to_its_question(tmp_path):
+    sim = outrigger_sim.Simulation("{prompts: [{steps: [{say: hi}]}]}", place=tmp_path / "place", real=False)
+    # As one whose wait was interrupted has left it.
+    player = sim._player
+    player._process.stdin.write(b'{"report": {"patience_ms": 0}}\n')
+    player._process.stdin.flush()
+    assert select.select([player._process.stdout], [], [], 20)[0]
+    player._owed += 1
+    subprocess.run([sim.cli_path, "-p", "x"], env={**os.environ, **sim.env}, cwd=sim.cwd, timeout=60)
+    assert len(sim.trace().processes) == 1
+    sim.end()
 
 
 @pytest.mark.anyio

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Union
 
@@ -48,6 +49,7 @@ class Player:
         self.env: Mapping[str, str] = there["env"]
         self.gates = Path(there["gates"])
         self._last: Trace | None = None
+        self._owed = 0
 
     def trace(self, patience: float) -> Trace:
         """What went through. Waits for the processes that still run, for at most so many seconds."""
@@ -56,13 +58,20 @@ class Player:
         asked = {"report": {"patience_ms": int(patience * 1000)}}
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
-        self._last = read_trace(self._read())
+        self._owed += 1
+        # Whoever was interrupted has left answers to earlier questions behind.
+        while self._owed > 0:
+            report = self._read()
+            self._owed -= 1
+        self._last = read_trace(report)
         return self._last
 
     def end(self) -> None:
         """Ends what the program left behind, and removes what was put in place."""
         if self._process.stdin and not self._process.stdin.closed:
-            self._process.stdin.close()
+            # One that has died takes nothing any more.
+            with suppress(OSError):
+                self._process.stdin.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:

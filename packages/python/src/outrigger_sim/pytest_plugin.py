@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,9 @@ class Simulations:
 
     def end(self) -> None:
         """Leaves no process behind."""
-        for simulation in self._made:
-            simulation.end()
+        with ExitStack() as ends:
+            for simulation in self._made:
+                ends.callback(simulation.end)
 
     def summary(self) -> str:
         """What has gone through up to now."""
@@ -101,6 +103,17 @@ def claude_sim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Simul
         simulations.judge(also_running=True)
     finally:
         simulations.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Judges nothing of a test that does not begin."""
+    try:
+        return (yield)
+    except BaseException:
+        if simulations := item.stash.get(_SIMULATIONS, None):
+            simulations.forgive()
+        raise
 
 
 @pytest.hookimpl(wrapper=True)
