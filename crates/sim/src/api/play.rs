@@ -81,6 +81,15 @@ impl ApiPlayer {
         look(&playing.engine, &playing.flaws)
     }
 
+    /// Whether somebody sees the frames of the CLI, by which the prompts are counted then.
+    pub(super) fn sees_frames(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .frames
+            .is_some()
+    }
+
     /// Notes something that the script did not like.
     pub(super) fn flaw(&self, flaw: Flaw) {
         let mut playing = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -140,7 +140,7 @@ pub(super) fn judge(
         expect.api_requests,
         tally.messages,
     );
-    if let Some(there) = prompts {
+    if let Some(there) = prompts.filter(|_| player.is_none_or(|player| !player.sees_frames())) {
         count("prompts", "prompts came", expect.prompts.map(wide), wide(there));
     }
     let forgotten = match tally.forgotten {

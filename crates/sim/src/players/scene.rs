@@ -287,7 +287,7 @@ impl Scene {
             Loaded::Real(script, api) => {
                 let mut flaws = api.verdict().err().map(|flaws| flaws.0).unwrap_or_default();
                 flaws.extend(script.as_ref().and_then(|script| {
-                    judge::requests(script, reports.iter().map(|report| report.lines.as_slice()))
+                    judge::numbers(script, reports.iter().map(|report| report.lines.as_slice()))
                 }));
                 flaws
             }

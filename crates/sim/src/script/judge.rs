@@ -216,11 +216,11 @@ fn counts(
     }
 }
 
-/// What is wrong with the numbers of control requests, of all processes together.
+/// What is wrong with the numbers of control requests and of prompts, of all processes together.
 #[cfg(feature = "players")]
-pub(crate) fn requests<'a>(script: &Script, processes: impl Iterator<Item = &'a [Line]>) -> Option<Flaw> {
+pub(crate) fn numbers<'a>(script: &Script, processes: impl Iterator<Item = &'a [Line]>) -> Option<Flaw> {
     let played: Vec<_> = processes.map(|lines| Played { lines, ended: false }).collect();
-    let what = counts(&script.expect.requests, None, &played).err()?;
+    let what = counts(&script.expect.requests, script.expect.prompts, &played).err()?;
     Some(Flaw::new(format!("{}: expect", script.name()), what))
 }
 

@@ -367,6 +367,16 @@ expect: {requests: {interrupt: 1}}
 }
 
 #[test]
+fn prompts_are_counted_alike_with_both() {
+    let script = "prompts: [{times: any, steps: [say: hi]}]\nexpect: {prompts: 3}\n";
+    for player in BOTH {
+        let ran = play(player, script, ONE_BY_ONE, &["one", "two"]);
+        let flaw = json!({"place": "script.yaml: expect", "what": "expected 3 prompts, but 2 came"});
+        assert_eq!(ran.report["flaws"], json!([flaw]), "{player}");
+    }
+}
+
+#[test]
 fn the_program_opens_gates_of_both() {
     let script = "prompts: [{steps: [wait: {gate: go}, say: gone]}]";
     let program = format!(
