@@ -1,7 +1,8 @@
 //! The task of a session.
 //!
 //! It waits, in this order, for requests of the editor, frames of the CLI, questions of the CLI, and only then for the ends of turns:
-//! so a prompt is answered behind the last update of its turn. While the editor is behind, it reads requests and nothing else.
+//! so a prompt is answered behind the last update of its turn. The output of background commands comes last. While the editor is behind,
+//! it reads requests and nothing else.
 
 mod changes;
 mod cli;
@@ -273,9 +274,6 @@ impl Actor {
             () = at(due), if open => {
                 self.show(|updates| updates.tick());
             }
-            tailed = self.updates.tailed(), if open => {
-                self.show(|updates| updates.output(tailed));
-            }
             changed = pending(&mut self.changes.running) => self.changed(changed),
             Some(found) = self.lookups.next(), if open && !self.lookups.is_empty() => {
                 if let Some(found) = found {
@@ -292,6 +290,10 @@ impl Actor {
                     return Flow::Close;
                 }
             },
+            // Last: a command in the background may write for ever, faster than the editor reads.
+            tailed = self.updates.tailed(), if open => {
+                self.show(|updates| updates.output(tailed));
+            }
         }
         self.follow_idleness();
         self.send_state();

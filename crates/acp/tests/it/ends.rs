@@ -115,3 +115,33 @@ async fn a_prompt_that_is_to_be_answered_now_ends_the_turn_that_runs() {
     assert_eq!(said(&lines), "at once");
     editor.leave().await;
 }
+
+/// How many bytes of a command's output a line has.
+fn printed(line: &Value) -> usize {
+    let output = &line["params"]["update"]["_meta"]["terminal_output"];
+    output["data"].as_str().map_or(0, str::len)
+}
+
+/// The command writes faster than the editor reads.
+#[tokio::test]
+async fn a_prompt_is_answered_while_a_command_in_the_background_writes() {
+    const ALL: usize = 64 * 1024 * 1024;
+    let cli = Simulated::agent(|agent| agent.directives().real_tools(true));
+    let home = tempfile::tempdir().expect("a directory");
+    let mut editor = Editor::of_options(cli.options().env("CLAUDE_CODE_TMPDIR", home.path()));
+    editor
+        .initialize(json!({"_meta": {"terminal_output": true}}))
+        .await;
+    let (session, _) = editor.open(home.path()).await;
+    editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
+    let bash = json!({"command": format!("yes | head -c {ALL}"), "run_in_background": true});
+    editor
+        .turn(&session, &format!("%tool Bash {bash}\n%say it writes"))
+        .await;
+    editor.wait_for(|line| printed(line) > 0).await;
+    let (lines, answer) = editor.turn(&session, "%say next").await;
+    assert_eq!(answer["stopReason"], "end_turn");
+    let read: usize = lines.iter().map(printed).sum();
+    assert!(read < ALL / 2, "{read} bytes came before the answer");
+    editor.leave().await;
+}
