@@ -233,6 +233,13 @@ impl Args {
         if !self.resume && journal.begun() > 0 {
             return Err(is_there(&path));
         }
+        if self.resume && journal.begun() == 0 && is_written(&self.out) {
+            return Err(usage(format!(
+                "the journal {} knows of nothing that was done; {} stays as it is, and another --out begins anew",
+                path.display(),
+                self.out.display()
+            )));
+        }
         Ok(Some(journal))
     }
 

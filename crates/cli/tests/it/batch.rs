@@ -339,6 +339,28 @@ async fn a_full_disk_is_named_and_what_is_done_is_kept() {
     assert!(ran.stdout.contains(metadata), "{ran:?}");
 }
 
+/// The journal is what says that a prompt was answered and paid for.
+#[tokio::test]
+async fn results_stay_when_the_journal_is_not_theirs() {
+    let rig = Rig::start().await;
+    let path = prompts(&rig, &[json!({"id": "a", "prompt": "%say one"})]);
+    let out = rig.sandbox.project().join("results.jsonl");
+    let args = [path.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let ran = rig.ran("batch", &args, "").await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (before, asked) = (std::fs::read(&out).unwrap(), rig.api.requests().len());
+
+    let other = [&args[..], &["--resume", "--journal", "other"]].concat();
+    std::fs::rename(out.with_extension("jsonl.journal"), out.with_extension("kept")).unwrap();
+    // The second time, the journal is there.
+    for args in [&other, &other, &[&args[..], &["--resume"]].concat()] {
+        let ran = rig.ran("batch", args, "").await;
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains("knows of nothing"), "{args:?}: {ran:?}");
+        assert_eq!(std::fs::read(&out).unwrap(), before, "{args:?}");
+    }
+    assert_eq!(rig.api.requests().len(), asked);
+}
 #[cfg(unix)]
 #[tokio::test]
 async fn a_signal_ends_it_while_its_prompts_are_read() {
