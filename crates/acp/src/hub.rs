@@ -37,6 +37,7 @@ pub(crate) struct Hub {
     spare: SpareSlot,
     tasks: TaskTracker,
     stop: CancellationToken,
+    handled: CancellationToken,
 }
 
 impl Hub {
@@ -52,11 +53,17 @@ impl Hub {
             spare: SpareSlot::default(),
             tasks: TaskTracker::new(),
             stop,
+            handled: CancellationToken::new(),
         })
     }
 
     pub(crate) fn stop(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// Fires behind [`stop`](Self::stop), when no message of the editor is left to be handled.
+    pub(crate) fn handled(&self) -> &CancellationToken {
+        &self.handled
     }
 
     pub(crate) fn spare(&self) -> &SpareSlot {
@@ -133,11 +140,18 @@ impl Hub {
         })
     }
 
-    /// The open session that the session of a subagent belongs to, and the subagent.
-    pub(crate) fn child(&self, id: &acp::SessionId) -> Option<(Handle, String)> {
+    /// The session that the session of a subagent belongs to, and the subagent.
+    fn child(&self, id: &acp::SessionId) -> Option<(Handle, String)> {
         let (root, agent) = children::split(&id.0)?;
         let session = self.sessions().get(root).cloned()?;
-        (!session.is_closed()).then(|| (session, agent.to_owned()))
+        Some((session, agent.to_owned()))
+    }
+
+    /// What a cancel with this id is for: a session, or a subagent of one. It may be about to end, and what it leaves on a host not.
+    pub(crate) fn cancelled(&self, id: &acp::SessionId) -> Option<(Handle, Option<String>)> {
+        let session = self.sessions().get(id.0.as_ref()).cloned();
+        let child = || self.child(id).map(|(session, agent)| (session, Some(agent)));
+        session.map(|session| (session, None)).or_else(child)
     }
 
     /// Waits until no other request opens or ends the session with this id. None does before the guard is dropped.

@@ -386,7 +386,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         Some((claim, warm)) => {
             let again = wanted.put(warm.options, &given, prompt)?;
             let host = host(hub, &client, warm.forms, &again);
-            let (handle, inbox, ended) = session::new(warm.questions, hub.stop());
+            let (handle, inbox, ended) = session::new(warm.questions, hub.stop(), hub.handled());
             hub.enter(&warm.id, handle.clone())?;
             let told = warm.spare.initialized();
             let known = auth::of_account(&told.account);
@@ -420,7 +420,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let modes = Modes::default();
             let (desk, asks) = CliResponder::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
-            let (handle, inbox, ended) = session::new(desk.cancel(), hub.stop());
+            let (handle, inbox, ended) = session::new(desk.cancel(), hub.stop(), hub.handled());
             let again = servers.add_to(options, &host).callbacks(desk);
             let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
             let (session, replayed) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;

@@ -57,6 +57,7 @@ fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: Cancellatio
         let stop = stop.child_token();
         let _ends_with_this = stop.clone().drop_guard();
         let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
+        let handled = hub.handled().clone().drop_guard();
         let pace = Arc::default();
         let lines = Lines::new(
             pipe::outgoing(writer, gate, Arc::clone(&pace), stop.clone()),
@@ -92,6 +93,7 @@ fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: Cancellatio
             async {
                 let result = served.await;
                 stop.cancel();
+                drop(handled);
                 result
             },
             async {

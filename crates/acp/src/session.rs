@@ -122,6 +122,10 @@ pub(crate) struct Inbox {
     pub(crate) cancel: CancelBell,
     /// Fires when the session is closed, and at the end of the connection.
     pub(crate) end: CancellationToken,
+    /// Fires at the end of the connection.
+    pub(crate) stop: CancellationToken,
+    /// Fires behind that, when no message of the editor is left to be handled.
+    pub(crate) handled: CancellationToken,
 }
 
 impl Inbox {
@@ -180,6 +184,11 @@ impl CancelBell {
 
     pub(crate) async fn rung(&self) -> Rung {
         self.0.rings.notified().await;
+        self.take()
+    }
+
+    /// What has been rung for, without waiting.
+    pub(crate) fn take(&self) -> Rung {
         std::mem::take(
             &mut *self
                 .0
@@ -271,8 +280,13 @@ impl Handle {
     }
 }
 
-/// The handle of a new session, what its task reads, and a guard to drop at its end. `stop` fires at the end of the connection.
-pub(crate) fn new(questions: QuestionCancel, stop: &CancellationToken) -> (Handle, Inbox, DropGuard) {
+/// The handle of a new session, what its task reads, and a guard to drop at its end. `stop` fires at the end of the connection, and
+/// `handled` when it has handled all messages before.
+pub(crate) fn new(
+    questions: QuestionCancel,
+    stop: &CancellationToken,
+    handled: &CancellationToken,
+) -> (Handle, Inbox, DropGuard) {
     let (commands, receiver) = mpsc::channel(COMMANDS);
     let handle = Handle {
         commands,
@@ -285,6 +299,8 @@ pub(crate) fn new(questions: QuestionCancel, stop: &CancellationToken) -> (Handl
         commands: receiver,
         cancel: handle.cancel.clone(),
         end: handle.end.clone(),
+        stop: stop.clone(),
+        handled: handled.clone(),
     };
     let ended = handle.ended.clone().drop_guard();
     (handle, inbox, ended)

@@ -68,7 +68,7 @@ impl HostLink {
     }
 
     /// The editor leaves the session, which goes on: questions that are answered or refused from now on, because nobody can be asked, stay open on the
-    /// host.
+    /// host. What it cancelled still ends.
     pub(crate) fn leave(&self) {
         self.0.left.cancel();
     }
@@ -285,7 +285,12 @@ impl LinkConnection {
         let Ok(head) = serde_json::from_str::<SdkFrameHead>(&line) else {
             return Ok(());
         };
-        if self.shared.left.is_cancelled() && head.r#type != "user" {
+        let subtype = head
+            .request
+            .as_ref()
+            .and_then(|request| request.get("subtype")?.as_str());
+        let is_cancel = matches!(subtype, Some("interrupt" | "cancel_async_message" | "stop_task"));
+        if self.shared.left.is_cancelled() && head.r#type != "user" && !is_cancel {
             return Ok(());
         }
         match (head.r#type.as_str(), head.request_id) {

@@ -131,7 +131,7 @@ pub(super) async fn prepare(
     if let Some(model) = model {
         choices.model_is(&model);
     }
-    let (handle, inbox, ended) = session::new(questions, hub.stop());
+    let (handle, inbox, ended) = session::new(questions, hub.stop(), hub.handled());
     hub.enter(&id, handle.clone())?;
     UnopenedSession::opened(made);
     let editor = super::host(hub, &client, forms, &again);

@@ -48,9 +48,7 @@ impl Hub {
     }
 
     pub(super) fn cancel(&self, session: &acp::SessionId) {
-        let open = self.session(session).ok().map(|open| (open, None));
-        let child = || self.child(session).map(|(open, agent)| (open, Some(agent)));
-        match open.or_else(child) {
+        match self.cancelled(session) {
             Some((session, agent)) => session.cancel(agent),
             // Notifications have no answer.
             None => tracing::debug!(session = %session.0, "a cancel for a session that is not open"),

@@ -21,6 +21,7 @@ use outrigger::protocol::Frame;
 use outrigger::{Options, Session};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::task::TaskTracker;
 
 use self::changes::{ChangeKind, Changes, ReplyTo, make};
 use self::cli::{ProcessEvent, next};
@@ -128,6 +129,8 @@ pub(crate) struct Actor {
     pub(super) has_lifecycle: bool,
     /// The editor cancelled a turn that had no prompt.
     pub(super) own_cancelled: bool,
+    /// The requests that end what the editor cancelled, but for the turns of prompts.
+    pub(super) cancelling: TaskTracker,
     /// The link, if the session lives on a host. Then it goes on without this task.
     pub(super) link: Option<HostLink>,
 }
@@ -185,6 +188,7 @@ impl Actor {
             questions: Questions::default(),
             has_lifecycle: false,
             own_cancelled: false,
+            cancelling: TaskTracker::new(),
             link,
         };
         if let Some(link) = &actor.link {
@@ -239,14 +243,7 @@ impl Actor {
         tokio::select! {
             biased;
             () = self.inbox.end.cancelled() => return Flow::Close,
-            rung = self.inbox.cancel.rung() => {
-                if rung.all {
-                    self.cancel_all();
-                }
-                for agent in rung.agents {
-                    self.cancel_children(Some(&agent));
-                }
-            }
+            rung = self.inbox.cancel.rung() => self.heed(rung),
             command = self.inbox.commands.recv() => match command {
                 Some(command) => self.command(command),
                 None => return Flow::Close,
@@ -356,6 +353,7 @@ impl Actor {
     async fn end(mut self) {
         if let Some(link) = &self.link {
             link.leave();
+            self.end_cancelled().await;
         }
         let is_running = self.prompts.is_running() || self.activity.has_own();
         if is_running {

@@ -147,7 +147,7 @@ impl Actor {
         }
         self.own_cancelled = true;
         if let Some(session) = self.process.running().cloned() {
-            tokio::spawn(async move {
+            self.cancelling.spawn(async move {
                 if let Err(error) = session.interrupt().await {
                     tracing::warn!(%error, "a turn was not ended as asked");
                 }
@@ -164,7 +164,7 @@ impl Actor {
         let Some(session) = self.process.running().cloned() else {
             return;
         };
-        tokio::spawn(async move {
+        self.cancelling.spawn(async move {
             for task in tasks {
                 if let Err(error) = session.stop_task(&task).await {
                     tracing::warn!(%error, "a subagent was not ended as asked");

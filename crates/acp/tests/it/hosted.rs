@@ -696,6 +696,32 @@ async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
     next.leave().await;
 }
 
+/// All that the editor sends is in the pipe before the agent reads any of it.
+#[tokio::test]
+async fn what_an_editor_cancels_before_it_leaves_ends() {
+    for (is_foreign, closes) in [(false, true), (false, false), (true, true), (true, false)] {
+        let hosted = Hosted::simulated().await;
+        let mut editor = hosted.editor().await;
+        let (session, _) = editor.open(&hosted.root).await;
+        if is_foreign {
+            let prompt = Prompt::text("%hang\n%say begun");
+            hosted.client().send_prompt(&session, &prompt).await.unwrap();
+        } else {
+            editor.prompt(&session, "%hang\n%say begun").await;
+        }
+        until_said(&mut editor, "begun").await;
+        let of_session = json!({"sessionId": session});
+        editor.notify("session/cancel", of_session.clone()).await;
+        if closes {
+            editor.call("session/close", of_session).await;
+        }
+        editor.leave().await;
+        hosted.until_results(&session, 1).await;
+    }
+}
+
+
+
 /// The same as with a process of the editor's own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subagents_of_a_session_on_a_host_are_cancelled_each_and_all() {

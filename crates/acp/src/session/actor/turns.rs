@@ -1,17 +1,20 @@
 //! The turns of prompts: how they end, and what ends them.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use futures_util::{FutureExt as _, StreamExt as _};
 use outrigger::protocol::Frame;
 use outrigger::{Outcome, Turn};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Actor;
+use super::{Actor, INTERRUPT};
 use crate::session::process::{Process, RunningProcess};
 use crate::session::prompt_reply::PromptReply;
 use crate::session::prompts::{Attempt, EndedPrompt};
+use crate::session::{Rung, SessionCommand};
 use crate::{outcome, sdk_error};
 
 /// How many result frames are remembered for turns whose end has not been handled.
@@ -50,6 +53,48 @@ fn result_uuid((_, outcome): &TurnEnd) -> Option<&str> {
 }
 
 impl Actor {
+    pub(super) fn heed(&mut self, rung: Rung) {
+        if rung.all {
+            self.cancel_all();
+        }
+        for agent in rung.agents {
+            self.cancel_children(Some(&agent));
+        }
+    }
+
+    /// Ends on the host what the editor cancelled before it left, as far as that can be done at once. All else goes on there.
+    pub(super) async fn end_cancelled(&mut self) {
+        if self.inbox.stop.is_cancelled() {
+            // The last messages of the editor may be cancels.
+            self.inbox.handled.cancelled().await;
+        }
+        let rung = self.inbox.cancel.take();
+        self.heed(rung);
+        while let Ok(command) = self.inbox.commands.try_recv() {
+            match command {
+                SessionCommand::Cancel | SessionCommand::CancelAgent(_) => self.command(command),
+                other => other.closed(),
+            }
+        }
+        while let Some(Some(withdrawn)) = self.withdrawn.next().now_or_never() {
+            let ended = withdrawn.and_then(|number| self.prompts.cancel(number, Instant::now()));
+            self.answer_cancelled(ended);
+        }
+        self.settle_all();
+        let ended = async {
+            while self.prompts.floor(Duration::ZERO).is_some()
+                && let Some(Ok(end)) = self.turns.running.join_next().await
+            {
+                self.settle(end);
+            }
+            self.cancelling.close();
+            self.cancelling.wait().await;
+        };
+        if tokio::time::timeout(INTERRUPT, ended).await.is_err() {
+            tracing::debug!("what was cancelled did not end before its session was left");
+        }
+    }
+
     pub(super) fn cancel_all(&mut self) {
         self.idle.cancelled();
         let ended = self.prompts.cancel_all(Instant::now());
