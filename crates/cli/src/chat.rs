@@ -22,7 +22,7 @@ use crate::screen::{Phase, Screen, console};
 use crate::signals::{Signal, Signals};
 use crate::words;
 
-/// How many lines may wait for the turn before them; beyond that the keyboard waits.
+/// How many lines may wait for the turn before them. Beyond that a pipe waits, and a person is told that a line is dropped.
 const WAITING: usize = 64;
 
 /// What `outrigger chat` takes.
@@ -158,8 +158,10 @@ impl Chat {
                 }
             }
             let busy = self.turn.is_some();
+            // A person may be asked something, and answers with the keys that are read here.
+            let takes = self.interactive || self.waiting.len() < WAITING;
             tokio::select! {
-                input = inputs.recv(), if open && self.waiting.len() < WAITING => match input {
+                input = inputs.recv(), if open && takes => match input {
                     Some(Input::Line(line)) => {
                         if let AfterLine::Quit = self.line(&line).await? {
                             return Ok(self.status);
@@ -235,6 +237,11 @@ impl Chat {
         }
         if self.interactive && self.turn.is_some() && local::is_local(&line) {
             return self.begin(&line).await;
+        }
+        if self.interactive && self.waiting.len() >= WAITING {
+            self.screen
+                .note(&format!("(not queued: {WAITING} messages wait already) {line}"))?;
+            return Ok(AfterLine::GoOn);
         }
         if self.turn.is_some() && self.interactive {
             // It was not shown while it was typed.

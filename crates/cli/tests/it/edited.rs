@@ -287,6 +287,37 @@ async fn what_is_typed_ahead_is_queued() {
     .await;
 }
 
+/// More than may wait, and then a question: the person is asked, and can answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn however_much_is_typed_ahead_a_question_is_asked() {
+    for terminal in ["xterm-256color", "dumb"] {
+        let rig = Rig::start().await;
+        let gate = rig.api.gate("first");
+        let mut display = Display::with(&rig, "chat", 80, &[], &[("TERM", terminal)]);
+        blocking(move || {
+            display.at("> ");
+            display
+                .press("%say {{gate:first}}Look.\\\r%+tool Bash {\"command\":\"touch made\"}\\\r%say First.");
+            display.enter("");
+            if terminal != "dumb" {
+                display.shows("waiting for the model");
+            }
+            let lines = |from: u8, to: u8| (from..to).map(|n| format!("m{n}\n")).collect::<String>();
+            display.press(&lines(0, 64));
+            display.shows("(queued) m63");
+            display.press(&lines(64, 140));
+            display.shows("(not queued: 64 messages wait already) m139");
+            gate.open();
+            display.shows("Allow?");
+            display.asks("do instead: ");
+            display.signal(Signal::SIGTERM);
+            display.ends_with(143);
+        })
+        .await;
+        rig.nothing_left().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_and_files_are_completed_and_unknown_commands_told() {
     let rig = Rig::start().await;
