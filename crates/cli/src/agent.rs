@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, ValueHint};
 use outrigger::hooks::{self, HookOutput};
 use outrigger::options::{Auth, Isolation, Options, Secret, Tools, Worktree};
+use outrigger::permissions::Policy;
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::{
     Effort, JsonObject, OutputFormat, PermissionMode, PluginConfig, SettingSource, SystemPrompt,
@@ -257,22 +258,41 @@ impl std::ops::Deref for AgentArgs {
 }
 
 impl AgentArgs {
-    /// [`SessionArgs::hosted`], for this conversation.
-    pub(crate) fn hosted(&self, asking: &Responder, screen: &Screen) -> Result<Options, Failure> {
+    /// [`SessionArgs::read`], for this conversation.
+    pub(crate) fn read(&self) -> Result<ReadArgs, Failure> {
         let ChosenConversation {
             resume,
             continue_latest,
             fork_session,
             session_id,
         } = &self.conversation;
-        let mut options = self
-            .session
-            .hosted(asking, screen)?
+        let mut read = self.session.read()?;
+        read.options = read
+            .options
             .continue_conversation(*continue_latest)
             .fork_session(*fork_session);
-        options.resume.clone_from(resume);
-        options.session_id.clone_from(session_id);
-        Ok(options)
+        read.options.resume.clone_from(resume);
+        read.options.session_id.clone_from(session_id);
+        Ok(read)
+    }
+}
+
+/// What the flags and the files of flags say.
+pub(crate) struct ReadArgs {
+    options: Options,
+    policy: Option<Policy>,
+    is_verbose: bool,
+}
+
+impl ReadArgs {
+    /// The options with what answers the CLI, and with what there is to see when more is to be shown.
+    pub(crate) fn hosted(self, asking: &Responder, screen: &Screen) -> Options {
+        let notes = self.is_verbose.then(|| screen.notes());
+        let options = asking.answers(self.options, self.policy, notes.clone());
+        match notes {
+            Some(notes) => observed(options, &notes),
+            None => options,
+        }
     }
 }
 
@@ -363,14 +383,16 @@ impl SessionArgs {
         self.worktree.is_some()
     }
 
-    /// The options with what answers the CLI, and with what there is to see when more is to be shown.
-    pub(crate) fn hosted(&self, asking: &Responder, screen: &Screen) -> Result<Options, Failure> {
-        let policy = self.policy.as_deref().map(policy::read).transpose()?;
-        let notes = self.verbose.then(|| screen.notes());
-        let options = asking.answers(self.options()?, policy, notes.clone());
-        Ok(match notes {
-            Some(notes) => observed(options, &notes),
-            None => options,
+    /// Reads the files that flags name. That is for before signals are caught: a file may be a pipe that nobody writes to, and a signal
+    /// then ends the program.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or what it or a flag says is wrong.
+    pub(crate) fn read(&self) -> Result<ReadArgs, Failure> {
+        Ok(ReadArgs {
+            policy: self.policy.as_deref().map(policy::read).transpose()?,
+            options: self.options()?,
+            is_verbose: self.verbose,
         })
     }
 
@@ -446,10 +468,9 @@ pub(crate) fn is_secret(name: &str) -> bool {
     SECRET.contains(&name.as_str()) || words.iter().any(|word| name.contains(word))
 }
 
-/// The schema in the file of `--schema`.
-pub(crate) async fn schema(path: &Path) -> Result<OutputFormat, Failure> {
-    let text = tokio::fs::read_to_string(path)
-        .await
+/// The schema in the file of `--schema`, which is read before signals are caught, as other files are.
+pub(crate) fn schema(path: &Path) -> Result<OutputFormat, Failure> {
+    let text = std::fs::read_to_string(path)
         .with_context(|| format!("--schema: cannot read {}", path.display()))
         .map_err(|error| Failure::new(Status::Usage, error))?;
     let schema: JsonObject = serde_json::from_str(&text)

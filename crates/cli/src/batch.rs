@@ -20,6 +20,8 @@ use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
 use outrigger_fleet::gate::{Gate, Limits};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 
 use self::prompts::GivenPrompt;
 use crate::agent::{SessionArgs, schema, usage};
@@ -98,22 +100,34 @@ enum Then {
 
 /// Runs the prompts and writes the results.
 pub(crate) async fn run(args: Args) -> CommandResult {
-    let mut signals = Signals::catch()?;
     let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
-    let given = tokio::select! {
+    let options = args.options(&screen)?;
+    let mut signals = Signals::catch()?;
+    let opened = async {
+        let given = prompts::read(args.prompts.clone()).await?;
+        let runtime = Handle::current();
+        apart(move || {
+            args.check_files()?;
+            let journal = runtime.block_on(args.open_journal())?;
+            let results = Results::create(&args.out, &given)?;
+            Ok((args, given, journal, results))
+        })
+        .await
+    };
+    let (args, given, journal, results) = tokio::select! {
         biased;
         // Who writes the prompts may have ended by the same Ctrl-C, and its list may be a part.
         signal = signals.next() => return Ok(signal.status()),
-        given = prompts::read(args.prompts.clone()) => given?,
+        opened = opened => opened?,
     };
-    let options = args.options(&screen).await?;
-    args.check_files()?;
-    let journal = args.open_journal().await?;
-    let mut results = Results::create(&args.out, &given)?;
     let jobs: Vec<_> = given.into_iter().map(|given| given.job).collect();
     let mut run = args.batch(options, journal)?.run(stream::iter(jobs))?;
     let bar = BatchBar::new(run.monitor(), args.agent.quiet);
 
+    // A reader of the results may stall, and signals are heeded all the same.
+    let (sender, receiver) = mpsc::channel(1);
+    let (mut lines, writer) = (Some(sender), apart(move || results.write_all(receiver)));
+    tokio::pin!(writer);
     let mut asked = None;
     loop {
         tokio::select! {
@@ -132,14 +146,19 @@ pub(crate) async fn run(args: Args) -> CommandResult {
                     return Ok(signal.status());
                 }
             },
-            result = run.next() => match result {
-                Some(result) => {
+            // Behind the last result, or when one cannot be written.
+            written = &mut writer => {
+                written?;
+                break;
+            }
+            next = next(&mut run, lines.clone()) => match next {
+                Some((place, result)) => {
                     if let Err(failure) = &result.result {
                         bar.note(&format!("{}: {failure}", result.id));
                     }
-                    results.write(result)?;
+                    place.send(result);
                 }
-                None => break,
+                None => lines = None,
             },
             () = bar.tick() => {}
         }
@@ -148,18 +167,47 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     args.finish(run, &bar, asked).await
 }
 
+/// Runs what may block in a thread of its own: it cannot be taken back, and must not keep this program from ending.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let (ended, end) = oneshot::channel();
+    std::thread::spawn(move || {
+        // If nobody waits any more, nobody needs to know.
+        let _ = ended.send(work());
+    });
+    end.await.context("a thread of the batch is gone")?
+}
+
+/// The next result, when the writer has room for it. Cancel safe.
+async fn next(
+    run: &mut BatchRun,
+    lines: Option<mpsc::Sender<JobResult>>,
+) -> Option<(mpsc::OwnedPermit<JobResult>, JobResult)> {
+    let place = match lines {
+        Some(lines) => lines.reserve_owned().await.ok(),
+        None => None,
+    };
+    match place {
+        Some(place) => Some((place, run.next().await?)),
+        // The end of the writer says the rest.
+        None => std::future::pending().await,
+    }
+}
+
 impl Args {
-    async fn options(&self, screen: &Screen) -> Result<Options, Failure> {
+    fn options(&self, screen: &Screen) -> Result<Options, Failure> {
         let mut options = self
             .agent
-            .hosted(&Responder::nobody(), screen)?
+            .read()?
+            .hosted(&Responder::nobody(), screen)
             // Nobody reads along.
             .include_partial_messages(false);
         if let Some(timeout) = self.try_timeout {
             options = options.turn_deadline(timeout);
         }
         match &self.schema {
-            Some(path) => Ok(options.output_format(schema(path).await?)),
+            Some(path) => Ok(options.output_format(schema(path)?)),
             None => Ok(options),
         }
     }
@@ -410,6 +458,14 @@ impl Results {
             path: (path.as_os_str() != "-").then(|| path.to_owned()),
             metadata: metadata.collect(),
         })
+    }
+
+    /// Writes what comes.
+    fn write_all(mut self, mut results: mpsc::Receiver<JobResult>) -> Result<(), Failure> {
+        while let Some(result) = results.blocking_recv() {
+            self.write(result)?;
+        }
+        Ok(())
     }
 
     /// Writes a line, at once.

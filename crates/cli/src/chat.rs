@@ -10,7 +10,7 @@ use std::time::Duration;
 use outrigger::{AmbientEvent, Error, Event, Outcome, Prompt, Session, Turn};
 use tokio::sync::mpsc;
 
-use crate::agent::{AgentArgs, usage};
+use crate::agent::{AgentArgs, ReadArgs, usage};
 use crate::ask::Responder;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
@@ -43,16 +43,18 @@ pub(crate) struct Args {
 
 /// Talks until the input ends.
 pub(crate) async fn run(args: Args) -> CommandResult {
+    let read = args.agent.read()?;
     let mut signals = Signals::catch()?;
     let (keyboard, inputs) = Keyboard::of_stdin();
     let interactive = io::stdin().is_terminal();
-    let talked = talk(&args, &mut signals, keyboard.clone(), inputs, interactive).await;
+    let talked = talk(&args, read, &mut signals, keyboard.clone(), inputs, interactive).await;
     keyboard.close().await;
     talked
 }
 
 async fn talk(
     args: &Args,
+    read: ReadArgs,
     signals: &mut Signals,
     keyboard: Keyboard,
     inputs: mpsc::Receiver<Input>,
@@ -67,7 +69,7 @@ async fn talk(
     let mut screen = Screen::new(true, args.agent.verbose, args.agent.quiet)
         .live(args.plain)
         .showing_place(args.agent.is_in_worktree());
-    let options = args.agent.hosted(&asking, &screen)?;
+    let options = read.hosted(&asking, &screen);
     let directory = options.cwd.clone().or_else(|| std::env::current_dir().ok());
     screen.waits(Phase::Starting);
     let session = tokio::select! {

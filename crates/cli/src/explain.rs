@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         Responder::at_terminal()
     };
     let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
-    let options = args.agent.hosted(&asking, &screen)?;
+    let options = args.agent.read()?.hosted(&asking, &screen);
     let explanation = options.explain(&args.tool, &input).to_string();
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {

@@ -59,6 +59,7 @@ mod version;
 mod words;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -143,12 +144,17 @@ fn main() -> ExitCode {
         Err(error) => return words::report(Err(error.into())),
     };
     let code = runtime.block_on(run(command));
+    // A read that never ends, of stdin or of a file, would keep the program from ending.
     if is_agent {
-        // A read of stdin that never ends would keep the program from ending.
         runtime.shutdown_background();
+    } else {
+        runtime.shutdown_timeout(LAST_WORK);
     }
     code
 }
+
+/// How long the work on files that a command has left behind may take at its end.
+const LAST_WORK: Duration = Duration::from_secs(3);
 
 async fn run(command: Command) -> ExitCode {
     let result = match command {

@@ -120,15 +120,15 @@ pub(crate) async fn run(args: Args) -> CommandResult {
 }
 
 async fn answer(args: Args, telemetry: Option<&RunTelemetry>) -> CommandResult {
-    let started = Instant::now();
-    let mut signals = Signals::catch()?.within(args.timeout);
     let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet)
         .live(args.plain)
         .showing_place(args.agent.is_in_worktree());
+    let mut options = args.options(&screen)?;
+    let started = Instant::now();
+    let mut signals = Signals::catch()?.within(args.timeout);
     screen.waits(Phase::Starting);
     let early = async {
         let asked = PromptInput::read(args.prompt.clone()).await?;
-        let mut options = args.options(&screen).await?;
         if let Some(telemetry) = telemetry {
             options = telemetry.options(options);
         }
@@ -367,17 +367,17 @@ impl Args {
         Ok(())
     }
 
-    async fn options(&self, screen: &Screen) -> Result<Options, Failure> {
+    fn options(&self, screen: &Screen) -> Result<Options, Failure> {
         let asking = if self.agent.no_ask {
             Responder::nobody()
         } else {
             Responder::at_terminal()
         };
-        let options = self.agent.hosted(&asking, screen)?;
+        let options = self.agent.read()?.hosted(&asking, screen);
         let Some(path) = &self.schema else {
             return Ok(options);
         };
-        Ok(options.output_format(schema(path).await?))
+        Ok(options.output_format(schema(path)?))
     }
 
     /// Writes what belongs on stdout at the end.

@@ -72,10 +72,8 @@ struct Serving {
 
 /// Serves until a signal comes.
 pub(crate) async fn run(args: Args) -> CommandResult {
-    // Before anything is started, so that a signal finds it caught.
-    let signals = Signals::catch()?;
     if args.demo {
-        return demo_session::run(args.listen, signals).await;
+        return demo_session::run(args.listen, Signals::catch()?).await;
     }
     let mut settings = settings(&args)?;
     if let Some(listen) = args.listen {
@@ -86,6 +84,8 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         writeln!(io::stdout(), "the policy file is sound")?;
         return Ok(Status::Success);
     }
+    // Before anything is started, so that a signal finds it caught.
+    let signals = Signals::catch()?;
     // Clients show an answer while the model writes it.
     settings.policy.options = settings.policy.options.include_partial_messages(true);
     let path = log_file(args.data)?;

@@ -5,12 +5,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use outrigger::protocol::RawJson;
 use outrigger_fleet::batch::BatchJob;
 use serde::Deserialize;
-use tokio::sync::oneshot;
 
+use super::apart;
 use crate::agent::usage;
 use crate::exit::Failure;
 
@@ -45,13 +44,7 @@ enum Id {
 
 /// Reads the prompts of a file, or of standard input where it is `-`.
 pub(super) async fn read(path: PathBuf) -> Result<Vec<GivenPrompt>, Failure> {
-    let (ended, end) = oneshot::channel();
-    // A thread of its own: a read from a pipe cannot be taken back, and must not keep this program from ending.
-    std::thread::spawn(move || {
-        // If nobody waits any more, nobody needs the prompts.
-        let _ = ended.send(read_whole(&path));
-    });
-    end.await.context("the reader of the prompts is gone")?
+    apart(move || read_whole(&path)).await
 }
 
 fn read_whole(path: &Path) -> Result<Vec<GivenPrompt>, Failure> {

@@ -27,16 +27,17 @@ pub(super) async fn record(
     output: Option<&Path>,
     redaction: &Redaction,
 ) -> CommandResult {
-    let mut signals = Signals::catch()?;
     let mut screen = Screen::new(true, agent.verbose, agent.quiet);
     let asking = if agent.no_ask {
         Responder::nobody()
     } else {
         Responder::at_terminal()
     };
+    let options = agent.read()?.hosted(&asking, &screen);
+    let mut signals = Signals::catch()?;
     let draft = CassetteDraft::begin(output)?;
     let recording = Recording::new(Local::new(), draft.path()).rules(redaction.rules(Rules::new())?);
-    let options = agent.hosted(&asking, &screen)?.transport(recording.clone());
+    let options = options.transport(recording.clone());
     let session = tokio::select! {
         started = options.start() => started?,
         signal = signals.next() => return Ok(signal.status()),

@@ -67,8 +67,8 @@ pub(crate) struct Attach {
 
 impl Attach {
     pub(crate) async fn run(self) -> CommandResult {
-        let mut signals = Signals::catch()?;
         let client = self.host.client()?;
+        let mut signals = Signals::catch()?;
         let session = tokio::select! {
             session = self.new.session(&client, self.session.as_deref()) => session?,
             signal = signals.next() => return Ok(signal.status()),

@@ -56,7 +56,6 @@ enum LogLines {
 
 impl Logs {
     pub(crate) async fn run(self) -> CommandResult {
-        let mut signals = Signals::catch()?;
         let client = self.host.client()?;
         let session = named(&client, &self.session).await?;
         let after = match self.last {
@@ -64,6 +63,7 @@ impl Logs {
             None => self.after,
         };
         let mut stream = client.stream(&session.id, after).map_err(failure)?;
+        let mut signals = Signals::catch()?;
         let shown = self.show(&mut stream);
         tokio::select! {
             shown = shown => shown,

@@ -361,26 +361,135 @@ async fn results_stay_when_the_journal_is_not_theirs() {
     }
     assert_eq!(rig.api.requests().len(), asked);
 }
+
+/// Makes a pipe with this name.
+#[cfg(unix)]
+fn pipe(rig: &Rig, name: &str) -> PathBuf {
+    let pipe = rig.sandbox.project().join(name);
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    pipe
+}
+
+/// The other end of a pipe, once the program has opened its own.
+#[cfg(unix)]
+async fn other_end(pipe: PathBuf) -> std::fs::File {
+    let opened = tokio::task::spawn_blocking(move || std::fs::File::options().write(true).open(pipe));
+    opened.await.unwrap().unwrap()
+}
+
+#[cfg(unix)]
+fn signal(child: &tokio::process::Child, signal: rustix::process::Signal) {
+    let pid = i32::try_from(child.id().expect("it runs")).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// Waits until a file has these words.
+#[cfg(unix)]
+async fn until_written(file: &Path, words: &str) {
+    let written = async {
+        while !std::fs::read_to_string(file).is_ok_and(|text| text.contains(words)) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(crate::rig::PATIENCE, written)
+        .await
+        .expect("it is written");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_ends_it_while_it_opens_its_files() {
+    use rustix::process::Signal;
+
+    let rig = Rig::start().await;
+    let path = prompts(&rig, &[json!("%say never")]);
+    let path = path.to_str().unwrap();
+    // Nobody reads the results, and the journal is opened before.
+    let results = pipe(&rig, "results");
+    let child = rig.spawn("batch", &[path, "--out", results.to_str().unwrap()]);
+    until_written(&results.with_extension("journal"), "batch").await;
+    signal(&child, Signal::INT);
+    let ran = rig.finish(child).await;
+    assert_eq!((ran.code, &*ran.stderr), (Some(130), ""), "{ran:?}");
+
+    let journal = pipe(&rig, "journal");
+    let child = rig.spawn(
+        "batch",
+        &[path, "--out", "new", "--journal", journal.to_str().unwrap()],
+    );
+    let writer = other_end(journal).await;
+    signal(&child, Signal::TERM);
+    let ran = rig.finish(child).await;
+    assert_eq!((ran.code, &*ran.stderr), (Some(143), ""), "{ran:?}");
+    drop(writer);
+    assert!(rig.api.requests().is_empty());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_ends_it_while_nobody_reads_its_results() {
+    let rig = Rig::start().await;
+    // More than a pipe holds.
+    let path = prompts(&rig, &[json!(format!("%say {}", "x".repeat(200_000)))]);
+    let journal = rig.sandbox.project().join("journal");
+    let args = [
+        path.to_str().unwrap(),
+        "--out",
+        "-",
+        "--journal",
+        journal.to_str().unwrap(),
+    ];
+    let mut child = rig.spawn("batch", &args);
+    // Kept open.
+    let stdout = child.stdout.take();
+    until_written(&journal, "\"end\"").await;
+    signal(&child, rustix::process::Signal::TERM);
+    let ran = rig.finish(child).await;
+    assert_eq!(ran.code, Some(143), "{ran:?}");
+    drop(stdout);
+}
+
+/// The same for a conversation, and for one prompt.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_ends_it_while_it_reads_the_files_of_its_flags() {
+    let rig = Rig::start().await;
+    let path = prompts(&rig, &[json!("%say never")]);
+    let path = path.to_str().unwrap();
+    for flag in ["--schema", "--policy", "--settings", "--agents"] {
+        for (command, args) in [
+            ("run", &["%say never"][..]),
+            ("batch", &[path, "--out", "results"][..]),
+            ("chat", &[][..]),
+        ] {
+            if (command, flag) == ("chat", "--schema") {
+                continue;
+            }
+            let pipe = pipe(&rig, &format!("{command}{flag}"));
+            let child = rig.spawn(command, &[args, &[flag, pipe.to_str().unwrap()]].concat());
+            let writer = other_end(pipe).await;
+            signal(&child, rustix::process::Signal::INT);
+            let ran = rig.finish(child).await;
+            // It is the signal that ends it.
+            assert_eq!(ran.code, None, "{command} {flag}: {ran:?}");
+            drop(writer);
+        }
+    }
+    assert!(rig.api.requests().is_empty());
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_signal_ends_it_while_its_prompts_are_read() {
     let rig = Rig::start().await;
-    let pipe = rig.sandbox.project().join("prompts");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let pipe = pipe(&rig, "prompts");
     let child = rig.spawn("batch", &[pipe.to_str().unwrap(), "--out", "results"]);
-    let pid = i32::try_from(child.id().expect("it runs")).unwrap();
-    // This waits until the other end is open, for which the signals are caught first.
-    let writer = tokio::task::spawn_blocking(move || std::fs::File::options().write(true).open(pipe));
-    let mut writer = writer.await.unwrap().unwrap();
+    // The signals are caught first.
+    let mut writer = other_end(pipe).await;
     std::io::Write::write_all(&mut writer, b"\"%say never\"\n").unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    signal(&child, rustix::process::Signal::INT);
     let ran = rig.finish(child).await;
     assert_eq!((ran.code, &*ran.stderr), (Some(130), ""), "{ran:?}");
     assert!(rig.api.requests().is_empty());
