@@ -41,9 +41,16 @@ impl Marks {
         Self::at(own.chain(managed))
     }
 
+    /// A directory counts with its files: it does not change itself when one of them is written to.
     fn at(files: impl IntoIterator<Item = PathBuf>) -> Self {
-        let files = files.into_iter();
-        Self(files.map(|file| (file.clone(), mark(&file))).collect())
+        let mut marks = Vec::new();
+        for file in files {
+            marks.push((file.clone(), mark(&file)));
+            for inside in fs::read_dir(&file).into_iter().flatten().flatten() {
+                marks.push((inside.path(), mark(&inside.path())));
+            }
+        }
+        Self(marks)
     }
 
     pub(super) async fn have_changed(self) -> bool {
@@ -87,6 +94,24 @@ mod tests {
         assert!(before.have_changed().await);
         let before = marks();
         fs::remove_file(&file).unwrap();
+        assert!(before.have_changed().await);
+    }
+
+    #[tokio::test]
+    async fn a_file_of_a_directory_is_seen_to_change() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, two) = (home.path().join("10-one.json"), home.path().join("20-two.json"));
+        fs::write(&one, "{}").unwrap();
+        let marks = || Marks::at([home.path().to_owned()]);
+        let before = marks();
+        assert!(!before.clone().have_changed().await);
+        fs::write(&one, r#"{"model":"opus"}"#).unwrap();
+        assert!(before.have_changed().await);
+        let before = marks();
+        fs::write(&two, "{}").unwrap();
+        assert!(before.have_changed().await);
+        let before = marks();
+        fs::remove_file(&one).unwrap();
         assert!(before.have_changed().await);
     }
 }
