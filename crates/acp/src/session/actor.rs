@@ -114,6 +114,8 @@ pub(crate) struct Actor {
     modes: Modes,
     mcp: Mcp,
     changes: Changes,
+    /// The mode that the user chose, while the process has another one. No prompt is sent then.
+    missing_mode: Option<String>,
 
     pub(super) prompts: Prompts<PromptReply>,
     cancel_floor: Duration,
@@ -178,6 +180,7 @@ impl Actor {
             modes: parts.modes,
             mcp: parts.mcp,
             changes: Changes::default(),
+            missing_mode: None,
             prompts: Prompts::default(),
             cancel_floor: parts.cancel_floor,
             idle: Idle::new(parts.idle_compaction),
@@ -308,6 +311,9 @@ impl Actor {
         self.begin_rewind(&session);
         if self.rewinding.is_on() || self.handover.is_some() {
             return;
+        }
+        if !self.changes.is_busy() && self.prompts.is_waiting() {
+            self.restore_mode();
         }
         if let Some(mut change) = self.changes.next() {
             change.generation = self.generation;

@@ -8,7 +8,7 @@ use outrigger::testing::Simulated;
 use outrigger_sim::peer::{self, ClientIo, CommandLine, Match, Running, Steps, Surroundings};
 use serde_json::{Value, json};
 
-use crate::editor::Editor;
+use crate::editor::{Editor, said};
 
 /// The simulated CLI of the SDK.
 pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
@@ -124,6 +124,46 @@ async fn a_cli_that_dies_before_it_has_made_its_changes_is_not_started_for_ever(
     let mode = json!({"sessionId": session, "modeId": "plan"});
     let refused = editor.refused("session/set_mode", mode).await;
     assert_eq!(refused["code"], -32603, "{refused:#}");
+    editor.leave().await;
+}
+
+/// The settings allow more than the mode that the user chose.
+#[tokio::test]
+async fn a_prompt_waits_until_a_new_cli_is_in_the_mode_that_was_chosen() {
+    let cli = Simulated::start(|launch, number| {
+        if number != 1 {
+            return agent(launch, number);
+        }
+        let script = Steps::new().initialize_with(json!({"current_permission_mode": "acceptEdits"}));
+        let refused = script
+            .expect(Match::request("set_permission_mode"))
+            .reply_error("not now");
+        let agreed = refused
+            .expect(Match::request("set_permission_mode"))
+            .reply(json!({"mode": "plan"}));
+        agreed.expect("user").exit(1).spawn_in_memory()
+    });
+    let mut editor = Editor::of(&cli);
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let mode = json!({"sessionId": session, "modeId": "plan"});
+    editor.call("session/set_mode", mode).await;
+    cli.started()[0].signal(peer::Signal::Kill);
+    let prompt = editor.prompt(&session, "%say unheard").await;
+    let (_, answer) = editor.until(prompt).await;
+    let why = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("\"plan\"") && why.contains("not now"), "{answer:#}");
+    // The next prompt tries again. That process ends then, and the third agrees at once.
+    let (lines, answer) = editor.turn(&session, "%say planned").await;
+    assert_eq!(
+        (said(&lines).as_str(), &answer["stopReason"]),
+        ("planned", &json!("end_turn"))
+    );
+    let report = cli.started()[1].report();
+    let prompts: Vec<_> = report.received().filter(|line| line["type"] == "user").collect();
+    assert_eq!(prompts.len(), 1, "{prompts:#?}");
+    assert!(prompts[0].to_string().contains("planned"), "{prompts:#?}");
     editor.leave().await;
 }
 

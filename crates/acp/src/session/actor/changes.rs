@@ -226,6 +226,9 @@ impl Actor {
         };
         self.modes.set(self.choices.mode_ids());
         let is_mode = matches!(change.what, ChangeKind::Mode(_));
+        if is_mode {
+            self.missing_mode = None;
+        }
         match change.reply_to {
             ReplyTo::Mode(answer) => answer.give(Ok(acp::SetSessionModeResponse::new())),
             ReplyTo::Option(answer) => {
@@ -255,12 +258,41 @@ impl Actor {
             (&change.what, &change.reply_to),
             (ChangeKind::Mode(_), ReplyTo::Nobody)
         );
-        change.reply_to.failed(error);
-        if is_known {
-            // The editor was told that this mode is active.
-            self.send_mode();
-            self.send_options();
+        change.reply_to.failed(error.clone());
+        if !is_known {
+            return;
         }
+        if self.missing_mode.is_some() {
+            // With a change that waits, the user may have chosen another mode.
+            if !self.changes.is_waiting() {
+                self.mode_is_missing(&error);
+            }
+            return;
+        }
+        // The editor was told that this mode is active.
+        self.send_mode();
+        self.send_options();
+    }
+
+    /// Before a prompt is sent: tries again to get the mode that the user chose.
+    pub(super) fn restore_mode(&mut self) {
+        let Some(mode) = &self.missing_mode else { return };
+        match self.choices.find_mode(mode) {
+            Some(mode) => self.changes.push(ChangeKind::Mode(mode), ReplyTo::Nobody),
+            None => self.mode_is_missing(&error::internal("this agent does not know the mode")),
+        }
+    }
+
+    /// The mode that the user chose cannot be had: the prompts fail, as another mode may allow more.
+    fn mode_is_missing(&mut self, why: &agent_client_protocol::Error) {
+        let mode = self.missing_mode.as_deref().unwrap_or_default();
+        let message = format!(
+            "the new CLI is not in the mode {mode:?} that was chosen, so it gets no prompt: {}; send the prompt again, or choose a mode",
+            why.message
+        );
+        let mut error = agent_client_protocol::Error::new(why.code, message);
+        error.data.clone_from(&why.data);
+        self.fail_prompts(&error);
     }
 
     /// The CLI reports this mode, or a plan was approved in it.

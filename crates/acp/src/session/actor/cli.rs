@@ -1,6 +1,6 @@
 //! Handles what comes from the CLI: frames, questions, and the end and the revival of its process.
 
-use agent_client_protocol::RequestCancellation;
+use agent_client_protocol::{Error, RequestCancellation};
 use outrigger::Session;
 use outrigger::protocol::Frame;
 use tokio::task::JoinSet;
@@ -97,13 +97,18 @@ impl Actor {
             link.go();
         }
         self.modes.set(self.choices.mode_ids());
-        // A conversation without messages starts from nothing: its choices are made again.
+        // A conversation without messages starts from nothing: its choices are made again. Not every model has each mode.
         let mut again = Vec::new();
-        if chosen.mode() != self.choices.mode() {
-            again.extend(self.choices.find_mode(chosen.mode()).map(ChangeKind::Mode));
-        }
         if chosen.model() != self.choices.model() {
             again.push(ChangeKind::Model(chosen.model().to_owned()));
+        }
+        self.missing_mode = None;
+        if chosen.mode() != self.choices.mode() {
+            if self.link.is_none() {
+                self.choices.mode_is(chosen.mode());
+                self.missing_mode = Some(chosen.mode().to_owned());
+            }
+            again.extend(self.choices.find_mode(chosen.mode()).map(ChangeKind::Mode));
         }
         if let Some(effort) = chosen.effort() {
             again.push(ChangeKind::Effort(Some(effort)));
@@ -131,16 +136,21 @@ impl Actor {
 
     /// No process does what waits for one.
     fn fail_waiting(&mut self, why: &outrigger::Error) {
+        self.fail_prompts(&sdk_error::of_sdk(why));
+        for change in self.changes.take_waiting() {
+            self.change_failed(change, sdk_error::of_sdk(why));
+        }
+    }
+
+    /// All open prompts fail; none of them was sent.
+    pub(super) fn fail_prompts(&mut self, why: &Error) {
         for ended in self.prompts.take_all() {
             let told = if ended.cancelled {
                 Ok(outcome::cancelled(None))
             } else {
-                Err(self.failed(sdk_error::of_sdk(why)))
+                Err(self.failed(why.clone()))
             };
             self.finish(ended, told);
-        }
-        for change in self.changes.take_waiting() {
-            self.change_failed(change, sdk_error::of_sdk(why));
         }
     }
 
