@@ -6,12 +6,13 @@ use std::time::Duration;
 use agent_client_protocol::Error;
 use outrigger::options::Auth;
 use outrigger::{Agent, Options};
+use tokio::sync::oneshot;
 
 use super::{Opening, Origin, Ready, UnopenedSession, Wanted};
 use crate::ask::{CliResponder, Modes};
 use crate::choices::Choices;
 use crate::client::Client;
-use crate::error::bad;
+use crate::error::{self, bad};
 use crate::host::{Host, HostSession};
 use crate::hub::Hub;
 use crate::mcp;
@@ -63,6 +64,27 @@ fn options(seat: &HostSession) -> Options {
         .interrupt_deadline(INTERRUPT)
 }
 
+/// Makes a session on the host. The editor may withdraw its request meanwhile: the host may have made the session by then, so its answer
+/// is awaited all the same, and the session deleted.
+async fn make(
+    hub: &Arc<Hub>,
+    making: impl Future<Output = Result<HostSession, Error>> + Send + 'static,
+) -> Result<(HostSession, Option<UnopenedSession>), Error> {
+    let (reply, made) = oneshot::channel();
+    let work = Arc::clone(hub);
+    hub.spawn(async move {
+        let seat = making.await;
+        let made = seat.map(|seat| {
+            let unopened = UnopenedSession::new(&work, seat.id());
+            (seat, Some(unopened))
+        });
+        // If nobody waits any more, this drops what was made.
+        let _ = reply.send(made);
+    });
+    let gone = |_| Err(error::internal("the agent is ending"));
+    made.await.unwrap_or_else(gone)
+}
+
 pub(super) async fn prepare(
     hub: &Arc<Hub>,
     host: &Host,
@@ -71,10 +93,16 @@ pub(super) async fn prepare(
 ) -> Result<Ready, Error> {
     let given = SessionMeta::of(wanted.meta.as_ref())?;
     check(&wanted, &given)?;
-    let mut seat = match &wanted.origin {
-        Origin::New => host.create(&wanted.cwd).await?,
-        Origin::Resume(id) | Origin::Load(id) => host.find(id).await?,
-        Origin::Fork(id, None) => host.fork(id).await?,
+    let (mut seat, made) = match &wanted.origin {
+        Origin::New => {
+            let (host, cwd) = (host.clone(), wanted.cwd.clone());
+            make(hub, async move { host.create(&cwd).await }).await?
+        }
+        Origin::Resume(id) | Origin::Load(id) => (host.find(id).await?, None),
+        Origin::Fork(id, None) => {
+            let (host, id) = (host.clone(), id.clone());
+            make(hub, async move { host.fork(&id).await }).await?
+        }
         Origin::Fork(_, Some(_)) => {
             return Err(bad(
                 "_meta.claudeCode.upToMessageId",
@@ -83,8 +111,6 @@ pub(super) async fn prepare(
         }
     };
     let id = seat.id();
-    let is_made = matches!(wanted.origin, Origin::New | Origin::Fork(..));
-    let made = is_made.then(|| UnopenedSession::new(hub, id.clone()));
     // The editor has a session once.
     hub.ended_of(&id).await;
     let mut updates = Updates::new(&id, seat.cwd().to_owned(), &client).on_host();

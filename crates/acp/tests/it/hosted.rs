@@ -720,7 +720,33 @@ async fn what_an_editor_cancels_before_it_leaves_ends() {
     }
 }
 
+#[tokio::test]
+async fn a_session_whose_request_is_withdrawn_does_not_stay_on_the_host() {
+    let hosted = Hosted::simulated().await;
+    let (reports, mut reported) = mpsc::channel(1);
+    let wire = Wire::that_reports(hosted.address, Some(("/v1/sessions", reports))).await;
+    let mut editor = Editor::with(Config::new().host(hosted.client_at(wire.address, &hosted.token)));
+    editor.initialize(json!({})).await;
+    let mut next = async || {
+        let report = tokio::time::timeout(PATIENCE, reported.recv()).await;
+        report.expect("the agent asks the host").unwrap()
+    };
 
+    let new = json!({"cwd": hosted.root, "mcpServers": []});
+    let opening = editor.ask("session/new", new).await;
+    let creation = next().await;
+    editor
+        .notify("$/cancel_request", json!({"requestId": opening}))
+        .await;
+    let (_, answer) = editor.until(opening).await;
+    assert_eq!(answer["error"]["code"], -32800, "{answer}");
+    creation.send(()).unwrap();
+    let deletion = next().await;
+    assert_eq!(hosted.client().all_sessions().await.unwrap().len(), 1);
+    deletion.send(()).unwrap();
+    editor.leave().await;
+    assert!(hosted.client().all_sessions().await.unwrap().is_empty());
+}
 
 /// The same as with a process of the editor's own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
