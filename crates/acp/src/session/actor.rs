@@ -131,6 +131,8 @@ pub(crate) struct Actor {
     pub(super) has_lifecycle: bool,
     /// The editor cancelled a turn that had no prompt.
     pub(super) own_cancelled: bool,
+    /// Frames were dropped: resolves when no turn runs. The result of a turn of the CLI's own may be among them.
+    pub(super) lost_end: Option<BoxFuture<'static, ()>>,
     /// The requests that end what the editor cancelled, but for the turns of prompts.
     pub(super) cancelling: TaskTracker,
     /// The link, if the session lives on a host. Then it goes on without this task.
@@ -191,6 +193,7 @@ impl Actor {
             questions: Questions::default(),
             has_lifecycle: false,
             own_cancelled: false,
+            lost_end: None,
             cancelling: TaskTracker::new(),
             link,
         };
@@ -263,7 +266,7 @@ impl Actor {
             () = self.questions.changed(), if open => {}
             event = next(&mut self.process), if open => match event {
                 ProcessEvent::Frame(frame) => self.frame(&frame),
-                ProcessEvent::Lag => self.settle_all(),
+                ProcessEvent::Lag => self.lagged(),
                 ProcessEvent::Ended(error) => self.ended(&error).await,
                 ProcessEvent::Revived(Ok(session)) => self.revived(session),
                 ProcessEvent::Revived(Err(error)) => self.not_revived(&error),
@@ -290,6 +293,7 @@ impl Actor {
                     return Flow::Close;
                 }
             },
+            () = pending(&mut self.lost_end), if open => self.own_is_over(),
             // Last: a command in the background may write for ever, faster than the editor reads.
             tailed = self.updates.tailed(), if open => {
                 self.show(|updates| updates.output(tailed));

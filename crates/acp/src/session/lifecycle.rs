@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
@@ -138,6 +139,27 @@ impl Actor {
         self.prompts.turn_over();
         let is_cancelled = std::mem::take(&mut self.own_cancelled);
         self.activity.turn_ends(|| end_of_own(frame, is_cancelled));
+    }
+
+    /// Frames were dropped, perhaps the results of turns.
+    pub(super) fn lagged(&mut self) {
+        self.settle_all();
+        if let Some(session) = self.process.running().cloned() {
+            self.lost_end = Some(Box::pin(async move {
+                // Background work alone is given no time. The end of the session is handled elsewhere.
+                let _ = session.wait_run_end(Duration::ZERO).await;
+            }));
+        }
+    }
+
+    /// No turn runs, and the result of the last one may have been dropped.
+    pub(super) fn own_is_over(&mut self) {
+        self.lost_end = None;
+        let stop = match std::mem::take(&mut self.own_cancelled) {
+            true => acp::StopReason::Cancelled,
+            false => acp::StopReason::EndTurn,
+        };
+        self.activity.turn_ends(|| Ok(acp::PromptResponse::new(stop)));
     }
 
     /// Interrupts the turn of the CLI's own, if one runs.

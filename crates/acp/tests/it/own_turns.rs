@@ -1,5 +1,8 @@
 //! Turns that the CLI begins by itself, when work in the background has ended.
 
+use std::time::Duration;
+
+use outrigger::SlowReader;
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::script::Script;
 use serde_json::{Value, json};
@@ -35,7 +38,10 @@ fn speaking() -> Simulated {
 
 /// An editor whose turn has ended, with a command in the background.
 async fn gone(cli: &Simulated, version: Version) -> (Editor, String, tempfile::TempDir) {
-    let mut editor = Editor::of(cli);
+    gone_with(Editor::of(cli), version).await
+}
+
+async fn gone_with(mut editor: Editor, version: Version) -> (Editor, String, tempfile::TempDir) {
     let home = tempfile::tempdir().expect("a directory");
     let session = match version {
         Version::V1 => {
@@ -129,4 +135,36 @@ async fn a_question_that_ended_a_turn_of_the_clis_own_ends_no_prompt() {
         }
         editor.leave().await;
     }
+}
+
+/// The editor reads too late, and the result of the turn is among the frames that are dropped.
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_the_clis_own_whose_result_is_lost_has_ended() {
+    let calls = "{call: {tool: Glob, input: {pattern: \"*\"}}}, ".repeat(400);
+    let cli = with(
+        &format!("{calls}{{say: after}}"),
+        "{call: {tool: Bash, input: {command: \"touch x\"}}}, {say: after}",
+    );
+    let options = cli.options().slow_reader(SlowReader::LeaveOut);
+    let editor = Editor::of_options(options.buffer_bytes(64 * 1024));
+    let (mut editor, session, _home) = gone_with(editor, Version::Draft).await;
+    // The paused clock advances only when no task can run: the pipe is full, and the turn over.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let own = draft::idle(&mut editor).await;
+    assert_eq!(draft::end(&own)["stopReason"], "cancelled", "{own:#?}");
+    assert!(!said(&own).contains("after"), "its end was lost: {own:#?}");
+    // The next turn is not cancelled: the user is asked.
+    editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
+    editor.prompt(&session, "next").await;
+    let lines = draft::idle(&mut editor).await;
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["method"] == "session/request_permission"),
+        "{lines:#?}"
+    );
+    editor.leave().await;
 }

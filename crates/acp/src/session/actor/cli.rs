@@ -49,6 +49,7 @@ impl Actor {
         self.generation += 1;
         self.changes.requeue_lost();
         self.own_cancelled = false;
+        self.lost_end = None;
         // The attempts end with the process.
         self.turns.running = JoinSet::new();
         self.lookups = Lookups::new();

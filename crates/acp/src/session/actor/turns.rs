@@ -184,7 +184,7 @@ impl Actor {
         self.finish(prompt, told);
     }
 
-    pub(super) fn settle_all(&mut self) {
+    pub(in crate::session) fn settle_all(&mut self) {
         for end in std::mem::take(&mut self.turns.ended) {
             self.settle(end);
         }
