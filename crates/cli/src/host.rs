@@ -12,7 +12,7 @@ use outrigger_host_client::{HostClient, NewToken};
 
 use crate::exit::{CommandResult, Failure, Status};
 use crate::plain::plain;
-use crate::remote::{HostArgs, Trust, failure, keep_token, token_file_of};
+use crate::remote::{HostArgs, TokenFile, Trust, failure, token_file_of};
 use crate::serve::log_file;
 
 /// Look after a host: the log of one on this machine, and the tokens of any.
@@ -163,8 +163,10 @@ pub(crate) async fn run(args: Args) -> CommandResult {
             let path = token_file
                 .or_else(|| token_file_of(&login.origin))
                 .context("there is no directory for configuration; name a file by --token-file")?;
+            let cannot = format!("cannot write {}", path.display());
+            let file = TokenFile::new(path).with_context(|| cannot.clone())?;
             let issued = login.client.exchange_code(&login.code).await.map_err(failure)?;
-            keep_token(&path, &issued.token).with_context(|| format!("cannot write {}", path.display()))?;
+            let path = file.keep(&issued.token).context(cannot)?;
             writeln!(
                 out,
                 "the token is in {}, for {} alone\nexport OUTRIGGER_HOST={}",

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use outrigger_host_client::{Error, HostClient, NewSession, NewWorktree, Session, SessionState, StreamItem};
 
-pub(crate) use access::{HostArgs, Trust, keep_token, token_file_of};
+pub(crate) use access::{HostArgs, TokenFile, Trust, token_file_of};
 pub(crate) use agent_on_host::agent_on_host;
 pub(crate) use approve::Approve;
 pub(crate) use attach::Attach;

@@ -1,15 +1,19 @@
 //! How a client reaches its host: the address, whose certificates count, and the token, which belongs to one host.
 
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use outrigger_host_client::{ClientBuilder, HostClient, Token};
+use tempfile::NamedTempFile;
 
 use super::{PATIENCE, failure};
 use crate::agent::usage;
 use crate::config;
 use crate::exit::{Failure, Status};
+
+/// How long a token may be, so that a full disk is found before there is one.
+const ROOM: usize = 1024;
 
 /// Which host.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -119,25 +123,38 @@ fn file_name(origin: &str) -> String {
     name
 }
 
-/// Writes a token into a file that nobody else can read.
-pub(crate) fn keep_token(path: &Path, token: &str) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
+/// Where a token will be kept: a file that nobody else can read, with room for the token, beside the place of the file. It is made before the host is
+/// asked for the token, which it issues once.
+pub(crate) struct TokenFile {
+    draft: NamedTempFile,
+    path: PathBuf,
+}
+
+impl TokenFile {
+    /// # Errors
+    /// When the file cannot be made, or its place is taken by a directory.
+    pub(crate) fn new(path: PathBuf) -> io::Result<Self> {
+        let directory = path
+            .parent()
+            .filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)?;
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let mut draft = NamedTempFile::new_in(directory)?;
+        draft.write_all(&[b'\n'; ROOM])?;
+        Ok(Self { draft, path })
     }
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let draft = PathBuf::from(draft);
-    // One of before may be readable for others.
-    match std::fs::remove_file(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+
+    pub(crate) fn keep(mut self, token: &str) -> io::Result<PathBuf> {
+        self.draft.rewind()?;
+        writeln!(self.draft, "{token}")?;
+        let length = self.draft.stream_position()?;
+        self.draft.as_file().set_len(length)?;
+        self.draft.persist(&self.path).map_err(|error| error.error)?;
+        Ok(self.path)
     }
-    let mut options = std::fs::File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    writeln!(options.open(&draft)?, "{token}")?;
-    std::fs::rename(&draft, path)
 }
 
 /// Reads a file that nobody else can read.

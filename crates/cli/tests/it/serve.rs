@@ -154,18 +154,28 @@ async fn a_session_goes_on_in_the_next_host() {
         served.read_until("welcome#code=");
         let link = served.said.lines().last().unwrap().trim().to_owned();
         let config = place.path().join("config");
-        let mut login = outrigger(&["host", "login"])
-            .env("XDG_CONFIG_HOME", &config)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        writeln!(login.stdin.take().unwrap(), "{link}").unwrap();
-        let output = login.wait_with_output().unwrap();
+        let login = |args: &[&str]| {
+            let mut login = outrigger(&["host", "login"])
+                .args(args)
+                .env("XDG_CONFIG_HOME", &config)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            writeln!(login.stdin.take().unwrap(), "{link}").unwrap();
+            login.wait_with_output().unwrap()
+        };
+        // A token that cannot be kept is not asked for: the link is good for one.
+        for nowhere in ["/dev/null/token", place.path().to_str().unwrap()] {
+            let output = login(&["--token-file", nowhere]);
+            assert_eq!(output.status.code(), Some(1), "{nowhere}: {output:?}");
+        }
+        let output = login(&[]);
         assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains(&served.address));
         let kept = format!("outrigger/tokens/http_{}", served.address.replace(':', "%3A"));
         let kept = config.join(kept);
-        let token = std::fs::read_to_string(&kept).unwrap().trim().to_owned();
+        let token = std::fs::read_to_string(&kept).unwrap();
+        let token = token.strip_suffix('\n').unwrap().to_owned();
         served.token.clone_from(&token);
         // Other tokens are issued with this one.
         let host = format!("http://{}", served.address);
