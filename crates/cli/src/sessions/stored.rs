@@ -201,9 +201,10 @@ impl Store {
             return self.place.find_each(&sessions, names);
         }
         let dir = self.place.dir.clone().unwrap_or_else(here);
-        let options = ListOptions::new().dir(dir).include_worktrees(false);
+        let options = ListOptions::new().dir(dir.clone()).include_worktrees(false);
         let ids = sessions.list(&options)?.into_iter();
-        let files = ids.filter_map(|info| sessions.find(&info.session_id).ok());
+        // Another project may have one with the same id.
+        let files = ids.filter_map(|info| sessions.find_in(&info.session_id, &dir).ok());
         Ok(files.collect())
     }
 

@@ -113,6 +113,23 @@ fn holes_are_filled_and_what_diverged_is_left_alone() {
     }
 }
 
+#[test]
+fn all_are_those_of_this_project_although_another_has_the_same() {
+    for store in STORES {
+        let place = Place::new();
+        let file = place.session(&place.project, ONE, "count the files", None);
+        let other = place.session(&place.project.join("other"), ONE, "elsewhere", Some("longer"));
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        let other = fs::File::options().append(true).open(other).unwrap();
+        other.set_modified(later).unwrap();
+        let said = place.done(&["push", "--all", "--store", store]);
+        assert_eq!(said, format!("{ONE}  brought 4\n"));
+        let all = place.lines(&["status", "--store", store, "--json"]);
+        assert_eq!(all[0]["path"], file.to_str().unwrap(), "{all}");
+        stands(&place, store, "same", 0, 0);
+    }
+}
+
 /// Whoever can write to the project's directory can put other things there than transcripts.
 #[test]
 #[cfg(unix)]
