@@ -455,14 +455,15 @@ impl Owner {
                 }
             }
             self.write(steps).await?;
+            // In boxes: the future of a start is large, and this one is a part of almost all others of the session.
             for act in acts {
                 match act {
-                    CoreEffect::Admit => inputs.extend(self.admit().await?),
+                    CoreEffect::Admit => inputs.extend(Box::pin(self.admit()).await?),
                     CoreEffect::Yield => (self.admission, self.granted) = (None, Granted::default()),
-                    CoreEffect::Start => inputs.push_back(self.start().await?),
-                    CoreEffect::Deliver(id) => self.deliver(id).await?,
+                    CoreEffect::Start => inputs.push_back(Box::pin(self.start()).await?),
+                    CoreEffect::Deliver(id) => Box::pin(self.deliver(id)).await?,
                     CoreEffect::Close => {
-                        self.close().await?;
+                        Box::pin(self.close()).await?;
                         inputs.push_back(Input::Exited);
                     }
                     CoreEffect::TakeUp => self.take_up(),

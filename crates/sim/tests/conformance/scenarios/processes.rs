@@ -197,7 +197,8 @@ pub(super) fn signals() -> Vec<Scenario> {
 pub(super) fn kept() -> Vec<Scenario> {
     let mode = |mode: &str| json!({"subtype": "set_permission_mode", "mode": mode});
     let model = |model: &str| json!({"subtype": "set_model", "model": model});
-    let older = "claude-sonnet-4-5-20250929";
+    // One that is not retired: the real CLI goes on with its default instead, from the day of the retirement on.
+    let older = "claude-sonnet-4-6";
     let mut all = Vec::new();
     for (name, told, flags) in [
         ("edits", vec![mode("acceptEdits")], ""),
