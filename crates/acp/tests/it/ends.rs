@@ -141,13 +141,11 @@ async fn a_prompt_is_answered_while_a_command_in_the_background_writes() {
     editor.wait_for(|line| printed(line) > 0).await;
     let (lines, answer) = editor.turn(&session, "%say next").await;
     assert_eq!(answer["stopReason"], "end_turn");
-    let said = lines.iter().position(|line| line.to_string().contains("next"));
-    let read: usize = lines[said.unwrap_or_else(|| {
-        panic!(
-            "{:#?}",
-            lines.iter().filter(|line| printed(line) == 0).collect::<Vec<_>>()
-        )
-    })..]
+    // The last piece of the text.
+    let text = lines
+        .iter()
+        .rposition(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk");
+    let read: usize = lines[text.expect("the model says it")..]
         .iter()
         .map(printed)
         .sum();

@@ -156,7 +156,7 @@ claude --output-format stream-json --verbose --input-format stream-json <in >out
 pid=$!
 exec 3>in
 printf '{"type":"user","message":{"role":"user","content":"one"},"parent_tool_use_id":null,"session_id":""}\n' >&3
-until grep -q "$1" out; do sleep 0.02; done
+until grep -sq "$1" out; do sleep 0.02; done
 kill -9 $pid
 { wait $pid; } 2>/dev/null
 [ $? = 137 ] || exit 4
