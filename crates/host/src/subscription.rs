@@ -177,9 +177,7 @@ mod tests {
         }
     }
 
-    /// A reader that catches up from the log has the whole of a text before it reads the pieces of it, which were published before.
-    #[tokio::test]
-    async fn a_piece_never_comes_behind_the_whole_that_it_is_of() {
+    async fn log_of_a_session() -> (tempfile::TempDir, Arc<dyn Log>, SessionId) {
         let dir = tempfile::tempdir().unwrap();
         let log: Arc<dyn Log> = Arc::new(SqliteLog::open(dir.path().join("host.db")).unwrap());
         let id = SessionId::random();
@@ -188,6 +186,13 @@ mod tests {
             request: String::new(),
         };
         log.write(&id, vec![create]).await.unwrap();
+        (dir, log, id)
+    }
+
+    /// A reader that catches up from the log has the whole of a text before it reads the pieces of it, which were published before.
+    #[tokio::test]
+    async fn a_piece_never_comes_behind_the_whole_that_it_is_of() {
+        let (_dir, log, id) = log_of_a_session().await;
         let whole = |text: &str| {
             let payload = json!({"type": "assistant", "text": text});
             Write::Append(NewEvent::new(Source::Worker, "assistant", payload.into()))
@@ -215,14 +220,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_reader_gets_pieces_of_a_text_that_has_begun() {
-        let dir = tempfile::tempdir().unwrap();
-        let log: Arc<dyn Log> = Arc::new(SqliteLog::open(dir.path().join("host.db")).unwrap());
-        let id = SessionId::random();
-        let create = Write::Create {
-            record: Box::new(record(&id)),
-            request: String::new(),
-        };
-        log.write(&id, vec![create]).await.unwrap();
+        let (_dir, log, id) = log_of_a_session().await;
         log.hub().publish_ephemeral(&id, "a piece that nobody reads");
         let mut reader = Subscription::new(Arc::clone(&log), id.clone(), 0).await.unwrap();
         while !matches!(reader.next().await.unwrap(), Delivered::Synced { .. }) {}
