@@ -287,7 +287,8 @@ impl Fetch {
             .stdout(output)
             .stderr(also);
         let child = command.spawn().map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound => FetchFailure::NpmMissing {
+            // The second where a part of its path is a file.
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FetchFailure::NpmMissing {
                 npm: self.npm.clone(),
             },
             _ => failed("run", Path::new(&self.npm))(cause),

@@ -71,7 +71,7 @@ fn fetches_once_and_keeps_only_the_executable() {
     assert_eq!(left, [".lock", "claude"]);
 
     // From now on npm is not needed.
-    let again = fetch.npm("/nonexistent/npm");
+    let again = fetch.npm(cache.path().join("absent/npm"));
     assert_eq!(again.run(|_| panic!("nothing to do")).unwrap(), path);
 }
 
@@ -132,15 +132,19 @@ fn says_what_npm_said() {
     let stopped = stopped.run(|_| stop.store(true, Ordering::Relaxed)).unwrap_err();
     assert!(matches!(*stopped.failure, FetchFailure::Stopped), "{stopped:?}");
 
-    let missing = failing.npm("/nonexistent/npm").run(|_| ()).unwrap_err();
-    assert!(
-        matches!(*missing.failure, FetchFailure::NpmMissing { .. }),
-        "{missing:?}"
-    );
-    assert!(
-        missing.failure.to_string().contains("install Node.js"),
-        "{missing}"
-    );
+    fs::write(cache.path().join("file"), "").unwrap();
+    for absent in ["absent/npm", "file/npm"] {
+        let fetch = failing.clone().npm(cache.path().join(absent));
+        let missing = fetch.run(|_| ()).unwrap_err();
+        assert!(
+            matches!(*missing.failure, FetchFailure::NpmMissing { .. }),
+            "{missing:?}"
+        );
+        assert!(
+            missing.failure.to_string().contains("install Node.js"),
+            "{missing}"
+        );
+    }
 }
 
 #[test]
