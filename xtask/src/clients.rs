@@ -372,6 +372,7 @@ fn rust_client(place: &Path, client: &str) -> Result<PathBuf> {
     install(
         cargo::cargo()
             .current_dir(&copy)
+            .env("CARGO_PROFILE_DEV_DEBUG", "false")
             .args(["build", "--locked", "--features=process,unstable_protocol_v2"])
             .args(["--example", client])
             .arg("--target-dir")
