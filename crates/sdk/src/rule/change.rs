@@ -1,5 +1,6 @@
 //! Checks the changes of permissions in a reply of the program.
 
+use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::{PermissionRuleValue, PermissionUpdate};
 use serde::Deserialize as _;
 
@@ -10,7 +11,11 @@ const TAKES_RULES_AWAY: &str = "with a change that takes away rules by which the
 
 /// Why a change of permissions must not be sent, checked in its wire form. `suggestions` are the CLI's own.
 pub(crate) fn refused_change(update: &PermissionUpdate, suggestions: &[PermissionUpdate]) -> Option<String> {
-    let update = serde_json::to_value(update).unwrap_or_default();
+    // The CLI reads lone surrogates, which a `Value` cannot hold: `RawJson` replaces them.
+    let read = |update| RawJson::encode(update).and_then(|text| text.to_value());
+    let Ok(update) = read(update) else {
+        return Some("with a change of permissions that cannot be read".to_owned());
+    };
     let is = |field: &str, values: &[&str]| {
         update[field]
             .as_str()
@@ -28,7 +33,7 @@ pub(crate) fn refused_change(update: &PermissionUpdate, suggestions: &[Permissio
     }
     let is_suggested = suggestions
         .iter()
-        .any(|own| serde_json::to_value(own).is_ok_and(|own| own == update));
+        .any(|own| read(own).is_ok_and(|own| own == update));
     let checked = match Vec::<PermissionRuleValue>::deserialize(&update["rules"]) {
         Ok(rules) => rules
             .iter()

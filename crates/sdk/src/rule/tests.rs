@@ -1,3 +1,5 @@
+use outrigger_protocol::RawJson;
+
 use super::*;
 
 fn rule(text: &str) -> Rule {
@@ -125,6 +127,47 @@ fn rules_that_only_refuse() {
     ] {
         assert_eq!(rule(text).check_allow(), Ok(()), "{text}");
     }
+}
+
+/// The CLI reads lone surrogates, and nests as deep as it likes.
+#[test]
+fn changes_of_an_answer_that_can_hardly_be_read() {
+    let refused = |text: &str| {
+        let update = RawJson::from_text(text).unwrap().decode().unwrap();
+        refused_change(&update, &[])
+    };
+    let odd = r#""odd":"\ud800""#;
+    for (kind, fields) in [
+        (
+            "replaceRules",
+            r#""behavior":"deny","destination":"cliArg","rules":[]"#,
+        ),
+        (
+            "removeRules",
+            r#""behavior":"deny","destination":"cliArg","rules":[]"#,
+        ),
+        (
+            "removeRules",
+            r#""behavior":"deny","destination":"cliArg","rules":"\udc00""#,
+        ),
+        (
+            "addRules",
+            r#""behavior":"allow","destination":"session","rules":[{"toolName":"*"}]"#,
+        ),
+    ] {
+        for more in [String::new(), format!(",{odd}")] {
+            let text = format!(r#"{{"type":"{kind}",{fields}{more}}}"#);
+            assert!(refused(&text).is_some(), "{text}");
+        }
+    }
+    let fine = format!(r#"{{"type":"setMode","mode":"plan","destination":"session",{odd}}}"#);
+    assert_eq!(refused(&fine), None);
+    let deep = format!(
+        r#"{{"type":"removeRules","behavior":"deny","destination":"cliArg","rules":{}{}}}"#,
+        "[".repeat(300),
+        "]".repeat(300)
+    );
+    assert!(refused(&deep).is_some());
 }
 
 #[test]
