@@ -31,6 +31,7 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::encode_line;
 use serde::Serialize;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -124,6 +125,8 @@ pub(crate) struct Conn {
     /// The lease, if there is one.
     pub(crate) ownership: Option<Arc<dyn Claimed>>,
     pub(crate) pid: Option<u32>,
+    /// Where the tasks run; callers may be elsewhere.
+    runtime: Handle,
     /// Ends the process if the runtime no longer runs the tasks.
     undriven: Mutex<Option<Undriven>>,
     /// The session's handle, once there is one, for callbacks. Only the layer that set it knows its type.
@@ -187,6 +190,7 @@ impl Conn {
             mirror,
             ownership,
             pid: connection.process.id(),
+            runtime: Handle::current(),
             undriven: Mutex::new(undriven),
             handle: OnceLock::new(),
             revived: AtomicBool::new(false),

@@ -17,7 +17,7 @@ use super::{Conn, Context};
 use crate::error::{Error, Kind};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
-use crate::spawn::spawn_in;
+use crate::spawn::{spawn_in, spawn_on};
 
 /// Answers one kind of CLI requests.
 pub(crate) trait Answerer: Send + Sync + 'static {
@@ -240,7 +240,8 @@ impl Conn {
         {
             let conn = Arc::clone(self);
             // Bounded by the number of requests that may be open, which this one is until then.
-            crate::spawn::spawn(async move {
+            // A decision may come from outside of any runtime.
+            spawn_on(&self.runtime, async move {
                 // A writer that is gone needs no answer.
                 let _ = conn.control.send(line).await;
                 conn.with(written);

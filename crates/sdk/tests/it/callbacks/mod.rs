@@ -38,7 +38,16 @@ impl Wire {
 
     /// Both ends of the pipes.
     pub(crate) fn pair() -> (Pipes, Self) {
-        let (ours, theirs) = tokio::io::duplex(64 * 1024 * 1024);
+        Self::pair_of(64 * 1024 * 1024)
+    }
+
+    /// Pipes that hold as little as those of the system.
+    fn narrow() -> (Pipes, Self) {
+        Self::pair_of(4 * 1024)
+    }
+
+    fn pair_of(bytes: usize) -> (Pipes, Self) {
+        let (ours, theirs) = tokio::io::duplex(bytes);
         let (stdout, stdin) = tokio::io::split(ours);
         let (lines, write) = tokio::io::split(theirs);
         let wire = Self {

@@ -1,6 +1,8 @@
 //! Requests that are answered later, from elsewhere, or that come again.
 
+use std::future::Future as _;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use outrigger::permissions::{
@@ -21,6 +23,48 @@ fn parking() -> outrigger::Options {
         .plans(async |_| PlanReply::Parked)
         .elicitation(async |_| CallbackReply::Parked)
         .dialog("trust", async |_| CallbackReply::Parked)
+}
+
+/// More than the pipe and the queue of the writer hold.
+#[test]
+fn decisions_from_outside_of_the_runtime_wait_for_a_cli_that_does_not_read() {
+    const MANY: usize = 100;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).build().unwrap();
+    let (session, mut wire) = runtime.block_on(async {
+        let (pipes, mut wire) = Wire::narrow();
+        let starting = tokio::spawn(parking().transport(pipes).start());
+        wire.initialized(&[]).await;
+        let session = starting.await.unwrap().unwrap();
+        for number in 0..MANY {
+            wire.ask(&number.to_string(), &bash("x")).await;
+        }
+        while session.pending().len() < MANY {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        (session, wire)
+    });
+    let why = "x".repeat(1000);
+    for number in 0..MANY {
+        let id = number.to_string().as_str().into();
+        let decided = std::pin::pin!(session.decide(&id, PermissionResult::deny(&*why)));
+        let mut nobody = std::task::Context::from_waker(std::task::Waker::noop());
+        let Poll::Ready(decided) = decided.poll(&mut nobody) else {
+            panic!("it waits");
+        };
+        decided.unwrap();
+    }
+    runtime.block_on(async {
+        let mut answered = Vec::new();
+        for _ in 0..MANY {
+            let (id, answer) = wire.answer().await;
+            assert_eq!(answer["message"], why);
+            answered.push(id.parse::<usize>().unwrap());
+        }
+        answered.sort_unstable();
+        assert_eq!(answered, Vec::from_iter(0..MANY));
+        assert_eq!(session.stats().unanswered_by_us, 0);
+    });
 }
 
 #[tokio::test(start_paused = true)]
