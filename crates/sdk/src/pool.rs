@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -252,7 +253,7 @@ impl Pool {
     }
 
     /// Keeps `spares` spares with these options from now on, within the limits. Call it inside a tokio runtime; the spares run in
-    /// that one.
+    /// that one. They end with that runtime, and then the next call of `keep` or [`get`](Self::get) keeps new ones in its own.
     ///
     /// Use one key for all sessions that only differ in what a [`Claim`] sets. The keys of a pool share its limits; the key that
     /// lacks the largest part of its spares is served first.
@@ -276,8 +277,7 @@ impl Pool {
             ));
         }
         let base = Arc::new(options.anchored()?);
-        let runtime = tokio::runtime::Handle::try_current()
-            .map_err(|error| Error::invalid_because("place to keep a pool in", error))?;
+        let runtime = current_runtime()?;
         let mut state = self.0.state();
         if state.closed {
             return Err(Error::new(Kind::Closed));
@@ -292,21 +292,32 @@ impl Pool {
             last_error: None,
         });
         let index = state.shelves.len() - 1;
-        if state.keeper.is_none() {
-            let (ended, keeper) = watch::channel(());
-            state.keeper = Some(keeper);
-            runtime.spawn(keeper::keep(
-                Arc::downgrade(&self.0),
-                Arc::clone(&self.0.wake),
-                ended,
-            ));
-        }
+        self.run_keeper(&mut state, &runtime);
         drop(state);
         self.0.wake.notify_one();
         Ok(PoolKey {
             pool: Arc::downgrade(&self.0),
             index,
         })
+    }
+
+    /// Runs the keeper, unless it runs: it ends with its runtime, and so do the spares.
+    fn run_keeper(&self, state: &mut PoolState, runtime: &Handle) {
+        if state
+            .keeper
+            .as_ref()
+            .is_some_and(|keeper| keeper.has_changed().is_ok())
+        {
+            return;
+        }
+        state.shelves.iter_mut().for_each(|shelf| shelf.starting = false);
+        let (ended, keeper) = watch::channel(());
+        state.keeper = Some(keeper);
+        runtime.spawn(keeper::keep(
+            Arc::downgrade(&self.0),
+            Arc::clone(&self.0.wake),
+            ended,
+        ));
     }
 
     /// A session: a claimed spare of this key, or one that is started with the key's options and the claim together, which takes
@@ -325,10 +336,14 @@ impl Pool {
         if !Weak::ptr_eq(&key.pool, &Arc::downgrade(&self.0)) {
             return Err(Error::invalid("key: it is another pool's"));
         }
+        let runtime = current_runtime()?;
         let base = {
-            let state = self.0.state();
+            let mut state = self.0.state();
+            if state.closed {
+                return Err(Error::new(Kind::Closed));
+            }
+            self.run_keeper(&mut state, &runtime);
             match state.shelves.get(key.index) {
-                _ if state.closed => return Err(Error::new(Kind::Closed)),
                 Some(shelf) => Arc::clone(&shelf.base),
                 None => return Err(Error::invalid("key: it is another pool's")),
             }
@@ -429,6 +444,10 @@ impl Pool {
             while keeper.changed().await.is_ok() {}
         }
     }
+}
+
+fn current_runtime() -> Result<Handle> {
+    Handle::try_current().map_err(|error| Error::invalid_because("place to keep a pool in", error))
 }
 
 /// Whether a started session can have what the CLI rejected for a spare.

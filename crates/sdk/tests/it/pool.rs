@@ -76,6 +76,43 @@ async fn says(session: &Session, text: &str) {
     assert_eq!(turn.text().await.unwrap().0, text);
 }
 
+#[test]
+fn a_pool_outlives_its_runtime() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true).build().unwrap()
+    };
+    let sims = Sims::default();
+    let pool = Pool::new(roomy());
+    let ready = || pool.stats().spares == 1 && sims.alive() == 1;
+    let first = runtime();
+    let key = first.block_on(async {
+        let key = pool.keep(sims.options(), 1).unwrap();
+        until("a spare", ready).await;
+        key
+    });
+    // The next is being started, and ends with the runtime, too.
+    first.block_on(async {
+        pool.get(&key, Claim::new("/a")).await.unwrap();
+        until("a start", || pool.stats().starting == 1).await;
+    });
+    drop(first);
+    runtime().block_on(async {
+        let pooled = pool.get(&key, Claim::new("/b")).await.unwrap();
+        assert!(matches!(pooled.origin, PoolOrigin::Cold), "{:?}", pooled.origin);
+        says(&pooled.session, "hello").await;
+        until("another spare", || pool.stats().spares == 1).await;
+        let pooled = pool.get(&key, Claim::new("/c")).await.unwrap();
+        assert!(
+            matches!(pooled.origin, PoolOrigin::Spare { .. }),
+            "{:?}",
+            pooled.origin
+        );
+        says(&pooled.session, "hello").await;
+        pool.close().await;
+    });
+}
+
 fn roomy() -> PoolLimits {
     PoolLimits::default().memory(1 << 40).spares(64)
 }
