@@ -234,6 +234,7 @@ impl Spare {
             }),
             None => error,
         };
+        self.opened.file(&claim.cold.options).await?;
         self.opened.conn.add_secrets(claim.secrets);
         if let Some(early) = claim.early {
             self.ask(&ApplyFlagSettings::new(early)).await.map_err(settings)?;

@@ -372,7 +372,7 @@ impl Opened {
             let wrong = |error| Error::of(error);
             let draft = announced.draft(&surroundings, host).map_err(wrong);
             let launch = draft.and_then(|mut draft| {
-                if !host.remote && !host.awaits_claim && restored.is_none() {
+                if !host.remote && restored.is_none() {
                     store::house(&announced, &mut draft.launch)?;
                 }
                 if let Some(restored) = restored {
@@ -575,6 +575,24 @@ impl Opened {
         lease::claim_for(ownership, id, session, &surroundings, session.host().remote).await?;
         let keep = Arc::clone(ownership).keep(Arc::clone(&self.conn));
         spawn_in(self.conn.span.clone(), keep);
+        Ok(())
+    }
+
+    /// The session that a spare becomes, whose options these are, is filed in the store under its own directory.
+    pub(crate) async fn file(&mut self, session: &Options) -> Result<()> {
+        if !session.has_session_store() {
+            return Ok(());
+        }
+        let session = session.clone();
+        // Looks at the disk.
+        let source = tokio::task::spawn_blocking(move || {
+            let is_far = session.host().remote;
+            Source::of(&session, &session.hosting.surroundings(), is_far)
+        });
+        let source = source.await;
+        self.source.store = source
+            .map_err(|error| Error::invalid_because("claim", error))?
+            .store;
         Ok(())
     }
 

@@ -218,6 +218,15 @@ pub(crate) fn house(options: &Options, launch: &mut Launch) -> Result<()> {
     if !brings_a_home(options) || !options.has_session_store() {
         return Ok(());
     }
-    let made = Filled::make(options.user).and_then(|place| place.become_config_of(launch));
+    let made = Filled::make(options.user).and_then(|place| {
+        if launch.guard.parking().is_some() {
+            // A spare waits below its config directory.
+            let parking = place.config().join("spares").join("spare");
+            std::fs::create_dir_all(&parking)?;
+            env::put(&mut launch.env, "PWD".into(), parking.clone().into());
+            launch.cwd = parking;
+        }
+        place.become_config_of(launch)
+    });
     made.map_err(|error| Error::invalid_because("place for a hermetic session with a store", error))
 }

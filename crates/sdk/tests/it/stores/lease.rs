@@ -239,6 +239,34 @@ async fn a_spare_takes_the_lease_when_it_is_claimed() {
     assert_eq!(store.holder(ID).await, None);
 }
 
+/// Its transcript is on another machine, and the store has it under the directory of the claim.
+#[tokio::test(start_paused = true)]
+async fn the_history_of_a_claimed_session_is_that_of_its_own_directory() {
+    let store = Arc::<MemoryStore>::default();
+    let (pipes, mut wire) = Wire::pair();
+    let options = agent().cwd("/spare").session_store(Arc::clone(&store) as _);
+    let starting = tokio::spawn(options.transport(pipes).prewarm());
+    wire.initialized(&[]).await;
+    let spare = starting.await.unwrap().unwrap();
+    let claiming = tokio::spawn(spare.claim(Claim::new("/p")));
+    let request = claim_of(&mut wire).await;
+    wire.say(&claimed(&request, ID)).await;
+    let session = claiming.await.unwrap().unwrap();
+    let mut turn = prompt(&session, &mut wire).await;
+    let record = json!({
+        "type": "user", "uuid": OTHER, "parentUuid": null, "sessionId": ID, "cwd": "/p", "isSidechain": false,
+        "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": "go"},
+    });
+    let file = format!("/far/.claude/projects/-p/{ID}.jsonl");
+    wire.say(&json!({"type": "transcript_mirror", "filePath": file, "entries": [record]}))
+        .await;
+    wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    assert_eq!(store.entries(&key(ID)).len(), 1);
+    assert_eq!(session.history().await.unwrap().len(), 1);
+    close(session, wire).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_fails_gives_the_lease_back_when_the_process_has_ended() {
     let store = Arc::<Leased>::default();

@@ -8,7 +8,7 @@ use outrigger::options::{Auth, Isolation, Secret};
 use outrigger::protocol::RawJson;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{ImportOptions, SessionKey, SessionStore, import_to_store};
-use outrigger::{Agent, Options, Session};
+use outrigger::{Agent, Claim, Options, Session};
 use outrigger_sim::api::ApiRequest;
 use tempfile::TempDir;
 
@@ -212,6 +212,27 @@ async fn a_hermetic_session_goes_on_from_its_store() {
     session.close().await.unwrap();
     assert!(!place.exists());
     assert!(kept.texts(&SessionKey::new(project(&rig), &id)).len() > 6);
+
+    // A spare becomes such a session, and what the store did not take of it stays here.
+    let moment = Duration::from_millis(1);
+    let spare = options()
+        .session_store_grace(moment)
+        .session_store_patience(moment);
+    let spare = spare.prewarm().await.unwrap();
+    kept.is_away(true);
+    let session = spare.claim(Claim::new(rig.sandbox().project())).await.unwrap();
+    let place = config_dir(&session);
+    let watch = session.prompt("%say five").await.unwrap().watch();
+    watch.outcome().await.unwrap();
+    let id = session.id().unwrap();
+    session.close().await.unwrap();
+    assert!(place.join("projects").is_dir());
+    kept.is_away(false);
+    let session = options().resume(id).start().await.unwrap();
+    turn(&session, "%say six").await;
+    assert_eq!(told(&rig)[..2], ["%say five", "five"]);
+    session.close().await.unwrap();
+    assert!(!place.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
