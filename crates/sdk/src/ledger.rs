@@ -55,6 +55,8 @@ pub struct Task {
     pub output_file: Option<String>,
     /// Tokens, tool calls and time so far.
     pub usage: Option<TaskUsage>,
+    /// Whether a notification has told its end, which is the last word until the task is started again.
+    is_notified: bool,
 }
 
 impl Task {
@@ -175,7 +177,7 @@ impl Tasks {
 pub(crate) struct Ledger {
     tasks: BTreeMap<u64, Task>,
     by_id: HashMap<String, u64>,
-    /// The turn during which a tool call started a task.
+    /// The turn during which a tool call started a task; zero for none.
     started_in: HashMap<String, u64>,
     next: u64,
 }
@@ -224,6 +226,11 @@ impl Ledger {
         self.started_in.get(tool_use_id).copied()
     }
 
+    fn turn_of_task(&self, id: &str) -> Option<u64> {
+        let task = self.tasks.get(self.by_id.get(id)?)?;
+        self.turn_of(task.tool_use_id.as_deref()?)
+    }
+
     pub(crate) fn tasks(&self) -> Tasks {
         Tasks {
             tasks: self.tasks.values().cloned().collect(),
@@ -263,8 +270,13 @@ impl Ledger {
             return;
         };
         let tool_use_id: Option<String> = fields.get("tool_use_id");
-        if let (Some(tool), Some(turn)) = (&tool_use_id, turn) {
-            self.started_in.entry(tool.clone()).or_insert(turn);
+        if let Some(tool) = &tool_use_id {
+            // What an agent starts belongs to the turn of the agent, whichever turn runs meanwhile. No turn has the number zero.
+            let parent: Option<String> = fields.get("parent_task_id");
+            let turn = parent.and_then(|parent| self.turn_of_task(&parent)).or(turn);
+            self.started_in
+                .entry(tool.clone())
+                .or_insert(turn.unwrap_or_default());
         }
         let task = self.task(&id);
         task.tool_use_id = tool_use_id.or(task.tool_use_id.take());
@@ -279,6 +291,7 @@ impl Ledger {
         task.is_backgrounded = fields.get("is_backgrounded").unwrap_or(task.is_backgrounded);
         task.ambient = fields.get("ambient").unwrap_or(task.ambient);
         task.state = TaskState::Running;
+        task.is_notified = false;
     }
 
     fn progress(&mut self, fields: &Fields) {
@@ -303,7 +316,10 @@ impl Ledger {
         let patch = Fields::of_object(&patch);
         let task = self.task(&id);
         if let Some(status) = patch.get::<String>("status") {
-            task.state = TaskState::read(&status);
+            let state = TaskState::read(&status);
+            if state.is_ended() || !task.is_notified {
+                task.state = state;
+            }
         }
         task.description = patch
             .get("description")
@@ -320,6 +336,7 @@ impl Ledger {
         let task = self.task(&id);
         if let Some(status) = fields.get::<String>("status") {
             task.state = TaskState::read(&status);
+            task.is_notified = task.state.is_ended();
         }
         task.output_file = fields
             .get("output_file")
@@ -349,6 +366,7 @@ impl Ledger {
             // A snapshot names what runs, so an end that was reported before does not hold.
             if task.state.is_ended() {
                 task.state = TaskState::Running;
+                task.is_notified = false;
             }
             task.task_type = listed.task_type.or(task.task_type.take());
             task.subagent_type = listed.subagent_type.or(task.subagent_type.take());
@@ -481,6 +499,39 @@ mod tests {
             (&TaskState::Completed, Some("found"))
         );
         assert!(!ledger.has_background_agents());
+    }
+
+    #[test]
+    fn a_notification_ends_a_task_whatever_is_said_of_it_late() {
+        let started = r#""subtype":"task_started","task_id":"a","subagent_type":"x","is_backgrounded":true"#;
+        let ended = r#""subtype":"task_notification","task_id":"a","status":"completed","summary":"found""#;
+        let late = r#""subtype":"task_updated","task_id":"a","patch":{"status":"running"}"#;
+        let progress = r#""subtype":"task_progress","task_id":"a","last_tool_name":"Bash""#;
+        let state = |ledger: &Ledger| ledger.tasks().get("a").unwrap().state.clone();
+        let mut ledger = Ledger::default();
+        feed(&mut ledger, &[started, ended, late, progress]);
+        assert_eq!(state(&ledger), TaskState::Completed);
+        assert!(!ledger.has_background_agents());
+        feed(&mut ledger, &[started, late]);
+        assert_eq!(state(&ledger), TaskState::Running, "it was started again");
+    }
+
+    #[test]
+    fn agents_of_an_earlier_turns_agent_are_ambient() {
+        let mut ledger = Ledger::default();
+        let agent = r#""subtype":"task_started","task_id":"a","tool_use_id":"t""#;
+        let nested = |id| {
+            format!(r#""subtype":"task_started","task_id":"{id}","tool_use_id":"t{id}","parent_task_id":"a""#)
+        };
+        feed(&mut ledger, &[agent]);
+        for (id, turn) in [("b", Some(8)), ("c", None)] {
+            let frame = format!(r#"{{"type":"system",{}}}"#, nested(id));
+            ledger.on_frame(&Frame::from_line(frame.into_bytes()).remove(0), turn);
+            assert_eq!(ledger.turn_of(&format!("t{id}")), Some(7));
+        }
+        let lone = br#"{"type":"system","subtype":"task_started","task_id":"d","tool_use_id":"td"}"#;
+        ledger.on_frame(&Frame::from_line(lone.as_slice()).remove(0), None);
+        assert_eq!(ledger.turn_of("td"), Some(0), "no turn's");
     }
 
     #[test]
