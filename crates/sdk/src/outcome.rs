@@ -59,8 +59,8 @@ impl Outcome {
         }))
     }
 
-    /// The end of a prompt that never got a result.
-    pub(crate) fn without_result(verdict: Verdict, prompt: &str) -> Self {
+    /// The end of prompts that never got a result.
+    pub(crate) fn without_result<'a>(verdict: Verdict, prompts: impl IntoIterator<Item = &'a str>) -> Self {
         let body = Body {
             verdict,
             facts: Facts::default(),
@@ -68,7 +68,7 @@ impl Outcome {
             retry: None,
             usage: TurnUsage::default(),
             frame: None,
-            prompts: vec![prompt.into()],
+            prompts: prompts.into_iter().map(str::to_owned).collect(),
         };
         Self(Arc::new(body))
     }

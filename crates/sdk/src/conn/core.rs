@@ -148,6 +148,7 @@ impl Core {
                 self.turns.held_back = is_held;
                 self.out.extend((!is_held).then_some(Output::Dispatch));
             }
+            Input::Closing => self.turns.is_closing = true,
             Input::Gate(true) => self.turns.interrupting += 1,
             Input::Gate(false) => {
                 self.turns.interrupting = self.turns.interrupting.saturating_sub(1);
@@ -273,7 +274,7 @@ impl Core {
         let child_of = frame
             .parent_tool_use_id()
             .and_then(|tool| self.ledger.turn_of(tool));
-        let meter = &mut self.meter;
+        let (meter, before) = (&mut self.meter, self.turns.current());
         let (route, outcome) = self
             .turns
             .on_frame(frame, child_of, |result| meter.on_result(result));
@@ -281,12 +282,17 @@ impl Core {
             self.out.push(Output::Ambient(frame.clone()));
             self.out.extend(outcome.clone().map(Output::AmbientEnded));
         }
-        let ended = outcome.is_some();
-        if let Some(outcome) = outcome {
-            self.last_result = Some(outcome);
+        // The turn that ran may have ended without a result.
+        let is_left = outcome.is_none() && before.is_some() && before != self.turns.current();
+        let ended = is_left || outcome.is_some();
+        if outcome.is_some() {
+            self.last_result = outcome;
         }
         if ended {
             self.quiet_since = Some(now);
+        }
+        if is_left {
+            self.watchdog.on_turn_end(now, self.turns.any_sent());
         }
         if self.turns.is_running() {
             self.agents_ended = None;

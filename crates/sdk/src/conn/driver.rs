@@ -169,6 +169,10 @@ impl Driver {
                     }
                 }
                 Output::Settle { prompt, settled } => {
+                    // As for a result, which may not have come.
+                    if let Some(mirror) = &self.mirror {
+                        mirror.want();
+                    }
                     if let Some(mut reader) = at(&self.readers, prompt).and_then(|at| self.readers.remove(at))
                     {
                         let outcome = settled.as_ref().map_or_else(Error::outcome_of_stall, Some);

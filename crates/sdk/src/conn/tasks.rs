@@ -480,6 +480,7 @@ impl Supervisor {
             EndStage::Running => return None,
             EndStage::Silent => AFTER_STDOUT,
             EndStage::Closed => {
+                self.conn.note(Input::Closing);
                 self.close_stdin.notify_one();
                 self.closing.grace
             }

@@ -316,7 +316,7 @@ fn every_verdict_and_cause_travels() {
     ];
     verdicts.extend(causes.into_iter().map(Verdict::Failed));
     for verdict in verdicts {
-        let outcome = Outcome::without_result(verdict, "p");
+        let outcome = Outcome::without_result(verdict, ["p"]);
         outcome_travels(&outcome, &judge);
     }
     // One of a later version is no guess at another.
@@ -474,7 +474,7 @@ fn a_strangers_event_survives() {
 #[test]
 fn errors_travel_as_reports() {
     let judge = Judge::new();
-    let outcome = Outcome::without_result(Verdict::Failed(Cause::RateLimit), "p");
+    let outcome = Outcome::without_result(Verdict::Failed(Cause::RateLimit), ["p"]);
     let errors = [
         Error::invalid("prompt"),
         Error::timeout("it", Duration::from_secs(1)),

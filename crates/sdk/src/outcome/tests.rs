@@ -487,7 +487,7 @@ fn only_an_answer_is_one() {
         Verdict::NoResult,
         Verdict::Dropped("refused".into()),
     ] {
-        let outcome = Outcome::without_result(verdict, "p");
+        let outcome = Outcome::without_result(verdict, ["p"]);
         assert!(!outcome.is_success() && outcome.answer().is_err());
     }
 }

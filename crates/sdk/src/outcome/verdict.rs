@@ -33,7 +33,7 @@ pub enum Verdict {
     Cancelled,
     /// The CLI dropped the prompt without running it: `discarded`, `refused`, or a state that this build does not know.
     Dropped(String),
-    /// The CLI reports that it is done with the prompt, but sent no result for it.
+    /// The CLI is done with the prompt, but its result did not come: the CLI reports so, is idle, or runs the next turn.
     NoResult,
     /// The turn failed, for this cause.
     Failed(Cause),

@@ -35,6 +35,8 @@ pub(crate) enum Input<'a> {
     TakeBack { prompt: &'a str },
     /// The CLI has taken a prompt back.
     TakenBack { prompt: &'a str },
+    /// The CLI's stdin is about to be closed.
+    Closing,
     /// Hold prompts back (`true`), or no longer.
     HoldBack(bool),
     /// An interrupt begins (`true`) or is done: no prompt is sent in between.

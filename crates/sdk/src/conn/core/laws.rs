@@ -224,6 +224,12 @@ impl CoreCase {
             }
             8 if b.is_multiple_of(2) => drop(self.step(Input::Interrupt)),
             8 => drop(self.step(Input::InterruptByReply)),
+            9 if b.is_multiple_of(2) => {
+                let state = if b.is_multiple_of(4) { "idle" } else { "running" };
+                self.frame(&format!(
+                    r#"{{"type":"system","subtype":"session_state_changed","state":"{state}"}}"#
+                ));
+            }
             9 => drop(self.step(Input::InterruptRefused { turn: Some(turn) })),
             10 => drop(self.step(Input::Confirm { turn })),
             11 => {

@@ -44,6 +44,8 @@ struct Slot {
     wanted_output: bool,
     /// The CLI reported `completed`; its result is still to come.
     completed: bool,
+    /// Likewise `cancelled`.
+    cancelled: bool,
     /// Whether this program interrupted the prompt's turn.
     interrupted: bool,
     /// Set once the prompt's turn is interrupted because of a stall.
@@ -70,6 +72,10 @@ struct RunningTurn {
     prompts: Vec<String>,
     /// The prompts of the turn that have ended before it.
     settled: Vec<String>,
+    /// The prompts that began the turn, rather than that they were folded into it; `None` before the turn has said anything.
+    began: Option<Vec<String>>,
+    /// The prompts that have joined since the turn last said anything.
+    fresh: Vec<String>,
     /// A result of foreign origin that names no prompt and came meanwhile. It only counts if no other comes.
     doubtful: Option<Outcome>,
     /// Frames that are held back while it is only a guess that this turn answers our prompt (the CLI did not report it).
@@ -83,6 +89,16 @@ struct RunningTurn {
 }
 
 impl RunningTurn {
+    /// The other prompts are none of the turn's.
+    fn keep(&mut self, is_its_own: impl Fn(&String) -> bool) {
+        for prompts in [&mut self.prompts, &mut self.fresh]
+            .into_iter()
+            .chain(&mut self.began)
+        {
+            prompts.retain(&is_its_own);
+        }
+    }
+
     /// A prompt of the turn has ended, and the turn goes on.
     fn settle(&mut self, id: &str) {
         self.settled
@@ -114,6 +130,8 @@ pub(crate) struct Turns {
     pub(super) interrupting: usize,
     /// Whether prompts are held back before the first.
     pub(super) held_back: bool,
+    /// Whether the CLI's stdin was closed: behind its end, results wait for background agents, and turns run meanwhile.
+    pub(super) is_closing: bool,
     /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
     pub(super) has_lifecycle: bool,
     /// Whether the CLI has sent such a frame.
@@ -179,6 +197,7 @@ impl Turns {
             used: UsedIds::default(),
             interrupting: 0,
             held_back: false,
+            is_closing: false,
             has_lifecycle: false,
             saw_lifecycle: false,
             lacks_lifecycle: false,
@@ -222,6 +241,7 @@ impl Turns {
             },
             wanted_output: prompt.wanted_output,
             completed: false,
+            cancelled: false,
             interrupted: false,
             stalled: None,
             prompt: prompt.prompt,
@@ -285,13 +305,20 @@ impl Turns {
                 // The reply to `initialize` does not have it, and the first turn may be ambient.
                 self.has_lifecycle =
                     self.has_lifecycle || !self.lacks_lifecycle && announces_lifecycle(frame);
+                self.leave_turn();
                 self.named(frame, false);
                 // Another turn, and still no report of the prompt.
                 self.confirm(None);
                 self.begin();
                 self.join_all(frame);
                 self.adopt_without_lifecycle();
+                self.note_said();
                 (self.deliver(frame), None)
+            }
+            ("system", Some("session_state_changed")) if frame.state() == Some("idle") => {
+                let route = self.deliver(frame);
+                self.end_without_result();
+                (route, None)
             }
             ("assistant" | "stream_event", _) if frame.parent_tool_use_id().is_none() => {
                 self.join_all(frame);
@@ -299,6 +326,7 @@ impl Turns {
                     self.begin();
                     self.adopt_without_lifecycle();
                 }
+                self.note_said();
                 (self.deliver(frame), None)
             }
             // A background subagent of an earlier turn does not belong to this one.
@@ -398,7 +426,7 @@ impl Turns {
     pub(super) fn take_back(&mut self, id: &str) {
         let mut slots = self.slots.iter();
         if slots.any(|slot| slot.id == id && matches!(slot.stage, PromptStage::Held { .. })) {
-            self.end(id, Outcome::without_result(Verdict::Cancelled, id));
+            self.end(id, Outcome::without_result(Verdict::Cancelled, [id]));
         }
     }
 
@@ -415,7 +443,7 @@ impl Turns {
     /// The CLI confirmed that a prompt was taken back.
     pub(crate) fn cancelled(&mut self, id: &str) {
         if !self.is_in_running(id) {
-            self.end(id, Outcome::without_result(Verdict::Cancelled, id));
+            self.end(id, Outcome::without_result(Verdict::Cancelled, [id]));
         }
     }
 
@@ -474,6 +502,8 @@ impl Turns {
                 number: *numbers,
                 prompts: Vec::new(),
                 settled: Vec::new(),
+                began: None,
+                fresh: Vec::new(),
                 doubtful: None,
                 guessed: None,
                 assumed: None,
@@ -498,6 +528,7 @@ impl Turns {
         let running = self.begin();
         if !running.prompts.iter().any(|prompt| prompt == id) {
             running.prompts.push(id.to_owned());
+            running.fresh.push(id.to_owned());
             self.out.push(Output::Changed);
         }
     }
@@ -527,16 +558,21 @@ impl Turns {
             "started" => self.join(&id),
             // Its result is still to come if its turn runs: folded prompts are completed before the result.
             "completed" if self.is_in_running(&id) => self.completed_in_running(&id),
-            "completed" => self.end(&id, Outcome::without_result(Verdict::NoResult, &id)),
+            "completed" => self.end(&id, Outcome::without_result(Verdict::NoResult, [&*id])),
             // Likewise: the result of an aborted turn has more evidence.
-            "cancelled" if self.is_in_running(&id) => {}
-            "cancelled" => self.end(&id, Outcome::without_result(Verdict::Cancelled, &id)),
+            "cancelled" if self.is_in_running(&id) => {
+                let mut slots = self.slots.iter_mut();
+                if let Some(slot) = slots.find(|slot| slot.id == id) {
+                    slot.cancelled = true;
+                }
+            }
+            "cancelled" => self.end(&id, Outcome::without_result(Verdict::Cancelled, [&*id])),
             other => {
                 let verdict = Verdict::Dropped(other.to_owned());
                 if let Some(running) = &mut self.running {
                     running.settle(&id);
                 }
-                self.end(&id, Outcome::without_result(verdict, &id));
+                self.end(&id, Outcome::without_result(verdict, [&*id]));
             }
         }
         self.deliver_frame(std::slice::from_ref(&id), frame);
@@ -557,6 +593,7 @@ impl Turns {
             // So the turn was ambient.
             self.correct_guess();
         }
+        self.leave_turn_behind(&prompts, foreign);
         if prompts.is_empty() && self.is_of_another_turn(frame, foreign) {
             let usage = settle(frame);
             if let Some(running) = self.running.as_mut().filter(|_| foreign) {
@@ -642,6 +679,96 @@ impl Turns {
         // A prompt that was folded into a turn of foreign origin is completed before the result.
         let none_through = !running.prompts.iter().any(|id| self.is_completed(id));
         names_others || (foreign && self.has_lifecycle && none_through)
+    }
+
+    /// A turn begins. If the running one has not ended, its result was lost: its prompts end, except those that begin the new one.
+    fn leave_turn(&mut self) {
+        let Some(running) = self.running.as_ref().filter(|running| running.began.is_some()) else {
+            return;
+        };
+        let is_fresh = |id: &String| running.fresh.contains(id);
+        let (fresh, left): (Vec<_>, Vec<_>) = running.prompts.iter().cloned().partition(is_fresh);
+        let is_through = !left.is_empty() && left.iter().all(|id| self.is_through(id));
+        if self.is_closing || (fresh.is_empty() && !is_through) {
+            return;
+        }
+        self.lose(&left);
+        for id in fresh {
+            self.join(&id);
+        }
+    }
+
+    /// A result has come. If the CLI is through with the running turn, and the result is another one's, that of the running turn was
+    /// lost.
+    fn leave_turn_behind(&mut self, named: &[String], foreign: bool) {
+        let Some(running) = &self.running else { return };
+        let began = running.began.as_deref().unwrap_or_default();
+        let mut own = running.prompts.iter().filter(|id| began.contains(id)).peekable();
+        let is_over = own.peek().is_some() && own.all(|id| self.is_through(id));
+        let is_anothers = foreign || named.iter().any(|id| !began.contains(id));
+        let is_left = |id: &String| self.is_through(id) && !named.contains(id);
+        let (left, rest): (Vec<_>, Vec<_>) = running.prompts.iter().cloned().partition(is_left);
+        if self.is_closing || !is_over || !is_anothers || left.is_empty() {
+            return;
+        }
+        self.lose(&left);
+        for id in rest {
+            self.join(&id);
+        }
+    }
+
+    /// The CLI is idle. A turn that runs all the same has ended, and its result was lost.
+    fn end_without_result(&mut self) {
+        if self.is_closing {
+            return;
+        }
+        if self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.guessed.is_some())
+        {
+            self.take_back_guess();
+        }
+        if let Some(running) = &self.running {
+            let prompts = running.prompts.clone();
+            self.lose(&prompts);
+        }
+    }
+
+    /// Ends the running turn, whose result was lost, and these prompts of it.
+    fn lose(&mut self, prompts: &[String]) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        let around = around(&self.slots, prompts, running.interrupted, &self.before);
+        let verdict = if around.interrupted {
+            Verdict::Interrupted
+        } else {
+            Verdict::NoResult
+        };
+        tracing::warn!(parent: &running.span, %verdict, "ended, and its result did not come");
+        let outcome = Outcome::without_result(verdict, prompts.iter().map(String::as_str));
+        if prompts.is_empty() {
+            self.out.push(Output::AmbientEnded(outcome.clone()));
+        }
+        for id in prompts {
+            self.end(id, outcome.clone());
+        }
+        self.before.next_turn();
+    }
+
+    /// The running turn has said something: what joins it from now on is folded into it, or begins the next one.
+    fn note_said(&mut self) {
+        if let Some(running) = &mut self.running {
+            let fresh = std::mem::take(&mut running.fresh);
+            running.began.get_or_insert(fresh);
+        }
+    }
+
+    /// Whether the CLI reported that it is through with the prompt.
+    fn is_through(&self, id: &str) -> bool {
+        let is_through = |slot: &Slot| slot.id == id && (slot.completed || slot.cancelled);
+        self.slots.iter().any(is_through)
     }
 
     fn is_completed(&self, id: &str) -> bool {

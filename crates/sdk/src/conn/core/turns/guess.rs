@@ -72,14 +72,14 @@ impl Turns {
     }
 
     /// The guessed prompt goes on waiting. Prompts that the CLI has named stay.
-    fn take_back_guess(&mut self) {
+    pub(super) fn take_back_guess(&mut self) {
         let Some(running) = &mut self.running else { return };
         let Some(guessed) = running.assumed.take() else {
             return;
         };
         let nobodys = running.guessed.take().into_iter().flatten();
         self.out.extend(nobodys.map(Output::Ambient));
-        running.prompts.retain(|prompt| *prompt != guessed);
+        running.keep(|prompt| *prompt != guessed);
         for slot in self.slots.iter_mut().filter(|slot| slot.id == guessed) {
             slot.stage = PromptStage::Sent;
         }
@@ -108,7 +108,7 @@ impl Turns {
                 slot.stage = PromptStage::Sent;
             }
         }
-        running.prompts.retain(is_named);
+        running.keep(is_named);
         running.assumed = None;
         for id in names {
             self.join(id);

@@ -95,7 +95,8 @@ impl TurnsCase {
     }
 
     fn end(&mut self, id: &str) {
-        self.turns.end(id, Outcome::without_result(Verdict::NoResult, id));
+        self.turns
+            .end(id, Outcome::without_result(Verdict::NoResult, [id]));
         self.tell();
     }
 }
@@ -164,6 +165,10 @@ fn result(ids: &str) -> String {
     } else {
         format!(r#"{done},"user_message_uuids":[{ids}]"#)
     }
+}
+
+fn foreign() -> String {
+    format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""))
 }
 
 fn aborted(id: &str) -> String {
@@ -361,6 +366,165 @@ fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() 
     feed(&mut turns, &aborted("a"));
     life(&mut turns, "a", "cancelled");
     assert_eq!(a.verdict(), Some(Verdict::Interrupted));
+}
+
+const IDLE: &str = r#""type":"system","subtype":"session_state_changed","state":"idle""#;
+
+/// A turn of `a` that was reported to be over, and whose result was lost.
+fn lost(turns: &mut TurnsCase, state: &str) -> Prompt {
+    let a = prompt(turns, "a", Dispatch::AtOnce);
+    life(turns, "a", "started");
+    feed(turns, INIT);
+    feed(turns, ASSISTANT);
+    life(turns, "a", state);
+    assert_eq!(a.verdict(), None, "its result may still come");
+    a
+}
+
+#[test]
+fn a_prompt_whose_result_is_lost_ends_with_the_begin_of_the_next_turn() {
+    // The next turn is another prompt's, or nobody's. That the first was over may be lost, too.
+    for (state, is_mine) in [("completed", true), ("completed", false), ("queued", true)] {
+        let mut turns = TurnsCase::new();
+        let a = lost(&mut turns, state);
+        let mut b = prompt(&mut turns, "b", Dispatch::AtOnce);
+        let first = turns.current();
+        if is_mine {
+            life(&mut turns, "b", "started");
+        }
+        assert_eq!(a.verdict(), None);
+        feed(&mut turns, INIT);
+        assert_eq!(a.verdict(), Some(Verdict::NoResult), "{state}");
+        assert!(turns.is_running() && turns.current() != first);
+        let route = feed(&mut turns, ASSISTANT);
+        assert_eq!(route == Route::Turn, is_mine);
+        if is_mine {
+            feed(&mut turns, &result(r#""b""#));
+            assert_eq!(b.verdict(), Some(Verdict::Completed));
+            assert_eq!(b.outcome().unwrap().prompts(), ["b"]);
+            assert_eq!(b.kinds(), ["command_lifecycle", "system", "assistant", "result"]);
+        } else {
+            assert_eq!(feed(&mut turns, &foreign()), Route::Ambient);
+            assert_eq!((b.verdict(), b.kinds()), (None, vec![]));
+        }
+    }
+}
+
+#[test]
+fn a_prompt_whose_result_is_lost_ends_when_the_cli_is_idle() {
+    for state in ["completed", "cancelled", "queued"] {
+        let mut turns = TurnsCase::new();
+        let a = lost(&mut turns, state);
+        feed(&mut turns, IDLE);
+        assert_eq!(a.verdict(), Some(Verdict::NoResult), "{state}");
+        assert!(!turns.is_running() && !turns.any_open());
+        // It comes late after all.
+        assert_eq!(feed(&mut turns, &result(r#""a""#)), Route::Ambient);
+    }
+}
+
+/// A CLI that reports its state, and nothing of the life of prompts.
+#[test]
+fn a_prompt_whose_result_is_lost_ends_without_reports_of_its_life() {
+    let mut turns = TurnsCase::new();
+    let a = prompt(&mut turns, "a", Dispatch::AtOnce);
+    let b = prompt(&mut turns, "b", Dispatch::AtOnce);
+    feed(&mut turns, INIT);
+    feed(&mut turns, ASSISTANT);
+    feed(&mut turns, IDLE);
+    assert_eq!(a.verdict(), Some(Verdict::NoResult));
+    feed(&mut turns, INIT);
+    feed(&mut turns, &result(""));
+    assert_eq!(b.verdict(), Some(Verdict::Completed));
+}
+
+#[test]
+fn a_prompt_whose_result_is_lost_ends_with_the_end_of_the_following_turn() {
+    let mut turns = TurnsCase::new();
+    let a = lost(&mut turns, "completed");
+    let b = prompt(&mut turns, "b", Dispatch::AtOnce);
+    life(&mut turns, "b", "started");
+    feed(&mut turns, ASSISTANT);
+    feed(&mut turns, &result(r#""b""#));
+    assert_eq!(a.verdict(), Some(Verdict::NoResult));
+    assert_eq!(b.outcome().unwrap().prompts(), ["b"]);
+    let mut turns = TurnsCase::new();
+    let a = lost(&mut turns, "completed");
+    assert_eq!(feed(&mut turns, &foreign()), Route::Ambient);
+    assert_eq!(a.verdict(), Some(Verdict::NoResult));
+    assert!(!turns.is_running() && !turns.any_open());
+}
+
+#[test]
+fn an_ambient_turn_whose_result_is_lost_ends_when_the_cli_is_idle() {
+    let mut turns = TurnsCase::new();
+    feed(&mut turns, INIT);
+    let waiting = prompt(&mut turns, "a", Dispatch::AtOnce);
+    life(&mut turns, "a", "queued");
+    feed(&mut turns, IDLE);
+    assert_eq!((turns.is_running(), turns.disowned.1), (false, 1));
+    assert_eq!(waiting.verdict(), None, "its turn has not begun");
+    life(&mut turns, "a", "started");
+    feed(&mut turns, INIT);
+    feed(&mut turns, &result(r#""a""#));
+    assert_eq!(waiting.verdict(), Some(Verdict::Completed));
+}
+
+#[test]
+fn a_cancelled_prompt_in_a_turn_whose_result_is_lost_is_interrupted() {
+    let mut turns = TurnsCase::new();
+    let a = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "started");
+    feed(&mut turns, INIT);
+    turns.interrupt();
+    life(&mut turns, "a", "cancelled");
+    assert_eq!(a.verdict(), None);
+    feed(&mut turns, IDLE);
+    assert_eq!(a.verdict(), Some(Verdict::Interrupted));
+}
+
+#[test]
+fn a_turn_behind_one_whose_result_is_lost_is_another_one() {
+    let mut turns = TurnsCase::new();
+    // Of nobody's.
+    feed(&mut turns, INIT);
+    feed(&mut turns, ASSISTANT);
+    let first = turns.current();
+    let mut a = prompt(&mut turns, "a", Dispatch::AtOnce);
+    life(&mut turns, "a", "started");
+    feed(&mut turns, INIT);
+    assert_eq!(turns.disowned.1, 1);
+    let agents = Frame::from_line(br#"{"type":"assistant","parent_tool_use_id":"t"}"#.as_slice()).remove(0);
+    let (route, _) = turns.on_frame(&agents, first, |_| TurnUsage::default());
+    assert_eq!(route, Route::Ambient, "its agent is not that of the prompt");
+    feed(&mut turns, &result(r#""a""#));
+    assert_eq!(a.verdict(), Some(Verdict::Completed));
+    assert_eq!(a.kinds(), ["command_lifecycle", "system", "result"]);
+}
+
+/// It was taken for the one that began the turn.
+#[test]
+fn a_prompt_that_is_folded_into_a_turn_that_it_was_guessed_to_have_begun_gets_its_result() {
+    let mut turns = TurnsCase::new();
+    let a = prompt(&mut turns, "a", Dispatch::AtOnce);
+    feed(&mut turns, ANNOUNCING);
+    for state in ["queued", "started", "completed"] {
+        life(&mut turns, "a", state);
+    }
+    feed(&mut turns, &foreign());
+    assert_eq!(a.verdict(), Some(Verdict::Completed));
+}
+
+/// Behind the end of its input the CLI lets results wait for agents, and runs turns meanwhile.
+#[test]
+fn the_result_of_a_turn_may_come_behind_the_next_once_stdin_is_closed() {
+    let mut turns = TurnsCase::new();
+    let a = lost(&mut turns, "completed");
+    turns.is_closing = true;
+    feed(&mut turns, IDLE);
+    feed(&mut turns, INIT);
+    feed(&mut turns, &result(r#""a""#));
+    assert_eq!(a.verdict(), Some(Verdict::Completed));
 }
 
 #[test]
