@@ -14,6 +14,8 @@ const MAX_OPEN: usize = 4096;
 pub(crate) struct OpenTools {
     open: HashMap<Box<str>, RunningTool>,
     uncounted: bool,
+    /// The id of the message with the last calls of the main conversation.
+    message: String,
 }
 
 #[derive(Debug)]
@@ -37,6 +39,11 @@ impl OpenTools {
 
     /// Takes a frame; `turn` is the span for the calls.
     pub(crate) fn on_frame(&mut self, frame: &Frame, turn: Option<&Span>) {
+        if frame.parent_tool_use_id().is_none() && self.is_running() && self.goes_on(frame) {
+            // The model is asked again when it has the results: one may have been lost.
+            self.open.retain(|_, tool| !tool.is_main);
+            self.uncounted = false;
+        }
         match frame.kind() {
             // The words may be anywhere, so the frame has to be decoded.
             "assistant" if memmem::find(frame.bytes(), b"tool_use").is_some() => self.begin(frame, turn),
@@ -45,8 +52,20 @@ impl OpenTools {
         }
     }
 
+    /// Whether a frame of the main conversation is of a later message than the calls.
+    fn goes_on(&self, frame: &Frame) -> bool {
+        match frame.kind() {
+            "stream_event" => frame.event_type() == Some("message_start"),
+            "assistant" => message_id(&frame.text()).is_some_and(|id| !id.is_empty() && *id != *self.message),
+            _ => false,
+        }
+    }
+
     fn begin(&mut self, frame: &Frame, turn: Option<&Span>) {
         let text = frame.text();
+        if frame.parent_tool_use_id().is_none() {
+            self.message = message_id(&text).unwrap_or_default().into_owned();
+        }
         for call in calls(&text).unwrap_or_default() {
             if self.open.contains_key(&*call.id) {
                 continue;
@@ -91,6 +110,12 @@ impl OpenTools {
 struct ToolCall<'t> {
     id: Cow<'t, str>,
     name: Cow<'t, str>,
+}
+
+fn message_id(text: &str) -> Option<Cow<'_, str>> {
+    let [message] = values(text, ["message"])?;
+    let [id] = values(message?, ["id"])?;
+    walk::string(id?)
 }
 
 /// The calls in a message, read without decoding it: it can be long. `None` for a message without blocks.
@@ -165,6 +190,33 @@ mod tests {
         tools.on_frame(&result("b"), None);
         assert!(!tools.is_running());
         assert!(tools.open.is_empty());
+    }
+
+    #[test]
+    fn a_call_whose_result_is_lost_ends_with_the_next_message() {
+        let said = |id: &str, parent: &str, block: &str| {
+            frame(&format!(
+                r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"{id}","content":[{block}]}}}}"#
+            ))
+        };
+        let call = r#"{"type":"tool_use","id":"a","name":"Bash"}"#;
+        let text = r#"{"type":"text","text":"and so"}"#;
+        let begins =
+            frame(r#"{"type":"stream_event","parent_tool_use_id":null,"event":{"type":"message_start"}}"#);
+        for next in [said("m2", "null", text), begins] {
+            let mut tools = OpenTools::default();
+            tools.on_frame(&said("m1", "null", call), None);
+            tools.on_frame(&said("m1", "null", text), None);
+            tools.on_frame(&said("m3", r#""agent""#, text), None);
+            assert!(tools.is_running());
+            tools.on_frame(&next, None);
+            assert!(!tools.is_running());
+        }
+        let mut tools = OpenTools::default();
+        tools.on_frame(&said("m1", "null", call), None);
+        tools.on_frame(&said("m2", "null", &call.replace("\"a\"", "\"b\"")), None);
+        tools.on_frame(&result("a"), None);
+        assert!(tools.is_running(), "another call has begun");
     }
 
     #[test]
