@@ -25,6 +25,7 @@ use self::bucket_inner::{BucketInner, ListedSession};
 use self::object_paths::{Root, session_of};
 #[cfg(feature = "s3")]
 pub use self::s3::S3;
+use crate::acquisitions::Acquisitions;
 
 /// How many heads a list reads at once.
 const HEADS_AT_ONCE: usize = 16;
@@ -48,6 +49,7 @@ const HEADS_AT_ONCE: usize = 16;
 #[derive(Debug, Clone)]
 pub struct BucketStore {
     shared: Arc<BucketInner>,
+    acquisitions: Acquisitions,
 }
 
 impl BucketStore {
@@ -66,6 +68,7 @@ impl BucketStore {
         shared.try_out().await?;
         Ok(Self {
             shared: Arc::new(shared),
+            acquisitions: Acquisitions::default(),
         })
     }
 
@@ -152,7 +155,10 @@ impl LeaseStore for BucketStore {
         owner: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<StoreLease>> {
-        Box::pin(async move { self.shared.acquire(&key.main(), owner, ttl).await })
+        let (key, owner) = (key.main(), owner.to_owned());
+        let (shared, of) = (Arc::clone(&self.shared), key.clone());
+        let acquire = async move { shared.acquire(&of, &owner, ttl).await };
+        Box::pin(self.acquisitions.run(self.clone(), key, acquire))
     }
 
     fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {

@@ -19,6 +19,7 @@ use outrigger_sessions::store::{
 use self::file_paths::places;
 use self::files::{failed, make_dir};
 use self::transcripts::{DirectoryInner, PART, Summary};
+use crate::acquisitions::Acquisitions;
 use crate::unsure::{RunningAppend, UnsureAppends};
 
 /// Marks an escaped byte of a name.
@@ -39,6 +40,7 @@ const ESCAPE: char = '%';
 pub struct DirectoryStore {
     shared: Arc<DirectoryInner>,
     unsure: Arc<UnsureAppends<RunningAppend>>,
+    acquisitions: Acquisitions,
 }
 impl DirectoryStore {
     /// Below this directory, which is made if it isn't there.
@@ -51,6 +53,7 @@ impl DirectoryStore {
         Ok(Self {
             shared: Arc::new(DirectoryInner::new(root)),
             unsure: Arc::default(),
+            acquisitions: Acquisitions::default(),
         })
     }
 
@@ -150,7 +153,9 @@ impl LeaseStore for DirectoryStore {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<StoreLease>> {
         let (key, owner) = (key.main(), owner.to_owned());
-        self.run_blocking(move |shared| shared.acquire(&key, &owner, ttl))
+        let of = key.clone();
+        let acquire = self.run_blocking(move |shared| shared.acquire(&of, &owner, ttl));
+        Box::pin(self.acquisitions.run(self.clone(), key, acquire))
     }
 
     fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {

@@ -18,8 +18,17 @@
 //! stored as a whole or not at all, and may be sent again; a session has one owner at a time, and a former owner can't write any more.
 //! When an append fails, or its future is dropped, it may have been done. The same entries, sent again next by the same store or a
 //! clone of it, are then stored once, those without a `uuid` too.
+//! A lease whose acquisition was dropped, as at a timeout, is given back as soon as the store has it.
 //! Tests check this with owners that are real processes, killed and stopped at random. All stores need a tokio runtime.
 
+#[cfg(any(
+    feature = "bucket",
+    feature = "directory",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
+mod acquisitions;
 #[cfg(feature = "bucket")]
 mod bucket;
 #[cfg(feature = "directory")]

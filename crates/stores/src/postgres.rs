@@ -23,6 +23,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row};
 
 use self::target::PostgresTarget;
+use crate::acquisitions::Acquisitions;
 use crate::unsure::UnsureAppends;
 
 /// How many connections [`PostgresStore::connect`] opens at most.
@@ -78,6 +79,7 @@ pub struct PostgresStore {
     pool: Pool,
     /// The names of appends.
     unsure: Arc<UnsureAppends<String>>,
+    acquisitions: Acquisitions,
 }
 
 impl PostgresStore {
@@ -136,6 +138,7 @@ impl PostgresStore {
         Self {
             pool,
             unsure: Arc::default(),
+            acquisitions: Acquisitions::default(),
         }
     }
 
@@ -190,6 +193,39 @@ impl PostgresStore {
             [&lease.project_key, &lease.session_id, &fence, &lease.owner];
         let held = self.query("look at a lease", text, &parameters).await?;
         held.first().map(drop).ok_or_else(|| crate::is_over(lease))
+    }
+
+    /// Acquires a lease.
+    async fn take(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<StoreLease> {
+        let text = "
+                INSERT INTO outrigger_lease AS l (project_key, session_id, fence, owner, expires_at, released)
+                VALUES ($1, $2, 1, $3, outrigger_now() + $4, false)
+                ON CONFLICT (project_key, session_id) DO UPDATE
+                SET fence = l.fence + 1, owner = excluded.owner, expires_at = excluded.expires_at, released = false
+                WHERE l.released OR l.expires_at <= outrigger_now() OR l.owner = excluded.owner
+                RETURNING fence, expires_at";
+        let ttl = crate::millis(ttl) as i64;
+        let taken = self
+            .query(
+                "acquire a lease",
+                text,
+                &[&key.project_key, &key.session_id, &owner, &ttl],
+            )
+            .await?;
+        if let Some(row) = taken.first() {
+            return Ok(StoreLease::new(
+                key,
+                owner,
+                row.get::<_, i64>(0) as u64,
+                row.get::<_, i64>(1) as u64,
+            ));
+        }
+        let text = "SELECT owner, expires_at FROM outrigger_lease WHERE project_key = $1 AND session_id = $2";
+        let held = self
+            .query("look at a lease", text, &[&key.project_key, &key.session_id])
+            .await?;
+        let held = held.first().map(|row| (row.get(0), row.get::<_, i64>(1) as u64));
+        Err(crate::is_held(key, held))
     }
 
     /// Appends, under the lease if there is one.
@@ -456,38 +492,10 @@ impl LeaseStore for PostgresStore {
         owner: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<StoreLease>> {
-        Box::pin(async move {
-            let text = "
-                INSERT INTO outrigger_lease AS l (project_key, session_id, fence, owner, expires_at, released)
-                VALUES ($1, $2, 1, $3, outrigger_now() + $4, false)
-                ON CONFLICT (project_key, session_id) DO UPDATE
-                SET fence = l.fence + 1, owner = excluded.owner, expires_at = excluded.expires_at, released = false
-                WHERE l.released OR l.expires_at <= outrigger_now() OR l.owner = excluded.owner
-                RETURNING fence, expires_at";
-            let ttl = crate::millis(ttl) as i64;
-            let taken = self
-                .query(
-                    "acquire a lease",
-                    text,
-                    &[&key.project_key, &key.session_id, &owner, &ttl],
-                )
-                .await?;
-            if let Some(row) = taken.first() {
-                return Ok(StoreLease::new(
-                    key,
-                    owner,
-                    row.get::<_, i64>(0) as u64,
-                    row.get::<_, i64>(1) as u64,
-                ));
-            }
-            let text =
-                "SELECT owner, expires_at FROM outrigger_lease WHERE project_key = $1 AND session_id = $2";
-            let held = self
-                .query("look at a lease", text, &[&key.project_key, &key.session_id])
-                .await?;
-            let held = held.first().map(|row| (row.get(0), row.get::<_, i64>(1) as u64));
-            Err(crate::is_held(key, held))
-        })
+        let (store, key, owner) = (self.clone(), key.main(), owner.to_owned());
+        let of = key.clone();
+        let acquire = async move { store.take(&of, &owner, ttl).await };
+        Box::pin(self.acquisitions.run(self.clone(), key, acquire))
     }
 
     fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {

@@ -19,6 +19,7 @@ use outrigger_sessions::store::{
 use self::keys::Names;
 pub use self::options::RedisOptions;
 use self::server::{NamedScript, Server};
+use crate::acquisitions::Acquisitions;
 use crate::unsure::UnsureAppends;
 
 /// How much of a transcript is read at once, in bytes.
@@ -86,6 +87,7 @@ struct RedisInner {
     known: Mutex<HashMap<SessionKey, CachedSession>>,
     /// The names of appends. Sent again, one has the same name, and the server does not do it twice.
     unsure: UnsureAppends<String>,
+    acquisitions: Acquisitions,
 }
 
 /// How far a session is, as far as this process knows. The script notices and reports what is stale.
@@ -116,6 +118,7 @@ impl RedisStore {
             prefix,
             known: Mutex::default(),
             unsure: UnsureAppends::default(),
+            acquisitions: Acquisitions::default(),
         };
         Self {
             shared: Arc::new(shared),

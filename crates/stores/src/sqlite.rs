@@ -17,6 +17,7 @@ use outrigger_sessions::store::{
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use self::writer::{Command, Writer};
+use crate::acquisitions::Acquisitions;
 use crate::unsure::{RunningAppend, UnsureAppends};
 
 /// How long a process waits for another one that writes.
@@ -36,6 +37,7 @@ pub struct SqliteStore {
     shared: Arc<SqliteInner>,
     /// Apart, since what runs there has a share in the other.
     unsure: Arc<UnsureAppends<RunningAppend>>,
+    acquisitions: Acquisitions,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,7 @@ impl SqliteStore {
                 readers: Mutex::default(),
             }),
             unsure: Arc::default(),
+            acquisitions: Acquisitions::default(),
         })
     }
 
@@ -281,17 +284,17 @@ impl LeaseStore for SqliteStore {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<StoreLease>> {
         let (key, owner) = (key.main(), owner.to_owned());
-        Box::pin(async move {
-            self.shared
-                .writer
-                .send(|reply| Command::Acquire {
-                    key,
-                    owner,
-                    ttl,
-                    reply,
-                })
-                .await
-        })
+        let (shared, of) = (Arc::clone(&self.shared), key.clone());
+        let acquire = async move {
+            let acquire = |reply| Command::Acquire {
+                key: of,
+                owner,
+                ttl,
+                reply,
+            };
+            shared.writer.send(acquire).await
+        };
+        Box::pin(self.acquisitions.run(self.clone(), key, acquire))
     }
 
     fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {

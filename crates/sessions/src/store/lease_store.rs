@@ -53,7 +53,7 @@ pub trait LeaseStore: Send + Sync {
     /// one is worth nothing.
     ///
     /// # Cancel safety
-    /// Dropped, it may have been taken; it runs out by itself.
+    /// Dropped, it may have been taken; it runs out by itself, unless the store gives it back, as those of `outrigger-stores` do.
     ///
     /// # Errors
     /// [`Held`](super::StoreErrorKind::Held) while another owner's lease runs.
@@ -95,8 +95,8 @@ pub trait LeaseStore: Send + Sync {
     /// By default, the holder is fenced by a lease in its own name, which is released at once, and then the
     /// session is acquired. A third owner may come first between the two.
     ///
+    /// # Cancel safety
     /// Dropped, the holder may have been fenced, and the session may have been acquired; that lease runs out by itself.
-    /// Dropped, the holder may have been fenced off, and the session may have been taken; that runs out by itself.
     ///
     /// # Errors
     /// [`Held`](super::StoreErrorKind::Held) when a third owner came first; when the store fails.

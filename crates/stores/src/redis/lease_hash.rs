@@ -36,6 +36,22 @@ impl RedisStore {
     }
 }
 
+impl RedisStore {
+    /// As [`take`](Self::take), to its end.
+    fn acquired<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+        by_force: bool,
+    ) -> BoxFuture<'a, Result<StoreLease>> {
+        let (store, key, owner) = (self.clone(), key.main(), owner.to_owned());
+        let of = key.clone();
+        let acquire = async move { store.take(&of, &owner, ttl, by_force).await };
+        Box::pin(self.shared.acquisitions.run(self.clone(), key, acquire))
+    }
+}
+
 impl LeaseStore for RedisStore {
     fn acquire<'a>(
         &'a self,
@@ -43,7 +59,7 @@ impl LeaseStore for RedisStore {
         owner: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<StoreLease>> {
-        Box::pin(self.take(key, owner, ttl, false))
+        self.acquired(key, owner, ttl, false)
     }
 
     fn renew<'a>(&'a self, lease: &'a StoreLease, ttl: Duration) -> BoxFuture<'a, Result<StoreLease>> {
@@ -100,7 +116,7 @@ impl LeaseStore for RedisStore {
         owner: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<StoreLease>> {
-        Box::pin(self.take(key, owner, ttl, true))
+        self.acquired(key, owner, ttl, true)
     }
 
     fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<StoreLease>>> {

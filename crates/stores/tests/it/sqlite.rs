@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use outrigger_protocol::RawJson;
-use outrigger_sessions::store::{SessionKey, SessionStore, conformance};
+use outrigger_sessions::store::{LeaseStore as _, SessionKey, SessionStore, conformance};
 use outrigger_stores::SqliteStore;
 
 use crate::damaged;
@@ -103,6 +104,25 @@ async fn an_append_that_was_dropped_and_deleted_is_done_again_when_it_is_sent_ag
     let place = tempfile::tempdir().unwrap();
     let store = open(place.path());
     resent::deleted_and_sent_again(&store).await;
+}
+
+#[tokio::test]
+async fn a_lease_whose_acquisition_was_dropped_is_given_back() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(place.path());
+    let key = SessionKey::new("project", "session");
+    let ttl = std::time::Duration::from_secs(600);
+    // Another process writes.
+    let file = rusqlite::Connection::open(place.path().join("sessions.db")).unwrap();
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    {
+        let mut late = store.acquire(&key, "one", ttl);
+        assert!(late.as_mut().now_or_never().is_none());
+        tokio::task::yield_now().await;
+        assert!(late.as_mut().now_or_never().is_none());
+    }
+    file.execute_batch("COMMIT").unwrap();
+    store.acquire(&key, "two", ttl).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
