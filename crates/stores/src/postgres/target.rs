@@ -56,6 +56,12 @@ impl PostgresTarget {
             let what = "the PostgreSQL session store could not read its connection string";
             StoreError::new(StoreErrorKind::Invalid, what).caused_by(error)
         })?;
+        // Nobody looks up the name of a query: an `@` in it was taken for the end of a password.
+        let is_query = |host: &Host| matches!(host, Host::Tcp(name) if name.contains(['?', '&', '=', '@']));
+        if config.get_hosts().iter().any(is_query) {
+            let what = "the PostgreSQL session store could not read its connection string: write `@` as %40 in parameters";
+            return Err(StoreError::new(StoreErrorKind::Invalid, what));
+        }
         let authorities = authorities.filter(|file: &String| !file.is_empty());
         let is_system = authorities.as_deref() == Some("system");
         let invalid = |what: String| Err(StoreError::new(StoreErrorKind::Invalid, what));
@@ -117,21 +123,33 @@ impl PostgresTarget {
     }
 }
 
+/// Where the query of a URL begins. As in libpq, what is in front of an `@` is the user and the password, which may have a `?`; an `@` behind the path is a
+/// part of the query.
+fn query_of(text: &str) -> Option<usize> {
+    let begin = text.find("://")? + 3;
+    let path = text[begin..].find('/').map_or(text.len(), |at| begin + at);
+    let behind_password = match text.find('@') {
+        Some(at) if !text[..at].get(path..).is_some_and(|path| path.contains('?')) => at,
+        _ => begin,
+    };
+    text[behind_password..].find('?').map(|at| behind_password + at)
+}
+
 /// A connection string without those parameters that are taken.
 fn without(text: &str, mut take: impl FnMut(&str, String) -> bool) -> String {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        // As the client below reads it: what is in front of the first `@` is the user and the password, which may have a `?`.
-        let behind_password = text.find('@').unwrap_or(0);
-        let Some(at) = text[behind_password..].find('?') else {
+        let Some(at) = query_of(text) else {
             return text.to_owned();
         };
-        let (address, query) = (&text[..behind_password + at], &text[behind_password + at + 1..]);
-        let rest: Vec<&str> = query
+        let (address, query) = (&text[..at], &text[at + 1..]);
+        let rest: Vec<String> = query
             .split('&')
             .filter(|pair| {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
                 !take(name, unescaped(value))
             })
+            // The client below takes all in front of the first `@` for a user and a password, wherever it is.
+            .map(|pair| pair.replace('@', "%40"))
             .collect();
         return format!("{address}?{}", rest.join("&"))
             .trim_end_matches('?')
@@ -256,6 +274,22 @@ mod tests {
                 (SslMode::Require, Trust::Name, None),
             ),
             (
+                "postgresql://h/d?application_name=a@b&sslmode=verify-full",
+                (SslMode::Require, Trust::Name, None),
+            ),
+            (
+                "postgresql://h:5432/d?sslmode=verify-full&options=-c%20a=b@c",
+                (SslMode::Require, Trust::Name, None),
+            ),
+            (
+                "postgresql://h/?sslmode=require&application_name=a@b?c",
+                (SslMode::Require, Trust::Anybody, None),
+            ),
+            (
+                "postgresql://u:p/w@h/d?sslmode=require&application_name=a@b",
+                (SslMode::Require, Trust::Anybody, None),
+            ),
+            (
                 "postgresql://h/d?ssl%6dode=require",
                 (SslMode::Require, Trust::Anybody, None),
             ),
@@ -278,6 +312,8 @@ mod tests {
             "host=h sslmode=",
             "host",
             "host='h",
+            // To libpq it is the host `b&sslmode=verify-full`, too.
+            "postgresql://h?application_name=a@b&sslmode=verify-full",
         ] {
             assert!(PostgresTarget::read(text).is_err(), "{text}");
         }
@@ -310,8 +346,12 @@ mod tests {
         assert_eq!(target.config.get_options(), Some("-c search_path='a b'"));
         assert_eq!(target.config.get_user(), Some("o'x"));
         assert_eq!(target.config.get_dbname(), Some("d"));
-        let target = PostgresTarget::read("postgresql://u@h/d?sslmode=disable&application_name=x").unwrap();
-        assert_eq!(target.config.get_application_name(), Some("x"));
-        assert_eq!(target.config.get_dbname(), Some("d"));
+        for address in ["u@h/d", "h/d"] {
+            let text = format!("postgresql://{address}?sslmode=disable&application_name=x@y");
+            let config = PostgresTarget::read(&text).unwrap().config;
+            assert_eq!(config.get_application_name(), Some("x@y"));
+            assert_eq!(config.get_dbname(), Some("d"));
+            assert_eq!(config.get_hosts(), [Host::Tcp("h".to_owned())]);
+        }
     }
 }
