@@ -73,6 +73,19 @@ pub(super) fn version() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }
 
+/// Refuses a database of another program, whose tables would be mixed with these.
+fn check_owner(connection: &Connection, version: u32) -> Result<()> {
+    let sql = "SELECT count(*), count(*) FILTER (WHERE name = 'accepted') FROM sqlite_schema";
+    let (all, own): (u64, u64) = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let is_own = if version == 0 { all == 0 } else { own > 0 };
+    if is_own {
+        return Ok(());
+    }
+    Err(HostError::Log(
+        "the file is the database of another program".to_owned(),
+    ))
+}
+
 /// Brings the tables to the newest version, each step in a transaction of its own.
 pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
     loop {
@@ -84,6 +97,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
                 known: version(),
             });
         }
+        check_owner(&transaction, found)?;
         let Some(step) = MIGRATIONS.get(found as usize) else {
             return Ok(());
         };

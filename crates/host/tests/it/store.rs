@@ -156,6 +156,21 @@ async fn the_tables_of_an_older_version_are_upgraded() {
     assert_eq!(log.check().await.unwrap().problems, Vec::<String>::new());
 }
 
+#[test]
+fn a_database_of_another_program_is_refused_and_left_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    for version in [0, 1] {
+        let path = dir.path().join(format!("{version}.db"));
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let made = format!("CREATE TABLE notes (text TEXT); PRAGMA user_version = {version};");
+        connection.execute_batch(&made).unwrap();
+        let refused = SqliteLog::open(&path).unwrap_err();
+        assert!(refused.to_string().contains("another program"), "{refused}");
+        let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
+        assert_eq!(tables, Ok(1));
+    }
+}
+
 #[tokio::test]
 async fn the_check_finds_gaps() {
     let dir = tempfile::tempdir().unwrap();

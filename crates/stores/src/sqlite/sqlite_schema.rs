@@ -54,6 +54,16 @@ fn steps(connection: &Connection) -> Result<u32> {
             format!("the session store has version {version}, and this program knows {newest}: update it");
         return Err(StoreError::new(StoreErrorKind::Invalid, what));
     }
+    let sql = "SELECT count(*), count(*) FILTER (WHERE name = 'entry') FROM sqlite_schema";
+    let (all, own): (u64, u64) = connection
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(failed)?;
+    // The tables of another program are not to be mixed with these.
+    let is_own = if version == 0 { all == 0 } else { own > 0 };
+    if !is_own {
+        let what = "the file is the database of another program, and no session store";
+        return Err(StoreError::new(StoreErrorKind::Invalid, what));
+    }
     for step in &STEPS[version as usize..] {
         connection.execute_batch(step).map_err(failed)?;
     }
@@ -66,6 +76,21 @@ fn steps(connection: &Connection) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_database_of_another_program_is_left_as_it_was() {
+        for version in [0, 1] {
+            let connection = Connection::open_in_memory().unwrap();
+            connection
+                .execute_batch("CREATE TABLE notes (text TEXT)")
+                .unwrap();
+            connection.pragma_update(None, "user_version", version).unwrap();
+            let error = migrate(&connection).unwrap_err();
+            assert_eq!(*error.kind(), StoreErrorKind::Invalid);
+            let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
+            assert_eq!(tables, Ok(1));
+        }
+    }
 
     #[test]
     fn tables_are_made_once_and_newer_ones_are_left_alone() {
