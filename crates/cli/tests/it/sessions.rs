@@ -332,6 +332,36 @@ fn of_several_copies_a_directory_names_the_one_to_delete() {
 }
 
 #[test]
+fn what_is_left_of_a_session_without_a_transcript_can_be_deleted() {
+    let place = Place::new();
+    let path = place.session(&place.project, ONE, "x", None);
+    let beside = path.with_extension("");
+    fs::create_dir_all(&beside).unwrap();
+    fs::remove_file(&path).unwrap();
+    let asked = place.command(&["delete", ONE]).output().unwrap();
+    assert_eq!(asked.status.code(), Some(2));
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert!(
+        said.contains(ONE) && said.contains("without a transcript"),
+        "{said}"
+    );
+    // A directory names a copy, of which there is none, and so does the beginning of an id.
+    let dir = place.project.to_str().unwrap();
+    for args in [
+        &["delete", ONE, "--yes", "--dir", dir][..],
+        &["delete", &ONE[..8], "--yes"],
+    ] {
+        assert_eq!(place.run(args).1, 1, "{args:?}");
+    }
+    assert!(beside.exists());
+    place.session(&place.project, TWO, "y", None);
+    place.done(&["delete", ONE, TWO, "--yes"]);
+    assert!(!beside.exists());
+    assert_eq!(place.run(&["list", "--all", "--json"]), (String::new(), 1));
+    assert_eq!(place.run(&["delete", ONE, "--yes"]).1, 1);
+}
+
+#[test]
 fn what_a_crash_left_is_shown_and_mended() {
     let place = Place::new();
     let path = place.session(&place.project, ONE, "x", None);

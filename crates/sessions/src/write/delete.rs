@@ -42,20 +42,25 @@ impl Sessions {
     /// # Errors
     /// When nothing of it is there ([`Error::NotFound`]), or something cannot be removed: then this can be called again.
     pub fn delete(&self, id: &SessionId) -> Result<()> {
-        let dirs = self.project_dirs();
-        let elsewhere = ELSEWHERE.map(|part| self.config_dir().join(part).join(id.as_str()));
-        let beside = dirs.iter().map(|dir| dir.join(id.as_str()));
-        let transcripts = dirs.iter().map(|dir| dir.join(id.file_name()));
-        let left: Vec<PathBuf> = elsewhere
-            .into_iter()
-            .chain(beside)
-            .chain(transcripts.filter(|path| !path.is_dir()))
-            .filter(|path| fs::symlink_metadata(path).is_ok())
-            .collect();
+        let left = self.remains(id);
         if left.is_empty() {
             self.find(id)?;
         }
         left.iter().try_for_each(|path| remove_for_good(path))
+    }
+
+    /// What [`delete`](Self::delete) removes of a session, in that order. A session without a transcript may have some, too.
+    pub fn remains(&self, id: &SessionId) -> Vec<PathBuf> {
+        let dirs = self.project_dirs();
+        let elsewhere = ELSEWHERE.map(|part| self.config_dir().join(part).join(id.as_str()));
+        let beside = dirs.iter().map(|dir| dir.join(id.as_str()));
+        let transcripts = dirs.iter().map(|dir| dir.join(id.file_name()));
+        elsewhere
+            .into_iter()
+            .chain(beside)
+            .chain(transcripts.filter(|path| !path.is_dir()))
+            .filter(|path| fs::symlink_metadata(path).is_ok())
+            .collect()
     }
 }
 
@@ -112,6 +117,7 @@ mod tests {
             fs::create_dir_all(&left).unwrap();
             fs::write(left.join("a"), "before").unwrap();
             let _ = fs::remove_file(&file.path);
+            assert_eq!(place.sessions.remains(&file.id), [left.clone()]);
             place.sessions.delete(&file.id).unwrap();
             assert!(!left.exists());
         }
