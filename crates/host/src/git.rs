@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// The most that is kept of what git says on stderr, in bytes.
 const WORDS: u64 = 4096;
@@ -23,6 +23,36 @@ pub(crate) struct Output {
     /// Whether git succeeded. A run that was cut at the limit counts as one.
     pub(crate) success: bool,
     pub(crate) stderr: String,
+}
+
+/// How long a git that is to end has to remove its locks, before it is killed.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
+
+/// A git that runs. Dropped, it is to end: a git that is killed at once leaves its locks in the repository of the user, where they are in the way of everybody.
+struct RunningGit(Option<Child>);
+
+impl Drop for RunningGit {
+    fn drop(&mut self) {
+        // Without an id it has ended.
+        let Some(mut child) = self.0.take().filter(|child| child.id().is_some()) else {
+            return;
+        };
+        #[cfg(unix)]
+        if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok())
+            && let Some(pid) = rustix::process::Pid::from_raw(pid)
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        #[cfg(not(unix))]
+        let _ = child.start_kill();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if tokio::time::timeout(LAST_MOMENT, child.wait()).await.is_err() {
+                    let _ = child.start_kill();
+                }
+            });
+        }
+    }
 }
 
 /// A run of git.
@@ -66,8 +96,7 @@ impl Git {
             .current_dir(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+            .stderr(Stdio::piped());
         Self {
             command,
             name: subcommand.to_owned(),
@@ -99,13 +128,16 @@ impl Git {
         self
     }
 
-    /// Runs git. Dropped, git is killed.
+    /// Runs git. Dropped, git is ended.
     ///
     /// # Errors
-    /// When it does not start, or takes longer than its deadline.
+    /// When it does not start, takes longer than its deadline, or is killed.
     pub(crate) async fn run(mut self) -> Result<Output, String> {
         let failed = |error: std::io::Error| format!("git {}: {error}", self.name);
-        let mut child = self.command.spawn().map_err(failed)?;
+        let mut running = RunningGit(Some(self.command.spawn().map_err(failed)?));
+        let Some(child) = running.0.as_mut() else {
+            return Err(format!("git {} did not start", self.name));
+        };
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (mut bytes, mut words) = (Vec::new(), Vec::new());
         let run = async {
@@ -140,12 +172,15 @@ impl Git {
         };
         let Ok(ended) = tokio::time::timeout(self.deadline, run).await else {
             return Err(format!(
-                "git {} took longer than {:?}, and was killed",
+                "git {} took longer than {:?}, and was ended",
                 self.name, self.deadline
             ));
         };
         let status = ended.map_err(failed)?;
         let truncated = bytes.len() as u64 > self.limit;
+        if !truncated && status.code().is_none() {
+            return Err(format!("git {} was killed ({status})", self.name));
+        }
         bytes.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
         Ok(Output {
             bytes,
@@ -167,5 +202,40 @@ impl Git {
         }
         let text = String::from_utf8(output.bytes).map_err(|_| format!("git {name} did not write text"))?;
         Ok(text.trim_end_matches('\n').to_owned())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    /// Git waits for somebody to write to the file of what it has to ignore, and has the index locked meanwhile.
+    #[tokio::test]
+    async fn a_git_that_is_ended_leaves_no_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_owned();
+        let git = |name: &str| Git::new(name, &path, Duration::from_secs(60));
+        git("init").text().await.unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(path.join(".gitignore"))
+            .status();
+        assert!(made.unwrap().success());
+        let lock = path.join(".git/index.lock");
+        let add = tokio::spawn(git("add").args(["."]).run());
+        while !lock.exists() {
+            tokio::task::yield_now().await;
+        }
+        add.abort();
+        assert!(add.await.is_err());
+        while lock.exists() {
+            tokio::task::yield_now().await;
+        }
+        let slow = Git::new("add", &path, Duration::from_millis(100));
+        assert!(slow.args(["."]).run().await.is_err());
+        while lock.exists() {
+            tokio::task::yield_now().await;
+        }
     }
 }
