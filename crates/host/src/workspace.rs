@@ -15,7 +15,7 @@ use std::time::Duration;
 use outrigger::SessionId;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use crate::error::{HostError, Result};
@@ -111,19 +111,46 @@ pub struct NewWorktree {
     pub base: Option<String>,
 }
 
-/// The diffs that are made: of a session one at a time, since each is as much work for the machine as all of its files.
-#[derive(Debug, Default)]
-pub(crate) struct DiffTurns(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
+/// The most diffs that a host makes at once.
+const DIFFS: usize = 4;
+
+/// The diffs that are made: of a session one at a time, and of all sessions a few, since each is as much work for the machine as all files of a session.
+#[derive(Debug)]
+pub(crate) struct DiffTurns {
+    of_sessions: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+    all: Arc<Semaphore>,
+}
+
+impl Default for DiffTurns {
+    fn default() -> Self {
+        Self {
+            of_sessions: Mutex::default(),
+            all: Arc::new(Semaphore::new(DIFFS)),
+        }
+    }
+}
+
+/// A diff is made until this is dropped.
+pub(crate) struct DiffTurn {
+    _of_session: OwnedMutexGuard<()>,
+    _of_all: OwnedSemaphorePermit,
+}
 
 impl DiffTurns {
-    /// Waits for the other diffs of the session.
-    pub(crate) async fn enter(&self, session: &SessionId) -> OwnedMutexGuard<()> {
+    /// Waits for the other diffs of the session, and then for those of others.
+    pub(crate) async fn enter(&self, session: &SessionId) -> Result<DiffTurn> {
         let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turns = self.of_sessions.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry(session.clone()).or_default())
         };
-        turn.lock_owned().await
+        Ok(DiffTurn {
+            _of_session: turn.lock_owned().await,
+            _of_all: Arc::clone(&self.all)
+                .acquire_owned()
+                .await
+                .map_err(|_| HostError::Closed)?,
+        })
     }
 }
 
@@ -761,15 +788,31 @@ mod tests {
     async fn a_session_has_one_diff_at_a_time_and_nothing_is_kept_of_those_before() {
         let turns = DiffTurns::default();
         let (one, other) = (SessionId::random(), SessionId::random());
-        let first = turns.enter(&one).await;
+        let first = turns.enter(&one).await?;
         let mut second = Box::pin(turns.enter(&one));
         assert!(second.as_mut().now_or_never().is_none());
         // Those of other sessions do not wait for it.
-        drop(turns.enter(&other).await);
+        drop(turns.enter(&other).await?);
         drop(first);
-        drop(second.await);
-        drop(turns.enter(&one).await);
-        let known = turns.0.lock().map(|turns| turns.len());
+        drop(second.await?);
+        drop(turns.enter(&one).await?);
+        let known = turns.of_sessions.lock().map(|turns| turns.len());
         assert_eq!(known.ok(), Some(1), "the last one");
     }
 }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_host_makes_a_few_diffs_at_a_time() -> Result<()> {
+        let turns = DiffTurns::default();
+        let mut running = Vec::new();
+        for _ in 0..DIFFS {
+            running.push(turns.enter(&SessionId::random()).await?);
+        }
+        let next = SessionId::random();
+        let mut waiting = Box::pin(turns.enter(&next));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(running.pop());
+        drop(waiting.await?);
+        Ok(())

@@ -111,13 +111,13 @@ impl SessionHost {
     }
 
     /// What changed in the files of a session, by whomever: new, changed and removed files, without those that git ignores. Of a session, one is made at a
-    /// time.
+    /// time, and of all sessions four.
     ///
     /// # Errors
     /// When the session is missing, the policy has no workspaces or no snapshots, no turn has begun yet, or git fails.
     pub async fn diff(&self, session: &SessionId, from: DiffFrom) -> Result<WorkspaceDiff> {
         let record = self.session(session).await?;
-        let _turn = self.0.diffs.enter(session).await;
+        let _turn = self.0.diffs.enter(session).await?;
         let files = || self.0.shared.policy.files_of(&record);
         workspace::diff(self.workspaces()?, &record, files, from).await
     }
