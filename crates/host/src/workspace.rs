@@ -348,14 +348,11 @@ pub(crate) async fn prepare(policy: &WorkspacePolicy, session: &SessionRecord) -
     }
     let cwd = Path::new(&session.cwd);
     if !cwd.is_dir() {
-        return Err(format!("the directory {} is gone", cwd.display()));
-    }
-    if policy.snapshots && !place.git().join("HEAD").exists() {
-        let repository = session
-            .worktree
-            .as_ref()
-            .map_or(cwd, |worktree| Path::new(&worktree.path));
-        create_git(policy, &place, repository).await?;
+        let gone = format!("the directory {} is gone", cwd.display());
+        return Err(match &session.worktree {
+            Some(worktree) => registered::explain(policy, worktree, gone).await,
+            None => gone,
+        });
     }
     Ok(())
 }
@@ -659,7 +656,12 @@ pub(crate) async fn begin_turn(
     files: impl Fn() -> Result<PathBuf>,
 ) -> Result<(), String> {
     let place = SessionWorkspace::of(policy, &session.id);
-    sweep(&place.git());
+    if place.git().join("HEAD").exists() {
+        sweep(&place.git());
+    } else {
+        let root = files().map_err(|error| error.to_string())?;
+        create_git(policy, &place, &root).await?;
+    }
     let now = snapshot_inside(policy, session, files).await;
     let now = now.map_err(|error| error.to_string())?;
     if own(policy, &place, "rev-parse", &["--verify", "--quiet", START])
