@@ -83,6 +83,7 @@ impl SessionHost {
             policy,
             ticks: AtomicU64::new(1),
             turns: Arc::default(),
+            worktrees: tokio::sync::Mutex::default(),
             closing: watch::Sender::new(false),
             make_room: Box::new(move || make_room(&idle)),
             log: Arc::clone(&log),

@@ -21,7 +21,7 @@ pub use self::sqlite::{Check, SqliteLog};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::AuditEntry;
 use crate::error::Result;
-use crate::event::{Accepted, Delivery, LogEvent, SessionRecord, SessionState, Source};
+use crate::event::{Accepted, Delivery, LogEvent, SessionRecord, SessionState, Source, Worktree};
 use crate::schedule::Schedule;
 use crate::webhook::{Webhook, WebhookWrite};
 
@@ -309,6 +309,12 @@ pub trait Log: Send + Sync + 'static {
     /// # Errors
     /// When the log fails.
     fn others_in<'a>(&'a self, worktree: &'a str, session: &'a SessionId) -> BoxFuture<'a, Result<u64>>;
+
+    /// The worktrees of all sessions that are not archived, made or not yet made, each once.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn worktrees(&self) -> BoxFuture<'_, Result<Vec<Worktree>>>;
 
     /// What a session has used, or all sessions together, those that were deleted included.
     ///

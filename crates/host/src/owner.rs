@@ -131,6 +131,8 @@ pub(crate) struct OwnerContext {
     pub(crate) spares: Arc<Spares>,
     pub(crate) ticks: AtomicU64,
     pub(crate) turns: Arc<Turns>,
+    /// Held while a worktree is planned, and while git makes or removes one.
+    pub(crate) worktrees: tokio::sync::Mutex<()>,
     /// Whether the host closes.
     pub(crate) closing: watch::Sender<bool>,
     /// Asks the owner that was idle for longest to end its process.

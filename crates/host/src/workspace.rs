@@ -3,9 +3,11 @@
 //! All of this is outside of the log. The log has what is to be there ([`Worktree`]); what is missing of it is made before a process starts. So a host
 //! that is killed at any point begins the missing part anew.
 
+mod branches;
+mod registered;
 mod setup;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -57,6 +59,9 @@ pub struct WorkspacePolicy {
     pub git_deadline: Duration,
     /// How long a diff may be, in bytes; 4 MiB by default. A longer one is cut.
     pub diff_limit: u64,
+    /// The most worktrees at once; 256 by default. Those count that sessions have, made or not yet made, and those that were kept since there is work in
+    /// them. A session with a further one is refused.
+    pub max_worktrees: usize,
     /// When a worktree without work in it is removed. One with changes, with commits of its own, or with repositories in it, such as submodules that
     /// somebody has checked out, is kept.
     pub clean_up: CleanUp,
@@ -87,6 +92,7 @@ impl WorkspacePolicy {
             setup_deadline: Duration::from_secs(600),
             git_deadline: Duration::from_secs(60),
             diff_limit: 4 * 1024 * 1024,
+            max_worktrees: 256,
             clean_up: CleanUp::default(),
         }
     }
@@ -210,9 +216,45 @@ fn create_private(directory: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", directory.display()))
 }
 
+/// Writes a mark, with its name and that of its directory: no power loss takes it and leaves what is made afterwards.
 fn write_mark(path: &Path) -> Result<(), String> {
-    let made = File::create(path).and_then(|file| file.sync_all());
+    let made = File::create(path).and_then(|file| {
+        file.sync_all()?;
+        path.ancestors().skip(1).take(2).try_for_each(sync_directory)
+    });
     made.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(unix)]
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_directory: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Brings to disk what git has made in these directories: the files of a worktree, and what the repository knows of it. Git itself syncs neither.
+async fn sync_all(directories: Vec<PathBuf>) -> Result<(), String> {
+    let synced = tokio::task::spawn_blocking(move || {
+        directories.iter().try_for_each(|directory| {
+            sync_disk(directory).map_err(|error| format!("{}: {error}", directory.display()))
+        })
+    });
+    synced.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+#[cfg(target_os = "linux")]
+fn sync_disk(directory: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(File::open(directory)?)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync_disk(_directory: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    rustix::fs::sync();
+    Ok(())
 }
 
 /// Removes a directory with all that is in it. That may take long, and is done to its end also if nobody waits for it any more.
@@ -244,34 +286,23 @@ fn copy_exclude(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a name can be given to git as a branch.
-fn check_branch(name: &str) -> Result<()> {
-    let is_bad = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock");
-    let has_bad = |char: char| char.is_control() || " ~^:?*[\\".contains(char);
-    if name.len() > 200
-        || name.starts_with('-')
-        || name.ends_with('.')
-        || name == "@"
-        || name.contains("..")
-        || name.contains("@{")
-        || name.contains(has_bad)
-        || name.split('/').any(is_bad)
-    {
-        return Err(HostError::Invalid(format!("`{name}` is no name of a branch")));
-    }
-    Ok(())
-}
-
-/// A worktree for a new session, and the session's directory in it. Makes nothing.
+/// A worktree for a new session, and the session's directory in it. Makes nothing. `others` are those of other sessions.
 pub(crate) async fn plan(
     policy: &WorkspacePolicy,
     is_allowed: impl Fn(&Path) -> Result<PathBuf>,
     session: &SessionId,
     cwd: &Path,
     new: &NewWorktree,
+    others: &[Worktree],
 ) -> Result<(Worktree, PathBuf)> {
     if !policy.worktrees {
         return Err(HostError::NotAllowed("git worktrees".to_owned()));
+    }
+    if count(policy, others) >= policy.max_worktrees {
+        return Err(HostError::NotAllowed(format!(
+            "more than {} git worktrees; remove those of archived sessions",
+            policy.max_worktrees
+        )));
     }
     let asked = |args: &[&str]| Git::new("rev-parse", cwd, policy.git_deadline).args(args).text();
     let no_repository = |error: String| {
@@ -292,23 +323,17 @@ pub(crate) async fn plan(
         Some(branch) => branch.clone(),
         None => format!("outrigger/{session}"),
     };
-    check_branch(&branch)?;
+    branches::check_name(&branch)?;
     let base = new.base.as_deref().unwrap_or("HEAD");
     let commit = format!("{base}^{{commit}}");
     let base = asked(&["--verify", "--quiet", "--end-of-options", &commit])
         .await
         .map_err(|_| HostError::Invalid(format!("`{base}` is no commit of {top}")))?;
-    let reference = format!("refs/heads/{branch}");
-    if asked(&["--verify", "--quiet", "--end-of-options", &reference])
-        .await
-        .is_ok()
-    {
-        return Err(HostError::Invalid(format!(
-            "the branch `{branch}` exists already"
-        )));
-    }
+    branches::check_room(policy, cwd, &branch, Path::new(&common), others).await?;
     // Where it will be without links, so that the CLI calls it by the same name.
     create_private(&policy.directory).map_err(HostError::Workspace)?;
+    // Who may not open the directory above has it made by somebody else.
+    let _ = policy.directory.parent().map(sync_directory);
     let directory = policy.directory.canonicalize();
     let directory = directory.map_err(|error| HostError::Workspace(error.to_string()))?;
     let path = directory.join(session.as_str()).join("tree");
@@ -330,15 +355,35 @@ pub(crate) async fn plan(
     Ok((worktree, cwd))
 }
 
-/// Makes what is missing of a session's worktree, and of the record of its files.
-pub(crate) async fn prepare(policy: &WorkspacePolicy, session: &SessionRecord) -> Result<(), String> {
+/// How many worktrees there are, with those that are not made yet.
+fn count(policy: &WorkspacePolicy, planned: &[Worktree]) -> usize {
+    let homes = std::fs::read_dir(&policy.directory)
+        .into_iter()
+        .flatten()
+        .flatten();
+    let trees = homes.map(|home| SessionWorkspace(home.path()).tree());
+    let mut all: HashSet<PathBuf> = trees.filter(|tree| tree.exists()).collect();
+    let below = |worktree: &Worktree| {
+        let home = Path::new(&worktree.path).parent()?.file_name()?;
+        Some(SessionWorkspace(policy.directory.join(home)).tree())
+    };
+    all.extend(planned.iter().filter_map(below));
+    all.len()
+}
+
+/// Makes what is missing of a session's worktree. `making` is held while git makes a worktree.
+pub(crate) async fn prepare(
+    policy: &WorkspacePolicy,
+    session: &SessionRecord,
+    making: &tokio::sync::Mutex<()>,
+) -> Result<(), String> {
     let place = SessionWorkspace::of(policy, &session.id);
     if let Some(worktree) = &session.worktree
         && Path::new(&worktree.path).parent().and_then(Path::file_name) == place.0.file_name()
         && !place.mark("ready").exists()
     {
         if !place.mark("made").exists() {
-            make(policy, &place, worktree).await?;
+            make(policy, &place, worktree, making).await?;
             write_mark(&place.mark("made"))?;
         }
         if !policy.setup.is_empty() {
@@ -419,11 +464,18 @@ async fn create_git(
 }
 
 /// Makes the worktree. What an earlier try left is removed.
-async fn make(policy: &WorkspacePolicy, place: &SessionWorkspace, worktree: &Worktree) -> Result<(), String> {
+async fn make(
+    policy: &WorkspacePolicy,
+    place: &SessionWorkspace,
+    worktree: &Worktree,
+    making: &tokio::sync::Mutex<()>,
+) -> Result<(), String> {
     create_private(&place.0)?;
     let repository = Path::new(&worktree.repository);
     let run = |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
     let tree = place.tree();
+    // A git that looks at the worktrees of a repository fails at one that another git is making.
+    let turn = making.lock().await;
     if tree.exists() {
         // The repository may know of it or not.
         drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
@@ -442,13 +494,19 @@ async fn make(policy: &WorkspacePolicy, place: &SessionWorkspace, worktree: &Wor
     )
     .await;
     let making = place.mark("making");
+    let common = run("rev-parse", &["--path-format=absolute", "--git-common-dir"]).await?;
     match found {
         Err(_) => {
+            branches::break_lock(policy, place.0.file_name(), Path::new(&common), branch);
+            // On disk before the branch is: without the mark the branch would be taken for somebody else's.
             write_mark(&making)?;
-            if let Err(error) = run("branch", &["--no-track", branch, base]).await {
+            let create = Git::new("branch", repository, policy.git_deadline);
+            // A git that was killed may have made it.
+            let created = create.args(["--no-track", branch, base]).run().await?;
+            if !created.success {
                 // Somebody else, such as another session, may have made it at the same time. Then it must not go with this session.
                 std::fs::remove_file(&making).map_err(|error| format!("{}: {error}", making.display()))?;
-                return Err(error);
+                return Err(format!("git branch: {}", created.stderr));
             }
         }
         // An earlier try made it.
@@ -464,6 +522,7 @@ async fn make(policy: &WorkspacePolicy, place: &SessionWorkspace, worktree: &Wor
         branch,
     ];
     run("worktree", &add).await?;
+    drop(turn);
     create_git(policy, place, &tree).await?;
     // The files are written by a git directory without configuration, and so without filters.
     Git::new("read-tree", &tree, policy.git_deadline)
@@ -476,9 +535,8 @@ async fn make(policy: &WorkspacePolicy, place: &SessionWorkspace, worktree: &Wor
         .args([base])
         .text()
         .await?;
-    own(policy, place, "update-ref", &[START, &format!("{base}^{{tree}}")])
-        .await
-        .map(drop)
+    own(policy, place, "update-ref", &[START, &format!("{base}^{{tree}}")]).await?;
+    sync_all(vec![place.0.clone(), PathBuf::from(common)]).await
 }
 
 /// Runs git on the git directory of the host.
@@ -740,6 +798,30 @@ async fn work_in(
     Ok(now.incomplete.then_some("it has files that cannot be compared"))
 }
 
+/// Removes the branch of a session if it is where the host put it: a commit that somebody added stays.
+async fn remove_branch(
+    policy: &WorkspacePolicy,
+    home: &SessionWorkspace,
+    worktree: &Worktree,
+) -> Result<(), String> {
+    let repository = Path::new(&worktree.repository);
+    let run = |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
+    let reference = format!("refs/heads/{}", worktree.branch);
+    let common = run("rev-parse", &["--path-format=absolute", "--git-common-dir"]).await?;
+    branches::break_lock(policy, home.0.file_name(), Path::new(&common), &worktree.branch);
+    let Err(error) = run("update-ref", &["-d", &reference, &worktree.base]).await else {
+        return Ok(());
+    };
+    let found = run(
+        "rev-parse",
+        &["--verify", "--quiet", "--end-of-options", &reference],
+    );
+    match found.await {
+        Ok(commit) if commit == worktree.base => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Removes what the host keeps of the files of a session, and its worktree with its branch, unless another session works in it, or there is work in it
 /// and `force` is not set. Returns why the worktree was kept. What the host keeps for a fork is not beside the worktree, and goes in any case.
 pub(crate) async fn remove(
@@ -747,6 +829,7 @@ pub(crate) async fn remove(
     session: &SessionRecord,
     is_shared: bool,
     force: bool,
+    making: &tokio::sync::Mutex<()>,
 ) -> Result<Option<&'static str>, String> {
     let place = SessionWorkspace::of(policy, &session.id);
     let worktree = session.worktree.as_ref();
@@ -761,7 +844,9 @@ pub(crate) async fn remove(
     if is_shared {
         return Ok(Some("another session works in it"));
     }
-    if home.mark("made").exists()
+    let tree = home.tree();
+    if tree.exists()
+        && home.mark("made").exists()
         && !force
         && let Some(why) = work_in(policy, &home, worktree).await?
     {
@@ -769,12 +854,27 @@ pub(crate) async fn remove(
     }
     let repository = Path::new(&worktree.repository);
     let run = |name: &str, args: &[&str]| Git::new(name, repository, policy.git_deadline).args(args).text();
-    // A repository that is gone has nothing to forget.
-    drop(run("worktree", &["remove", "--force", "--force", &worktree.path]).await);
-    // Only if the host made it, and if it is where the host put it: a commit that somebody added stays.
-    if home.mark("making").exists() {
-        let reference = format!("refs/heads/{}", worktree.branch);
-        drop(run("update-ref", &["-d", &reference, &worktree.base]).await);
+    // Only if the host began to make it: what is there otherwise is somebody else's. A repository that is gone has nothing to forget.
+    if home.mark("making").exists() && repository.is_dir() {
+        let turn = making.lock().await;
+        let was_there = tree.exists();
+        let removed = match was_there {
+            true => run("worktree", &["remove", "--force", "--force", &worktree.path]).await,
+            false => Ok(String::new()),
+        };
+        match (registered::find(policy, worktree).await, removed) {
+            // If git could not remove it, the repository may not have known of it.
+            (Ok(None), _) => remove_branch(policy, &home, worktree).await?,
+            (Err(_), _) | (Ok(Some(_)), Err(_)) if force => {}
+            (Err(error), _) | (Ok(Some(_)), Err(error)) => return Err(error),
+            // Somebody has moved it, and works there. What git keeps of it is needed there, and so is its branch.
+            (Ok(Some(_)), Ok(_)) if !was_there && !force => {
+                return Ok(Some("it is not where the host has made it"));
+            }
+            // Its branch is needed elsewhere.
+            (Ok(Some(_)), Ok(_)) => {}
+        }
+        drop(turn);
     }
     remove_all(home.0).await?;
     remove_all(place.0).await.map(|()| None)
@@ -787,7 +887,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_session_has_one_diff_at_a_time_and_nothing_is_kept_of_those_before() {
+    async fn a_session_has_one_diff_at_a_time_and_nothing_is_kept_of_those_before() -> Result<()> {
         let turns = DiffTurns::default();
         let (one, other) = (SessionId::random(), SessionId::random());
         let first = turns.enter(&one).await?;
@@ -800,8 +900,37 @@ mod tests {
         drop(turns.enter(&one).await?);
         let known = turns.of_sessions.lock().map(|turns| turns.len());
         assert_eq!(known.ok(), Some(1), "the last one");
+        Ok(())
     }
-}
+
+    /// Two gits that make worktrees in one repository at once can fail at each other's.
+    #[tokio::test]
+    async fn one_worktree_of_a_host_is_made_at_a_time() -> Result<()> {
+        let failed = HostError::Workspace;
+        let place = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+        let repository = place.path().join("shop");
+        create_private(&repository).map_err(failed)?;
+        let policy = WorkspacePolicy::new(place.path().join("trees"));
+        let git = |name: &str, args: &[&str]| Git::new(name, &repository, policy.git_deadline).args(args);
+        git("init", &["--quiet"]).text().await.map_err(failed)?;
+        let commit = ["AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL"]
+            .into_iter()
+            .fold(
+                git("commit", &["--quiet", "--allow-empty", "-m", "first"]),
+                |commit, name| commit.env(&format!("GIT_{name}"), "ada"),
+            );
+        commit.text().await.map_err(failed)?;
+        let id = SessionId::random();
+        let is_allowed = |directory: &Path| Ok(directory.to_owned());
+        let new = NewWorktree::default();
+        let (worktree, cwd) = plan(&policy, is_allowed, &id, &repository, &new, &[]).await?;
+        let place = SessionWorkspace::of(&policy, &id);
+        let making = tokio::sync::Mutex::new(());
+        let mut made = Box::pin(make(&policy, &place, &worktree, &making));
+        assert!(made.as_mut().now_or_never().is_none());
+        assert!(making.try_lock().is_err());
+        made.await.map_err(failed)?;
+        assert!(making.try_lock().is_ok() && cwd.is_dir());
         Ok(())
     }
 
@@ -818,3 +947,5 @@ mod tests {
         drop(running.pop());
         drop(waiting.await?);
         Ok(())
+    }
+}

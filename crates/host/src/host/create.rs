@@ -95,6 +95,8 @@ impl SessionHost {
             asked
         ]);
         let mut worktree = None;
+        // Until the session is in the log, so that no other one plans the same branch.
+        let mut planning = None;
         if let Some(new) = &new.worktree {
             let not_allowed = || HostError::NotAllowed("git worktrees".to_owned());
             let workspaces = policy.workspaces.as_ref().ok_or_else(not_allowed)?;
@@ -106,8 +108,10 @@ impl SessionHost {
             let (planned, inside) = match known {
                 Some(known) => known,
                 None => {
+                    planning = Some(self.0.shared.worktrees.lock().await);
                     let is_allowed = |directory: &Path| policy.directory(directory);
-                    workspace::plan(workspaces, is_allowed, &id, &cwd, new).await?
+                    let others = self.log().worktrees().await?;
+                    workspace::plan(workspaces, is_allowed, &id, &cwd, new, &others).await?
                 }
             };
             (worktree, cwd) = (Some(planned), inside);
@@ -137,6 +141,7 @@ impl SessionHost {
             created_by: Some(actor.into()),
         };
         let created = self.insert(record, &request).await?;
+        drop(planning);
         if let Some(reserved) = reserved {
             reserved.keep();
         }

@@ -58,7 +58,8 @@ impl SessionHost {
 
     /// Removes the git worktree of an archived session with its branch, and what the host keeps of its files. A worktree with changes, with commits of its
     /// own, with repositories in it (such as submodules that somebody has checked out), or in which another session works, is kept, and the reason is
-    /// returned. With `force` only another session keeps it. What the host keeps for a fork goes in any case.
+    /// returned; so is one that somebody has moved. With `force` only another session keeps it. One that was moved stays where it is then, with its branch,
+    /// and the host forgets it. What the host keeps for a fork goes in any case.
     ///
     /// Files that git ignores are removed without asking. A branch with commits of its own stays in any case.
     ///
@@ -79,7 +80,8 @@ impl SessionHost {
             Some(worktree) => self.log().others_in(&worktree.path, session).await?,
             None => 0,
         };
-        let removed = workspace::remove(workspaces, &record, others > 0, force).await;
+        let making = &self.0.shared.worktrees;
+        let removed = workspace::remove(workspaces, &record, others > 0, force, making).await;
         removed.map_err(HostError::Workspace)
     }
 

@@ -22,7 +22,7 @@ use super::{BoxFuture, Counts, Log, Page, PendingWork, Receipt, Write, schema};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::AuditEntry;
 use crate::error::{HostError, Result};
-use crate::event::SessionRecord;
+use crate::event::{SessionRecord, Worktree};
 use crate::schedule::Schedule;
 use crate::webhook::{Webhook, WebhookWrite};
 
@@ -141,7 +141,7 @@ impl SqliteLog {
     /// Opens the file, creating it if it does not exist, and upgrades its tables. Blocks until then.
     ///
     /// # Errors
-    /// When the file can't be opened, is no database, or was made by a newer version of this crate.
+    /// When the file can't be opened, is no database or that of another program, or was made by a newer version of this crate.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let lock = lock(&path)?;
@@ -556,6 +556,10 @@ impl Log for SqliteLog {
             let sql = "SELECT count(*) FROM sessions WHERE worktree IS NOT NULL AND json_extract(worktree, '$.path') = ?1 AND id != ?2 AND state != 'ended'";
             Ok(connection.query_row(sql, [worktree, session], |row| rows::number(row, 0))?)
         }))
+    }
+
+    fn worktrees(&self) -> BoxFuture<'_, Result<Vec<Worktree>>> {
+        Box::pin(self.read(|connection| Ok(rows::worktrees(connection)?)))
     }
 
     fn usage<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<SessionUsage>> {

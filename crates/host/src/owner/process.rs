@@ -41,7 +41,7 @@ impl Owner {
         let mut closing = self.shared.closing.subscribe();
         let mut stops = self.contact.stops.subscribe();
         tokio::select! {
-            prepared = workspace::prepare(workspaces, &record) => Ok(prepared),
+            prepared = workspace::prepare(workspaces, &record, &self.shared.worktrees) => Ok(prepared),
             _ = closing.wait_for(|closing| *closing) => Err(HostError::Closed),
             _ = stops.wait_for(|stops| *stops > 0) => Ok(Err(STOPPED.to_owned())),
         }

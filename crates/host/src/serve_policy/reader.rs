@@ -134,6 +134,7 @@ impl Reader<'_> {
         let mut workspaces = WorkspacePolicy::new(self.place(&table.directory));
         workspaces.worktrees = table.worktrees.unwrap_or(workspaces.worktrees);
         workspaces.snapshots = table.snapshots.unwrap_or(workspaces.snapshots);
+        workspaces.max_worktrees = table.max_worktrees.unwrap_or(workspaces.max_worktrees);
         workspaces.setup = table.setup;
         workspaces
     }

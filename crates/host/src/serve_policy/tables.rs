@@ -50,6 +50,7 @@ pub(super) struct WorkspacesTable {
     pub(super) directory: PathBuf,
     pub(super) worktrees: Option<bool>,
     pub(super) snapshots: Option<bool>,
+    pub(super) max_worktrees: Option<usize>,
     #[serde(default)]
     pub(super) setup: Vec<String>,
 }

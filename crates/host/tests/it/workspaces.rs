@@ -187,9 +187,10 @@ async fn a_session_whose_branch_somebody_else_made_takes_none_with_it_when_it_go
     let mut worktree = NewWorktree::default();
     worktree.branch = Some("fix".to_owned());
     new.worktree = Some(worktree);
-    let made = host.create(new.clone(), "ada").await.unwrap();
-    let late = host.create(new, "bob").await.unwrap();
-    say(&host, &made.id, "%say hello").await;
+    let late = host.create(new.clone(), "bob").await.unwrap();
+    git(&shop.shop, &["branch", "fix"]);
+    let refused = host.create(new, "ada").await;
+    assert!(matches!(refused, Err(HostError::Invalid(_))), "{refused:?}");
     let mut events = host.subscribe(&late.id, 0).await.unwrap();
     // Its second try is none that goes on with the branch of the first one.
     for _ in 0..2 {
@@ -206,10 +207,204 @@ async fn a_session_whose_branch_somebody_else_made_takes_none_with_it_when_it_go
     host.archive(&late.id).await.unwrap();
     host.delete(&late.id).await.unwrap();
     assert_eq!(shop.branches(), "fix\nmain");
-    assert_eq!(git(&tree(&made), &["status", "--porcelain"]), "");
+    host.shutdown().await;
+}
+
+fn on_branch(shop: &Shop, branch: &str) -> NewSession {
+    let mut new = shop.new_session(&shop.shop);
+    let mut worktree = NewWorktree::default();
+    worktree.branch = Some(branch.to_owned());
+    new.worktree = Some(worktree);
+    new
+}
+
+#[tokio::test]
+async fn a_branch_that_git_cannot_make_is_refused_when_its_session_is_created() {
+    let shop = Shop::new();
+    git(&shop.shop, &["branch", "fix"]);
+    git(&shop.shop, &["branch", "new/one"]);
+    let host = shop.place.host_with(shop.policy()).await;
+    let check = async |branch: &str, why: Option<&str>| {
+        let created = host.create(on_branch(&shop, branch), "ada").await;
+        match (created, why) {
+            (Ok(_), None) => {}
+            (Err(HostError::Invalid(error)), Some(why)) => assert!(error.contains(why), "{branch}: {error}"),
+            (created, _) => panic!("{branch}: {created:?}"),
+        }
+    };
+    check("fix/a", Some("beside `fix`, which exists")).await;
+    check("new", Some("beside `new/one`, which exists")).await;
+    check("new/two", None).await;
+    // Nothing is made of it yet.
+    for planned in ["new/two", "new/two/a"] {
+        check(planned, Some("another session")).await;
+    }
+    for bad in ["HEAD", "a/", "x.LOCK", "a./b", "a.", "a@{b"] {
+        check(bad, Some("no name of a branch")).await;
+    }
+    check("Fix/a", None).await;
+    git(&shop.shop, &["config", "core.ignoreCase", "true"]);
+    check("FIX/b", Some("beside `fix`")).await;
+    check("NEW/other", Some("beside `new/one`")).await;
+    // Of an archived session nothing will be made any more.
+    git(&shop.shop, &["config", "core.ignoreCase", "false"]);
+    for session in host.sessions(None, 100).await.unwrap() {
+        host.archive(&session.id).await.unwrap();
+    }
+    check("new/two/a", None).await;
+    // Another checkout of the repository has the same branches.
+    let beside = shop.place.dir.path().join("beside");
+    git(
+        &shop.shop,
+        &["worktree", "add", "--quiet", beside.to_str().unwrap()],
+    );
+    let mut new = on_branch(&shop, "new/two");
+    new.cwd = beside;
+    let refused = host.create(new, "ada").await;
+    assert!(matches!(refused, Err(HostError::Invalid(_))), "{refused:?}");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_host_has_no_more_worktrees_than_its_operator_allows() {
+    let shop = Shop::new();
+    let host = shop
+        .place
+        .host_with(shop.with(|policy| policy.max_worktrees = 2))
+        .await;
+    let refused = async || {
+        let created = host.create(shop.new_session(&shop.shop), "ada").await;
+        assert!(matches!(created, Err(HostError::NotAllowed(_))), "{created:?}");
+    };
+    let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    say(&host, &made.id, &write(tree(&made).join("work.txt"), "work\n")).await;
+    let planned = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    refused().await;
+    // A worktree with work in it is kept without its session.
     host.archive(&made.id).await.unwrap();
     host.delete(&made.id).await.unwrap();
+    refused().await;
+    host.archive(&planned.id).await.unwrap();
+    host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    refused().await;
+    host.create(NewSession::new(&shop.shop), "ada").await.unwrap();
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_worktree_that_was_moved_keeps_its_branch_and_its_work() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    for (by_git, force) in [(true, false), (true, true), (false, false), (false, true)] {
+        let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+        say(&host, &made.id, "%say hello").await;
+        let (from, to) = (tree(&made), shop.place.dir.path().join(made.id.as_str()));
+        std::fs::write(from.join("work.txt"), "work\n").unwrap();
+        match by_git {
+            true => drop(git(
+                &shop.shop,
+                &["worktree", "move", from.to_str().unwrap(), to.to_str().unwrap()],
+            )),
+            false => std::fs::rename(&from, &to).unwrap(),
+        }
+        // No other one is made in its place.
+        host.stop(&made.id).await.unwrap();
+        let mut events = host.subscribe(&made.id, 0).await.unwrap();
+        host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
+            .await
+            .unwrap();
+        let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+        let error = failed.payload.get();
+        assert!(error.contains("is gone"), "{error}");
+        assert_eq!(error.contains(to.to_str().unwrap()), by_git, "{error}");
+        host.archive(&made.id).await.unwrap();
+        let kept = host.remove_workspace(&made.id, force).await.unwrap();
+        assert_eq!(kept.is_some(), !force);
+        host.delete(&made.id).await.unwrap();
+        if !by_git {
+            git(&shop.shop, &["worktree", "repair", to.to_str().unwrap()]);
+        }
+        assert_eq!(git(&to, &["status", "--porcelain"]), "?? work.txt");
+        assert_eq!(
+            git(&to, &["branch", "--show-current"]),
+            format!("outrigger/{}", made.id)
+        );
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_cut_off_removal_left_goes_with_the_next_one() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    say(&host, &made.id, "%say hello").await;
+    host.archive(&made.id).await.unwrap();
+    git(
+        &shop.shop,
+        &["worktree", "remove", "--force", tree(&made).to_str().unwrap()],
+    );
+    assert_eq!(host.remove_workspace(&made.id, false).await.unwrap(), None);
     assert_eq!(shop.branches(), "main");
+    assert_eq!(std::fs::read_dir(shop.trees.path()).unwrap().count(), 0);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_lock_that_a_power_loss_left_on_the_branch_of_a_session_is_no_obstacle() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let made = host.create(shop.new_session(&shop.shop), "ada").await.unwrap();
+    let lock = shop
+        .shop
+        .join(".git/refs/heads/outrigger")
+        .join(format!("{}.lock", made.id));
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    let lock_it = || std::fs::File::create(&lock).unwrap();
+    // Of a git that may still run.
+    lock_it();
+    let mut events = host.subscribe(&made.id, 0).await.unwrap();
+    host.send(&made.id, user("%say hello", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    let failed = until(&mut events, |event, _| event.kind == "workspace_failed").await;
+    assert!(failed.payload.get().contains(".lock"), "{}", failed.payload);
+    lock_it().set_modified(std::time::UNIX_EPOCH).unwrap();
+    say(&host, &made.id, "%say hello").await;
+    assert!(!lock.exists());
+    host.archive(&made.id).await.unwrap();
+    lock_it();
+    let failed = host.remove_workspace(&made.id, false).await;
+    assert!(matches!(failed, Err(HostError::Workspace(_))), "{failed:?}");
+    lock_it().set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(host.remove_workspace(&made.id, false).await.unwrap(), None);
+    assert_eq!(shop.branches(), "main");
+    host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_begin_at_once_in_a_repository_all_get_their_worktrees() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let mut sessions = Vec::new();
+    for _ in 0..8 {
+        sessions.push(host.create(shop.new_session(&shop.shop), "ada").await.unwrap());
+    }
+    let mut turns = Vec::new();
+    for session in &sessions {
+        let (host, id) = (host.clone(), session.id.clone());
+        turns.push(tokio::spawn(async move {
+            say(&host, &id, "%say hello").await;
+        }));
+    }
+    for turn in turns {
+        turn.await.unwrap();
+    }
+    for session in &sessions {
+        assert_eq!(git(&tree(session), &["status", "--porcelain"]), "");
+        let told = host.events(&session.id, 0, 1000).await.unwrap().events;
+        assert!(told.iter().all(|event| event.kind != "workspace_failed"));
+    }
     host.shutdown().await;
 }
 
@@ -762,6 +957,28 @@ async fn the_diff_of_a_directory_without_a_repository_is_cut_and_leaves_out_what
     std::fs::write(plain.join("note.txt"), "long\n".repeat(1000)).unwrap();
     let diff = host.diff(&id, DiffFrom::Turn).await.unwrap();
     assert!(diff.truncated && diff.diff.len() == 400);
+    host.shutdown().await;
+}
+
+/// The record of the files is made with the first turn, which is worth more.
+#[tokio::test]
+async fn a_repository_that_cannot_be_read_keeps_no_session_from_its_work() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let tree = git(&shop.shop, &["rev-parse", "HEAD:src"]);
+    let object = shop.shop.join(".git/objects").join(&tree[..2]).join(&tree[2..]);
+    let kept = std::fs::read(&object).unwrap();
+    std::fs::remove_file(&object).unwrap();
+    let id = host.create(NewSession::new(&shop.shop), "ada").await.unwrap().id;
+    say(&host, &id, "%say hello").await;
+    let told = host.events(&id, 0, 1000).await.unwrap().events;
+    assert!(told.iter().any(|event| event.kind == "snapshot_failed"));
+    let early = host.diff(&id, DiffFrom::Turn).await;
+    assert!(matches!(early, Err(HostError::Invalid(_))), "{early:?}");
+    std::fs::write(&object, kept).unwrap();
+    say(&host, &id, &write(shop.shop.join("new.txt"), "new\n")).await;
+    let diff = host.diff(&id, DiffFrom::Turn).await.unwrap();
+    assert!(diff.diff.contains("+new\n"), "{}", diff.diff);
     host.shutdown().await;
 }
 

@@ -101,6 +101,13 @@ pub(super) fn sessions(connection: &Connection, after: &str, limit: i64) -> RowR
     statement.query_map(params![after, limit], record)?.collect()
 }
 
+/// Of sessions that are not archived.
+pub(super) fn worktrees(connection: &Connection) -> RowResult<Vec<Worktree>> {
+    let sql = "SELECT DISTINCT worktree FROM sessions WHERE worktree IS NOT NULL AND state != 'ended'";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_map([], |row| worktree(row, 0))?.collect()
+}
+
 pub(super) fn event(row: &Row<'_>) -> RowResult<Arc<LogEvent>> {
     let event = LogEvent {
         session_id: id(row, 0)?,
